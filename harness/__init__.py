@@ -1,0 +1,1 @@
+"""Heartbeat: is there new data, and which jobs may run because of it?"""

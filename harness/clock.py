@@ -1,0 +1,48 @@
+"""The one clock of the process; everything else gets its instants as arguments."""
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Tells the time and waits."""
+
+    def now(self) -> datetime:
+        """Return the present instant, aware and in UTC."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Wait for that many seconds."""
+        ...
+
+
+class RealClock:
+    """The machine's clock."""
+
+    def now(self) -> datetime:
+        """Return the present instant, aware and in UTC."""
+        return datetime.now(UTC)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait for that many seconds."""
+        time.sleep(seconds)
+
+
+class FakeClock:
+    """A clock that stands still until it is told to move; for tests and simulations."""
+
+    def __init__(self, start: datetime) -> None:
+        self._now = start
+
+    def now(self) -> datetime:
+        """Return the instant that was set."""
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        """Move on by that many seconds without waiting."""
+        self._now += timedelta(seconds=seconds)
+
+    def set(self, instant: datetime) -> None:
+        """Jump to an instant, forwards or backwards."""
+        self._now = instant

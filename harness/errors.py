@@ -1,0 +1,60 @@
+"""Every error that Heartbeat raises on purpose: one root, few children, each with an exit code.
+
+A message is one sentence for a person: what is wrong, where, and the way out.
+"""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What the process tells the shell."""
+
+    DONE = 0
+    #: Something failed and is recorded; the rest went on.
+    FAILED = 1
+    #: The command line, ``heartbeat.yml`` or the controls CSV is wrong; nothing moved.
+    USAGE = 2
+    #: Another process holds the lock.
+    LOCKED = 3
+    #: There is nothing new (``sense``).
+    NOTHING_NEW = 4
+
+
+class HeartbeatError(Exception):
+    """The root of every error that is told to a person in one sentence."""
+
+    exit_code = ExitCode.FAILED
+
+
+class ConfigurationError(HeartbeatError):
+    """``heartbeat.yml``, ``profiles.yml`` or an option is wrong; nothing was started."""
+
+    exit_code = ExitCode.USAGE
+
+
+class ControlsError(HeartbeatError):
+    """The controls CSV has findings that stop; nothing moved."""
+
+    exit_code = ExitCode.USAGE
+
+
+class LockedError(HeartbeatError):
+    """Another harness process holds the lock of this state folder."""
+
+    exit_code = ExitCode.LOCKED
+
+
+class StateError(HeartbeatError):
+    """The state folder or a ledger cannot be used: full or read-only disk, newer version."""
+
+
+class LookFailedError(HeartbeatError):
+    """One look at one upstream failed; the reason is recorded and the other upstreams go on."""
+
+
+class DecideError(HeartbeatError):
+    """``dbt build`` did not succeed, so nothing was decided and nothing was started."""
+
+
+class JobsApiError(HeartbeatError):
+    """The Jobs API cannot be used at all: no host, no credentials, the local one does not start."""

@@ -1,0 +1,84 @@
+"""Starts the one Spark session, from the settings in ``profiles.yml``; dbt then uses the same one."""
+
+import contextlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from harness.errors import ConfigurationError, StateError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def session_settings(project: Path) -> dict[str, str]:
+    """Read the local target's ``server_side_parameters``, with ``env_var`` rendered as dbt does.
+
+    Args:
+        project: The folder that holds ``profiles.yml``.
+
+    Raises:
+        ConfigurationError: The file is missing or has no such section.
+    """
+    from jinja2 import Environment
+    from ruamel.yaml import YAML
+
+    path = project / "profiles.yml"
+    try:
+        profile = YAML(typ="safe").load(path.read_text())
+        parameters = profile["heartbeat"]["outputs"]["local"]["server_side_parameters"]
+    except (OSError, KeyError, TypeError) as error:
+        message = f"{path.name}: no heartbeat.outputs.local.server_side_parameters can be read"
+        raise ConfigurationError(message) from error
+    environment = Environment(autoescape=False)
+    rendered = {
+        key: environment.from_string(str(value)).render(env_var=_env_var)
+        for key, value in cast(Mapping[str, object], parameters).items()
+    }
+    return rendered
+
+
+def _env_var(name: str, default: str | None = None) -> str:
+    value = os.environ.get(name, default)
+    if value is None:
+        raise ConfigurationError(f"profiles.yml: the environment variable {name} is not set")
+    return value
+
+
+def start_session(project: Path) -> "SparkSession":
+    """Start the session, or return the one that runs already.
+
+    Args:
+        project: The folder that holds ``profiles.yml`` and ``log4j2.properties``.
+
+    Raises:
+        StateError: The JVM or the embedded metastore does not start.
+    """
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.enableHiveSupport()
+    for key, value in session_settings(project).items():
+        builder = builder.config(key, value)
+    try:
+        with _silenced_launch():
+            session = builder.getOrCreate()
+    except Exception as error:
+        first_line = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
+        raise StateError(f"Spark does not start: {first_line}") from error
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+@contextlib.contextmanager
+def _silenced_launch():  # type: ignore[no-untyped-def]
+    """Keep the resolver's and the launcher's lines off the terminal: the JVM inherits fd 2."""
+    saved = os.dup(2)
+    null = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(null, 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+        os.close(null)

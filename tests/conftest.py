@@ -1,0 +1,31 @@
+"""Fixtures for every level. Spark starts once per test process, and only when a test asks for it."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def spark_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The state folder of this test process: its warehouse and its metastore."""
+    return tmp_path_factory.mktemp("heartbeat-home")
+
+
+@pytest.fixture(scope="session")
+def spark(spark_home: Path) -> Iterator["SparkSession"]:
+    """The one Spark session of the process, with the settings of ``profiles.yml``."""
+    from harness.spark import start_session
+
+    os.environ["HEARTBEAT_HOME"] = str(spark_home)
+    os.chdir(PROJECT)
+    session = start_session(PROJECT)
+    yield session
+    session.stop()
