@@ -1,0 +1,1 @@
+"""Starts Databricks jobs exactly once and follows their runs."""
