@@ -1,0 +1,139 @@
+"""Admits one harness process at a time to a state folder, by a lock of the operating system.
+
+The lock is ``flock`` on ``<home>/lock``: the kernel lets go of it when its holder ends, however it
+ends, so a file that a dead process left behind blocks nobody. What the file says is for people. It
+holds between processes of one machine; on a network drive it is as good as that drive's ``flock``,
+so a state folder belongs on a local disk.
+"""
+
+import errno
+import fcntl
+import json
+import os
+import socket
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from harness.clock import Clock, RealClock
+from harness.errors import LockedError, StateError
+
+#: What ``flock`` answers when another process holds the lock.
+_TAKEN = (errno.EWOULDBLOCK, errno.EACCES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """Who holds the lock, as it stands in the file.
+
+    Attributes:
+        pid: The process.
+        command: The subcommand it runs, such as ``tick``.
+        since: When it took the lock, UTC, ISO 8601.
+        host: The machine.
+    """
+
+    pid: int
+    command: str
+    since: str
+    host: str
+
+    def described(self, now: datetime) -> str:
+        """Say who it is, with the day only when it is not today."""
+        started = datetime.fromisoformat(self.since).astimezone(UTC)
+        form = "%H:%M:%SZ" if started.date() == now.date() else "%Y-%m-%d %H:%M:%SZ"
+        where = "" if self.host == socket.gethostname() else f" on {self.host}"
+        return f"pid {self.pid}{where}, `{self.command}`, since {started.strftime(form)}"
+
+
+class ProcessLock:
+    """Holds the state folder for one ``with`` block.
+
+    The child processes that the holder starts do not inherit the lock: a job that outlives its
+    tick never blocks the next one.
+    """
+
+    def __init__(self, home: Path, *, command: str, clock: Clock | None = None) -> None:
+        self._home = home
+        self._path = home / "lock"
+        self._command = command
+        self._clock = clock or RealClock()
+        self._descriptor: int | None = None
+
+    def __enter__(self) -> Self:
+        """Take the lock without waiting.
+
+        Raises:
+            LockedError: Another process holds it.
+            StateError: The state folder cannot be written.
+        """
+        try:
+            self._home.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise _unusable(self._home, error) from error
+        try:
+            self._take(descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._descriptor = descriptor
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._descriptor is not None:
+            # Closing alone is not enough: a child that is just being started may still have a copy.
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _take(self, descriptor: int) -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in _TAKEN:
+                raise LockedError(self._refusal(descriptor)) from error
+            raise _unusable(self._home, error) from error
+        try:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, json.dumps(asdict(self._myself())).encode(), 0)
+        except OSError as error:
+            raise _unusable(self._home, error) from error
+
+    def _myself(self) -> Holder:
+        return Holder(
+            pid=os.getpid(),
+            command=self._command,
+            since=self._clock.now().isoformat(timespec="seconds"),
+            host=socket.gethostname(),
+        )
+
+    def _refusal(self, descriptor: int) -> str:
+        holder = _read_holder(descriptor)
+        who = f": {holder.described(self._clock.now())}" if holder else ""
+        return f"Another harness process holds {self._path}{who}; wait for it, or stop it"
+
+
+def _read_holder(descriptor: int) -> Holder | None:
+    """Read who holds the lock; nothing while the holder has not written it yet."""
+    try:
+        said = json.loads(os.pread(descriptor, 4096, 0))
+        datetime.fromisoformat(said["since"])
+        return Holder(**said)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _unusable(home: Path, error: OSError) -> StateError:
+    reason = (error.strerror or str(error)).lower()
+    return StateError(
+        f"The state folder {home} cannot be used ({reason}): "
+        "make room or make it writable, or set HEARTBEAT_HOME to another folder"
+    )

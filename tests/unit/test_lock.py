@@ -1,0 +1,143 @@
+"""The process lock, between real processes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from harness.clock import FakeClock
+from harness.errors import ExitCode, LockedError, StateError
+from harness.lock import ProcessLock
+
+PROJECT = Path(__file__).resolve().parents[2]
+NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+HOLD = """
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from harness.clock import FakeClock
+from harness.lock import ProcessLock
+
+clock = FakeClock(datetime(2026, 3, 1, 8, 12, 3, tzinfo=UTC))
+with ProcessLock(Path(sys.argv[1]), command="tick", clock=clock):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def another_process_holding(home: Path) -> Iterator[subprocess.Popen[str]]:
+    child = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(home)],
+        cwd=PROJECT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "held\n"
+    try:
+        yield child
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def take(home: Path, now: datetime = NOON) -> None:
+    with ProcessLock(home, command="run", clock=FakeClock(now)):
+        pass
+
+
+def test_a_second_process_is_told_who_holds_the_lock(tmp_path: Path) -> None:
+    with another_process_holding(tmp_path) as child, pytest.raises(LockedError) as refused:
+        take(tmp_path)
+    assert str(refused.value) == (
+        f"Another harness process holds {tmp_path}/lock: pid {child.pid}, `tick`, "
+        "since 08:12:03Z; wait for it, or stop it"
+    )
+    assert refused.value.exit_code is ExitCode.LOCKED
+
+
+def test_a_lock_of_another_day_is_told_with_its_day(tmp_path: Path) -> None:
+    with (
+        another_process_holding(tmp_path),
+        pytest.raises(LockedError, match="2026-03-01 08:12:03Z"),
+    ):
+        take(tmp_path, datetime(2026, 3, 4, tzinfo=UTC))
+
+
+def test_a_lock_ends_with_its_killed_holder_and_the_file_left_behind_blocks_nobody(
+    tmp_path: Path,
+) -> None:
+    with another_process_holding(tmp_path) as child:
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        assert json.loads((tmp_path / "lock").read_text())["pid"] == child.pid
+        take(tmp_path)
+
+
+def test_a_lock_can_be_taken_again_after_it_was_given_back(tmp_path: Path) -> None:
+    take(tmp_path)
+    take(tmp_path)
+
+
+def test_a_lock_is_given_back_when_its_block_fails(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), ProcessLock(tmp_path, command="tick"):
+        raise ZeroDivisionError
+    take(tmp_path)
+
+
+def test_a_child_process_that_outlives_the_holder_does_not_keep_the_lock(tmp_path: Path) -> None:
+    with ProcessLock(tmp_path, command="tick"):
+        child = subprocess.Popen(
+            [sys.executable, "-c", "import sys; sys.stdin.read()"],
+            stdin=subprocess.PIPE,
+            close_fds=False,
+        )
+    try:
+        take(tmp_path)
+    finally:
+        child.communicate()
+
+
+def test_the_file_says_who_holds_the_lock_and_nothing_of_an_earlier_longer_text(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "lock").write_text("x" * 3000)
+    with ProcessLock(tmp_path, command="tick", clock=FakeClock(NOON)):
+        said = json.loads((tmp_path / "lock").read_text())
+    assert (said["pid"], said["command"], said["since"]) == (
+        os.getpid(),
+        "tick",
+        "2026-03-01T12:00:00+00:00",
+    )
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": 1}', '{"since": "later"}'])
+def test_a_holder_that_has_not_said_who_it_is_still_holds_the_lock(
+    tmp_path: Path, text: str
+) -> None:
+    with another_process_holding(tmp_path):
+        (tmp_path / "lock").write_text(text)
+        with pytest.raises(LockedError, match=r"lock; wait for it, or stop it$"):
+            take(tmp_path)
+
+
+def test_a_state_folder_that_cannot_be_made_is_told_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("a file, not a folder")
+    with pytest.raises(StateError, match=r"home cannot be used \(file exists\): .*HEARTBEAT_HOME"):
+        take(tmp_path / "home")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a full device")
+def test_a_full_disk_is_told_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "lock").symlink_to("/dev/full")
+    with pytest.raises(StateError, match=r"cannot be used \((no space left|invalid)"):
+        take(tmp_path)
