@@ -1,0 +1,144 @@
+-- one row per control row, and one per dependency that a run took and that left the controls since
+with
+
+stg_controls as (
+
+    select * from {{ ref('stg_controls') }}
+
+),
+
+int_upstreams_now as (
+
+    select * from {{ ref('int_upstreams_now') }}
+
+),
+
+int_dependency_progress as (
+
+    select * from {{ ref('int_dependency_progress') }}
+
+),
+
+joined as (
+
+    select
+        stg_controls.control_id,
+        stg_controls.sensor_source,
+        stg_controls.sensor_id,
+        stg_controls.sensor_read_type,
+        stg_controls.asset_description,
+        stg_controls.upstream_key,
+        stg_controls.preprocess_query,
+        stg_controls.job_name,
+        stg_controls.job_state,
+        stg_controls.dependency_flag,
+        stg_controls.is_paused,
+        stg_controls.is_required,
+        coalesce(stg_controls.job_id, int_dependency_progress.job_id) as job_id,
+        coalesce(stg_controls.upstream_id, int_dependency_progress.upstream_id)
+            as upstream_id,
+        stg_controls.control_id is not null as is_in_controls,
+        int_dependency_progress.intent_id,
+        int_dependency_progress.attempt,
+        int_dependency_progress.run_id,
+        int_dependency_progress.run_status,
+        int_dependency_progress.message as run_message,
+        int_dependency_progress.control_status as run_control_status,
+        int_dependency_progress.is_open,
+        int_dependency_progress.holds_job,
+        int_dependency_progress.gives_back_events,
+        int_dependency_progress.is_last_of_job,
+        int_dependency_progress.decided_tick,
+        int_dependency_progress.decided_at,
+        int_dependency_progress.ended_at,
+        int_dependency_progress.recorded_at as run_recorded_at,
+        int_dependency_progress.from_tick,
+        coalesce(int_dependency_progress.consumed_through_tick, -1)
+            as consumed_through_tick
+    from stg_controls
+    full outer join int_dependency_progress
+        on stg_controls.job_id = int_dependency_progress.job_id
+        and stg_controls.upstream_id = int_dependency_progress.upstream_id
+
+),
+
+with_events as (
+
+    select
+        joined.*,
+        int_upstreams_now.outcome as look_outcome,
+        int_upstreams_now.reason as look_reason,
+        int_upstreams_now.failing_since,
+        int_upstreams_now.upstream_value,
+        int_upstreams_now.latest_event_tick,
+        int_upstreams_now.latest_event_at,
+        int_upstreams_now.recent_events,
+        coalesce(
+            int_upstreams_now.latest_event_tick > joined.consumed_through_tick,
+            false
+        ) as has_unconsumed_event,
+        filter(
+            int_upstreams_now.recent_events,
+            recent -> recent.tick_number > joined.consumed_through_tick
+        ) as unconsumed_events
+    from joined
+    left join int_upstreams_now
+        on joined.upstream_id = int_upstreams_now.upstream_id
+
+),
+
+final as (
+
+    select
+        with_events.control_id,
+        with_events.upstream_id,
+        with_events.sensor_source,
+        with_events.sensor_id,
+        with_events.sensor_read_type,
+        with_events.asset_description,
+        with_events.upstream_key,
+        with_events.upstream_value,
+        with_events.preprocess_query,
+        with_events.job_id,
+        with_events.job_name,
+        with_events.job_state,
+        with_events.dependency_flag,
+        with_events.is_in_controls,
+        with_events.is_paused,
+        with_events.is_required,
+        with_events.look_outcome,
+        with_events.look_reason,
+        with_events.failing_since,
+        with_events.latest_event_tick,
+        with_events.latest_event_at,
+        with_events.recent_events,
+        with_events.has_unconsumed_event,
+        -- A paused row is left alone: its events wait for the day when it is unpaused.
+        with_events.is_in_controls
+        and with_events.has_unconsumed_event
+        and not with_events.is_paused as is_takeable,
+        get(with_events.unconsumed_events, 0).tick_number as oldest_unconsumed_tick,
+        get(with_events.unconsumed_events, 0).event_at as oldest_unconsumed_at,
+        with_events.consumed_through_tick,
+        with_events.from_tick,
+        with_events.intent_id,
+        with_events.attempt,
+        with_events.run_id,
+        with_events.run_status,
+        with_events.run_message,
+        with_events.run_control_status,
+        coalesce(with_events.is_open or with_events.holds_job, false)
+            as is_kept_by_run,
+        with_events.is_open,
+        with_events.holds_job,
+        with_events.gives_back_events,
+        with_events.is_last_of_job,
+        with_events.decided_tick,
+        with_events.decided_at,
+        with_events.ended_at,
+        with_events.run_recorded_at
+    from with_events
+
+)
+
+select * from final

@@ -1,0 +1,115 @@
+-- one row per job of the controls: its dependencies, and its newest run
+with
+
+int_dependency_states as (
+
+    select * from {{ ref('int_dependency_states') }}
+
+),
+
+grouped as (
+
+    select
+        int_dependency_states.job_id,
+        max(int_dependency_states.job_name) as job_name,
+        count_if(int_dependency_states.is_in_controls) as control_count,
+        bool_and(int_dependency_states.is_paused) as is_paused,
+        count_if(int_dependency_states.is_required) as required_count,
+        count_if(int_dependency_states.is_takeable) as news_count,
+        min(
+            if(
+                int_dependency_states.is_takeable,
+                int_dependency_states.oldest_unconsumed_tick,
+                null
+            )
+        ) as oldest_unconsumed_tick,
+        min(
+            if(
+                int_dependency_states.is_takeable,
+                int_dependency_states.oldest_unconsumed_at,
+                null
+            )
+        ) as oldest_unconsumed_at,
+        collect_list(
+            if(
+                int_dependency_states.is_takeable,
+                named_struct(
+                    'upstream_id', int_dependency_states.upstream_id,
+                    'from_tick', int_dependency_states.consumed_through_tick,
+                    'through_tick', int_dependency_states.latest_event_tick
+                ),
+                null
+            )
+        ) as takeable,
+        collect_list(
+            if(
+                int_dependency_states.is_required
+                and (
+                    int_dependency_states.is_paused
+                    or not int_dependency_states.has_unconsumed_event
+                ),
+                named_struct(
+                    'sensor_id', int_dependency_states.sensor_id,
+                    'is_paused', int_dependency_states.is_paused,
+                    'look_outcome', int_dependency_states.look_outcome,
+                    'look_reason', int_dependency_states.look_reason,
+                    'failing_since', int_dependency_states.failing_since,
+                    'latest_event_at', int_dependency_states.latest_event_at,
+                    'decided_at', int_dependency_states.decided_at
+                ),
+                null
+            )
+        ) as unready,
+        max(
+            if(
+                int_dependency_states.is_last_of_job,
+                named_struct(
+                    'intent_id', int_dependency_states.intent_id,
+                    'attempt', int_dependency_states.attempt,
+                    'run_id', int_dependency_states.run_id,
+                    'run_status', int_dependency_states.run_status,
+                    'message', int_dependency_states.run_message,
+                    'recorded_at', int_dependency_states.run_recorded_at,
+                    'decided_tick', int_dependency_states.decided_tick,
+                    'decided_at', int_dependency_states.decided_at,
+                    'is_open', int_dependency_states.is_open,
+                    'holds_job', int_dependency_states.holds_job,
+                    'gives_back_events', int_dependency_states.gives_back_events
+                ),
+                null
+            )
+        ) as last_run
+    from int_dependency_states
+    group by int_dependency_states.job_id
+
+),
+
+final as (
+
+    select
+        grouped.job_id,
+        grouped.job_name,
+        grouped.is_paused,
+        grouped.required_count,
+        grouped.news_count,
+        grouped.oldest_unconsumed_tick,
+        grouped.oldest_unconsumed_at,
+        sort_array(grouped.takeable) as takeable,
+        sort_array(grouped.unready) as unready,
+        grouped.last_run.intent_id,
+        grouped.last_run.attempt,
+        grouped.last_run.run_id,
+        grouped.last_run.run_status,
+        grouped.last_run.message as run_message,
+        grouped.last_run.recorded_at as run_recorded_at,
+        grouped.last_run.decided_tick,
+        grouped.last_run.decided_at,
+        coalesce(grouped.last_run.is_open, false) as has_open_run,
+        coalesce(grouped.last_run.holds_job, false) as is_held,
+        coalesce(grouped.last_run.gives_back_events, false) as is_retry
+    from grouped
+    where grouped.control_count > 0
+
+)
+
+select * from final

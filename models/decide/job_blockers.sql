@@ -1,0 +1,20 @@
+-- one row per job and reason why it may not run now
+with
+
+int_job_verdicts as (
+
+    select * from {{ ref('int_job_verdicts') }}
+
+),
+
+final as (
+
+    select
+        int_job_verdicts.job_id,
+        int_job_verdicts.job_name,
+        inline(int_job_verdicts.blockers)
+    from int_job_verdicts
+
+)
+
+select * from final
