@@ -40,7 +40,7 @@ def answer_of_error(error: Exception) -> RunNowAnswer:
     if isinstance(error, Unauthenticated | PermissionDenied):
         return NotAllowed(message=told(error))
     if isinstance(error, DatabricksError) and _is_refusal(error):
-        return Refused(error_code=str(error.error_code), message=told(error))
+        return Refused(error_code=str(error.error_code), message=_words(error))
     return Unknown(message=told(error), retry_after_seconds=_retry_after(error))
 
 
@@ -61,11 +61,15 @@ def _retry_after(error: BaseException) -> float | None:
 
 def told(error: BaseException) -> str:
     """Put an error into one short line, without the client's configuration that the SDK appends."""
-    text = re.split(r"\. Config: |\. Env: ", str(error), maxsplit=1)[0]
-    line = " ".join(text.split()) or type(error).__name__
+    line = _words(error)
     code = getattr(error, "error_code", None)
     if code:
         line = f"{code}: {line}"
     elif not isinstance(error, DatabricksError):
         line = f"{type(error).__name__}: {line}"
     return line[:_LONGEST_MESSAGE]
+
+
+def _words(error: BaseException) -> str:
+    text = re.split(r"\. Config: |\. Env: ", str(error), maxsplit=1)[0]
+    return " ".join(text.split())[:_LONGEST_MESSAGE] or type(error).__name__

@@ -10,14 +10,14 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import cast
 
 from databricks.sdk import WorkspaceClient
 from databricks.sdk.clock import Clock as SdkClock
-from databricks.sdk.core import Config
+from databricks.sdk.config import Config, ConfigAttribute
 from databricks.sdk.errors import ResourceDoesNotExist
 from databricks.sdk.service.jobs import RunNowResponse
 
@@ -191,6 +191,11 @@ class _BoundedConfig(Config):
     """The SDK's configuration, without its minutes of waiting for a host that is not there."""
 
     identity = ""
+
+    @classmethod
+    def attributes(cls) -> Iterable[ConfigAttribute]:
+        """Return the SDK's own settings, which it would look for on this very class."""
+        return Config.attributes()
 
     def _resolve_host_metadata(self) -> None:
         self.identity = f"{self.host}#{self.workspace_id}" if self.workspace_id else str(self.host)

@@ -158,9 +158,7 @@ def words_of(run: Mapping[str, object]) -> RunWords:
         state=_text(status, "state"),
         termination_code=_text(details, "code"),
         termination_type=_text(details, "type"),
-        message=_text(details, "message")
-        or _text(state, "state_message")
-        or _text(queue, "message"),
+        message=message or _text(queue, "message"),
     )
 
 

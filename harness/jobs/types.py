@@ -76,7 +76,7 @@ RunNowAnswer = Accepted | Refused | Unknown | NotAllowed
 
 
 class JobsApi(Protocol):
-    """Starts runs and reports on them. One HTTP request per call; the retry loop is the caller's."""
+    """Starts runs and reports on them: one HTTP request per call, retries are the caller's."""
 
     @property
     def workspace(self) -> str:

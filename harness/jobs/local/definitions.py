@@ -1,7 +1,7 @@
 """What a local job is, and how it is read from the settings that a client sends."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness.jobs.local.phases import Phase, phase_from
@@ -74,20 +74,20 @@ def job_from(job_id: int, settings: Mapping[str, object]) -> JobDefinition:
     )
 
 
-def steps_of(job: JobDefinition) -> tuple[Step, ...]:
-    """Return the states that a run of the job walks through.
+def steps_of(script: Sequence[Mapping[str, object]]) -> tuple[Step, ...]:
+    """Return the states that a run walks through.
 
     Raises:
         ValueError: A step is no state.
     """
     return tuple(
         Step(phase=phase_from(step), seconds=_seconds(step.get("seconds")) or 0.0)
-        for step in job.script
+        for step in script
     )
 
 
 def _command(value: object) -> tuple[str, ...] | str | None:
-    if value is None or value == [] or value == "":
+    if not value:
         return None
     if isinstance(value, str):
         return value

@@ -1,0 +1,23 @@
+"""Runs the local Jobs API in the background: ``python -m harness.jobs.local HOME IDLE_MINUTES``."""
+
+import logging
+import sys
+from pathlib import Path
+
+from harness.errors import HeartbeatError
+from harness.jobs.local.service import ServiceSettings, serve
+
+
+def main() -> int:
+    """Serve the state folder of the first argument, and return the process's exit code."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    home, idle_minutes = sys.argv[1:3]
+    try:
+        serve(ServiceSettings(home=Path(home), idle_minutes=float(idle_minutes)))
+    except HeartbeatError as error:
+        logging.error("%s", error)
+        return int(error.exit_code)
+    return 0
+
+
+sys.exit(main())
