@@ -36,7 +36,7 @@ def check(
         findings.extend(checks.findings(row))
     findings.extend(_duplicates(rows))
     findings.extend(_jobs(rows))
-    if controls.columns and not rows:
+    if controls.columns and not rows and not findings:
         message = "the file has no rows; nothing will be watched."
         findings.append(finding(Code.NO_ROWS, 1, None, message))
     if previous_keys is not None and not removal_is_meant:

@@ -108,8 +108,9 @@ def shown(text: str) -> str:
 
 def closest(word: str, allowed: Iterable[str]) -> str | None:
     """Return the legal word that a wrong one resembles, if any does."""
-    close = get_close_matches(word.strip().lower(), list(allowed), n=1, cutoff=0.7)
-    return close[0] if close else None
+    legal = {each.lower(): each for each in allowed}
+    close = get_close_matches(word.strip().lower(), list(legal), n=1, cutoff=0.7)
+    return legal[close[0]] if close else None
 
 
 def did_you_mean(word: str, allowed: Iterable[str]) -> str:

@@ -5,6 +5,7 @@ Imported only when a file holds a query: the parser takes a while to load.
 
 import re
 from collections.abc import Sequence
+from itertools import zip_longest
 
 import sqlglot
 from sqlglot import exp
@@ -17,6 +18,9 @@ from harness.controls.shapes import Problem
 #: The name under which a query finds the rows that are new.
 NEW_DATA = "sensor_new_data"
 PLACEHOLDERS = ("?upstream_key", "?upstream_value")
+
+#: Understands all that Spark does, and what only Databricks adds.
+_DIALECT = "databricks"
 
 #: Functions that run code outside SQL; the text of the CSV is not trusted that far.
 _FORBIDDEN = frozenset({"reflect", "java_method", "try_reflect"})
@@ -37,14 +41,14 @@ def check_query(query: str) -> list[Problem]:
 
 
 def _check_rendered(query: str) -> list[Problem]:
-    tokens = sqlglot.tokenize(query, dialect="spark")
+    tokens = sqlglot.tokenize(query, dialect=_DIALECT)
     placeholder = _unknown_placeholder(tokens)
     if placeholder is not None:
         return [(Code.QUERY_PLACEHOLDER, placeholder)]
     # Looked at before parsing: the parser lets statements that it does not know pass as commands.
     if not _is_one_statement(tokens) or tokens[0].text.upper() not in _OPENINGS:
         return [(Code.QUERY_NOT_ONE_SELECT, _not_one_select())]
-    return _check_tree(sqlglot.parse_one(query, dialect="spark"))
+    return _check_tree(sqlglot.parse_one(query, dialect=_DIALECT))
 
 
 def _check_tree(tree: exp.Expr) -> list[Problem]:
@@ -59,7 +63,7 @@ def _check_tree(tree: exp.Expr) -> list[Problem]:
         message = f"the function {name} is not allowed: it runs code outside SQL."
         problems.append((Code.QUERY_FORBIDDEN, message))
     for each in tree.find_all(exp.Placeholder, exp.Parameter):
-        message = f"{shown(each.sql(dialect='spark'))} {_only_placeholders()}"
+        message = f"{shown(each.sql(dialect=_DIALECT))} {_only_placeholders()}"
         problems.append((Code.QUERY_PLACEHOLDER, message))
     return problems
 
@@ -80,7 +84,7 @@ def _is_one_statement(tokens: Sequence[Token]) -> bool:
 
 
 def _unknown_placeholder(tokens: Sequence[Token]) -> str | None:
-    for mark, word in zip(tokens, [*tokens[1:], None], strict=True):
+    for mark, word in zip_longest(tokens, tokens[1:]):
         if mark.token_type is TokenType.PLACEHOLDER:
             adjacent = word is not None and word.start == mark.end + 1
             name = f"?{word.text}" if word is not None and adjacent else "?"

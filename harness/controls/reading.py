@@ -150,7 +150,7 @@ def _records(lines: list[str], findings: list[Finding]) -> Iterator[_Record]:
     """Split lines into rows; after a row that cannot be split, go on with the line below it."""
     at = 0
     while at < len(lines):
-        reader = csv.reader(lines[at:], strict=True)
+        reader = csv.reader((lines[number] for number in range(at, len(lines))), strict=True)
         start = end = at
         try:
             for cells in reader:

@@ -154,10 +154,8 @@ def _dependency_flag(row: ControlRow) -> tuple[Problem, ...]:
 
 def _not_allowed(value: str, allowed: tuple[str, ...]) -> str:
     what = f"{shown(value)} is not allowed" if value else "the value is missing"
-    hint = did_you_mean(value.upper(), [each for each in allowed if each == each.upper()])
-    if not hint:
-        hint = did_you_mean(value, allowed)
-    return f"{what}; allowed are {listed(allowed)}{hint or '.'}"
+    hint = did_you_mean(value, allowed) or "."
+    return f"{what}; allowed are {listed(allowed)}{hint}"
 
 
 def _with_control_characters(row: ControlRow) -> list[str]:

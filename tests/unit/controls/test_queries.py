@@ -1,0 +1,102 @@
+"""Preprocess queries: one SELECT over the new rows, judged without running it."""
+
+import pytest
+
+from harness.controls import Code
+from tests.unit.controls.controls_text import checked, line
+
+
+def codes(query: str) -> list[Code]:
+    found = checked(line(preprocess_query=query, upstream_key="load_date"))
+    assert all(each.column in {"preprocess_query", "upstream_key"} for each in found)
+    return [each.code for each in found]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM sensor_new_data WHERE load_date >= current_date() - 7",
+        "SELECT * FROM sensor_new_data WHERE ?upstream_key >= current_date() - 7",
+        "select * from SENSOR_NEW_DATA where ?upstream_key > '?upstream_value'",
+        "SELECT * FROM sensor_new_data WHERE ?upstream_key > ?upstream_value;",
+        "SELECT 'is it new?' AS question FROM sensor_new_data",
+        "with a as (select * from sensor_new_data) select * from a -- last week",
+        "SELECT a:b.c, x::date FROM sensor_new_data LATERAL VIEW explode(items) t AS x",
+        "SELECT * FROM sensor_new_data AS n LEFT ANTI JOIN db.seen AS s ON n.id = s.id",
+        "FROM sensor_new_data SELECT *",
+        "(select a from sensor_new_data) union all (select b from sensor_new_data)",
+    ],
+)
+def test_a_single_select_over_the_new_rows_is_allowed(query: str) -> None:
+    assert codes(query) == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM sensor_new_data WHERE",
+        "SELEC * FROM sensor_new_data",
+        "SELECT * FROM sensor_new_data WHERE a = 'open",
+        "SELECT count( FROM sensor_new_data",
+    ],
+)
+def test_a_query_that_does_not_parse_is_found(query: str) -> None:
+    assert codes(query)[0] in {Code.QUERY_SYNTAX, Code.QUERY_NOT_ONE_SELECT}
+
+
+def test_a_syntax_error_names_the_place() -> None:
+    (found,) = checked(line(preprocess_query="SELECT * FRM sensor_new_data WHERE"))
+    assert (found.code, "near 'sensor_new_data'" in found.message) == (Code.QUERY_SYNTAX, True)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "DROP TABLE sensor_new_data",
+        "INSERT INTO x SELECT * FROM sensor_new_data",
+        "WITH a AS (SELECT 1) INSERT INTO x SELECT * FROM sensor_new_data",
+        "SELECT * FROM sensor_new_data; DROP TABLE x",
+        "EXPLAIN SELECT * FROM sensor_new_data",
+        "VALUES (1)",
+        "-- nothing but a comment",
+        ";",
+    ],
+)
+def test_a_query_that_is_not_a_single_select_is_found(query: str) -> None:
+    assert codes(query) == [Code.QUERY_NOT_ONE_SELECT]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM sales.orders",
+        "SELECT * FROM other.sensor_new_data",
+        "SELECT 'sensor_new_data'",
+        "WITH sensor_new_data AS (SELECT 1 AS a) SELECT * FROM sensor_new_data",
+    ],
+)
+def test_a_query_that_does_not_read_the_new_rows_is_found(query: str) -> None:
+    assert codes(query) == [Code.QUERY_WITHOUT_NEW_DATA]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM sensor_new_data WHERE ?upstream_keys > 1",
+        "SELECT * FROM sensor_new_data WHERE a > ?",
+        "SELECT * FROM sensor_new_data WHERE a > :value",
+    ],
+)
+def test_another_placeholder_is_found(query: str) -> None:
+    assert codes(query) == [Code.QUERY_PLACEHOLDER]
+
+
+@pytest.mark.parametrize("name", ["reflect", "java_method", "REFLECT"])
+def test_a_function_that_runs_code_outside_sql_is_found(name: str) -> None:
+    query = f"SELECT {name}('java.lang.System', 'exit') FROM sensor_new_data"
+    assert codes(query) == [Code.QUERY_FORBIDDEN]
+
+
+def test_a_query_nested_without_end_is_found() -> None:
+    query = "SELECT " + "(" * 20_000 + "1" + ")" * 20_000 + " FROM sensor_new_data"
+    assert codes(query) == [Code.QUERY_SYNTAX]

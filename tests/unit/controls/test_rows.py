@@ -1,0 +1,213 @@
+"""One row of the controls CSV at a time: every cell that is wrong is a finding."""
+
+import pytest
+
+from harness.controls import Code, Severity
+from tests.unit.controls.controls_text import checked, line
+
+BIGINT = 9223372036854775807
+
+
+def codes(*lines: str) -> list[tuple[Code, str | None, int]]:
+    return [(each.code, each.column, each.line) for each in checked(*lines)]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        {"sensor_source": " DELTA_TABLE "},
+        {"sensor_read_type": "Batch"},
+        {"job_state": "unpaused "},
+        {"job_state": "paused"},
+        {"dependency_flag": " true"},
+        {"dependency_flag": ""},
+    ],
+)
+def test_words_are_matched_whatever_their_case_and_padding(cells: dict[str, str]) -> None:
+    assert checked(line(**cells)) == []
+
+
+def test_an_unknown_source_is_found_and_the_legal_ones_are_listed() -> None:
+    (found,) = checked(line(sensor_source="oracle"))
+    assert (found.code, found.column, found.line) == (Code.SOURCE_UNKNOWN, "sensor_source", 2)
+    assert "delta_table, lmu_delta_table or trigger_file" in found.message
+
+
+def test_a_misspelled_source_says_which_is_meant() -> None:
+    (found,) = checked(line(sensor_source="delta_tabel"))
+    assert "did you mean delta_table?" in found.message
+
+
+def test_a_missing_source_is_found() -> None:
+    assert codes(line(sensor_source="")) == [(Code.SOURCE_UNKNOWN, "sensor_source", 2)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["kafka", "delta_upstream_sensor", "file", "iceberg_table", "hive_table"],
+)
+def test_a_documented_source_that_is_not_sensed_yet_says_so(source: str) -> None:
+    (found,) = checked(line(sensor_source=source, sensor_id="my_product: my.topic"))
+    assert (found.code, found.severity) == (Code.SOURCE_NOT_SENSED, Severity.ERROR)
+    assert f"{source} cannot be sensed by this version yet" in found.message
+
+
+@pytest.mark.parametrize("source", ["sap_bw", "sap_b4", "jdbc"])
+def test_a_source_over_jdbc_that_is_not_sensed_yet_says_so(source: str) -> None:
+    row = line(sensor_source=source, sensor_id="CHAIN", upstream_key="LOAD_DATE")
+    assert codes(row) == [(Code.SOURCE_NOT_SENSED, "sensor_source", 2)]
+
+
+def test_a_paused_row_of_a_source_that_is_not_sensed_yet_only_warns() -> None:
+    (found,) = checked(line(sensor_source="kafka", job_state="PAUSED"))
+    assert (found.code, found.severity) == (Code.SOURCE_NOT_SENSED, Severity.WARNING)
+
+
+def test_a_source_that_the_caller_can_sense_is_legal() -> None:
+    assert checked(line(sensor_source="kafka"), sources=["kafka"]) == []
+
+
+def test_a_missing_sensor_id_is_found() -> None:
+    assert codes(line(sensor_id=" ")) == [(Code.SENSOR_ID_MISSING, "sensor_id", 2)]
+
+
+@pytest.mark.parametrize(
+    "sensor_id",
+    [
+        "sales.orders",
+        "main.sales.orders",
+        "`my-db`.`odd.name`",
+        "/data/orders",
+        "file:/data/orders",
+        "abfss://box@account.dfs.core.windows.net/orders",
+        "s3://bucket/orders",
+    ],
+)
+@pytest.mark.parametrize("source", ["delta_table", "lmu_delta_table"])
+def test_a_delta_table_is_named_by_two_or_three_parts_or_a_path(
+    source: str, sensor_id: str
+) -> None:
+    assert checked(line(sensor_source=source, sensor_id=sensor_id)) == []
+
+
+@pytest.mark.parametrize(
+    "sensor_id",
+    ["orders", "a.b.c.d", "sales.", "data/orders", "/", "sales.or ders", "a.b; drop table x"],
+)
+def test_another_name_of_a_delta_table_is_found(sensor_id: str) -> None:
+    assert codes(line(sensor_id=sensor_id)) == [(Code.SENSOR_ID_SHAPE, "sensor_id", 2)]
+
+
+@pytest.mark.parametrize("sensor_id", ["my_trigger", "sales/month end", "a..b/", "über"])
+def test_a_trigger_folder_is_a_name_below_the_root(sensor_id: str) -> None:
+    assert checked(line(sensor_source="trigger_file", sensor_id=sensor_id)) == []
+
+
+@pytest.mark.parametrize("sensor_id", ["..", "a/../../b", "/etc", ".", "a//b", "s3://b/x", "c:\\x"])
+def test_a_trigger_folder_outside_the_root_is_found(sensor_id: str) -> None:
+    found = codes(line(sensor_source="trigger_file", sensor_id=sensor_id))
+    assert found == [(Code.SENSOR_ID_SHAPE, "sensor_id", 2)]
+
+
+@pytest.mark.parametrize("read_type", ["", "stream"])
+def test_another_read_type_is_found(read_type: str) -> None:
+    found = codes(line(sensor_read_type=read_type))
+    assert found == [(Code.READ_TYPE, "sensor_read_type", 2)]
+
+
+@pytest.mark.parametrize("state", ["", "RUNNING", "\tPAUSED"])
+def test_another_job_state_is_found(state: str) -> None:
+    found = {code for code, _, _ in codes(line(job_state=state))}
+    assert found & {Code.JOB_STATE, Code.CONTROL_CHARACTER}
+
+
+def test_a_misspelled_job_state_says_which_is_meant() -> None:
+    (found,) = checked(line(job_state="UNPAUSE"))
+    assert "did you mean UNPAUSED?" in found.message
+
+
+@pytest.mark.parametrize("flag", ["YES", "1", "HARD"])
+def test_another_dependency_flag_is_found(flag: str) -> None:
+    assert codes(line(dependency_flag=flag)) == [(Code.DEPENDENCY_FLAG, "dependency_flag", 2)]
+
+
+def test_a_missing_job_id_is_found() -> None:
+    assert codes(line(trigger_job_id="")) == [(Code.JOB_ID_MISSING, "trigger_job_id", 2)]
+
+
+@pytest.mark.parametrize(
+    "job_id", ["my-job", "1.0", "1e9", "-1", "0", "1 2", "٣", str(BIGINT + 1), "9" * 5000]
+)
+def test_a_job_id_that_is_no_bigint_is_found(job_id: str) -> None:
+    assert codes(line(trigger_job_id=job_id)) == [(Code.JOB_ID_NUMBER, "trigger_job_id", 2)]
+
+
+@pytest.mark.parametrize("job_id", ["1", "0012", "9007199254740993", str(BIGINT)])
+def test_every_bigint_from_one_is_a_job_id(job_id: str) -> None:
+    assert checked(line(trigger_job_id=job_id)) == []
+
+
+def test_a_job_without_a_name_is_a_warning() -> None:
+    (found,) = checked(line(trigger_job_name=""))
+    assert (found.code, found.severity) == (Code.JOB_NAME_MISSING, Severity.WARNING)
+
+
+@pytest.mark.parametrize("source", ["jdbc", "sap_bw", "sap_b4"])
+def test_a_source_over_jdbc_needs_an_upstream_key(source: str) -> None:
+    (found,) = checked(line(sensor_source=source), sources=[source])
+    assert (found.code, found.column) == (Code.UPSTREAM_KEY_MISSING, "upstream_key")
+
+
+@pytest.mark.parametrize("placeholder", ["?upstream_key", "'?upstream_value'"])
+def test_a_query_with_a_placeholder_needs_an_upstream_key(placeholder: str) -> None:
+    query = f"SELECT * FROM sensor_new_data WHERE {placeholder} > '2025'"
+    assert codes(line(preprocess_query=query)) == [(Code.UPSTREAM_KEY_MISSING, "upstream_key", 2)]
+
+
+def test_a_manual_upload_needs_no_upstream_key() -> None:
+    assert checked(line(sensor_source="lmu_delta_table", sensor_read_type="batch")) == []
+
+
+@pytest.mark.parametrize("key", ["load_date", "payload.loaded_at", "`load date`", "größe"])
+def test_an_upstream_key_is_a_column_name(key: str) -> None:
+    assert checked(line(upstream_key=key)) == []
+
+
+@pytest.mark.parametrize("key", ["load date", "1x", "a; drop table b", "max(x)", "a."])
+def test_an_upstream_key_that_is_no_column_name_is_found(key: str) -> None:
+    assert codes(line(upstream_key=key)) == [(Code.UPSTREAM_KEY_SHAPE, "upstream_key", 2)]
+
+
+def test_a_control_character_is_found_and_shown_escaped() -> None:
+    (found,) = checked(line(trigger_job_name="rev\x1b[31menue"))
+    assert (found.code, found.column) == (Code.CONTROL_CHARACTER, "trigger_job_name")
+    assert "\\x1b[31m" in found.message
+    assert "\x1b" not in found.message
+
+
+def test_a_text_that_turns_the_direction_of_reading_is_found_in_an_id() -> None:
+    (found,) = checked(line(sensor_id="sales.\u202eorders"))
+    assert (found.code, "\\u202e" in found.message) == (Code.CONTROL_CHARACTER, True)
+
+
+def test_line_breaks_and_emoji_belong_in_a_description() -> None:
+    assert checked(line(asset_description="Orders\n\tof 👩‍🔬")) == []
+
+
+def test_all_findings_of_a_row_come_at_once() -> None:
+    found = codes(line(sensor_source="x", sensor_read_type="x", job_state="x", dependency_flag="x"))
+    assert found == [
+        (Code.SOURCE_UNKNOWN, "sensor_source", 2),
+        (Code.READ_TYPE, "sensor_read_type", 2),
+        (Code.JOB_STATE, "job_state", 2),
+        (Code.DEPENDENCY_FLAG, "dependency_flag", 2),
+    ]
+
+
+def test_findings_are_sorted_by_line() -> None:
+    found = checked(line(), line(sensor_id="a.b", job_state="x"), line(sensor_id="a"), line())
+    assert [(each.line, each.code) for each in found] == [
+        (3, Code.JOB_STATE),
+        (4, Code.SENSOR_ID_SHAPE),
+        (5, Code.DUPLICATE_ROW),
+    ]
