@@ -1,0 +1,134 @@
+# Everything that a person or .ci/run does here, each under one name. `make` alone lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+# Pass arguments on: make unit ARGS="-k lock -x"
+ARGS ?=
+
+export DBT_SEND_ANONYMOUS_USAGE_STATS := false
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYTHONWARNINGS := ignore::DeprecationWarning
+
+# Checks never touch the state of this checkout: each recipe that needs one gets a folder of its own.
+FRESH_HOME := home=$$(mktemp -d) && trap 'rm -rf "$$home"' EXIT && export HEARTBEAT_HOME="$$home"
+
+##@ Use
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN { FS = ":.*## " } \
+		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(READY) ## Make .venv from requirements.lock, find or install a Java, fetch the Delta jars
+
+$(READY): requirements.lock pyproject.toml profiles.yml harness/prepare.py harness/java.py
+	@python=$$(for name in $${PYTHON:-python3.11 python3.12 python3 python}; do \
+		"$$name" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' 2>/dev/null \
+			&& command -v "$$name" && break; done || true); \
+	if [ -z "$$python" ]; then \
+		echo "error: Heartbeat needs Python 3.11 or 3.12: install one, or name it: make setup PYTHON=..." >&2; \
+		exit 2; \
+	fi; \
+	[ -x $(BIN)/python ] || { echo "Making $(VENV) with $$python"; "$$python" -m venv $(VENV); }
+	@echo "Installing what requirements.lock names (the first time takes a minute or two)"
+	@$(BIN)/python -m pip install --quiet --requirement requirements.lock
+	@echo "Fetching the Delta jars"
+	@$(BIN)/python -m harness.prepare
+	@touch $(READY)
+
+.PHONY: demo
+demo: $(READY) ## Run a small real pipeline over the New York flights data
+	@$(BIN)/python -m harness demo $(ARGS)
+
+.PHONY: docs
+docs: $(READY) ## Build dbt's documentation into target/ (dbt docs serve shows it)
+	@$(FRESH_HOME); \
+	$(BIN)/dbt --quiet build --empty --exclude-resource-type unit_test --exclude-resource-type test; \
+	$(BIN)/dbt --quiet docs generate; \
+	echo "Written: target/index.html, target/catalog.json"
+
+##@ Test
+
+.PHONY: test
+test: $(READY) dbt ## Run every test: the models' in dbt, then all levels of pytest
+	@$(BIN)/pytest $(ARGS)
+
+.PHONY: unit contract integration scenarios recovery
+unit: $(READY) ## Run the tests that need no Spark (seconds)
+contract: $(READY) ## Run the same cases against each fake and the real thing
+integration: $(READY) ## Run the tests on Spark, Delta, dbt and the local Jobs API
+scenarios: $(READY) ## Run the stories of several ticks
+recovery: $(READY) ## Kill the process at each crash point, and check that nothing is lost or doubled
+unit contract integration scenarios recovery:
+	@$(BIN)/pytest tests/$@ $(ARGS)
+
+.PHONY: dbt
+dbt: $(READY) ## Build every model in an empty database, with its unit tests and data tests
+	@$(FRESH_HOME); $(BIN)/dbt --warn-error-options '{"error": ["NoNodesForSelectionCriteria"]}' build $(ARGS)
+
+.PHONY: bench
+bench: $(READY) ## Run the benchmarks and print their figures
+	@for script in benchmarks/[a-z]*.py; do $(BIN)/python "$$script" $(ARGS); done
+
+##@ Check
+
+.PHONY: lint
+lint: format types imports sql models ## Run every linter
+	@:
+
+.PHONY: format
+format: $(READY) ## Check Python with ruff
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+
+.PHONY: types
+types: $(READY) ## Check types with mypy
+	@$(BIN)/mypy
+
+.PHONY: imports
+imports: $(READY) ## Check the import rules between the steps
+	@$(BIN)/lint-imports
+
+.PHONY: sql
+sql: $(READY) ## Check the style of SQL with sqlfluff
+	@$(BIN)/sqlfluff lint --disable-progress-bar models tests/dbt
+
+.PHONY: parse
+parse: $(READY) ## Parse the dbt project for both targets
+	@$(FRESH_HOME); \
+	$(BIN)/dbt --quiet parse --target databricks --target-path "$$home/target"; \
+	$(BIN)/dbt --quiet parse --target local
+
+.PHONY: models
+models: parse ## Check names, documentation and tests of the models with dbt-bouncer
+	@$(BIN)/dbt-bouncer run
+
+##@ Keep
+
+.PHONY: fix
+fix: $(READY) ## Let the linters repair what they can
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+	@$(BIN)/sqlfluff fix --disable-progress-bar models tests/dbt
+
+.PHONY: lock
+lock: $(READY) ## Write requirements.lock anew from pyproject.toml
+	@$(BIN)/uv pip compile pyproject.toml --quiet --python-version 3.11 --universal \
+		--extra demo --extra dev --no-emit-index-url --no-emit-find-links \
+		--no-header --no-annotate --output-file requirements.lock
+	@! grep -nE '://|@ *file|--index|--find-links' requirements.lock
+
+.PHONY: clean
+clean: ## Remove what tools have made; .venv and .heartbeat stay
+	@rm -rf target logs dbt_packages spark-warehouse metastore_db derby.log .user.yml build
+	@rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +

