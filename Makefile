@@ -29,6 +29,7 @@ help: ## Show this list
 
 .PHONY: setup
 setup: $(READY) ## Make .venv from requirements.lock, find or install a Java, fetch the Delta jars
+	@echo "Ready: $(VENV)"
 
 $(READY): requirements.lock pyproject.toml profiles.yml harness/prepare.py harness/java.py
 	@python=$$(for name in $${PYTHON:-python3.11 python3.12 python3 python}; do \
@@ -100,7 +101,7 @@ imports: $(READY) ## Check the import rules between the steps
 
 .PHONY: sql
 sql: $(READY) ## Check the style of SQL with sqlfluff
-	@$(BIN)/sqlfluff lint --disable-progress-bar models tests/dbt
+	@$(BIN)/sqlfluff lint --disable-progress-bar models tests
 
 .PHONY: parse
 parse: $(READY) ## Parse the dbt project for both targets
@@ -118,7 +119,7 @@ models: parse ## Check names, documentation and tests of the models with dbt-bou
 fix: $(READY) ## Let the linters repair what they can
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
-	@$(BIN)/sqlfluff fix --disable-progress-bar models tests/dbt
+	@$(BIN)/sqlfluff fix --disable-progress-bar models tests
 
 .PHONY: lock
 lock: $(READY) ## Write requirements.lock anew from pyproject.toml

@@ -10,7 +10,7 @@
     {%- for schema, identifier, is_temporary, information in listing.rows -%}
         {%- set lines = [information.split("\nSchema: root")[0]] -%}
         {%- set listed = api.Relation.create(schema=schema, identifier=identifier) -%}
-        {%- for column in [] if is_temporary else adapter.get_columns_in_relation(listed) -%}
+        {%- for column in ([] if is_temporary else adapter.get_columns_in_relation(listed)) -%}
             {%- do lines.append(" |-- " ~ column.name ~ ": " ~ column.dtype ~ " (nullable = true)") -%}
         {%- endfor -%}
         {%- do described.append([schema, identifier, is_temporary, lines | join("\n") ~ "\n"]) -%}
