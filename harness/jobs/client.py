@@ -5,6 +5,7 @@ run, its answer was lost, and a second request was refused.
 """
 
 import logging
+import os
 import ssl
 import threading
 import time
@@ -14,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import cast
+from urllib.parse import urlsplit
 
 from databricks.sdk import WorkspaceClient
 from databricks.sdk.clock import Clock as SdkClock
@@ -199,8 +201,22 @@ class _BoundedConfig(Config):
 
     def _resolve_host_metadata(self) -> None:
         self.identity = f"{self.host}#{self.workspace_id}" if self.workspace_id else str(self.host)
+        if self.host and _is_here(self.host):
+            _keep_proxies_out(str(urlsplit(self.host).hostname))
         if self.host and _shows_up(self.host):
             super()._resolve_host_metadata()
+
+
+def _is_here(host: str) -> bool:
+    return urlsplit(host).hostname in ("127.0.0.1", "localhost", "::1")
+
+
+def _keep_proxies_out(hostname: str) -> None:
+    """Go to this machine directly: a proxy that the environment names cannot reach our loopback."""
+    for name in ("no_proxy", "NO_PROXY"):
+        known = [part for part in os.environ.get(name, "").split(",") if part]
+        if hostname not in known:
+            os.environ[name] = ",".join([*known, hostname])
 
 
 def _shows_up(host: str) -> bool:

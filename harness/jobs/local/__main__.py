@@ -7,13 +7,21 @@ from pathlib import Path
 from harness.errors import HeartbeatError
 from harness.jobs.local.service import ServiceSettings, serve
 
+_SECONDS_FOR_AN_ENDING_SERVER = 15.0
+
 
 def main() -> int:
     """Serve the state folder of the first argument, and return the process's exit code."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     home, idle_minutes = sys.argv[1:3]
     try:
-        serve(ServiceSettings(home=Path(home), idle_minutes=float(idle_minutes)))
+        serve(
+            ServiceSettings(
+                home=Path(home),
+                idle_minutes=float(idle_minutes),
+                patience_seconds=_SECONDS_FOR_AN_ENDING_SERVER,
+            )
+        )
     except HeartbeatError as error:
         logging.error("%s", error)
         return int(error.exit_code)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Mapping
@@ -93,8 +94,8 @@ def _start(folder: ApiFolder, home: Path, idle_minutes: float, clock: Clock) -> 
     for _ in range(int(_SECONDS_TO_START / _SECONDS_BETWEEN_LOOKS)):
         endpoint = folder.read_endpoint()
         if endpoint is not None and is_answering(endpoint):
-            # It is meant to outlive us: nobody waits for it here.
-            process.returncode = 0
+            # It is meant to outlive us; should it end first, it must not stay as a zombie.
+            threading.Thread(target=process.wait, name="jobs-api-end", daemon=True).start()
             return endpoint
         if process.poll() is not None:
             break

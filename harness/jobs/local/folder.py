@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.clock import RealClock
 from harness.errors import JobsApiError
 from harness.jobs.local.server import Endpoint
 
 _NAME = "jobs-api"
+_SECONDS_BETWEEN_TRIES = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,21 +54,32 @@ class ApiFolder:
         self.endpoint_file.unlink(missing_ok=True)
 
     @contextmanager
-    def lock(self, name: str, *, wait: bool) -> Iterator[bool]:
+    def lock(self, name: str, *, wait: bool, patience: float = 0.0) -> Iterator[bool]:
         """Hold a lock that ends with its process; tell whether it was got.
 
         Args:
             name: Which lock: ``start`` while somebody starts a server, ``serve`` while one serves.
-            wait: Whether to wait for another holder.
+            wait: Whether to wait for another holder, however long it takes.
+            patience: For how many seconds to wait otherwise.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / f"{name}.lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-            else:
+            if wait:
+                fcntl.flock(file, fcntl.LOCK_EX)
                 yield True
+            else:
+                yield _locks_within(file.fileno(), patience)
+
+
+def _locks_within(descriptor: int, seconds: float) -> bool:
+    clock = RealClock()
+    for _ in range(int(seconds / _SECONDS_BETWEEN_TRIES) + 1):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            clock.sleep(min(seconds, _SECONDS_BETWEEN_TRIES))
+    return False
 
 
 def api_folder(home: Path) -> ApiFolder:

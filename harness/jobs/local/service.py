@@ -2,6 +2,7 @@
 
 import logging
 import signal
+import sqlite3
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -27,6 +28,8 @@ class ServiceSettings:
     token: str | None = field(default=None, repr=False)
     #: After how many idle minutes without a running job it ends; never when not given.
     idle_minutes: float | None = DEFAULT_IDLE_MINUTES
+    #: How long to wait for a server of this folder that is just ending.
+    patience_seconds: float = 0.0
     for_tests: bool = False
     assumptions: Assumptions = field(default_factory=Assumptions)
 
@@ -39,7 +42,7 @@ def serve(settings: ServiceSettings) -> None:
         JobsApiError: The port is taken, or the folder cannot be written.
     """
     folder = api_folder(settings.home)
-    with folder.lock("serve", wait=False) as is_ours:
+    with folder.lock("serve", wait=False, patience=settings.patience_seconds) as is_ours:
         if not is_ours:
             raise LockedError(f"Another local Jobs API serves {folder.path} already")
         server = _server(folder, settings)
@@ -69,7 +72,7 @@ def _server(folder: ApiFolder, settings: ServiceSettings) -> LocalJobsServer:
     )
     try:
         return LocalJobsServer(wanted)
-    except OSError as error:
+    except (OSError, sqlite3.Error) as error:
         where = f"port {settings.port} or folder {folder.path}"
         raise JobsApiError(f"The local Jobs API does not start at {where}: {error}") from error
 
