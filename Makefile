@@ -53,7 +53,7 @@ demo: $(READY) ## Run a small real pipeline over the New York flights data
 .PHONY: docs
 docs: $(READY) ## Build dbt's documentation into target/ (dbt docs serve shows it)
 	@$(FRESH_HOME); \
-	$(BIN)/dbt --quiet build --empty --exclude-resource-type unit_test --exclude-resource-type test; \
+	$(BIN)/dbt --quiet build --exclude-resource-type unit_test --exclude-resource-type test; \
 	$(BIN)/dbt --quiet docs generate; \
 	echo "Written: target/index.html, target/catalog.json"
 
