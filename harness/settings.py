@@ -1,0 +1,148 @@
+"""Reads ``heartbeat.yml`` into ``Settings``; every problem is told at once, with its line.
+
+It does not fetch secrets: a reference is resolved where it is used.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from harness.settings_connections import Connections, JdbcDatabase, KafkaCluster, SapSystem
+from harness.settings_keys import names_at
+from harness.settings_models import (
+    ConfigurationFile,
+    JobId,
+    Jobs,
+    JobsTarget,
+    LocalJob,
+    Logs,
+    Maintenance,
+    PartialSuccess,
+    Sensing,
+)
+from harness.settings_problems import SettingsError, problems_of
+from harness.settings_secrets import EnvironmentSecrets, SecretReference, SecretResolver
+from harness.settings_yaml import Document, read_yaml
+
+__all__ = [
+    "Connections",
+    "EnvironmentSecrets",
+    "JdbcDatabase",
+    "Jobs",
+    "JobsTarget",
+    "KafkaCluster",
+    "LocalJob",
+    "Logs",
+    "Maintenance",
+    "PartialSuccess",
+    "SapSystem",
+    "SecretReference",
+    "SecretResolver",
+    "Sensing",
+    "Settings",
+    "SettingsError",
+    "load_settings",
+]
+
+CONFIG_VARIABLE = "HEARTBEAT_CONFIG"
+HOME_VARIABLE = "HEARTBEAT_HOME"
+DEFAULT_CONFIG = "heartbeat.yml"
+DEFAULT_HOME = ".heartbeat"
+
+_Checked = TypeVar("_Checked")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The configuration of one process; every path is absolute."""
+
+    #: The folder with ``dbt_project.yml``.
+    project: Path
+    #: The configuration file that was read.
+    file: Path
+    #: The folder of all local state.
+    home: Path
+    trigger_root: Path
+    jobs: Jobs
+    #: The jobs of the local Jobs API, from ``commands`` or from the file that it names.
+    local_jobs: Mapping[int, LocalJob]
+    sensing: Sensing
+    maintenance: Maintenance
+    logs: Logs
+    connections: Connections
+
+
+def load_settings(project: Path, environment: Mapping[str, str]) -> Settings:
+    """Read the configuration of a project.
+
+    Args:
+        project: The folder with ``dbt_project.yml``; relative paths start from it.
+        environment: The variables of the process, for HEARTBEAT_CONFIG and HEARTBEAT_HOME.
+
+    Raises:
+        ConfigurationError: A file is missing or no YAML.
+        SettingsError: Keys or values are wrong; all of them are named.
+    """
+    project = project.absolute()
+    file = _under(project, environment.get(CONFIG_VARIABLE) or DEFAULT_CONFIG)
+    document = read_yaml(file, _display(file, project))
+    content = _checked(TypeAdapter(ConfigurationFile), document)
+    return Settings(
+        project=project,
+        file=file,
+        home=_under(project, environment.get(HOME_VARIABLE) or DEFAULT_HOME),
+        trigger_root=_under(project, content.trigger_files.root),
+        jobs=content.jobs,
+        local_jobs=_local_jobs(content.jobs.local.commands, project),
+        sensing=content.sensing,
+        maintenance=content.maintenance,
+        logs=content.logs,
+        connections=content.connections,
+    )
+
+
+def _local_jobs(commands: str | dict[int, LocalJob], project: Path) -> dict[int, LocalJob]:
+    if not isinstance(commands, str):
+        return commands
+    file = _under(project, commands)
+    document = read_yaml(file, _display(file, project))
+    return _checked(TypeAdapter(dict[JobId, LocalJob]), document, ("jobs", "local", "commands"))
+
+
+def _checked(
+    adapter: TypeAdapter[_Checked], document: Document, prefix: tuple[str, ...] = ()
+) -> _Checked:
+    # As JSON, because only then pydantic's strict mode takes text for an enum, and no text for a
+    # number.
+    text = json.dumps(_without_nulls(document.values, prefix))
+    try:
+        return adapter.validate_json(text, strict=True)
+    except ValidationError as error:
+        # The cause is cut off: it may repeat the value of a secret.
+        raise SettingsError(problems_of(error, document, prefix)) from None
+
+
+def _without_nulls(value: object, path: tuple[str, ...]) -> object:
+    """Leave out keys without a value, such as one whose lines are all commented out."""
+    if value is None and names_at(path):
+        return {}
+    if not isinstance(value, dict):
+        return value
+    known = names_at(path)
+    return {
+        key: _without_nulls(each, (*path, str(key)))
+        for key, each in value.items()
+        if each is not None or key not in known
+    }
+
+
+def _under(folder: Path, path: str) -> Path:
+    return (folder / Path(path).expanduser()).resolve()
+
+
+def _display(file: Path, project: Path) -> str:
+    return str(file.relative_to(project)) if file.is_relative_to(project) else str(file)

@@ -1,0 +1,118 @@
+"""The named connections of ``heartbeat.yml``: addresses in the clear, secrets by reference."""
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
+
+from harness.settings_base import KeyName, Section, Text
+from harness.settings_secrets import SecretReference
+
+_SECRET_IN_URL = re.compile(r"://[^/@\s]*:[^/@\s]*@|[?;&](password|pwd|token)=", re.IGNORECASE)
+
+
+def _without_secret(url: str) -> str:
+    if _SECRET_IN_URL.search(url):
+        raise ValueError(
+            "a secret must not stand in the address; give it as password, env:NAME or"
+            " secret:scope/key"
+        )
+    return url
+
+
+def _listed(value: object) -> object:
+    if isinstance(value, str):
+        return tuple(each.strip() for each in value.split(","))
+    return tuple(value) if isinstance(value, list) else value
+
+
+JdbcUrl = Annotated[
+    str, StringConstraints(pattern=r"^jdbc:\w+:.+"), AfterValidator(_without_secret)
+]
+HostAndPort = Annotated[str, StringConstraints(pattern=r"^[^\s:/@,]+:\d{1,5}$")]
+
+
+class KafkaCluster(Section):
+    """One Kafka cluster, under the product prefix of its topics."""
+
+    bootstrap_servers: Annotated[
+        tuple[HostAndPort, ...], BeforeValidator(_listed), Field(min_length=1)
+    ] = Field(description="Brokers as host:port, a list or separated by commas.")
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        default="PLAINTEXT", description="Kafka's own word."
+    )
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = Field(
+        default=None, description="Kafka's own word; needed with a SASL protocol."
+    )
+    user: Text | None = Field(default=None, description="User of a SASL protocol.")
+    password: SecretReference | None = Field(default=None, description="Password of that user.")
+    ca_file: Text | None = Field(
+        default=None, description="Certificates to trust; else the system's."
+    )
+    timeout_seconds: float = Field(
+        default=15, gt=0, le=600, description="A request that takes longer has failed."
+    )
+
+    @model_validator(mode="after")
+    def _sasl_is_complete(self) -> Self:
+        complete = self.sasl_mechanism and self.user and self.password
+        if self.security_protocol.startswith("SASL") and not complete:
+            raise ValueError(
+                f"{self.security_protocol} needs sasl_mechanism, user and password as well"
+            )
+        return self
+
+
+class Database(Section):
+    """One database that is asked over JDBC."""
+
+    url: JdbcUrl = Field(description="JDBC address, without a password in it.")
+    driver: Text | None = Field(
+        default=None, description="Class of the driver, where the URL needs it."
+    )
+    user: Text | None = Field(default=None, description="User to log in as.")
+    password: SecretReference | None = Field(default=None, description="Password of that user.")
+    timeout_seconds: float = Field(
+        default=30, gt=0, le=3600, description="A query that takes longer has failed."
+    )
+
+
+class JdbcDatabase(Database):
+    """A database whose tables are sensed by the largest value of a column."""
+
+    overlap_minutes: int = Field(
+        default=10,
+        ge=0,
+        le=10_080,
+        description="Rows this much older than the last are read again.",
+    )
+
+
+class SapSystem(Database):
+    """An SAP system whose process chains are sensed by their log."""
+
+    log_table: Annotated[str, StringConstraints(pattern=r"^[\w/]+(\.[\w/]+)?$")] = Field(
+        default="RSPCLOGCHAIN", description="Table with the log of the process chains."
+    )
+    look_back_days: int = Field(
+        default=7, ge=1, le=90, description="Chains that ended so long ago are still noticed."
+    )
+
+
+class SapSystems(Section):
+    """The two SAP systems, one per sensor_source."""
+
+    sap_bw: SapSystem | None = Field(default=None, description="System of sensor_source sap_bw.")
+    sap_b4: SapSystem | None = Field(default=None, description="System of sensor_source sap_b4.")
+
+
+class Connections(Section):
+    """Named connections to systems that need more than a path."""
+
+    kafka: Annotated[dict[Text, KafkaCluster], KeyName("product")] = Field(
+        default_factory=dict, description="Kafka clusters by the product prefix of the topics."
+    )
+    jdbc: Annotated[dict[Text, JdbcDatabase], KeyName("name")] = Field(
+        default_factory=dict, description="Databases by the name used in sensor_id."
+    )
+    sap: SapSystems = Field(default_factory=SapSystems, description="SAP systems.")

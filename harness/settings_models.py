@@ -1,0 +1,227 @@
+"""The keys of ``heartbeat.yml``: their types, bounds, defaults and meanings, each in one place."""
+
+import re
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    StringConstraints,
+    Tag,
+    model_validator,
+)
+
+from harness.sense.types import FirstSight, Source
+from harness.settings_base import KeyName, Section, Text
+from harness.settings_connections import Connections
+
+_SECRET_NAME = re.compile(r"(PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|CREDENTIALS?)$", re.IGNORECASE)
+
+
+class JobsTarget(StrEnum):
+    """Which Jobs API is called."""
+
+    LOCAL = "local"
+    DATABRICKS = "databricks"
+
+
+class PartialSuccess(StrEnum):
+    """What a run that ended SUCCESS_WITH_FAILURES counts as."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+def _lower(value: object) -> object:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+JobId = Annotated[int, Field(ge=1, le=2**63 - 1)]
+
+
+def _no_uri(path: str) -> str:
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", path):
+        raise ValueError(
+            "a folder is allowed, no URI; on Databricks write /Volumes/... or /dbfs/..."
+        )
+    return path
+
+
+class TriggerFiles(Section):
+    """Where trigger files are put."""
+
+    root: Annotated[Text, AfterValidator(_no_uri)] = Field(
+        default="trigger_files",
+        description="Folder under which every trigger file's folder lies; on Databricks a volume.",
+    )
+
+
+class LocalJob(Section):
+    """One job of the local Jobs API."""
+
+    name: Text | None = Field(default=None, description="Name to show; the job id when left out.")
+    command: Annotated[str, StringConstraints(min_length=1)] | tuple[Text, ...] = Field(
+        description="What a run does: a text for the shell, or a list of program and arguments."
+    )
+    cwd: Text | None = Field(
+        default=None, description="Folder to run in; the project when left out."
+    )
+    env: Annotated[dict[str, str], KeyName("variable")] = Field(
+        default_factory=dict, description="Environment variables on top of those of the process."
+    )
+    timeout_seconds: float | None = Field(
+        default=None,
+        gt=0,
+        le=604_800,
+        description="A run is stopped after this time; never if left out.",
+    )
+    max_concurrent_runs: int = Field(
+        default=1, ge=1, le=1000, description="How many runs may go on at once; more are skipped."
+    )
+
+    @model_validator(mode="after")
+    def _env_has_no_secret(self) -> Self:
+        for name in self.env:
+            if _SECRET_NAME.search(name):
+                raise ValueError(
+                    f"env.{name} must not stand in the file; leave it out, a command gets the"
+                    " environment of the process anyway"
+                )
+        return self
+
+
+def _commands_kind(value: object) -> str:
+    return "file" if isinstance(value, str) else "mapping"
+
+
+#: The jobs themselves, or the name of a YAML file that holds the same mapping.
+Commands = Annotated[
+    Annotated[Text, Tag("file")]
+    | Annotated[dict[JobId, LocalJob], KeyName("job_id"), Tag("mapping")],
+    Discriminator(_commands_kind),
+]
+
+
+class LocalJobs(Section):
+    """The local Jobs API: what each job runs."""
+
+    commands: Commands = Field(
+        default_factory=dict,
+        description="Jobs by id, or the name of a YAML file with the same mapping.",
+    )
+    default_command: Annotated[str, StringConstraints(min_length=1)] | tuple[Text, ...] | None = (
+        Field(
+            default=None,
+            description="Command of a job that commands does not name; else none starts.",
+        )
+    )
+    idle_minutes: int = Field(
+        default=30,
+        ge=1,
+        le=10_080,
+        description="The local Jobs API ends after so long without a request.",
+    )
+
+
+class Jobs(Section):
+    """Which Jobs API is called, and how hard."""
+
+    target: JobsTarget = Field(default=JobsTarget.LOCAL, description="Jobs API to call.")
+    starts_per_tick: int = Field(
+        default=50, ge=1, le=10_000, description="Most jobs that one tick starts; the others wait."
+    )
+    requests_per_second: float = Field(
+        default=10, gt=0, le=1000, description="Most requests per second to the Jobs API."
+    )
+    success_with_failures: PartialSuccess = Field(
+        default=PartialSuccess.SUCCEEDED, description="What a run SUCCESS_WITH_FAILURES counts as."
+    )
+    local: LocalJobs = Field(default_factory=LocalJobs, description="The local Jobs API.")
+
+
+class UpstreamOverride(Section):
+    """One upstream that differs from the project's default."""
+
+    sensor_source: Annotated[Source, BeforeValidator(_lower)] = Field(
+        description="Source, as in the controls CSV."
+    )
+    sensor_id: Text = Field(description="Id, as in the controls CSV.")
+    first_sight: FirstSight = Field(
+        description="What the first look at data that is already there means."
+    )
+
+
+class Sensing(Section):
+    """How upstreams are looked at."""
+
+    threads: int = Field(default=32, ge=1, le=256, description="Looks that run side by side.")
+    look_timeout_seconds: float = Field(
+        default=60, gt=0, le=3600, description="A look that takes longer has failed."
+    )
+    first_sight: FirstSight = Field(
+        default=FirstSight.EVENT,
+        description="What the first look at data that is already there means.",
+    )
+    upstreams: tuple[UpstreamOverride, ...] = Field(
+        default=(), description="Upstreams that differ from first_sight above."
+    )
+
+    @model_validator(mode="after")
+    def _each_upstream_once(self) -> Self:
+        seen = set()
+        for each in self.upstreams:
+            key = (each.sensor_source, each.sensor_id)
+            if key in seen:
+                raise ValueError(
+                    f"upstreams names {each.sensor_source} {each.sensor_id!r} twice; once is"
+                    " allowed"
+                )
+            seen.add(key)
+        return self
+
+    def first_sight_of(self, sensor_source: str, sensor_id: str) -> FirstSight:
+        """Return what the first look at this upstream means."""
+        source = sensor_source.strip().lower()
+        for each in self.upstreams:
+            if each.sensor_source == source and each.sensor_id == sensor_id.strip():
+                return each.first_sight
+        return self.first_sight
+
+
+class Maintenance(Section):
+    """When the ledgers are tidied up."""
+
+    compact_after_commits: int = Field(
+        default=200,
+        ge=10,
+        le=100_000,
+        description="Commits to a ledger after which it is compacted.",
+    )
+    keep_files_hours: int = Field(
+        default=168, ge=1, le=8760, description="Files that compacting replaced are kept so long."
+    )
+
+
+class Logs(Section):
+    """The rotating log file."""
+
+    max_megabytes: int = Field(
+        default=10, ge=1, le=1024, description="Size at which a log file is full."
+    )
+    keep: int = Field(default=5, ge=1, le=100, description="Full log files to keep.")
+
+
+class ConfigurationFile(Section):
+    """The whole file."""
+
+    trigger_files: TriggerFiles = Field(default_factory=TriggerFiles, description="Trigger files.")
+    jobs: Jobs = Field(default_factory=Jobs, description="The Jobs API.")
+    sensing: Sensing = Field(default_factory=Sensing, description="Looking at upstreams.")
+    maintenance: Maintenance = Field(default_factory=Maintenance, description="The ledgers.")
+    logs: Logs = Field(default_factory=Logs, description="The log file.")
+    connections: Connections = Field(
+        default_factory=Connections, description="Systems that need an address or a password."
+    )

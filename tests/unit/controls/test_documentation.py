@@ -1,0 +1,28 @@
+"""The page on the controls says what the code does."""
+
+import re
+from pathlib import Path
+
+from harness.controls import COLUMNS, Code
+from harness.controls.findings import WARNINGS
+
+PAGE = (Path(__file__).parents[3] / "docs" / "controls.md").read_text(encoding="utf-8")
+CONDITIONAL = {Code.SOURCE_NOT_SENSED}
+
+
+def test_every_finding_is_explained_once_in_the_order_of_the_codes() -> None:
+    table = PAGE[PAGE.index("| code |") :]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == [code.value for code in Code]
+
+
+def test_the_page_gives_each_finding_its_severity() -> None:
+    table = PAGE[PAGE.index("| code |") :]
+    told = dict(re.findall(r"^\| `(\w+)` \| (\w+)", table, re.MULTILINE))
+    assert {code.value for code in WARNINGS} == {
+        code for code, severity in told.items() if severity == "warning"
+    }
+
+
+def test_the_ten_columns_are_explained_in_their_order() -> None:
+    table = PAGE[: PAGE.index("## Findings")]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(COLUMNS)
