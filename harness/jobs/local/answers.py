@@ -23,7 +23,6 @@ def run_json(run: RunRow, job: JobRow | None, base_url: str) -> dict[str, object
         "run_page_url": f"{base_url}/#job/{run.job_id}/run/{run.run_id}",
         "run_type": "JOB_RUN",
         "trigger": "ONE_TIME",
-        "format": "MULTI_TASK",
         "start_time": run.created_ms,
         "end_time": run.ended_ms or 0,
         "setup_duration": 0,
