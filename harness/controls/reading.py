@@ -19,6 +19,7 @@ __all__ = ["COLUMNS", "ControlRow", "ControlsFile", "parse_controls", "read_cont
 #: dbt refuses a longer cell.
 CELL_CHARACTERS = 131_072
 
+_NO_LETTER_OR_DIGIT = re.compile(r"[^A-Za-z0-9]")
 _UTF8_BOM = b"\xef\xbb\xbf"
 _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 
@@ -39,23 +40,15 @@ class ControlRow:
     job_state: str = ""
     dependency_flag: str = ""
 
+    #: The job's id; ``None`` when the cell holds no whole number.
+    job_id: int | None = None
+    #: The row's id in ``sensors``; ``None`` while its parts are not there.
+    sensors_key: str | None = None
+
     @property
     def source(self) -> str:
         """Return the source as it is compared: in lower case."""
         return self.sensor_source.lower()
-
-    @property
-    def job_id(self) -> int | None:
-        """Return the job's id, or ``None`` when the cell holds no whole number."""
-        digits = self.trigger_job_id
-        return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 40 else None
-
-    @property
-    def sensors_key(self) -> str | None:
-        """Return the row's id in ``sensors``; ``None`` while its parts are not there."""
-        if not self.sensor_id or self.job_id is None:
-            return None
-        return f"{re.sub(r'[^A-Za-z0-9]', '_', self.sensor_id)}_{self.job_id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,9 +224,18 @@ def _row(record: _Record, columns: tuple[str | None, ...]) -> ControlRow:
         for column, cell in zip(columns, record.cells, strict=True)
         if column is not None
     }
-    return ControlRow(line=record.start, **cells)
+    job_id = _job_id(cells.get("trigger_job_id", ""))
+    sensor_id = cells.get("sensor_id")
+    key = f"{_NO_LETTER_OR_DIGIT.sub('_', sensor_id)}_{job_id}" if sensor_id and job_id else None
+    return ControlRow(line=record.start, job_id=job_id, sensors_key=key, **cells)
+
+
+def _job_id(text: str) -> int | None:
+    # int() reads more than digits do, and refuses thousands of them.
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 40 else None
 
 
 def _clean(cell: str) -> str:
     # dbt takes a blank cell and the word null for no value; only spaces are cut off by the models.
-    return "" if cell.strip().lower() in ("", "null") else cell.strip(" ")
+    bare = cell.strip()
+    return "" if len(bare) <= 4 and bare.lower() in ("", "null") else cell.strip(" ")

@@ -71,6 +71,19 @@ def test_a_mass_removal_of_rows_asks_for_yes() -> None:
     assert "--yes" in found.message
 
 
+def test_five_of_six_rows_are_a_mass_removal() -> None:
+    (found,) = checked(*rows(1), previous_keys=keys(6))
+    assert found.code is Code.MASS_REMOVAL
+
+
+def test_findings_of_several_rows_stand_between_those_of_single_rows() -> None:
+    found = checked(line(), line(), line(sensor_id="a.b", job_state="x"))
+    assert [(each.line, each.code) for each in found] == [
+        (3, Code.DUPLICATE_ROW),
+        (4, Code.JOB_STATE),
+    ]
+
+
 def test_a_mass_removal_that_is_meant_is_no_finding() -> None:
     assert checked(*rows(4), previous_keys=keys(10), removal_is_meant=True) == []
 
