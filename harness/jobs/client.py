@@ -21,7 +21,6 @@ from databricks.sdk import WorkspaceClient
 from databricks.sdk.clock import Clock as SdkClock
 from databricks.sdk.config import Config, ConfigAttribute
 from databricks.sdk.errors import ResourceDoesNotExist
-from databricks.sdk.service.jobs import RunNowResponse
 
 from harness.errors import JobsApiError
 from harness.jobs.answers import answer_of_error, told
@@ -96,8 +95,8 @@ class DatabricksJobs:
             waiter = self._client.jobs.run_now(
                 job_id, idempotency_token=token, job_parameters=dict(parameters)
             )
-            started: RunNowResponse = waiter.response
-            return Accepted(run_id=exact_id(started.run_id, "run_id"))
+            # As it came: the typed answer of newer SDKs rounds a float into some other id.
+            return Accepted(run_id=exact_id(waiter.bind()["run_id"], "run_id"))
         except Exception as error:
             # Whatever went wrong after the request left, a run may exist.
             answer = answer_of_error(error)

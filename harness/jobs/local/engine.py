@@ -92,7 +92,7 @@ class Engine:
             self._history.add(
                 self._registry.now_ms(), "cancel_asked", run_id=run_id, job_id=run.job_id
             )
-            if run.phase.life_cycle_state == "QUEUED":
+            if run.phase.waits:
                 self._finish(run, phases.CANCELED)
             elif run.script:
                 seconds = self._assumptions.cancel_seconds
@@ -141,17 +141,15 @@ class Engine:
         """Count the runs that are not over."""
         with self._lock:
             self.advance()
-            return len(self._store.runs_going_on())
+            return self._store.count_going_on()
 
     def advance(self) -> None:
         """Bring scripted runs and the queue to the present instant."""
         with self._lock:
-            for run in self._store.runs_going_on():
-                if run.script and run.began_ms is not None:
-                    self._follow_script(run)
-            for run in self._store.runs_going_on():
-                if run.phase.life_cycle_state == "QUEUED":
-                    self._dequeue(run)
+            for run in self._store.runs_scripted():
+                self._follow_script(run)
+            for run in self._store.runs_waiting():
+                self._dequeue(run)
 
     def close(self) -> None:
         """Stop every process; the runs are reported as broken when the API is back."""
@@ -189,7 +187,7 @@ class Engine:
         waits = job.queue_enabled if request.queue_enabled is None else request.queue_enabled
         if job.max_concurrent_runs == 0:
             return phases.SKIPPED
-        if len(self._store.runs_going_on(job.job_id)) >= job.max_concurrent_runs:
+        if self._store.count_going_on(job.job_id) >= job.max_concurrent_runs:
             return phases.QUEUED_BEHIND_JOB if waits else phases.SKIPPED
         if self._is_full():
             if not waits:
@@ -202,8 +200,7 @@ class Engine:
         return self._running(None) >= self._assumptions.active_runs
 
     def _running(self, job_id: int | None) -> int:
-        going_on = self._store.runs_going_on(job_id)
-        return sum(run.phase.life_cycle_state != "QUEUED" for run in going_on)
+        return self._store.count_going_on(job_id, waiting_too=False)
 
     def _begin(self, run: RunRow, job: JobDefinition) -> None:
         run = replace(run, phase=phases.PENDING, began_ms=self._registry.now_ms())

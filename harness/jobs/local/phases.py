@@ -23,6 +23,11 @@ class Phase:
         """Tell whether a run in this state is over."""
         return self.life_cycle_state in TERMINAL_LIFE_CYCLES or self.state in TERMINAL_STATES
 
+    @property
+    def waits(self) -> bool:
+        """Tell whether a run in this state is in the queue."""
+        return self.life_cycle_state == "QUEUED"
+
     def saying(self, message: str) -> "Phase":
         """Return the same state with a message."""
         return replace(self, message=message)

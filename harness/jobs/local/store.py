@@ -17,8 +17,8 @@ create table if not exists jobs (
 );
 create table if not exists runs (
     seq integer primary key autoincrement, run_id integer not null unique, job_id integer not null,
-    token text, phase text not null, is_over integer not null, parameters text not null,
-    script text not null, created_ms integer not null, began_ms integer, ended_ms integer,
+    token text, phase text not null, is_over integer not null, waits integer not null,
+    parameters text not null, script text not null, created_ms integer not null, began_ms integer, ended_ms integer,
     pid integer, born text
 );
 create index if not exists runs_going_on on runs (is_over) where is_over = 0;
@@ -157,14 +157,15 @@ class Store:
     def add_run(self, run: RunRow) -> RunRow:
         """Add a run and return it with its place in the order."""
         cursor = self._connection.execute(
-            "insert into runs (run_id, job_id, token, phase, is_over, parameters, script,"
-            " created_ms, began_ms, ended_ms) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "insert into runs (run_id, job_id, token, phase, is_over, waits, parameters, script,"
+            " created_ms, began_ms, ended_ms) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 run.run_id,
                 run.job_id,
                 run.token,
                 json.dumps(asdict(run.phase)),
                 run.phase.is_over,
+                run.phase.waits,
                 json.dumps(run.parameters),
                 json.dumps(run.script),
                 run.created_ms,
@@ -177,11 +178,12 @@ class Store:
     def save_run(self, run: RunRow) -> None:
         """Write what may change of a run."""
         self._connection.execute(
-            "update runs set phase = ?, is_over = ?, script = ?, began_ms = ?, ended_ms = ?,"
-            " pid = ?, born = ? where run_id = ?",
+            "update runs set phase = ?, is_over = ?, waits = ?, script = ?,"
+            " began_ms = ?, ended_ms = ?, pid = ?, born = ? where run_id = ?",
             (
                 json.dumps(asdict(run.phase)),
                 run.phase.is_over,
+                run.phase.waits,
                 json.dumps(run.script),
                 run.began_ms,
                 run.ended_ms,
@@ -204,6 +206,24 @@ class Store:
         if job_id is None:
             return list(self._runs("where is_over = 0 order by seq", ()))
         return list(self._runs("where is_over = 0 and job_id = ? order by seq", (job_id,)))
+
+    def runs_scripted(self) -> list[RunRow]:
+        """Return the runs that walk through a script now, oldest first."""
+        where = "where is_over = 0 and script <> '[]' and began_ms is not null order by seq"
+        return list(self._runs(where, ()))
+
+    def runs_waiting(self) -> list[RunRow]:
+        """Return the runs in the queue, oldest first."""
+        return list(self._runs("where is_over = 0 and waits = 1 order by seq", ()))
+
+    def count_going_on(self, job_id: int | None = None, *, waiting_too: bool = True) -> int:
+        """Count the runs that are not over, of a job or of all."""
+        found = self._connection.execute(
+            "select count(*) from runs where is_over = 0"
+            " and (? is null or job_id = ?) and (? or waits = 0)",
+            (job_id, job_id, waiting_too),
+        )
+        return int(found.fetchone()[0])
 
     def runs(self, wanted: RunFilter, limit: int) -> list[RunRow]:
         """Return the newest runs that a filter admits."""
