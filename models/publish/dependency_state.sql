@@ -12,7 +12,7 @@ ledger_runs as (
 
     select * from {{ ref('ledger_runs') }}
     {% if is_incremental() %}
-    where {{ is_in_tail('ledger_runs') }}
+    where {{ is_in_tail() }}
     {% endif %}
 
 ),

@@ -29,6 +29,9 @@ with_change as (
     select
         with_status.*,
         case
+            -- The answer of the Jobs API may come later than the start; the status does not change.
+            when with_status.is_open
+                then with_status.decided_at
             when with_status.is_kept_by_run
                 then with_status.run_recorded_at
             when with_status.has_unconsumed_event
@@ -67,24 +70,17 @@ final as (
         with_change.dependency_flag,
         with_change.upstream_value,
         -- The first event that no successful run has taken.
-        greatest(
-            get(
-                filter(
-                    with_change.recent_events,
-                    recent -> recent.tick_number > if(
-                        with_change.is_kept_by_run,
-                        with_change.from_tick,
-                        with_change.consumed_through_tick
-                    )
-                ),
-                0
-            ).event_at,
-            if(
-                with_change.is_kept_by_run,
-                null,
-                with_change.run_recorded_at
-            )
-        ) as acquired_at,
+        get(
+            filter(
+                with_change.recent_events,
+                recent -> recent.tick_number > if(
+                    with_change.is_kept_by_run,
+                    with_change.from_tick,
+                    with_change.consumed_through_tick
+                )
+            ),
+            0
+        ).event_at as acquired_at,
         with_change.run_recorded_at
     from with_change
 

@@ -12,7 +12,7 @@ ledger_probes as (
 
     select * from {{ ref('ledger_probes') }}
     {% if is_incremental() %}
-    where {{ is_in_tail('ledger_probes') }}
+    where {{ is_in_tail() }}
     {% endif %}
 
 ),

@@ -10,7 +10,7 @@ upstream_state as (
 ledger_probes as (
 
     select * from {{ ref('ledger_probes') }}
-    where {{ is_in_tail('ledger_probes') }}
+    where {{ is_in_tail() }}
 
 ),
 

@@ -10,7 +10,7 @@ dependency_state as (
 ledger_runs as (
 
     select * from {{ ref('ledger_runs') }}
-    where {{ is_in_tail('ledger_runs') }}
+    where {{ is_in_tail() }}
 
 ),
 
@@ -89,48 +89,60 @@ numbered as (
         row_number() over (
             partition by known.job_id, known.upstream_id
             order by known.tick_number desc, known.step_number desc
-        ) as newest_first,
-        row_number() over (
-            partition by known.job_id
-            order by known.tick_number desc, known.step_number desc
-        ) as newest_of_job
+        ) as newest_first
     from known
+
+),
+
+-- Only now, with each upstream once: a step that is in the state and in the tail must count once.
+newest as (
+
+    select
+        numbered.*,
+        row_number() over (
+            partition by numbered.job_id
+            order by
+                numbered.tick_number desc,
+                numbered.step_number desc,
+                numbered.upstream_id
+        ) as newest_of_job
+    from numbered
+    where numbered.newest_first = 1
 
 ),
 
 final as (
 
     select
-        numbered.job_id,
-        numbered.upstream_id,
-        numbered.from_tick,
-        numbered.through_tick,
+        newest.job_id,
+        newest.upstream_id,
+        newest.from_tick,
+        newest.through_tick,
         -- A run that gave its events back has consumed nothing.
         if(
             run_statuses.gives_back_events,
-            numbered.from_tick,
-            numbered.through_tick
+            newest.from_tick,
+            newest.through_tick
         ) as consumed_through_tick,
-        numbered.tick_number,
-        numbered.step_number,
-        numbered.recorded_at,
-        numbered.intent_id,
-        numbered.attempt,
-        numbered.run_status,
+        newest.tick_number,
+        newest.step_number,
+        newest.recorded_at,
+        newest.intent_id,
+        newest.attempt,
+        newest.run_status,
         run_statuses.control_status,
         run_statuses.is_open,
         run_statuses.holds_job,
         run_statuses.gives_back_events,
-        numbered.run_id,
-        numbered.message,
-        numbered.decided_tick,
-        numbered.decided_at,
-        numbered.ended_at,
-        numbered.newest_of_job = 1 as is_last_of_job
-    from numbered
+        newest.run_id,
+        newest.message,
+        newest.decided_tick,
+        newest.decided_at,
+        newest.ended_at,
+        newest.newest_of_job = 1 as is_last_of_job
+    from newest
     inner join run_statuses
-        on numbered.run_status = run_statuses.run_status
-    where numbered.newest_first = 1
+        on newest.run_status = run_statuses.run_status
 
 )
 

@@ -10,7 +10,7 @@ run_state as (
 ledger_runs as (
 
     select * from {{ ref('ledger_runs') }}
-    where {{ is_in_tail('ledger_runs') }}
+    where {{ is_in_tail() }}
 
 ),
 
