@@ -132,12 +132,25 @@ class NewRows(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NewFile:
+    """One data file that a commit added."""
+
+    #: Relative or absolute, as the log has it (URL-decoded).
+    path: str
+    #: The version that added it.
+    version: int
+    #: Partition column (the log's name for it) and value as the log writes it.
+    partition: tuple[tuple[str, str | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewFiles:
     """The data files that new commits of a Delta table added, and how to read them right."""
 
     table_path: str
+    #: The newest version looked at.
     version: int
-    #: Relative or absolute, as the log has them (URL-decoded).
-    paths: tuple[str, ...]
+    #: ``None`` stands for the whole table at that version.
+    files: tuple[NewFile, ...] | None
     #: False when deletion vectors or column mapping make a plain Parquet read wrong.
     plain: bool

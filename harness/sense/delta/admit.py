@@ -1,0 +1,184 @@
+"""Asks the new rows what the log cannot say: did the key grow, does the query return a row."""
+
+import json
+import re
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from harness.errors import LookFailedError
+from harness.sense.delta.classify import added_files, operation_of
+from harness.sense.delta.follow import Change, Finding
+from harness.sense.delta.log import Commit, FileAction
+from harness.sense.delta.position import Position
+from harness.sense.delta.schema import Column
+from harness.sense.types import NewFile, NewFiles, NewRows, Operation, Source, Upstream
+
+_PLACEHOLDER = re.compile(r"""'\?upstream_value'|"\?upstream_value"|\?upstream_(?:value|key)\b""")
+_IDENTIFIER = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
+
+
+def needed_key(upstream: Upstream) -> str | None:
+    """Return the upstream's key when its values decide anything."""
+    if not upstream.upstream_key:
+        return None
+    if upstream.source == Source.LMU_DELTA_TABLE:
+        return upstream.upstream_key
+    query = upstream.preprocess_query or ""
+    return upstream.upstream_key if "?upstream_value" in query else None
+
+
+def rendered(upstream: Upstream) -> str | None:
+    """Fill the two placeholders of the upstream's query; ``None`` when it has no query.
+
+    The value stands as a quoted literal, which the engine compares with a column of any type, or
+    as ``NULL`` while none is known. Quotes that the query itself has around it are taken away.
+
+    Raises:
+        LookFailedError: The key is missing or no column name.
+    """
+    query, key = upstream.preprocess_query, upstream.upstream_key
+    if not query:
+        return None
+    if "?upstream_key" in query and not key:
+        raise LookFailedError("its preprocess_query uses ?upstream_key, but upstream_key is empty")
+    if key and not _IDENTIFIER.match(key):
+        raise LookFailedError(f"upstream_key {key!r} is no column name")
+    value = upstream.upstream_value
+    literal = "NULL" if value is None else quoted(value)
+    return _PLACEHOLDER.sub(
+        lambda match: str(key) if match.group().endswith("key") else literal, query
+    )
+
+
+def quoted(text: str) -> str:
+    """Return text as a SQL string literal."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    return f"'{escaped}'"
+
+
+class Admission:
+    """Lets through what is news for one upstream."""
+
+    def __init__(self, new_rows: NewRows) -> None:
+        self._new_rows = new_rows
+
+    def admitted(
+        self, upstream: Upstream, finding: Finding
+    ) -> tuple[tuple[Change, ...], str | None]:
+        """Return the changes that count, and the largest value of the key after them."""
+        changes: tuple[Change, ...] = finding.changes
+        query = rendered(upstream)
+        value = upstream.upstream_value
+        if finding.position.key is not None:
+            grown, value = self._grown(upstream, finding, finding.position.key)
+            if upstream.source == Source.LMU_DELTA_TABLE:
+                changes = grown
+        if query is not None and changes and not self._returns_row(finding, changes, query):
+            changes = ()
+        return changes, value
+
+    def _grown(
+        self, upstream: Upstream, finding: Finding, key: Column
+    ) -> tuple[tuple[Change, ...], str | None]:
+        largest, grown = upstream.upstream_value, []
+        if not finding.changes and upstream.position is None and finding.current:
+            # A baseline is no event, yet its largest value is the one to outgrow.
+            return (), self._largest_of_table(finding, key)
+        for change in finding.changes:
+            if change.commit is None:
+                value = self._largest_of_table(finding, key)
+            else:
+                value = self._largest_of_commit(finding.position, change.commit, key)
+            if value is not None and (largest is None or is_larger(value, largest)):
+                largest = value
+                grown.append(change)
+        return tuple(grown), largest
+
+    def _largest_of_table(self, finding: Finding, key: Column) -> str | None:
+        current = finding.current
+        if current is None or not current.holds_data:
+            return None
+        if current.only_appended and not any(commit.rearranges for commit in current.commits):
+            files = [file for commit in current.commits for file in commit.adds]
+            is_known, value = largest_in_log(files, key)
+            if is_known:
+                return value
+        return self._new_rows.largest(_whole(finding.position), key.name)
+
+    def _largest_of_commit(self, position: Position, commit: Commit, key: Column) -> str | None:
+        if commit.is_cut:
+            return self._new_rows.largest(_whole(position), key.name)
+        files = added_files(commit)
+        is_known, value = largest_in_log(files, key)
+        if is_known:
+            return value
+        return self._new_rows.largest(_new_files(position, [commit]), key.name)
+
+    def _returns_row(self, finding: Finding, changes: Sequence[Change], query: str) -> bool:
+        commits = [change.commit for change in changes if change.commit is not None]
+        if len(commits) < len(changes) or any(commit.is_cut for commit in commits):
+            return self._new_rows.any_row(_whole(finding.position), query)
+        if all(operation_of(commit) is Operation.DELETE for commit in commits):
+            return False
+        return self._new_rows.any_row(_new_files(finding.position, commits), query)
+
+
+def _whole(position: Position) -> NewFiles:
+    return NewFiles(
+        table_path=position.path, version=position.version, files=None, plain=position.is_plain
+    )
+
+
+def _new_files(position: Position, commits: Sequence[Commit]) -> NewFiles:
+    found = [(commit.version, file) for commit in commits for file in added_files(commit)]
+    return NewFiles(
+        table_path=position.path,
+        version=commits[-1].version,
+        files=tuple(
+            NewFile(
+                path=file.path, version=version, partition=tuple((file.partition or {}).items())
+            )
+            for version, file in found
+        ),
+        plain=position.is_plain and all(file.deleted_rows is None for _, file in found),
+    )
+
+
+def largest_in_log(files: Sequence[FileAction], key: Column) -> tuple[bool, str | None]:
+    """Return whether the log tells the largest value exactly, and that value."""
+    largest: str | None = None
+    for file in files:
+        is_known, value = _largest_of_file(file, key)
+        if not is_known:
+            return False, None
+        if value is not None and (largest is None or is_larger(value, largest)):
+            largest = value
+    return True, largest
+
+
+def _largest_of_file(file: FileAction, key: Column) -> tuple[bool, str | None]:
+    if file.deleted_rows is not None or not key.has_exact_statistics:
+        return False, None
+    if file.partition and key.physical in file.partition:
+        return True, file.partition[key.physical] or None
+    try:
+        stats: dict[str, Any] = json.loads(file.stats or "{}")
+    except ValueError:
+        return False, None
+    if stats.get("tightBounds") is False:
+        return False, None
+    value = (stats.get("maxValues") or {}).get(key.physical)
+    if value is not None:
+        return True, str(value)
+    rows = stats.get("numRecords")
+    nulls = (stats.get("nullCount") or {}).get(key.physical)
+    return rows is not None and rows == nulls, None
+
+
+def is_larger(value: str, other: str) -> bool:
+    """Compare two values of one column given as text: as numbers if they are, else as text."""
+    try:
+        return Decimal(value) > Decimal(other)
+    except InvalidOperation:
+        return value > other

@@ -1,0 +1,203 @@
+"""Looks at many upstreams side by side; one look that raises or hangs stops no other."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from harness.sense.types import Look, Probe, Upstream
+
+#: While looks wait for a thread, twice as many threads work after each of these: a thousand quick
+#: looks need one thread and would only wait for each other in many; slow ones need them all.
+_GROW_EVERY_SECONDS = 0.005
+#: How often finished and hung looks are collected, once all threads work.
+_COLLECT_EVERY_SECONDS = 0.05
+
+
+@dataclass(slots=True, eq=False)
+class _Task:
+    probe: Probe
+    upstreams: list[Upstream]
+    at: datetime
+    started: float = 0.0
+    is_abandoned: bool = False
+
+
+class Looker:
+    """Owns the threads that look, for the life of the process.
+
+    A thread whose look hangs is left behind, and its upstreams are not looked at again before it
+    comes back. Threads are daemons: a hung look does not keep the process from ending.
+    """
+
+    def __init__(
+        self,
+        probes: Mapping[str, Probe],
+        *,
+        threads: int = 32,
+        deadline_seconds: float = 120.0,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._probes = probes
+        self._most_threads = threads
+        self._deadline_seconds = deadline_seconds
+        self._monotonic = monotonic
+        lock = threading.Lock()
+        self._one_pass_at_a_time = threading.Lock()
+        #: Both guard everything below.
+        self._work = threading.Condition(lock)
+        self._done = threading.Condition(lock)
+        self._waiting: deque[_Task] = deque()
+        self._running: set[_Task] = set()
+        self._finished: list[tuple[_Task, list[Look]]] = []
+        self._threads = 0
+        self._idle_threads = 0
+        #: Upstreams whose look hangs, and since when.
+        self._hung: dict[str, datetime] = {}
+
+    def look_at_all(
+        self,
+        upstreams: Sequence[Upstream],
+        *,
+        at: datetime,
+        on_look: Callable[[Look], None] | None = None,
+    ) -> list[Look]:
+        """Look at every upstream once.
+
+        Args:
+            upstreams: What to look at.
+            at: The instant of the tick.
+            on_look: Called with each look as it comes in, from the calling thread.
+
+        Returns:
+            One look per upstream, in the order in which they were given.
+        """
+        made: dict[str, Look] = {}
+
+        def tell(looks: Iterable[Look]) -> None:
+            for look in looks:
+                made[look.upstream_id] = look
+                if on_look is not None:
+                    on_look(look)
+
+        with self._one_pass_at_a_time:
+            tasks, refused = self._tasks(upstreams, at)
+            tell(refused)
+            self._run(tasks, tell)
+        return [made[upstream.upstream_id] for upstream in upstreams]
+
+    def _tasks(self, upstreams: Sequence[Upstream], at: datetime) -> tuple[list[_Task], list[Look]]:
+        tasks: dict[tuple[int, str], _Task] = {}
+        refused = []
+        with self._work:
+            hung = dict(self._hung)
+        for upstream in upstreams:
+            probe = self._probes.get(upstream.source)
+            if probe is None:
+                known = ", ".join(sorted(self._probes))
+                refused.append(
+                    _failed(upstream, f"is of no known source; sensor_source may be {known}")
+                )
+            elif upstream.upstream_id in hung:
+                since = hung[upstream.upstream_id].isoformat(timespec="seconds")
+                refused.append(_failed(upstream, f"has not answered since {since}"))
+            else:
+                try:
+                    key = (id(probe), probe.group_of(upstream))
+                except Exception as error:
+                    refused.append(_failed(upstream, _what(error)))
+                    continue
+                if key not in tasks:
+                    tasks[key] = _Task(probe=probe, upstreams=[], at=at)
+                tasks[key].upstreams.append(upstream)
+        return list(tasks.values()), refused
+
+    def _run(self, tasks: list[_Task], tell: Callable[[Iterable[Look]], None]) -> None:
+        unfinished = len(tasks)
+        with self._work:
+            self._waiting.extend(tasks)
+            self._wake(1)
+        while unfinished:
+            with self._work:
+                if not self._finished:
+                    self._done.wait(
+                        _GROW_EVERY_SECONDS
+                        if len(self._running) < self._most_threads and self._waiting
+                        else _COLLECT_EVERY_SECONDS
+                    )
+                finished, self._finished = self._finished, []
+                finished += self._abandon()
+                if self._waiting:
+                    self._wake(max(1, len(self._running)))
+            unfinished -= len(finished)
+            for _, looks in finished:
+                tell(looks)
+
+    def _wake(self, count: int) -> None:
+        """Let that many more threads work, new ones if too few are idle; the lock is held."""
+        self._work.notify(count)
+        for _ in range(min(count - self._idle_threads, self._most_threads - self._threads)):
+            self._threads += 1
+            threading.Thread(target=self._serve, name="look", daemon=True).start()
+
+    def _abandon(self) -> list[tuple[_Task, list[Look]]]:
+        """Give up the looks that passed the deadline; the lock is held."""
+        now = self._monotonic()
+        late = [task for task in self._running if now - task.started >= self._deadline_seconds]
+        for task in late:
+            task.is_abandoned = True
+            self._running.discard(task)
+            self._threads -= 1
+            self._hung.update((upstream.upstream_id, task.at) for upstream in task.upstreams)
+        reason = f"did not answer within {self._deadline_seconds:g} s"
+        return [(task, [_failed(upstream, reason) for upstream in task.upstreams]) for task in late]
+
+    def _serve(self) -> None:
+        while True:
+            with self._work:
+                while not self._waiting:
+                    self._idle_threads += 1
+                    self._work.wait()
+                    self._idle_threads -= 1
+                task = self._waiting.popleft()
+                task.started = self._monotonic()
+                self._running.add(task)
+            looks = _looks_of(task)
+            with self._work:
+                if task.is_abandoned:
+                    # Another thread took this one's place.
+                    for upstream in task.upstreams:
+                        self._hung.pop(upstream.upstream_id, None)
+                    return
+                self._running.discard(task)
+                self._finished.append((task, looks))
+                if not self._waiting and not self._running:
+                    self._done.notify()
+
+
+def _looks_of(task: _Task) -> list[Look]:
+    try:
+        looks = {look.upstream_id: look for look in task.probe.look(task.upstreams, at=task.at)}
+    except Exception as error:
+        return [_failed(upstream, _what(error)) for upstream in task.upstreams]
+    return [
+        looks.get(upstream.upstream_id) or _failed(upstream, "was not looked at by its probe")
+        for upstream in task.upstreams
+    ]
+
+
+def _what(error: Exception) -> str:
+    first_line = next(iter(str(error).strip().splitlines()), "").rstrip(".")
+    name = type(error).__name__
+    return f"cannot be sensed: {name}: {first_line}" if first_line else f"cannot be sensed: {name}"
+
+
+def _failed(upstream: Upstream, reason: str) -> Look:
+    return Look(
+        upstream_id=upstream.upstream_id,
+        position=upstream.position,
+        upstream_value=upstream.upstream_value,
+        failure=f"{upstream.source} {upstream.sensor_id} {reason}.",
+    )

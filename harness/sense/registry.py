@@ -1,0 +1,76 @@
+"""Knows which probe senses which source: a new source is one file, and one line here."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.errors import ConfigurationError
+from harness.sense.types import Probe, Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What probes may need of the world; nothing of it is touched before a look needs it."""
+
+    session: "Callable[[], SparkSession]"
+    trigger_files_root: str
+
+
+class Registry:
+    """Maps each value of ``sensor_source`` to what makes its probe."""
+
+    def __init__(self) -> None:
+        self._factories: dict[str, Callable[[Surroundings], Probe]] = {}
+
+    def add(self, source: str, factory: Callable[[Surroundings], Probe]) -> None:
+        """Take in a source.
+
+        Raises:
+            ConfigurationError: The source has a probe already.
+        """
+        if source in self._factories:
+            raise ConfigurationError(f"the source {source} has a probe already; name yours another")
+        self._factories[source] = factory
+
+    def probes(self, surroundings: Surroundings) -> Mapping[str, Probe]:
+        """Make one probe per distinct factory; sources that share a factory share the probe."""
+        made: dict[Callable[[Surroundings], Probe], Probe] = {}
+        for factory in self._factories.values():
+            if factory not in made:
+                made[factory] = factory(surroundings)
+        return {source: made[factory] for source, factory in self._factories.items()}
+
+
+def known_sources() -> Registry:
+    """Return the registry of every source that this version senses."""
+    registry = Registry()
+    registry.add(Source.DELTA_TABLE, _delta)
+    registry.add(Source.LMU_DELTA_TABLE, _delta)
+    registry.add(Source.TRIGGER_FILE, _trigger_file)
+    return registry
+
+
+def _delta(surroundings: Surroundings) -> Probe:
+    from harness.sense.delta.locate import SparkTableLocator
+    from harness.sense.delta.probe import DeltaProbe
+    from harness.sense.rows import SparkNewRows
+    from harness.sense.storage import HadoopStorage, LocalStorage, Storages
+
+    return DeltaProbe(
+        Storages(LocalStorage(), HadoopStorage(surroundings.session)),
+        SparkTableLocator(surroundings.session),
+        SparkNewRows(surroundings.session),
+    )
+
+
+def _trigger_file(surroundings: Surroundings) -> Probe:
+    from harness.sense.storage import HadoopStorage, LocalStorage, Storages
+    from harness.sense.trigger_file import TriggerFileProbe
+
+    return TriggerFileProbe(
+        Storages(LocalStorage(), HadoopStorage(surroundings.session)),
+        surroundings.trigger_files_root,
+    )

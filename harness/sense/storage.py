@@ -1,0 +1,183 @@
+"""Reads files and folders where they are: on this machine, or through Spark's Hadoop file systems.
+
+It offers only the three operations that sensing needs and says what is wrong with Python's own
+``FileNotFoundError``, ``PermissionError`` and ``OSError``, whatever is underneath.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from urllib.parse import unquote
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):")
+
+
+class FileStat(NamedTuple):
+    """What tells one version of a file from another."""
+
+    length: int
+    mtime_ms: int
+
+
+class Listed(NamedTuple):
+    """One file of a folder; folders in it are left out."""
+
+    name: str
+    length: int
+    mtime_ns: int
+
+
+class Storage(Protocol):
+    """The three operations that sensing needs."""
+
+    def stat(self, path: str) -> FileStat | None:
+        """Return size and modified time, or ``None`` when nothing is there."""
+        ...
+
+    def read(self, path: str, *, limit: int) -> bytes:
+        """Return at most the first ``limit`` bytes of a file."""
+        ...
+
+    def list_files(self, folder: str) -> list[Listed]:
+        """Return the files of a folder, in no order.
+
+        Raises:
+            FileNotFoundError: There is no such folder.
+            NotADirectoryError: It is a file.
+        """
+        ...
+
+
+class LocalStorage:
+    """This machine's own files."""
+
+    def stat(self, path: str) -> FileStat | None:
+        """Return size and modified time, or ``None`` when nothing is there."""
+        try:
+            found = os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return FileStat(found.st_size, found.st_mtime_ns // 1_000_000)
+
+    def read(self, path: str, *, limit: int) -> bytes:
+        """Return at most the first ``limit`` bytes of a file."""
+        with open(path, "rb") as file:
+            return file.read(limit)
+
+    def list_files(self, folder: str) -> list[Listed]:
+        """Return the files of a folder, in no order."""
+        files = []
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                try:
+                    if entry.is_dir():
+                        continue
+                    found = entry.stat()
+                except FileNotFoundError:
+                    continue  # it was taken away between the listing and the look at it
+                files.append(Listed(entry.name, found.st_size, found.st_mtime_ns))
+        return files
+
+
+class HadoopStorage:
+    """Every store that the Spark session can reach; the session starts at the first call."""
+
+    def __init__(self, session: "Callable[[], SparkSession]") -> None:
+        self._session = session
+        self._file_systems: dict[str, Any] = {}
+
+    def stat(self, path: str) -> FileStat | None:
+        """Return size and modified time, or ``None`` when nothing is there."""
+        try:
+            with _java_errors_as_python(path):
+                found = self._file_system(path).getFileStatus(self._path(path))
+                return FileStat(int(found.getLen()), int(found.getModificationTime()))
+        except FileNotFoundError:
+            return None
+
+    def read(self, path: str, *, limit: int) -> bytes:
+        """Return at most the first ``limit`` bytes of a file."""
+        with _java_errors_as_python(path):
+            stream = self._file_system(path).open(self._path(path))
+            try:
+                return bytes(stream.readNBytes(limit))
+            finally:
+                stream.close()
+
+    def list_files(self, folder: str) -> list[Listed]:
+        """Return the files of a folder, in no order."""
+        with _java_errors_as_python(folder):
+            file_system, path = self._file_system(folder), self._path(folder)
+            if not file_system.getFileStatus(path).isDirectory():
+                raise NotADirectoryError(folder)
+            return [
+                Listed(
+                    str(status.getPath().getName()),
+                    int(status.getLen()),
+                    int(status.getModificationTime()) * 1_000_000,
+                )
+                for status in file_system.listStatus(path)
+                if not status.isDirectory()
+            ]
+
+    def _jvm(self) -> Any:
+        return self._session().sparkContext._jvm
+
+    def _path(self, path: str) -> Any:
+        return self._jvm().org.apache.hadoop.fs.Path(path)
+
+    def _file_system(self, path: str) -> Any:
+        root = "/".join(path.split("/", 3)[:3])
+        if root not in self._file_systems:
+            configuration = self._session()._jsparkSession.sessionState().newHadoopConf()
+            self._file_systems[root] = self._path(path).getFileSystem(configuration)
+        return self._file_systems[root]
+
+
+@contextmanager
+def _java_errors_as_python(path: str) -> Iterator[None]:
+    """Turn the JVM's exceptions into the ones that local files raise."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        yield
+    except Py4JJavaError as error:
+        name = str(error.java_exception.getClass().getName())
+        message = str(error.java_exception.getMessage()).splitlines()[0]
+        # Hadoop says "not found" of a file that it may not open, too: the words tell them apart.
+        if "Permission denied" in message or "Access" in name.rsplit(".", 1)[-1]:
+            raise PermissionError(path) from error
+        if name.endswith(("FileNotFoundException", "NoSuchFileException")):
+            raise FileNotFoundError(path) from error
+        raise OSError(message) from error
+
+
+class Storages:
+    """Chooses the storage of a path: this machine's files, or Hadoop for every other scheme."""
+
+    def __init__(self, local: Storage, other: Storage) -> None:
+        self._local = local
+        self._other = other
+
+    def of(self, path: str) -> Storage:
+        """Return the storage that a path belongs to."""
+        return self._other if is_remote(path) else self._local
+
+
+def is_remote(path: str) -> bool:
+    """Tell whether a path names a scheme other than ``file:``."""
+    scheme = _SCHEME.match(path)
+    return scheme is not None and scheme.group(1).lower() != "file"
+
+
+def normalized(path: str) -> str:
+    """Return a path as its storage wants it: local ones without scheme, none with a last slash."""
+    scheme = _SCHEME.match(path)
+    if scheme is not None and scheme.group(1).lower() == "file":
+        path = "/" + unquote(path[len("file:") :]).lstrip("/")
+    return path.rstrip("/") or "/"

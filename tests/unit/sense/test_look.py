@@ -1,0 +1,186 @@
+"""Many upstreams side by side."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+import pytest
+
+from harness.sense.look import Looker
+from harness.sense.types import Look, Upstream
+from tests.unit.sense.golden import AT
+
+
+def upstream(name: str, source: str = "delta_table") -> Upstream:
+    return Upstream(
+        upstream_id=name, source=source, sensor_id=name, read_type="batch", position="there"
+    )
+
+
+class FakeProbe:
+    """Answers, raises for ``bad``, and hangs for ``hangs`` until it is let go."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+        self.hanging = threading.Event()
+        self.back = threading.Event()
+        self.seen: list[str] = []
+
+    def group_of(self, upstream: Upstream) -> str:
+        if upstream.sensor_id == "no group":
+            raise ValueError("it has no colon")
+        return upstream.sensor_id.partition(":")[0]
+
+    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+        names = [one.sensor_id for one in group]
+        self.seen.append(",".join(names))
+        if "bad" in names:
+            raise RuntimeError("the disk is on fire\nat line 7")
+        if "hangs" in names:
+            self.hanging.set()
+            self.let_go.wait(30)
+            self.back.set()
+        return [
+            Look(upstream_id=one.upstream_id, position="here")
+            for one in group
+            if one.sensor_id != "forgotten"
+        ]
+
+
+@pytest.fixture
+def probe() -> Iterator[FakeProbe]:
+    probe = FakeProbe()
+    yield probe
+    probe.let_go.set()
+
+
+class Stopwatch:
+    """Stands at zero until the look hangs, then is past every deadline."""
+
+    def __init__(self, probe: FakeProbe) -> None:
+        self._probe = probe
+
+    def __call__(self) -> float:
+        hangs = self._probe.hanging.is_set() and not self._probe.let_go.is_set()
+        return 1000.0 if hangs else 0.0
+
+
+def test_every_upstream_gets_one_look_in_the_order_given(probe: FakeProbe) -> None:
+    names = [f"t{number}" for number in range(100)]
+
+    looks = Looker({"delta_table": probe}).look_at_all([upstream(n) for n in names], at=AT)
+
+    assert [look.upstream_id for look in looks] == names
+
+
+def test_a_look_that_raises_is_a_failure_and_stops_no_other(probe: FakeProbe) -> None:
+    looker = Looker({"delta_table": probe}, threads=1)
+
+    bad, good = looker.look_at_all([upstream("bad"), upstream("good")], at=AT)
+
+    assert bad.failure == (
+        "delta_table bad cannot be sensed: RuntimeError: the disk is on fire."
+    )
+    assert (good.failure, good.position) == (None, "here")
+
+
+def test_a_failure_keeps_the_position(probe: FakeProbe) -> None:
+    [bad] = Looker({"delta_table": probe}).look_at_all([upstream("bad")], at=AT)
+
+    assert bad.position == "there"
+
+
+def test_a_look_that_hangs_is_a_failure_and_stops_no_other(probe: FakeProbe) -> None:
+    looker = Looker(
+        {"delta_table": probe}, threads=1, deadline_seconds=60, monotonic=Stopwatch(probe)
+    )
+
+    looks = looker.look_at_all([upstream("hangs"), upstream("good")], at=AT)
+
+    assert [look.failure for look in looks] == [
+        "delta_table hangs did not answer within 60 s.",
+        None,
+    ]
+
+
+def test_an_upstream_is_not_looked_at_while_its_last_look_hangs(probe: FakeProbe) -> None:
+    looker = Looker({"delta_table": probe}, monotonic=Stopwatch(probe))
+    looker.look_at_all([upstream("hangs")], at=AT)
+
+    [again] = looker.look_at_all([upstream("hangs")], at=AT)
+
+    assert again.failure == "delta_table hangs has not answered since 2025-04-23T21:40:00+00:00."
+    assert probe.seen == ["hangs"]
+
+
+def test_an_upstream_is_looked_at_again_when_its_hung_look_came_back(probe: FakeProbe) -> None:
+    looker = Looker({"delta_table": probe}, monotonic=Stopwatch(probe))
+    looker.look_at_all([upstream("hangs")], at=AT)
+    probe.let_go.set()
+    probe.back.wait(30)
+    looks = [Look(upstream_id="hangs", failure="not yet")]
+    while looks[0].failure:  # the thread puts its name off the list a moment after it is back
+        looks = looker.look_at_all([upstream("hangs")], at=AT)
+
+    assert looks[0].position == "here"
+
+
+def test_upstreams_of_one_group_are_looked_at_together(probe: FakeProbe) -> None:
+    Looker({"delta_table": probe}).look_at_all([upstream("c:1"), upstream("c:2")], at=AT)
+
+    assert probe.seen == ["c:1,c:2"]
+
+
+def test_an_upstream_without_an_answer_is_a_failure(probe: FakeProbe) -> None:
+    [look] = Looker({"delta_table": probe}).look_at_all([upstream("forgotten")], at=AT)
+
+    assert look.failure == "delta_table forgotten was not looked at by its probe."
+
+
+def test_an_upstream_whose_group_cannot_be_told_fails_alone(probe: FakeProbe) -> None:
+    looker = Looker({"delta_table": probe})
+
+    looks = looker.look_at_all([upstream("no group"), upstream("good")], at=AT)
+
+    assert [look.failure for look in looks] == [
+        "delta_table no group cannot be sensed: ValueError: it has no colon.",
+        None,
+    ]
+
+
+def test_an_unknown_source_is_a_failure_that_names_the_known_ones(probe: FakeProbe) -> None:
+    looker = Looker({"delta_table": probe})
+
+    [look] = looker.look_at_all([upstream("x", source="pigeon")], at=AT)
+
+    assert look.failure == "pigeon x is of no known source; sensor_source may be delta_table."
+
+
+def test_each_look_is_told_as_it_comes_in(probe: FakeProbe) -> None:
+    told: list[str] = []
+    upstreams = [upstream("bad"), upstream("good"), upstream("x", source="pigeon")]
+
+    Looker({"delta_table": probe}).look_at_all(
+        upstreams, at=AT, on_look=lambda look: told.append(look.upstream_id)
+    )
+
+    assert sorted(told) == ["bad", "good", "x"]
+
+
+def test_slow_looks_run_side_by_side() -> None:
+    barrier = threading.Barrier(8, timeout=30)
+
+    class Meeting(FakeProbe):
+        def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+            barrier.wait()
+            return super().look(group, at=at)
+
+    looker = Looker({"delta_table": Meeting()}, threads=8)
+
+    looks = looker.look_at_all([upstream(f"t{number}") for number in range(8)], at=AT)
+
+    assert [look.failure for look in looks] == [None] * 8
+
+
+def test_nothing_to_look_at_is_no_look() -> None:
+    assert Looker({}).look_at_all([], at=AT) == []
