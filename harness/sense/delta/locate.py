@@ -33,7 +33,7 @@ class SparkTableLocator:
         from pyspark.errors import PySparkException
 
         try:
-            return normalized(self._location(name))
+            return self._location(name).rstrip("/")
         except PySparkException as error:
             condition = error.getCondition() or ""
             if "NOT_FOUND" in condition:
@@ -52,9 +52,14 @@ class SparkTableLocator:
             identifier = state.sqlParser().parseTableIdentifier(
                 ".".join(f"`{part.replace('`', '``')}`" for part in parts)
             )
-            return str(state.catalog().getTableMetadata(identifier).location().toString())
+            location = state.catalog().getTableMetadata(identifier).location()
+            if location.getScheme() in (None, "file"):
+                return str(location.getPath())
+            # A Hadoop path does not escape what a URI does.
+            jvm: Any = session.sparkContext._jvm
+            return str(jvm.org.apache.hadoop.fs.Path(location).toString())
         quoted = ".".join(f"`{part.replace('`', '``')}`" for part in parts)
-        return str(session.sql(f"describe detail {quoted}").collect()[0]["location"])
+        return normalized(str(session.sql(f"describe detail {quoted}").collect()[0]["location"]))
 
 
 def _strings(sequence: Any) -> list[str]:

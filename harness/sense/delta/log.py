@@ -90,7 +90,8 @@ def arrange(files: Iterable[Listed]) -> LogFolder:
             versions.append(int(commit.group(1)))
         elif checkpoint := _CHECKPOINT_NAME.match(file.name):
             checkpoints.setdefault(int(checkpoint.group(1)), []).append(file.name)
-    newest = max(checkpoints, default=-1)
+    # A checkpoint is of a commit that is there; one beyond the newest is left over from elsewhere.
+    newest = max((at for at in checkpoints if at <= max(versions, default=-1)), default=-1)
     return LogFolder(
         versions=tuple(sorted(versions)),
         checkpoint=newest,

@@ -46,17 +46,8 @@ class DeltaProbe:
         return [self._look(upstream) for upstream in group]
 
     def _look(self, upstream: Upstream) -> Look:
-        idle = self._idle.get(upstream.upstream_id)
-        if (
-            idle is not None
-            and idle.text == upstream.position
-            and idle.value == upstream.upstream_value
-            and idle.storage.stat(idle.next_commit) is None
-            and idle.storage.stat(idle.known_commit) == idle.fingerprint
-        ):
-            return idle.answer
         try:
-            return self._look_closely(upstream)
+            return self._idle_answer(upstream) or self._look_closely(upstream)
         except LookFailedError as error:
             reason = str(error)
         except PermissionError as error:
@@ -69,6 +60,18 @@ class DeltaProbe:
             upstream_value=upstream.upstream_value,
             failure=f"The Delta table {upstream.sensor_id} cannot be sensed: {reason}.",
         )
+
+    def _idle_answer(self, upstream: Upstream) -> Look | None:
+        idle = self._idle.get(upstream.upstream_id)
+        if (
+            idle is not None
+            and idle.text == upstream.position
+            and idle.value == upstream.upstream_value
+            and idle.storage.stat(idle.next_commit) is None
+            and idle.storage.stat(idle.known_commit) == idle.fingerprint
+        ):
+            return idle.answer
+        return None
 
     def _look_closely(self, upstream: Upstream) -> Look:
         finding = self._found(upstream)
@@ -102,8 +105,7 @@ class DeltaProbe:
 
     def _subject(self, upstream: Upstream, key_name: str | None) -> Subject:
         sensor_id = upstream.sensor_id
-        found = sensor_id if is_path(sensor_id) else self._locator.locate(sensor_id)
-        path = normalized(found)
+        path = normalized(sensor_id) if is_path(sensor_id) else self._locator.locate(sensor_id)
         return Subject(
             storage=self._storages.of(path), path=path, sensor_id=sensor_id, key_name=key_name
         )

@@ -17,7 +17,13 @@ Action = dict[str, object]
 
 
 def add(path: str, **more: object) -> Action:
-    body = {"path": path, "partitionValues": {}, "size": 9, "modificationTime": 1, "dataChange": True}
+    body = {
+        "path": path,
+        "partitionValues": {},
+        "size": 9,
+        "modificationTime": 1,
+        "dataChange": True,
+    }
     return {"add": body | more}
 
 
@@ -43,7 +49,9 @@ def metadata(
                 "name": name,
                 "type": kind,
                 "nullable": True,
-                "metadata": {"delta.columnMapping.physicalName": physical[name]} if physical else {},
+                "metadata": {"delta.columnMapping.physicalName": physical[name]}
+                if physical
+                else {},
             }
             for name, kind in fields
         ],

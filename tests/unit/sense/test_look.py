@@ -78,9 +78,7 @@ def test_a_look_that_raises_is_a_failure_and_stops_no_other(probe: FakeProbe) ->
 
     bad, good = looker.look_at_all([upstream("bad"), upstream("good")], at=AT)
 
-    assert bad.failure == (
-        "delta_table bad cannot be sensed: RuntimeError: the disk is on fire."
-    )
+    assert bad.failure == ("delta_table bad cannot be sensed: RuntimeError: the disk is on fire.")
     assert (good.failure, good.position) == (None, "here")
 
 
