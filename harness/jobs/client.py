@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 _API = "/api/2.2/jobs"
 _RUNS_PER_PAGE = 25
+_PAST_ANY_DEADLINE = 86_400.0
 #: How long a host may take to say at the start whether it is there at all.
 _SECONDS_TO_SHOW_UP = 5.0
 
@@ -67,7 +68,7 @@ class DatabricksJobs:
                 auth_type="pat" if settings.token else None,
                 http_timeout_seconds=settings.http_timeout_seconds,
                 retry_timeout_seconds=1,
-                clock=_OneRequestClock(),
+                clock=OneRequestClock(),
                 product="heartbeat",
                 product_version="0.1.0",
             )
@@ -172,7 +173,7 @@ class DatabricksJobs:
         return cast(Mapping[str, object], answer)
 
 
-class _OneRequestClock(SdkClock):
+class OneRequestClock(SdkClock):
     """Ends the SDK's retry loop after its first request: waiting moves the clock past any deadline.
 
     Each thread has its own offset, so that one thread's wait does not end another's first request.
@@ -182,10 +183,16 @@ class _OneRequestClock(SdkClock):
         self._thread = threading.local()
 
     def time(self) -> float:
-        return time.monotonic() + getattr(self._thread, "offset", 0.0)
+        """Return seconds that only ever grow, ahead by what this thread has waited."""
+        return time.monotonic() + self._ahead()
 
     def sleep(self, seconds: float) -> None:
-        self._thread.offset = getattr(self._thread, "offset", 0.0) + seconds + 86_400.0
+        """Move on past any deadline, without waiting."""
+        self._thread.ahead = self._ahead() + seconds + _PAST_ANY_DEADLINE
+
+    def _ahead(self) -> float:
+        ahead: float = getattr(self._thread, "ahead", 0.0)
+        return ahead
 
 
 class _BoundedConfig(Config):

@@ -174,6 +174,14 @@ def test_a_state_file_that_is_broken_is_one_sentence(tmp_path: Path) -> None:
         ensure_running(tmp_path)
 
 
+def test_a_state_file_of_another_version_is_one_sentence(tmp_path: Path) -> None:
+    with sqlite3.connect(api_folder(tmp_path).path / "state.sqlite") as connection:
+        connection.execute("pragma user_version = 99")
+    connection.close()
+    with pytest.raises(JobsApiError, match="version 99"):
+        ensure_running(tmp_path)
+
+
 def test_a_refused_job_says_why(home: Path) -> None:
     endpoint = ensure_running(home)
     wrong = JobDefinition(job_id=1, name="job", max_concurrent_runs=5_000)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from harness.jobs.local.phases import Phase
 
+_VERSION = 1
 _SCHEMA = """
 create table if not exists facts (name text primary key, value text not null);
 create table if not exists jobs (
@@ -18,8 +19,8 @@ create table if not exists jobs (
 create table if not exists runs (
     seq integer primary key autoincrement, run_id integer not null unique, job_id integer not null,
     token text, phase text not null, is_over integer not null, waits integer not null,
-    parameters text not null, script text not null, created_ms integer not null, began_ms integer, ended_ms integer,
-    pid integer, born text
+    parameters text not null, script text not null, created_ms integer not null,
+    began_ms integer, ended_ms integer, pid integer, born text
 );
 create index if not exists runs_going_on on runs (is_over) where is_over = 0;
 create index if not exists runs_of_job on runs (job_id, seq);
@@ -99,11 +100,19 @@ class Store:
         if path is not None:
             self._connection.execute("pragma journal_mode = wal")
             self._connection.execute("pragma synchronous = full")
+        self._settle_version()
         self._connection.executescript(_SCHEMA)
 
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+    def _settle_version(self) -> None:
+        (found,) = self._connection.execute("pragma user_version").fetchone()
+        if found not in (0, _VERSION):
+            message = f"the file is of version {found}, this program reads version {_VERSION}"
+            raise sqlite3.DatabaseError(message)
+        self._connection.execute(f"pragma user_version = {_VERSION}")
 
     @contextmanager
     def one_commit(self) -> Iterator[None]:
