@@ -156,17 +156,10 @@ ordered as (
 
 ),
 
-final as (
+with_start_limit as (
 
     select
-        ordered.job_id,
-        ordered.job_name,
-        ordered.intent_id,
-        ordered.attempt,
-        ordered.is_retry,
-        ordered.takeable,
-        ordered.news_count,
-        ordered.oldest_unconsumed_at,
+        ordered.*,
         if(
             cardinality(ordered.rule_blockers) = 0
             and ordered.start_order > {{ var('starts_per_tick') | int }},
@@ -184,6 +177,23 @@ final as (
             ordered.rule_blockers
         ) as blockers
     from ordered
+
+),
+
+final as (
+
+    select
+        with_start_limit.job_id,
+        with_start_limit.job_name,
+        with_start_limit.intent_id,
+        with_start_limit.attempt,
+        with_start_limit.is_retry,
+        with_start_limit.takeable,
+        with_start_limit.news_count,
+        with_start_limit.oldest_unconsumed_at,
+        with_start_limit.blockers,
+        transform(with_start_limit.blockers, each -> each.blocker) as blocker_names
+    from with_start_limit
 
 )
 

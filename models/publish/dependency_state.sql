@@ -10,9 +10,9 @@ with
 
 ledger_runs as (
 
-    select * from {{ ref('ledger_runs') }}
+    select * from {{ ref('ledger_runs') }} as ledger_runs
     {% if is_incremental() %}
-    where {{ is_in_tail() }}
+    where {{ is_in_tail('ledger_runs', after='fold_after') }}
     {% endif %}
 
 ),

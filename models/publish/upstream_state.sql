@@ -10,9 +10,9 @@ with
 
 ledger_probes as (
 
-    select * from {{ ref('ledger_probes') }}
+    select * from {{ ref('ledger_probes') }} as ledger_probes
     {% if is_incremental() %}
-    where {{ is_in_tail() }}
+    where {{ is_in_tail('ledger_probes', after='fold_after') }}
     {% endif %}
 
 ),

@@ -9,8 +9,8 @@ upstream_state as (
 
 ledger_probes as (
 
-    select * from {{ ref('ledger_probes') }}
-    where {{ is_in_tail() }}
+    select * from {{ ref('ledger_probes') }} as ledger_probes
+    where {{ is_in_tail('ledger_probes') }}
 
 ),
 

@@ -4,6 +4,7 @@ with
 controls as (
 
     select * from {{ ref('heartbeat_controls') }}
+    where sensor_source is not null
 
 ),
 

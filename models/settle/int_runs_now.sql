@@ -9,8 +9,8 @@ run_state as (
 
 ledger_runs as (
 
-    select * from {{ ref('ledger_runs') }}
-    where {{ is_in_tail() }}
+    select * from {{ ref('ledger_runs') }} as ledger_runs
+    where {{ is_in_tail('ledger_runs') }}
 
 ),
 
