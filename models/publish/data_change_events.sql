@@ -11,7 +11,7 @@ final as (
 
     select
         ledger_data_change_events.event_ts,
-        ledger_data_change_events.table,
+        ledger_data_change_events.`table`,
         ledger_data_change_events.partition,
         ledger_data_change_events.snapshot_id,
         ledger_data_change_events.snapshot_ts,

@@ -37,9 +37,9 @@ with_change as (
             when with_status.has_unconsumed_event
                 -- An event that came while a run went on is shown from the run's end on.
                 then greatest(
-                    with_status.oldest_unconsumed_at,
-                    with_status.run_recorded_at
-                )
+                        with_status.oldest_unconsumed_at,
+                        with_status.run_recorded_at
+                    )
             else with_status.run_recorded_at
         end as status_changed_at
     from with_status

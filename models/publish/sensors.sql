@@ -40,7 +40,8 @@ final as (
     where published.sensor_id is null
         or not int_sensor_rows.assets <=> published.assets
         or not int_sensor_rows.status <=> published.status
-        or not int_sensor_rows.status_change_timestamp <=> published.status_change_timestamp
+        or not int_sensor_rows.status_change_timestamp
+        <=> published.status_change_timestamp
         or not int_sensor_rows.checkpoint_location <=> published.checkpoint_location
         or not int_sensor_rows.upstream_key <=> published.upstream_key
         or not int_sensor_rows.upstream_value <=> published.upstream_value

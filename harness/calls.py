@@ -1,0 +1,105 @@
+"""Sends intents to the Jobs API, side by side and within its rate, and records each answer.
+
+An answer that tells nothing leaves the intent as it is: a later tick sends the same token again.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import assert_never
+
+from harness.jobs.pacing import TokenBucket
+from harness.jobs.types import Accepted, JobsApi, NotAllowed, Refused, RunNowAnswer, Unknown
+from harness.tables import Ledger, RunRow, RunStatus, Store, Tick
+
+log = logging.getLogger(__name__)
+
+#: Calls that wait for an answer at the same time.
+CALLS_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Firing:
+    """What starting jobs needs, wired once."""
+
+    api: JobsApi
+    store: Store
+    bucket: TokenBucket
+    #: Where event lists that are too long to hand over directly are put.
+    handed_over: Path
+    #: Tests stop the process at a named point.
+    crash_point: Callable[[str], None]
+
+
+class Steps:
+    """Numbers the steps of runs within one tick."""
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def next(self) -> int:
+        """Return the next number."""
+        self._last += 1
+        return self._last
+
+
+def send(intents: Sequence[RunRow], *, tick: Tick, firing: Firing, steps: Steps) -> list[RunRow]:
+    """Send intents that are durable already, side by side, and record each answer as it comes."""
+    rows: list[RunRow] = []
+    with ThreadPoolExecutor(max_workers=CALLS_AT_ONCE, thread_name_prefix="fire") as pool:
+        calls: dict[Future[RunNowAnswer], RunRow] = {
+            pool.submit(_call, intent, firing): intent for intent in intents
+        }
+        for call in as_completed(calls):
+            intent = calls[call]
+            row = _after_answer(intent, call.result(), tick)
+            firing.crash_point("before_outcome")
+            if row != intent:
+                row = replace(row, step_number=steps.next())
+                firing.store.append(Ledger.RUNS, [row])
+            firing.crash_point("after_outcome")
+            rows.append(row)
+    return rows
+
+
+def _call(intent: RunRow, firing: Firing) -> RunNowAnswer:
+    firing.bucket.take()
+    firing.crash_point("before_call")
+    answer = firing.api.run_now(
+        job_id=intent.job_id, token=intent.token, parameters=json.loads(intent.parameters)
+    )
+    firing.crash_point("after_call")
+    return answer
+
+
+def _after_answer(intent: RunRow, answer: RunNowAnswer, tick: Tick) -> RunRow:
+    now = replace(intent, tick_number=tick.number, recorded_at=tick.at, reported_by="answer")
+    match answer:
+        case Accepted():
+            log.info("job %s: run %s started", intent.job_id, answer.run_id)
+            return replace(
+                now,
+                run_status=RunStatus.STARTED,
+                run_id=answer.run_id,
+                started_at=tick.at,
+                message=None,
+            )
+        case Refused():
+            log.warning("job %s: start refused: %s", intent.job_id, answer.message)
+            return replace(
+                now,
+                run_status=RunStatus.REFUSED,
+                ended_at=tick.at,
+                termination_code=answer.error_code,
+                message=answer.message,
+            )
+        case Unknown() | NotAllowed():
+            log.warning("job %s: no answer that tells: %s", intent.job_id, answer.message)
+            return (
+                intent if intent.message == answer.message else replace(now, message=answer.message)
+            )
+        case _ as never:
+            assert_never(never)

@@ -1,0 +1,217 @@
+"""Wires everything together, once: each service is made when it is first asked for.
+
+A test replaces one service by setting the attribute. Nothing that needs a JVM, dbt or the network
+is made before a step needs it: a tick that finds nothing never gets there.
+"""
+
+import logging
+import os
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness import feed
+from harness.calls import Firing
+from harness.clock import Clock, RealClock
+from harness.decide import Dbt
+from harness.jobs.pacing import TokenBucket
+from harness.jobs.types import JobsApi
+from harness.sense.look import Looker
+from harness.settings import JobsTarget, Settings
+from harness.store import LocalStore
+from harness.tables import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
+
+#: Names the point at which a test wants this process to die.
+CRASH_VARIABLE = "HEARTBEAT_CRASH_AT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    """The state folder, place by place."""
+
+    folder: Path
+
+    @property
+    def inbox(self) -> Path:
+        """Messages that other processes leave for the next tick."""
+        return self.folder / "inbox"
+
+    @property
+    def state(self) -> Path:
+        """What the last process knew when it ended."""
+        return self.folder / "state.json"
+
+    @property
+    def status(self) -> Path:
+        """What the last tick left for people: its summary and every blocker."""
+        return self.folder / "status.json"
+
+    @property
+    def warehouse(self) -> Path:
+        """The Delta tables of the local target."""
+        return self.folder / "warehouse"
+
+    @property
+    def handed_over(self) -> Path:
+        """Event lists that are too long for a job's parameters."""
+        return self.folder / "handed_over"
+
+
+class Context:
+    """Every service of one process.
+
+    Args:
+        settings: The configuration.
+        environment: The variables of the process; dbt and Spark get HEARTBEAT_HOME through them.
+        clock: The one clock.
+    """
+
+    def __init__(
+        self, settings: Settings, environment: Mapping[str, str], clock: Clock | None = None
+    ) -> None:
+        self.settings = settings
+        self.environment = environment
+        self.clock = clock or RealClock()
+        self.home = Home(folder=settings.home)
+
+    @property
+    def schema(self) -> str:
+        """The schema of every table, as ``profiles.yml`` has it."""
+        return self.environment.get("HEARTBEAT_SCHEMA", "heartbeat")
+
+    @cached_property
+    def store(self) -> Store:
+        """The ledgers, without a JVM."""
+        return LocalStore(self.home.warehouse, self.schema)
+
+    @cached_property
+    def session(self) -> "SparkSession":
+        """The one Spark session; dbt uses the same one."""
+        from harness.java import find_java, use_java
+        from harness.spark import start_session
+
+        os.environ["HEARTBEAT_HOME"] = str(self.home.folder)
+        self.home.folder.mkdir(parents=True, exist_ok=True)
+        use_java(find_java(self.environment), os.environ)
+        log.info("starting Spark")
+        return start_session(self.settings.project)
+
+    @cached_property
+    def dbt(self) -> Dbt:
+        """dbt, in this process."""
+        return Dbt(
+            self.settings.project,
+            self.home.folder,
+            target="local",
+            before=lambda: self.session,
+        )
+
+    def rows(self, relation: str) -> list[dict[str, object]]:
+        """Read every row of a model."""
+        collected = self.session.table(f"{self.schema}.{relation}").collect()
+        return [row.asDict(recursive=True) for row in collected]
+
+    @cached_property
+    def looker(self) -> Looker:
+        """Looks at upstreams, side by side."""
+        from harness.sense.registry import Surroundings, known_sources
+
+        sensing = self.settings.sensing
+        surroundings = Surroundings(
+            session=lambda: self.session, trigger_files_root=str(self.settings.trigger_root)
+        )
+        return Looker(
+            known_sources().probes(surroundings),
+            threads=sensing.threads,
+            deadline_seconds=sensing.look_timeout_seconds,
+        )
+
+    @cached_property
+    def jobs(self) -> JobsApi:
+        """The Jobs API: the workspace's, or ours on this machine."""
+        from harness.jobs.client import ClientSettings, DatabricksJobs
+        from harness.jobs.types import Outcome
+
+        partial = Outcome[self.settings.jobs.success_with_failures.name]
+        if self.settings.jobs.target is JobsTarget.DATABRICKS:
+            return DatabricksJobs(ClientSettings(partial_success=partial))
+        endpoint = self.local_endpoint()
+        return DatabricksJobs(
+            ClientSettings(
+                host=endpoint.host,
+                token=endpoint.token,
+                workspace="local",
+                partial_success=partial,
+            )
+        )
+
+    def local_endpoint(self):  # type: ignore[no-untyped-def]
+        """Start the local Jobs API if it is not there, and tell it the jobs of the controls."""
+        from harness.jobs.local.background import ensure_running, register_jobs
+
+        endpoint = ensure_running(
+            self.home.folder, idle_minutes=self.settings.jobs.local.idle_minutes, clock=self.clock
+        )
+        register_jobs(endpoint, self._local_jobs())
+        return endpoint
+
+    def _local_jobs(self):  # type: ignore[no-untyped-def]
+        from harness.controls.reading import read_controls
+        from harness.jobs.local.definitions import JobDefinition
+
+        local = self.settings.jobs.local
+        project = self.settings.project
+        names = feed.job_names(read_controls(project / feed.CONTROLS))
+        for job_id in sorted({*names, *self.settings.local_jobs}):
+            job = self.settings.local_jobs.get(job_id)
+            command = job.command if job else local.default_command
+            if command is None:
+                continue
+            yield JobDefinition(
+                job_id=job_id,
+                name=(job and job.name) or names.get(job_id) or str(job_id),
+                command=command,
+                cwd=str(project / (job.cwd if job and job.cwd else ".")),
+                env=job.env if job else {},
+                timeout_seconds=job.timeout_seconds if job else None,
+                max_concurrent_runs=job.max_concurrent_runs if job else 1,
+            )
+
+    def forget_jobs(self) -> None:
+        """Let the local Jobs API be told anew which jobs there are: the controls have changed."""
+        self.__dict__.pop("jobs", None)
+
+    @cached_property
+    def bucket(self) -> TokenBucket:
+        """The rate of requests that the Jobs API is asked to bear."""
+        return TokenBucket(self.clock, per_second=self.settings.jobs.requests_per_second)
+
+    @property
+    def firing(self) -> Firing:
+        """What starting and following runs needs."""
+        return Firing(
+            api=self.jobs,
+            store=self.store,
+            bucket=self.bucket,
+            handed_over=self.home.handed_over,
+            crash_point=self.crash_point,
+        )
+
+    def crash_point(self, name: str) -> None:
+        """Die here, without a word, when a test asked for it."""
+        if self.environment.get(CRASH_VARIABLE) == name:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def close(self) -> None:
+        """End what was started in this process; the local Jobs API goes on by itself."""
+        session = self.__dict__.pop("session", None)
+        if session is not None:
+            session.stop()

@@ -1,0 +1,131 @@
+"""Runs dbt in this process: seeds the controls, builds the decision, publishes what came of it.
+
+It knows selectors by name and nothing about what they select. A selector that selects nothing is a
+failure, because dbt itself would call it a success.
+"""
+
+import contextlib
+import json
+import logging
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from harness.errors import DecideError
+
+if TYPE_CHECKING:
+    from dbt.cli.main import dbtRunner
+    from dbt.contracts.graph.manifest import Manifest
+
+log = logging.getLogger(__name__)
+
+_HEADLINE = re.compile(r"(\w+ Error( in \w+ \S+ \(.*\))?$)")
+
+
+class Dbt:
+    """The one wrapper around ``dbtRunner``; never two invocations at once.
+
+    Args:
+        project: The folder with ``dbt_project.yml``; read-only.
+        home: The state folder, which gets dbt's target folder and logs.
+        target: The output of ``profiles.yml``.
+        before: Called before every invocation: starts the session that dbt is to use.
+    """
+
+    def __init__(
+        self, project: Path, home: Path, *, target: str, before: Callable[[], object]
+    ) -> None:
+        self._project = project
+        self._home = home
+        self._target = target
+        self._before = before
+        self._manifest: Manifest | None = None
+
+    def build(self, selector: str, variables: Mapping[str, object] | None = None) -> None:
+        """Build what a selector names: models and their gate tests, no unit tests.
+
+        Raises:
+            DecideError: A model or a test failed, or the selector selects nothing.
+        """
+        arguments = ["build", "--selector", selector, "--exclude-resource-type", "unit_test"]
+        self._invoke(arguments, variables)
+
+    def seed_controls(self) -> None:
+        """Load the controls CSV into its table.
+
+        Raises:
+            DecideError: The seed failed.
+        """
+        self._invoke(["seed", "--select", "heartbeat_controls"], None)
+
+    def build_everything(self) -> None:
+        """Create or update every table and view, seeds included; ledgers keep their rows.
+
+        Raises:
+            DecideError: A model failed.
+        """
+        self._invoke(["build", "--exclude-resource-type", "unit_test", "test"], None)
+
+    def _invoke(self, arguments: Sequence[str], variables: Mapping[str, object] | None) -> None:
+        self._before()
+        result = self._runner().invoke([*arguments, *self._globals(), *_vars(variables)])
+        if result.exception is not None:
+            raise DecideError(f"dbt {arguments[0]}: {_first_line(result.exception)}")
+        nodes = cast("Sequence[object]", getattr(result.result, "results", ()))
+        if not result.success:
+            raise DecideError(f"dbt {arguments[0]}: {_failures(nodes)}")
+        if not nodes:
+            raise DecideError(f"dbt {' '.join(arguments[:3])} selected nothing")
+        log.info("dbt %s: %s nodes", " ".join(arguments[:3]), len(nodes))
+
+    def _runner(self) -> "dbtRunner":
+        """Make a runner with the manifest of this process; parse the project once."""
+        with _quiet_warnings():
+            from dbt.cli.main import dbtRunner
+        if self._manifest is None:
+            parsed = dbtRunner().invoke(["parse", *self._globals()])
+            if not parsed.success:
+                raise DecideError(f"dbt parse: {_first_line(parsed.exception)}")
+            self._manifest = cast("Manifest", parsed.result)
+        return dbtRunner(manifest=self._manifest)
+
+    def _globals(self) -> list[str]:
+        folders = {"--target-path": self._home / "target", "--log-path": self._home / "logs"}
+        paths = [part for name, path in folders.items() for part in (name, str(path))]
+        place = ["--project-dir", str(self._project), "--profiles-dir", str(self._project)]
+        quiet = ["--quiet", "--no-use-colors", "--log-level", "none", "--no-write-json"]
+        return [*quiet, "--no-send-anonymous-usage-stats", *paths, *place, "--target", self._target]
+
+
+@contextlib.contextmanager
+def _quiet_warnings() -> Iterator[None]:
+    """Keep what dbt's own imports complain about off the terminal."""
+    import warnings
+
+    os.environ.setdefault("DBT_SEND_ANONYMOUS_USAGE_STATS", "false")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _vars(variables: Mapping[str, object] | None) -> list[str]:
+    return ["--vars", json.dumps(dict(variables))] if variables else []
+
+
+def _failures(nodes: Sequence[object]) -> str:
+    failed = [node for node in nodes if str(getattr(node, "status", "")) in {"error", "fail"}]
+    told = [
+        f"{getattr(getattr(node, 'node', None), 'name', '?')}: "
+        f"{_first_line(getattr(node, 'message', ''))}"
+        for node in failed
+    ]
+    return "; ".join(told) or "it did not succeed"
+
+
+def _first_line(said: object) -> str:
+    """Return what dbt's message says, past the headlines that only repeat the model's name."""
+    lines = [line.strip() for line in str(said).strip().splitlines() if line.strip()]
+    telling = (line for line in lines if not _HEADLINE.match(line))
+    return next(telling, str(said).strip()[:200])

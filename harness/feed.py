@@ -1,0 +1,133 @@
+"""Feeds the controls CSV into its seed and into the ledger of controls, when it has changed.
+
+The file is checked before anything moves. What differs from the recorded rows is found by the
+model ``queue_control_changes``.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from hashlib import sha256
+from pathlib import Path
+from typing import Protocol
+
+from harness.controls.checking import check
+from harness.controls.findings import Finding, Severity, has_errors, render_findings
+from harness.controls.reading import ControlsFile, parse_controls
+from harness.errors import ControlsError
+from harness.tables import ControlChangeRow, Ledger, Store, Tick
+
+log = logging.getLogger(__name__)
+
+CONTROLS = Path("seeds") / "heartbeat_controls.csv"
+
+
+class Rows(Protocol):
+    """Reads a model's rows; implemented over the Spark session."""
+
+    def __call__(self, relation: str) -> list[dict[str, object]]:
+        """Return every row of a relation of the heartbeat schema."""
+        ...
+
+
+class Seeder(Protocol):
+    """Loads the controls CSV into its table."""
+
+    def seed_controls(self) -> None:
+        """Load it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedControls:
+    """The CSV as it is now, with what there is to say about it."""
+
+    controls: ControlsFile
+    findings: tuple[Finding, ...]
+    checksum: str
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """Findings that do not stop."""
+        return tuple(each for each in self.findings if each.severity is Severity.WARNING)
+
+
+def checksum_of(project: Path) -> str:
+    """Return the checksum of the controls CSV.
+
+    Raises:
+        ControlsError: The file cannot be read.
+    """
+    return sha256(_bytes(project)).hexdigest()
+
+
+def check_controls(
+    project: Path, store: Store, *, allow_mass_removal: bool = False
+) -> CheckedControls:
+    """Read the controls CSV and find everything that is wrong with it.
+
+    Raises:
+        ControlsError: The file cannot be read.
+    """
+    data = _bytes(project)
+    controls = parse_controls(data, project / CONTROLS)
+    findings = check(
+        controls,
+        previous_keys=recorded_controls(store) or None,
+        removal_is_meant=allow_mass_removal,
+    )
+    return CheckedControls(
+        controls=controls, findings=tuple(findings), checksum=sha256(data).hexdigest()
+    )
+
+
+def stop_on_errors(checked: CheckedControls) -> None:
+    """Raise when a finding stops, naming every finding.
+
+    Raises:
+        ControlsError: There is an error among the findings.
+    """
+    if has_errors(checked.findings):
+        lines = render_findings(checked.findings, CONTROLS.name, colour=False)
+        raise ControlsError("\n".join(["The controls CSV has errors, so nothing moved:", *lines]))
+
+
+def recorded_controls(store: Store) -> frozenset[str]:
+    """Return the ids of the control rows that the ledger last recorded as being there."""
+    newest: dict[str, tuple[int, str]] = {}
+    for row in store.read(Ledger.CONTROLS):
+        place = (int(str(row["tick_number"])), str(row["change"]))
+        newest[str(row["control_id"])] = max(newest.get(str(row["control_id"]), place), place)
+    return frozenset(key for key, (_, change) in newest.items() if change != "removed")
+
+
+def record_changes(rows: Rows, store: Store, tick: Tick) -> int:
+    """Append what differs between the seed and the recorded controls; return how many rows."""
+    names = {field.name for field in fields(ControlChangeRow)}
+    changes = [
+        _change_row({key: value for key, value in row.items() if key in names}, tick)
+        for row in rows("queue_control_changes")
+    ]
+    store.append(Ledger.CONTROLS, changes)
+    if changes:
+        log.info("controls: %s rows changed", len(changes))
+    return len(changes)
+
+
+def _change_row(row: Mapping[str, object], tick: Tick) -> ControlChangeRow:
+    values = {**row, "tick_number": tick.number, "recorded_at": tick.at}
+    return ControlChangeRow(**values)  # type: ignore[arg-type]
+
+
+def job_names(controls: ControlsFile) -> Mapping[int, str]:
+    """Return the jobs that the controls name."""
+    return {row.job_id: row.trigger_job_name for row in controls.rows if row.job_id is not None}
+
+
+def _bytes(project: Path) -> bytes:
+    path = project / CONTROLS
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ControlsError(f"{CONTROLS} cannot be read: {reason}") from error

@@ -1,0 +1,151 @@
+"""Starts the jobs of the trigger set: intent, call, outcome, for each job on its own.
+
+The intents of a tick are durable, with their events and tokens, before the first call. What the
+Jobs API answers is recorded as it comes. An answer that tells nothing leaves the intent as it is:
+the next tick sends the same token again.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.calls import Firing, Steps, send
+from harness.jobs.token import token_for
+from harness.tables import Consumed, Ledger, RunRow, RunStatus, Store, Tick
+
+#: What a run may be handed directly; more is handed over as a reference.
+PARAMETER_BYTES = 10_000
+
+_EVENT_FIELDS = (
+    "event_id",
+    "event_ts",
+    "table",
+    "partition",
+    "snapshot_id",
+    "snapshot_ts",
+    "prev_snapshot_id",
+    "table_format",
+    "operation_type",
+    "tags",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """One row of ``trigger_set``."""
+
+    job_id: int
+    job_name: str
+    intent_id: str
+    attempt: int
+    consumed: tuple[Consumed, ...]
+
+
+def fire(starts: Sequence[Start], *, tick: Tick, firing: Firing, steps: Steps) -> list[RunRow]:
+    """Start jobs and return the newest row of each.
+
+    Raises:
+        StateError: The intents cannot be recorded; nothing was started.
+    """
+    if not starts:
+        return []
+    intents = _intents(starts, tick, firing, steps)
+    firing.crash_point("before_intents")
+    firing.store.append(Ledger.RUNS, intents)
+    firing.crash_point("after_intents")
+    return send(intents, tick=tick, firing=firing, steps=steps)
+
+
+def _intents(starts: Sequence[Start], tick: Tick, firing: Firing, steps: Steps) -> list[RunRow]:
+    events = _events_of(starts, firing.store)
+    return [_intent(start, [*_taken(start, events)], tick, firing, steps) for start in starts]
+
+
+def _events_of(starts: Sequence[Start], store: Store) -> Mapping[str, list[dict[str, object]]]:
+    """Read the events that the starts take, in one read, by upstream."""
+    taken = [each for start in starts for each in start.consumed]
+    rows = store.read(
+        Ledger.EVENTS,
+        where=[
+            ("tick_number", ">", min(each.from_tick for each in taken)),
+            ("upstream_id", "in", sorted({each.upstream_id for each in taken})),
+        ],
+    )
+    by_upstream: dict[str, list[dict[str, object]]] = {}
+    for row in sorted(rows, key=lambda row: (row["tick_number"], _order(row))):
+        by_upstream.setdefault(str(row["upstream_id"]), []).append(row)
+    return by_upstream
+
+
+def _order(row: Mapping[str, object]) -> tuple[int, str]:
+    """Order the events of one tick: snapshots that are versions by their number."""
+    snapshot = str(row["snapshot_id"] or "")
+    return (int(snapshot) if snapshot.isdigit() else 0, snapshot)
+
+
+def _taken(
+    start: Start, events: Mapping[str, list[dict[str, object]]]
+) -> Iterable[dict[str, object]]:
+    for each in start.consumed:
+        for event in events.get(each.upstream_id, ()):
+            if each.from_tick < int(str(event["tick_number"])) <= each.through_tick:
+                yield event
+
+
+def _intent(
+    start: Start,
+    events: Sequence[Mapping[str, object]],
+    tick: Tick,
+    firing: Firing,
+    steps: Steps,
+) -> RunRow:
+    return RunRow(
+        tick_number=tick.number,
+        step_number=steps.next(),
+        recorded_at=tick.at,
+        job_id=start.job_id,
+        job_name=start.job_name,
+        intent_id=start.intent_id,
+        attempt=start.attempt,
+        token=token_for(firing.api.workspace, start.job_id, start.intent_id, start.attempt),
+        run_status=RunStatus.INTENDED,
+        reported_by="decision",
+        decided_tick=tick.number,
+        decided_at=tick.at,
+        consumed=start.consumed,
+        event_count=len(events),
+        event_ids=tuple(str(event["event_id"]) for event in events),
+        parameters=_parameters(start, events, firing.handed_over),
+    )
+
+
+def _parameters(start: Start, events: Sequence[Mapping[str, object]], handed_over: Path) -> str:
+    """Return the job parameters as JSON: the events themselves, or where they are to be read."""
+    listed = json.dumps([{name: event[name] for name in _EVENT_FIELDS} for event in events])
+    whole = json.dumps({"heartbeat_intent_id": start.intent_id, "heartbeat_events": listed})
+    if len(whole.encode()) <= PARAMETER_BYTES:
+        return whole
+    path = handed_over / f"{start.intent_id}-{start.attempt}.json"
+    _write_durably(path, listed)
+    reference = {
+        "event_count": len(events),
+        "events_file": str(path),
+        "intent_id": start.intent_id,
+        "attempt": start.attempt,
+        "relation": "job_runs",
+    }
+    return json.dumps(
+        {"heartbeat_intent_id": start.intent_id, "heartbeat_events": json.dumps(reference)}
+    )
+
+
+def _write_durably(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    with part.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, path)

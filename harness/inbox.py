@@ -1,0 +1,106 @@
+"""The inbox: files that other processes drop, without a JVM and while a tick runs.
+
+A message is written whole, forced to the disk, and only then given its name; the tick that folds
+it in removes it after what it says is in a ledger. Folding one in twice is folding it in once.
+"""
+
+import json
+import logging
+import os
+import uuid
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+
+from harness.errors import StateError
+
+log = logging.getLogger(__name__)
+
+
+class MessageKind(StrEnum):
+    """What somebody wants the next tick to know."""
+
+    #: A job's last task says that its run succeeded.
+    COMPLETE = "complete"
+    #: An operator wants a failed job's events to be run again.
+    RETRY = "retry"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One file of the inbox."""
+
+    kind: MessageKind
+    job_id: int
+    run_id: int | None = None
+    intent_id: str | None = None
+    sent_at: datetime
+    #: The file it was read from; ``None`` before it is sent.
+    path: Path | None = None
+
+
+def send(inbox: Path, message: Message) -> Path:
+    """Put a message into the inbox: write, force to disk, rename.
+
+    Raises:
+        StateError: The folder cannot be written.
+    """
+    content = asdict(message)
+    content["sent_at"] = message.sent_at.isoformat()
+    del content["path"]
+    name = f"{message.sent_at:%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}.json"
+    part, whole = inbox / f".{name}.part", inbox / name
+    try:
+        inbox.mkdir(parents=True, exist_ok=True)
+        with part.open("w") as file:
+            file.write(json.dumps(content))
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(part, whole)
+        _force_folder(inbox)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        reason = error.strerror or error
+        raise StateError(f"The message cannot be left in {inbox}: {reason}") from error
+    return whole
+
+
+def receive(inbox: Path) -> list[Message]:
+    """Read every message, oldest first; what cannot be read is set aside and logged."""
+    if not inbox.is_dir():
+        return []
+    messages = []
+    for path in sorted(inbox.glob("*.json")):
+        try:
+            messages.append(_read(path))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            path.rename(path.with_suffix(".unreadable"))
+            log.warning("inbox: %s cannot be read (%s) and is set aside", path.name, error)
+    return messages
+
+
+def remove(message: Message) -> None:
+    """Take a message out of the inbox, once a ledger has what it says."""
+    if message.path:
+        message.path.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> Message:
+    content = json.loads(path.read_text())
+    return Message(
+        kind=MessageKind(content["kind"]),
+        job_id=int(content["job_id"]),
+        run_id=int(content["run_id"]) if content.get("run_id") is not None else None,
+        intent_id=content.get("intent_id"),
+        sent_at=datetime.fromisoformat(content["sent_at"]),
+        path=path,
+    )
+
+
+def _force_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,103 @@
+"""Creates the tables and views of a state folder, and brings them up to date with the models.
+
+A folder that a newer version has written is left alone.
+"""
+
+import json
+import logging
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+
+from harness import feed
+from harness.context import Context
+from harness.errors import StateError
+
+log = logging.getLogger(__name__)
+
+#: Raised when what a state folder holds changes its meaning.
+STATE_VERSION = 1
+
+
+class Installation:
+    """The tables of one state folder.
+
+    Args:
+        context: The services.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._file = context.home.folder / "version.json"
+
+    def ensure(
+        self, at: datetime, *, allow_mass_removal: bool = False, rebuild: bool = False
+    ) -> bool:
+        """Build every table and view if they are missing or older than the models.
+
+        Args:
+            at: The instant, for the file that says so.
+            allow_mass_removal: Many control rows may leave the CSV at once.
+            rebuild: Build in any case.
+
+        Returns:
+            Whether anything was built.
+
+        Raises:
+            ControlsError: The controls CSV has errors; nothing was built.
+            StateError: The folder belongs to a newer version, or cannot be written.
+        """
+        models = models_checksum(self._context.settings.project)
+        if self._installed() == models and not rebuild:
+            return False
+        checked = feed.check_controls(
+            self._context.settings.project,
+            self._context.store,
+            allow_mass_removal=allow_mass_removal,
+        )
+        feed.stop_on_errors(checked)
+        log.info("building every table and view")
+        self._context.dbt.build_everything()
+        self._write(models, at)
+        return True
+
+    def _installed(self) -> str | None:
+        """Return the checksum of the models that are built; nothing when none are."""
+        try:
+            content = json.loads(self._file.read_text())
+            version, models = int(content["state_version"]), str(content["models"])
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            message = f"{self._file} cannot be read ({error}); remove it, and `init` writes it anew"
+            raise StateError(message) from error
+        if version > STATE_VERSION:
+            raise StateError(
+                f"The state folder {self._context.home.folder} was written by a newer Heartbeat "
+                f"(state version {version}, this one knows {STATE_VERSION}): use that version, or "
+                "set HEARTBEAT_HOME to another folder"
+            )
+        return models
+
+    def _write(self, models: str, at: datetime) -> None:
+        content = {"state_version": STATE_VERSION, "models": models, "built_at": at.isoformat()}
+        try:
+            part = self._file.with_suffix(".part")
+            part.write_text(json.dumps(content))
+            part.replace(self._file)
+        except OSError as error:
+            message = f"The state folder {self._context.home.folder} cannot be written: {error}"
+            raise StateError(message) from error
+
+
+def models_checksum(project: Path) -> str:
+    """Return one checksum of everything that dbt builds tables and views from."""
+    digest = sha256()
+    files = [project / "dbt_project.yml", project / "selectors.yml"]
+    for folder in ("models", "macros"):
+        files += sorted(path for path in (project / folder).rglob("*") if path.is_file())
+    for file in files:
+        if file.exists():
+            digest.update(str(file.relative_to(project)).encode())
+            digest.update(file.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,165 @@
+"""Publishes after the firing: the public tables, the decisions that changed, the tick's own row.
+
+Nothing that starts a job waits for this.
+"""
+
+import json
+import logging
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from harness.context import Context
+from harness.state import TickState
+from harness.tables import Blocker, DecisionRow, Ledger, Tick, TickRow
+
+log = logging.getLogger(__name__)
+
+#: After so many ticks with news their ledger rows are folded into the current-state tables.
+FOLD_AFTER_TICKS = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """What the tick made public."""
+
+    blockers: Mapping[int, tuple[Blocker, ...]]
+    job_names: Mapping[int, str]
+    changed: tuple[DecisionRow, ...]
+    has_folded: bool
+
+
+def publish(
+    context: Context,
+    state: TickState,
+    tick: Tick,
+    counts: Mapping[str, int],
+    *,
+    controls_changed: bool,
+) -> tuple[Publication, TickState]:
+    """Publish, and return the state that the next tick starts from.
+
+    Raises:
+        DecideError: dbt did not succeed; the next tick publishes again.
+        StateError: A ledger cannot be written.
+    """
+    began = time.perf_counter()
+    context.dbt.build("publish", {"controls_changed": controls_changed, "tick_number": tick.number})
+    context.crash_point("after_publish")
+    names, blockers = _blockers(context)
+    changed = _changed(read_status(context.home.status), names, blockers, tick)
+    context.store.append(Ledger.DECISIONS, changed)
+    has_folded = tick.number - state.folded_through >= FOLD_AFTER_TICKS
+    if has_folded:
+        fold(context, state.folded_through, tick.number)
+        state = replace(state, folded_through=tick.number)
+    context.crash_point("before_end")
+    row = TickRow(
+        tick_number=tick.number,
+        tick_id=tick.id,
+        tick_at=tick.at,
+        folded_through=state.folded_through,
+        seconds=round(time.perf_counter() - began, 3),
+        **counts,
+    )
+    context.store.append(Ledger.TICKS, [row])
+    _write_status(context.home.status, tick, names, blockers)
+    publication = Publication(
+        blockers=blockers, job_names=names, changed=tuple(changed), has_folded=has_folded
+    )
+    is_limited = any(
+        each.blocker == "over_start_limit" for found in blockers.values() for each in found
+    )
+    return publication, state.ended(tick, must_decide=is_limited)
+
+
+def fold(context: Context, fold_after: int, through: int) -> None:
+    """Fold ledger rows up to a tick into the current-state tables, and let the views know.
+
+    Raises:
+        DecideError: dbt did not succeed; the views go on reading the ledgers' tail.
+    """
+    context.dbt.build("fold", {"fold_after": fold_after, "folded_through": through})
+
+
+def _blockers(context: Context) -> tuple[dict[int, str], dict[int, tuple[Blocker, ...]]]:
+    names: dict[int, str] = {}
+    blockers: dict[int, tuple[Blocker, ...]] = {}
+    for row in context.rows("job_blockers"):
+        job_id = int(str(row["job_id"]))
+        since = row["since"]
+        names[job_id] = str(row["job_name"])
+        blocker = Blocker(
+            blocker=str(row["blocker"]),
+            reason=str(row["reason"]),
+            waits_for=str(row["waits_for"]),
+            since=since.astimezone(context.clock.now().tzinfo)
+            if isinstance(since, datetime)
+            else None,
+        )
+        blockers[job_id] = (*blockers.get(job_id, ()), blocker)
+    return names, blockers
+
+
+def _changed(
+    before: Mapping[int, tuple[str, ...]],
+    names: Mapping[int, str],
+    blockers: Mapping[int, tuple[Blocker, ...]],
+    tick: Tick,
+) -> list[DecisionRow]:
+    """Return the jobs whose reasons differ from those that people could read so far."""
+    now = {job_id: _told(found) for job_id, found in blockers.items()}
+    return [
+        DecisionRow(
+            tick_number=tick.number,
+            recorded_at=tick.at,
+            job_id=job_id,
+            job_name=names.get(job_id, ""),
+            blockers=blockers.get(job_id, ()),
+        )
+        for job_id in sorted({*before, *now})
+        if before.get(job_id) != now.get(job_id)
+    ]
+
+
+def _told(blockers: Iterable[Blocker]) -> tuple[str, ...]:
+    return tuple(f"{each.blocker}: {each.reason}" for each in blockers)
+
+
+def read_status(path: Path) -> Mapping[int, tuple[str, ...]]:
+    """Read what was last made public about each job; nothing when there is no such file."""
+    try:
+        content = json.loads(path.read_text())
+        return {
+            int(job["job_id"]): tuple(f"{e['blocker']}: {e['reason']}" for e in job["blockers"])
+            for job in content["jobs"]
+        }
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _write_status(
+    path: Path,
+    tick: Tick,
+    names: Mapping[int, str],
+    blockers: Mapping[int, tuple[Blocker, ...]],
+) -> None:
+    content = {
+        "tick_id": tick.id,
+        "tick_number": tick.number,
+        "tick_at": tick.at.isoformat(),
+        "jobs": [
+            {
+                "job_id": str(job_id),
+                "job_name": names[job_id],
+                "blockers": [asdict(each) for each in found],
+            }
+            for job_id, found in blockers.items()
+        ],
+    }
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(content, default=str))
+    os.replace(part, path)

@@ -1,0 +1,185 @@
+"""Turns looks into ledger rows and appends them: events first, then what each upstream has become.
+
+It does not decide anything: an event is recorded whether or not a job may run because of it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from harness.sense.types import Look
+from harness.state import WatchedUpstream
+from harness.tables import (
+    EventRow,
+    Ledger,
+    LookOutcome,
+    ProbeRow,
+    RecentEvents,
+    Store,
+    Tick,
+)
+
+#: How many ticks with news an upstream's row remembers. Only the order in which jobs start and the
+#: ages that people see depend on it; what a job is handed is read from the ledger.
+REMEMBERED_TICKS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """What one tick's looks left in the ledgers."""
+
+    events: tuple[EventRow, ...]
+    probes: tuple[ProbeRow, ...]
+    #: The upstreams that changed, as the next tick finds them.
+    changed: Mapping[str, WatchedUpstream]
+
+
+def record(
+    looks: Iterable[Look],
+    *,
+    tick: Tick,
+    watched: Mapping[str, WatchedUpstream],
+    store: Store,
+    recorded_events: frozenset[str] = frozenset(),
+) -> Recorded:
+    """Append what the looks found.
+
+    Args:
+        looks: At most one per upstream.
+        tick: The present tick.
+        watched: The upstreams that were looked at, by id.
+        store: Takes the rows.
+        recorded_events: Ids of events that a tick which did not come to its end has left.
+
+    Raises:
+        StateError: A ledger cannot be written; the same is found again by the next tick.
+    """
+    events: list[EventRow] = []
+    probes: list[ProbeRow] = []
+    for look in looks:
+        row = _probe_row(look, tick, watched[look.upstream_id])
+        if row is None:
+            continue
+        probes.append(row)
+        events += _event_rows(look, tick, recorded_events)
+    # Killed between the two, the next tick finds the same events again and knows their ids.
+    store.append(Ledger.EVENTS, events)
+    store.append(Ledger.PROBES, probes)
+    changed = {row.upstream_id: _after(watched[row.upstream_id], row) for row in probes}
+    return Recorded(events=tuple(events), probes=tuple(probes), changed=changed)
+
+
+def adopt_orphans(
+    events: Iterable[Mapping[str, object]],
+    *,
+    tick: Tick,
+    watched: Mapping[str, WatchedUpstream],
+    store: Store,
+) -> Mapping[str, WatchedUpstream]:
+    """Give events without a probe row one, after a tick that was killed between the two.
+
+    The position stays where it was, so the next look finds the events again and knows their ids.
+    """
+    orphans: dict[str, int] = {}
+    for event in events:
+        upstream = watched.get(str(event["upstream_id"]))
+        if upstream and (upstream.latest_event_tick or -1) < int(str(event["tick_number"])):
+            orphans[upstream.upstream_id] = orphans.get(upstream.upstream_id, 0) + 1
+    rows = [
+        _row_after_news(watched[upstream_id], tick, count, LookOutcome.FOUND)
+        for upstream_id, count in orphans.items()
+    ]
+    store.append(Ledger.PROBES, rows)
+    return {row.upstream_id: _after(watched[row.upstream_id], row) for row in rows}
+
+
+def _probe_row(look: Look, tick: Tick, upstream: WatchedUpstream) -> ProbeRow | None:
+    if look.failure is not None:
+        return _row_after_failure(look.failure, tick, upstream)
+    moved = look.position != upstream.position or (
+        look.upstream_value is not None and look.upstream_value != upstream.upstream_value
+    )
+    if look.events:
+        outcome = LookOutcome.GAP if look.gap else LookOutcome.FOUND
+        row = _row_after_news(upstream, tick, len(look.events), outcome)
+    elif look.gap or moved:
+        row = _row(upstream, tick, LookOutcome.GAP if look.gap else LookOutcome.MOVED)
+    elif upstream.failing_since:
+        row = _row(upstream, tick, LookOutcome.RECOVERED)
+    else:
+        return None
+    return replace(
+        row,
+        reason=look.gap,
+        failing_since=None,
+        position=look.position,
+        upstream_value=look.upstream_value or upstream.upstream_value,
+    )
+
+
+def _row_after_failure(reason: str, tick: Tick, upstream: WatchedUpstream) -> ProbeRow | None:
+    if upstream.failing_since and upstream.reason == reason:
+        return None
+    row = _row(upstream, tick, LookOutcome.FAILED)
+    return replace(row, reason=reason, failing_since=upstream.failing_since or tick.at)
+
+
+def _row_after_news(
+    upstream: WatchedUpstream, tick: Tick, count: int, outcome: LookOutcome
+) -> ProbeRow:
+    news = RecentEvents(tick_number=tick.number, event_at=tick.at, event_count=count)
+    return replace(
+        _row(upstream, tick, outcome),
+        latest_event_tick=tick.number,
+        latest_event_at=tick.at,
+        recent_events=(*upstream.recent_events, news)[-REMEMBERED_TICKS:],
+    )
+
+
+def _row(upstream: WatchedUpstream, tick: Tick, outcome: LookOutcome) -> ProbeRow:
+    return ProbeRow(
+        tick_number=tick.number,
+        recorded_at=tick.at,
+        upstream_id=upstream.upstream_id,
+        outcome=outcome,
+        reason=upstream.reason,
+        failing_since=upstream.failing_since,
+        position=upstream.position,
+        upstream_value=upstream.upstream_value,
+        latest_event_tick=upstream.latest_event_tick,
+        latest_event_at=upstream.latest_event_at,
+        recent_events=upstream.recent_events,
+    )
+
+
+def _after(upstream: WatchedUpstream, row: ProbeRow) -> WatchedUpstream:
+    return replace(
+        upstream,
+        position=row.position,
+        upstream_value=row.upstream_value,
+        latest_event_tick=row.latest_event_tick,
+        latest_event_at=row.latest_event_at,
+        recent_events=row.recent_events,
+        failing_since=row.failing_since,
+        reason=row.reason,
+    )
+
+
+def _event_rows(look: Look, tick: Tick, recorded_events: frozenset[str]) -> Iterable[EventRow]:
+    for event in look.events:
+        event_id = event.event_id(look.upstream_id)
+        if event_id in recorded_events:
+            continue
+        yield EventRow(
+            tick_number=tick.number,
+            event_ts=int(tick.at.timestamp() * 1000),
+            event_id=event_id,
+            upstream_id=look.upstream_id,
+            table=event.table,
+            partition=event.partition,
+            snapshot_id=event.snapshot_id,
+            snapshot_ts=event.snapshot_ts,
+            prev_snapshot_id=event.prev_snapshot_id,
+            table_format=event.table_format,
+            operation_type=event.operation,
+            tags=dict(event.tags),
+        )

@@ -1,0 +1,216 @@
+"""What a process knows between two ticks, and the file that lets the next process know it, too.
+
+The file is a shortcut, never the truth: it counts only while the ledgers are exactly as they were
+when it was written, and without it the same is read from the models ``queue_upstreams`` and
+``queue_runs_to_follow``. It is what lets a fresh ``tick`` that finds nothing end without a JVM.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+from harness.tables import (
+    HOLDING,
+    OPEN,
+    Consumed,
+    Ledger,
+    RecentEvents,
+    RunRow,
+    RunStatus,
+    Store,
+    Tick,
+)
+
+#: Raised when the file's meaning changes; a file of another version is not read.
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedUpstream:
+    """One row of ``queue_upstreams``: what to look at, and how its last row left it."""
+
+    upstream_id: str
+    sensor_source: str
+    sensor_id: str
+    sensor_read_type: str
+    upstream_key: str | None
+    preprocess_query: str | None
+    job_ids: tuple[int, ...]
+    position: str | None
+    upstream_value: str | None
+    latest_event_tick: int | None
+    latest_event_at: datetime | None
+    recent_events: tuple[RecentEvents, ...]
+    failing_since: datetime | None
+    reason: str | None
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, object]) -> "WatchedUpstream":
+        """Read a row of the model, or of the file."""
+        values = dict(row)
+        values["job_ids"] = tuple(cast(Iterable[int], row["job_ids"]))
+        values["latest_event_at"] = _instant(row["latest_event_at"])
+        values["failing_since"] = _instant(row["failing_since"])
+        values["recent_events"] = tuple(
+            RecentEvents(
+                tick_number=int(each["tick_number"]),
+                event_at=cast(datetime, _instant(each["event_at"])),
+                event_count=int(each["event_count"]),
+            )
+            for each in cast(Iterable[Mapping[str, str]], row["recent_events"] or ())
+        )
+        return cls(**values)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowedRun:
+    """One row of ``queue_runs_to_follow``: a run that goes on, or that holds its job."""
+
+    job_id: int
+    job_name: str
+    intent_id: str
+    attempt: int
+    token: str
+    run_id: int | None
+    run_status: RunStatus
+    is_open: bool
+    holds_job: bool
+    consumed: tuple[Consumed, ...]
+    event_ids: tuple[str, ...]
+    parameters: str
+    decided_tick: int
+    decided_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    life_cycle_state: str | None
+    result_state: str | None
+    state: str | None
+    termination_code: str | None
+    message: str | None
+    run_page_url: str | None
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, object]) -> "FollowedRun":
+        """Read a row of the model, or of the file."""
+        values = dict(row)
+        values["run_status"] = RunStatus(str(row["run_status"]))
+        values["event_ids"] = tuple(cast(Iterable[str], row["event_ids"]))
+        values["consumed"] = tuple(
+            Consumed(**dict(each))  # type: ignore[arg-type]
+            for each in cast(Iterable[Mapping[str, object]], row["consumed"])
+        )
+        for name in ("decided_at", "started_at", "ended_at"):
+            values[name] = _instant(row[name])
+        return cls(**values)  # type: ignore[arg-type]
+
+    @classmethod
+    def from_step(cls, row: RunRow) -> "FollowedRun":
+        """Follow a run from one of its own ledger rows."""
+        shared = {
+            field.name: getattr(row, field.name)
+            for field in fields(cls)
+            if hasattr(row, field.name)
+        }
+        shared["is_open"] = row.run_status in OPEN
+        shared["holds_job"] = row.run_status in HOLDING
+        return cls(**shared)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TickState:
+    """Everything that a tick starts from."""
+
+    #: The last tick that recorded something; the next one is one more.
+    tick_number: int
+    tick_at: datetime | None
+    #: Ledger rows up to this tick are in the current-state tables.
+    folded_through: int
+    upstreams: tuple[WatchedUpstream, ...]
+    runs: tuple[FollowedRun, ...]
+    #: The controls CSV that is seeded, by its checksum.
+    controls_checksum: str | None
+    #: The last tick that came to its end; a later one that recorded something was killed.
+    ended_tick_number: int
+    #: True when the last tick left something to decide: a limit, or it did not come to its end.
+    must_decide: bool
+    #: What every table was when this was written.
+    fingerprints: Mapping[str, str | None] = field(default_factory=dict)
+
+    @property
+    def is_recovering(self) -> bool:
+        """True when the last tick was killed before it came to its end."""
+        return self.tick_number > self.ended_tick_number
+
+    def ended(self, tick: Tick, *, must_decide: bool) -> "TickState":
+        """Return a copy after a tick that recorded something and came to its end."""
+        return replace(
+            self,
+            tick_number=tick.number,
+            ended_tick_number=tick.number,
+            tick_at=tick.at,
+            must_decide=must_decide,
+        )
+
+    def with_runs(self, rows: Iterable[RunRow]) -> "TickState":
+        """Return a copy in which runs have taken further steps."""
+        runs = {run.job_id: run for run in self.runs}
+        for row in rows:
+            runs[row.job_id] = FollowedRun.from_step(row)
+        kept = [run for run in runs.values() if run.is_open or run.holds_job]
+        return replace(self, runs=tuple(kept))
+
+    def with_upstreams(self, changed: Mapping[str, WatchedUpstream]) -> "TickState":
+        """Return a copy with some upstreams replaced."""
+        upstreams = tuple(changed.get(each.upstream_id, each) for each in self.upstreams)
+        return replace(self, upstreams=upstreams)
+
+
+#: The tables that make the file stale when anything else has written to them.
+WATCHED_TABLES = (*Ledger, "heartbeat_controls")
+
+
+def fingerprints(store: Store) -> dict[str, str | None]:
+    """Name the present state of every table that the file stands on."""
+    return {str(table): store.fingerprint(table) for table in WATCHED_TABLES}
+
+
+def save_state(path: Path, state: TickState, store: Store) -> None:
+    """Write the file, whole or not at all."""
+    content = asdict(replace(state, fingerprints=fingerprints(store)))
+    content["version"] = VERSION
+    part = path.with_suffix(".part")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part.write_text(json.dumps(content, default=_text))
+    os.replace(part, path)
+
+
+def load_state(path: Path, store: Store) -> TickState | None:
+    """Read the file; nothing when it is missing, broken, or older than the tables."""
+    try:
+        content = json.loads(path.read_text())
+        if content.pop("version") != VERSION or content["fingerprints"] != fingerprints(store):
+            return None
+        content["tick_at"] = _instant(content["tick_at"])
+        content["upstreams"] = tuple(map(WatchedUpstream.from_row, content["upstreams"]))
+        content["runs"] = tuple(map(FollowedRun.from_row, content["runs"]))
+        return TickState(**content)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _text(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} has no place in the state file")
+
+
+def _instant(value: object) -> datetime | None:
+    """Give an instant its zone; one without a zone comes from Spark, which collects local time."""
+    if value is None:
+        return None
+    instant = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+    return instant.astimezone(UTC)

@@ -1,0 +1,335 @@
+"""One tick: controls, settle, sense, record, decide, fire, publish, in this order.
+
+``Engine`` keeps what a process knows between ticks. Each step can be repeated: whatever dies
+between two of them, the next tick goes on from the ledgers.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from harness import feed
+from harness.calls import Steps
+from harness.context import Context
+from harness.errors import StateError
+from harness.fire import Start, fire
+from harness.inbox import Message, receive, remove
+from harness.installation import Installation
+from harness.logs import log_as_tick
+from harness.memory import load_from_models
+from harness.publish import Publication, publish
+from harness.record import Recorded, adopt_orphans, record
+from harness.sense.types import Look, Upstream
+from harness.settle import Settled, settle
+from harness.state import TickState, WatchedUpstream, load_state, save_state
+from harness.tables import Consumed, Ledger, LookOutcome, RunRow, RunStatus, Tick
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TickOptions:
+    """Which part of the upstreams a tick looks at; what it decides is always the whole."""
+
+    sources: frozenset[str] = frozenset()
+    jobs: frozenset[int] = frozenset()
+    #: Many control rows may leave the CSV at once.
+    allow_mass_removal: bool = False
+    #: Called with each look, for a progress bar, and first with the number of looks to come.
+    on_look: Callable[[Look], None] | None = None
+    on_plan: Callable[[int], None] | None = None
+
+    def wants(self, upstream: WatchedUpstream) -> bool:
+        """Tell whether this tick looks at the upstream."""
+        by_source = not self.sources or upstream.sensor_source in self.sources
+        return by_source and (not self.jobs or bool(self.jobs & set(upstream.job_ids)))
+
+
+@dataclass(slots=True, kw_only=True)
+class TickReport:
+    """What a tick did, for people and for ``--json``."""
+
+    tick: Tick
+    sensed: int = 0
+    looks: tuple[Look, ...] = ()
+    recorded: Recorded | None = None
+    settled: Settled | None = None
+    started: tuple[RunRow, ...] = ()
+    publication: Publication | None = None
+    control_changes: int = 0
+    warnings: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def failures(self) -> tuple[Look, ...]:
+        """The looks that failed, whether or not that was known already."""
+        return tuple(look for look in self.looks if look.failure is not None)
+
+    @property
+    def event_count(self) -> int:
+        """How many data-change events were recorded."""
+        return len(self.recorded.events) if self.recorded else 0
+
+    @property
+    def is_clean(self) -> bool:
+        """True when nothing failed that an operator should look at."""
+        refused = any(row.run_status is RunStatus.REFUSED for row in self.started)
+        unanswered = bool(self.settled and self.settled.unanswered)
+        return not (self.failures or refused or unanswered)
+
+
+class Engine:
+    """Ticks, and remembers between ticks.
+
+    Args:
+        context: The services; wired once.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._installation = Installation(context)
+        self._state: TickState | None = None
+
+    def tick(self, options: TickOptions | None = None) -> TickReport:
+        """Do one tick.
+
+        Raises:
+            ControlsError: The controls CSV has errors; nothing moved.
+            DecideError: dbt did not succeed; what was seen is recorded, nothing was started.
+            StateError: The state folder or a ledger cannot be used.
+        """
+        options = options or TickOptions()
+        at = self._context.clock.now()
+        state = self._ready_state(at, options)
+        tick = Tick(number=state.tick_number + 1, at=at)
+        report = TickReport(tick=tick, warnings=_clock_warnings(state, at))
+        with log_as_tick(tick.id):
+            try:
+                self._state = self._steps(state, report, options)
+            except BaseException:
+                # What is in memory may be behind the ledgers now; the next tick reads them again.
+                self._state = None
+                raise
+        return report
+
+    def _ready_state(self, at: datetime, options: TickOptions) -> TickState:
+        context = self._context
+        if self._state is None:
+            self._installation.ensure(at, allow_mass_removal=options.allow_mass_removal)
+            self._state = load_state(context.home.state, context.store)
+        if self._state is None:
+            self._state = load_from_models(context)
+        return self._state
+
+    def _steps(self, state: TickState, report: TickReport, options: TickOptions) -> TickState:
+        with self._timed(report, "controls"):
+            state = self._controls(state, report, options)
+        messages = receive(self._context.home.inbox)
+        steps = Steps()
+        with self._timed(report, "settle"):
+            state = self._settle(state, messages, report, steps)
+        with self._timed(report, "sense"):
+            looks = self._sense(state, report, options)
+        with self._timed(report, "record"):
+            state = self._record(state, looks, report)
+        if not _must_decide(state, report):
+            report.skipped = ("decide", "fire", "publish")
+            return self._rest(state, report, messages)
+        with self._timed(report, "decide"):
+            starts = self._decide(state, report)
+        with self._timed(report, "fire"):
+            state = self._fire(state, starts, report, steps)
+        with self._timed(report, "publish"):
+            state = self._publish(state, report)
+        self._remember(state, messages)
+        return state
+
+    def _controls(self, state: TickState, report: TickReport, options: TickOptions) -> TickState:
+        context = self._context
+        checksum = feed.checksum_of(context.settings.project)
+        if checksum == state.controls_checksum:
+            return state
+        checked = feed.check_controls(
+            context.settings.project,
+            context.store,
+            allow_mass_removal=options.allow_mass_removal,
+        )
+        feed.stop_on_errors(checked)
+        report.warnings += tuple(each.message for each in checked.warnings)
+        context.dbt.seed_controls()
+        report.control_changes = feed.record_changes(context.rows, context.store, report.tick)
+        context.forget_jobs()
+        upstreams = tuple(map(WatchedUpstream.from_row, context.rows("queue_upstreams")))
+        return replace(state, upstreams=upstreams, controls_checksum=checksum, must_decide=True)
+
+    def _settle(
+        self, state: TickState, messages: Sequence[Message], report: TickReport, steps: Steps
+    ) -> TickState:
+        if not state.runs:
+            return state
+        report.settled = settle(
+            state.runs, messages, tick=report.tick, firing=self._context.firing, steps=steps
+        )
+        self._context.crash_point("after_settle")
+        return state.with_runs(report.settled.rows)
+
+    def _sense(self, state: TickState, report: TickReport, options: TickOptions) -> Sequence[Look]:
+        wanted = [each for each in state.upstreams if options.wants(each)]
+        report.sensed = len(wanted)
+        if not wanted:
+            return ()
+        if options.on_plan:
+            options.on_plan(len(wanted))
+        upstreams = [self._upstream(each) for each in wanted]
+        looks = self._context.looker.look_at_all(
+            upstreams, at=report.tick.at, on_look=options.on_look
+        )
+        report.looks = tuple(looks)
+        return looks
+
+    def _upstream(self, each: WatchedUpstream) -> Upstream:
+        sensing = self._context.settings.sensing
+        return Upstream(
+            upstream_id=each.upstream_id,
+            source=each.sensor_source,
+            sensor_id=each.sensor_id,
+            read_type=each.sensor_read_type,
+            upstream_key=each.upstream_key,
+            preprocess_query=each.preprocess_query,
+            on_first_sight=sensing.first_sight_of(each.sensor_source, each.sensor_id),
+            position=each.position,
+            upstream_value=each.upstream_value,
+        )
+
+    def _record(self, state: TickState, looks: Sequence[Look], report: TickReport) -> TickState:
+        context = self._context
+        watched = {each.upstream_id: each for each in state.upstreams}
+        left = self._left_events(state)
+        self._context.crash_point("before_record")
+        report.recorded = record(
+            looks,
+            tick=report.tick,
+            watched=watched,
+            store=context.store,
+            recorded_events=frozenset(str(event["event_id"]) for event in left),
+        )
+        state = state.with_upstreams(report.recorded.changed)
+        if left:
+            watched = {each.upstream_id: each for each in state.upstreams}
+            state = state.with_upstreams(
+                adopt_orphans(left, tick=report.tick, watched=watched, store=context.store)
+            )
+        self._context.crash_point("after_record")
+        return state
+
+    def _left_events(self, state: TickState) -> list[dict[str, object]]:
+        """Read the events of a tick that was killed before it came to its end."""
+        if not state.is_recovering:
+            return []
+        return self._context.store.read(
+            Ledger.EVENTS, where=[("tick_number", ">", state.ended_tick_number)]
+        )
+
+    def _decide(self, state: TickState, report: TickReport) -> list[Start]:
+        context = self._context
+        context.dbt.build(
+            "decide",
+            {
+                "tick_number": report.tick.number,
+                "starts_per_tick": context.settings.jobs.starts_per_tick,
+                "folded_through": state.folded_through,
+            },
+        )
+        context.crash_point("after_decide")
+        return [_start(row) for row in context.rows("trigger_set")]
+
+    def _fire(
+        self, state: TickState, starts: Sequence[Start], report: TickReport, steps: Steps
+    ) -> TickState:
+        if not starts:
+            return state
+        rows = fire(starts, tick=report.tick, firing=self._context.firing, steps=steps)
+        report.started = tuple(rows)
+        return state.with_runs(rows)
+
+    def _publish(self, state: TickState, report: TickReport) -> TickState:
+        context = self._context
+        report.publication, state = publish(
+            context,
+            state,
+            report.tick,
+            report_counts(report),
+            controls_changed=report.control_changes > 0,
+        )
+        return state
+
+    def _rest(self, state: TickState, report: TickReport, messages: Sequence[Message]) -> TickState:
+        """End a tick that decided nothing; keep what moved silently."""
+        if report.recorded and report.recorded.probes:
+            state = state.ended(report.tick, must_decide=False)
+            self._remember(state, messages)
+        for message in messages:
+            remove(message)
+        return state
+
+    def _remember(self, state: TickState, messages: Sequence[Message]) -> None:
+        save_state(self._context.home.state, state, self._context.store)
+        for message in messages:
+            remove(message)
+
+    @contextmanager
+    def _timed(self, report: TickReport, step: str) -> Iterator[None]:
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            report.seconds[step] = round(time.perf_counter() - began, 3)
+
+
+def report_counts(report: TickReport) -> Mapping[str, int]:
+    """Count what a tick did, under the names of ``ledger_ticks``."""
+    return {
+        "sensed_count": report.sensed,
+        "event_count": report.event_count,
+        "failed_look_count": len(report.failures),
+        "settled_count": len(report.settled.rows) if report.settled else 0,
+        "started_count": sum(row.run_id is not None for row in report.started),
+    }
+
+
+def _must_decide(state: TickState, report: TickReport) -> bool:
+    """Tell whether anything happened that a decision could depend on."""
+    settled = bool(report.settled and report.settled.rows)
+    news = report.recorded is not None and any(
+        row.outcome is not LookOutcome.MOVED for row in report.recorded.probes
+    )
+    return state.must_decide or settled or news
+
+
+def _start(row: Mapping[str, object]) -> Start:
+    consumed = row["consumed"]
+    assert isinstance(consumed, list)
+    return Start(
+        job_id=int(str(row["job_id"])),
+        job_name=str(row["job_name"]),
+        intent_id=str(row["intent_id"]),
+        attempt=int(str(row["attempt"])),
+        consumed=tuple(Consumed(**each) for each in consumed),
+    )
+
+
+def _clock_warnings(state: TickState, at: datetime) -> tuple[str, ...]:
+    if state.tick_at is None or at >= state.tick_at:
+        return ()
+    behind = state.tick_at - at
+    return (
+        f"the clock went back by {behind.total_seconds():.0f} s since the last tick; order is kept "
+        "by tick numbers, but times in the tables will look reversed",
+    )
+
+
+__all__ = ["Engine", "StateError", "TickOptions", "TickReport"]
