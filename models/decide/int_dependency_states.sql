@@ -58,7 +58,7 @@ joined as (
     from stg_controls
     full outer join int_dependency_progress
         on stg_controls.job_id = int_dependency_progress.job_id
-        and stg_controls.upstream_id = int_dependency_progress.upstream_id
+            and stg_controls.upstream_id = int_dependency_progress.upstream_id
 
 ),
 

@@ -58,19 +58,19 @@ with_news_blocker as (
         case
             when with_dependency_blockers.is_paused
                 then named_struct(
-                    'blocker', 'job_paused',
-                    'reason', 'every row of the job is PAUSED',
-                    'waits_for', 'job_state UNPAUSED in the controls',
-                    'since', cast(null as timestamp)
-                )
+                        'blocker', 'job_paused',
+                        'reason', 'every row of the job is PAUSED',
+                        'waits_for', 'job_state UNPAUSED in the controls',
+                        'since', cast(null as timestamp)
+                    )
             when with_dependency_blockers.required_count = 0
                 and with_dependency_blockers.news_count = 0
                 then named_struct(
-                    'blocker', 'nothing_new',
-                    'reason', 'none of its soft dependencies has anything new',
-                    'waits_for', 'a new data-change event of any of them',
-                    'since', with_dependency_blockers.decided_at
-                )
+                        'blocker', 'nothing_new',
+                        'reason', 'none of its soft dependencies has anything new',
+                        'waits_for', 'a new data-change event of any of them',
+                        'since', with_dependency_blockers.decided_at
+                    )
         end as news_blocker
     from with_dependency_blockers
 
@@ -84,39 +84,39 @@ with_run_blocker as (
         case
             when with_news_blocker.has_open_run
                 then named_struct(
-                    'blocker', 'run_in_progress',
-                    'reason', coalesce(
-                        concat(
-                            'its run ',
-                            cast(with_news_blocker.run_id as string),
-                            ' goes on'
+                        'blocker', 'run_in_progress',
+                        'reason', coalesce(
+                            concat(
+                                'its run ',
+                                cast(with_news_blocker.run_id as string),
+                                ' goes on'
+                            ),
+                            'its start is not acknowledged yet'
                         ),
-                        'its start is not acknowledged yet'
-                    ),
-                    'waits_for', 'the end of that run',
-                    'since', with_news_blocker.decided_at
-                )
+                        'waits_for', 'the end of that run',
+                        'since', with_news_blocker.decided_at
+                    )
             when with_news_blocker.is_held
                 then named_struct(
-                    'blocker', 'last_run_failed',
-                    'reason', concat_ws(
-                        ' ',
-                        'its last run',
-                        cast(with_news_blocker.run_id as string),
-                        'ended',
-                        concat_ws(
-                            ': ',
-                            with_news_blocker.run_status,
-                            with_news_blocker.run_message
-                        )
-                    ),
-                    'waits_for', concat(
-                        'one successful run, started by anyone, or `retry ',
-                        cast(with_news_blocker.job_id as string),
-                        '`'
-                    ),
-                    'since', with_news_blocker.run_recorded_at
-                )
+                        'blocker', 'last_run_failed',
+                        'reason', concat_ws(
+                            ' ',
+                            'its last run',
+                            cast(with_news_blocker.run_id as string),
+                            'ended',
+                            concat_ws(
+                                ': ',
+                                with_news_blocker.run_status,
+                                with_news_blocker.run_message
+                            )
+                        ),
+                        'waits_for', concat(
+                            'one successful run, started by anyone, or `retry ',
+                            cast(with_news_blocker.job_id as string),
+                            '`'
+                        ),
+                        'since', with_news_blocker.run_recorded_at
+                    )
         end as run_blocker
     from with_news_blocker
 
@@ -145,7 +145,9 @@ ordered as (
 
     select
         with_rule_blockers.*,
-        count_if(with_rule_blockers.decided_tick = {{ var('tick_number') | int }}) over ()
+        count_if(
+            with_rule_blockers.decided_tick = {{ var('tick_number') | int }}
+        ) over ()
         + row_number() over (
             order by
                 cardinality(with_rule_blockers.rule_blockers) > 0,
@@ -167,7 +169,8 @@ with_start_limit as (
                 named_struct(
                     'blocker', 'over_start_limit',
                     'reason', concat(
-                        'one tick starts no more than {{ var("starts_per_tick") | int }}',
+                        'one tick starts no more than ',
+                        {{ var('starts_per_tick') | int }},
                         ' jobs, and jobs with older events go first'
                     ),
                     'waits_for', 'the next tick',

@@ -12,7 +12,7 @@ final as (
     select
         int_job_verdicts.job_id,
         int_job_verdicts.job_name,
-        inline(int_job_verdicts.blockers)
+        inline(int_job_verdicts.blockers) as (blocker, reason, waits_for, since)
     from int_job_verdicts
 
 )

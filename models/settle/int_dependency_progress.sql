@@ -104,7 +104,7 @@ newest as (
             order by
                 numbered.tick_number desc,
                 numbered.step_number desc,
-                numbered.upstream_id
+                numbered.upstream_id asc
         ) as newest_of_job
     from numbered
     where numbered.newest_first = 1

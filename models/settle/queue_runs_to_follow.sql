@@ -49,7 +49,7 @@ final as (
     from followed
     inner join int_runs_now
         on followed.intent_id = int_runs_now.intent_id
-        and followed.attempt = int_runs_now.attempt
+            and followed.attempt = int_runs_now.attempt
 
 )
 

@@ -56,14 +56,14 @@ final as (
             'RETRY_REQUESTED', 'NEW_EVENT_AVAILABLE', false, false, true,
             'An operator wants the failed run again; its events are unconsumed again.'
         )
-        as statuses (
-            run_status,
-            control_status,
-            is_open,
-            holds_job,
-            gives_back_events,
-            meaning
-        )
+            as statuses (
+                run_status,
+                control_status,
+                is_open,
+                holds_job,
+                gives_back_events,
+                meaning
+            )
 
 )
 

@@ -22,6 +22,10 @@ steps as (
         ledger_runs.tick_number,
         ledger_runs.step_number,
         ledger_runs.run_status,
+        ledger_runs.run_status in ('INTENDED', 'STARTED', 'REFUSED')
+            as is_before_the_end,
+        ledger_runs.run_status in ('SUCCEEDED_ELSEWHERE', 'RETRY_REQUESTED')
+            as is_after_the_end,
         lag(ledger_runs.run_status) over (
             partition by ledger_runs.intent_id, ledger_runs.attempt
             order by ledger_runs.tick_number, ledger_runs.step_number
@@ -30,34 +34,41 @@ steps as (
 
 ),
 
-final as (
+judged as (
 
     select
-        steps.job_id,
-        steps.intent_id,
-        steps.attempt,
-        steps.tick_number,
-        steps.step_number,
-        steps.previous_status,
-        steps.run_status
+        steps.*,
+        case
+            when steps.previous_status is null
+                then steps.run_status = 'INTENDED'
+            -- An intent may be recorded again, with the latest reason why it has no answer.
+            when steps.previous_status = 'INTENDED'
+                then not steps.is_after_the_end
+            when before_it.is_open
+                then not steps.is_before_the_end and not steps.is_after_the_end
+            when before_it.holds_job
+                then steps.is_after_the_end
+            -- What ended well, or gave its events back, stays so.
+            else false
+        end as is_legal
     from steps
     left join run_statuses as before_it
         on steps.previous_status = before_it.run_status
-    where not case
-        when steps.previous_status is null
-            then steps.run_status = 'INTENDED'
-        -- An intent may be recorded again, with the latest reason why it has no answer.
-        when steps.previous_status = 'INTENDED'
-            then steps.run_status not in ('SUCCEEDED_ELSEWHERE', 'RETRY_REQUESTED')
-        when before_it.is_open
-            then steps.run_status not in (
-                'INTENDED', 'STARTED', 'REFUSED', 'SUCCEEDED_ELSEWHERE', 'RETRY_REQUESTED'
-            )
-        when before_it.holds_job
-            then steps.run_status in ('SUCCEEDED_ELSEWHERE', 'RETRY_REQUESTED')
-        -- What ended well, or gave its events back, stays so.
-        else false
-    end
+
+),
+
+final as (
+
+    select
+        judged.job_id,
+        judged.intent_id,
+        judged.attempt,
+        judged.tick_number,
+        judged.step_number,
+        judged.previous_status,
+        judged.run_status
+    from judged
+    where not judged.is_legal
 
 )
 

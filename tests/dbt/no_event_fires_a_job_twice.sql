@@ -35,7 +35,7 @@ kept as (
     from ledger_runs
     left anti join given_back
         on ledger_runs.intent_id = given_back.intent_id
-        and ledger_runs.attempt = given_back.attempt
+            and ledger_runs.attempt = given_back.attempt
 
 ),
 
@@ -44,7 +44,7 @@ taken as (
     select
         kept.job_id,
         concat_ws('/', kept.intent_id, cast(kept.attempt as string)) as start_id,
-        inline(kept.consumed)
+        inline(kept.consumed) as (upstream_id, from_tick, through_tick)
     from kept
 
 ),
@@ -63,10 +63,10 @@ final as (
     from taken
     inner join taken as others
         on taken.job_id = others.job_id
-        and taken.upstream_id = others.upstream_id
-        and taken.start_id < others.start_id
-        and taken.from_tick < others.through_tick
-        and others.from_tick < taken.through_tick
+            and taken.upstream_id = others.upstream_id
+            and taken.start_id < others.start_id
+            and taken.from_tick < others.through_tick
+            and taken.through_tick > others.from_tick
 
 )
 

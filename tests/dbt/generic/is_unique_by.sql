@@ -10,7 +10,7 @@ group by
     {{ columns | join(",\n    ") }}
 having
     count(*) > 1
-    {%- if not may_be_null %}
+{%- if not may_be_null %}
     {%- for column in columns %}
     or {{ column }} is null
     {%- endfor %}
