@@ -54,6 +54,7 @@ def known_sources() -> Registry:
 
 
 def _delta(surroundings: Surroundings) -> Probe:
+    from harness.sense.delta.history import SparkTableHistory
     from harness.sense.delta.locate import SparkTableLocator
     from harness.sense.delta.probe import DeltaProbe
     from harness.sense.rows import SparkNewRows
@@ -63,6 +64,7 @@ def _delta(surroundings: Surroundings) -> Probe:
         Storages(LocalStorage(), HadoopStorage(surroundings.session)),
         SparkTableLocator(surroundings.session),
         SparkNewRows(surroundings.session),
+        SparkTableHistory(surroundings.session),
     )
 
 

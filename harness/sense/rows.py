@@ -1,11 +1,11 @@
 """Reads the rows that new commits added, through Spark; started only when a rule asks for rows."""
 
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
-from typing import TYPE_CHECKING
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any
 
 from harness.errors import LookFailedError
 from harness.sense.types import NewFile, NewFiles
@@ -87,7 +87,7 @@ class SparkNewRows:
 
         partition = dict(files[0].partition)
         stored = StructType([field for field in schema if field.name not in partition])
-        paths = [_absolute(table, file.path) for file in files]
+        paths = [_literal(_absolute(table, file.path)) for file in files]
         rows = self._own_session().read.schema(stored).parquet(*paths)
         columns = [
             f.lit(partition[field.name] or None).cast(field.dataType).alias(field.name)
@@ -107,11 +107,18 @@ class SparkNewRows:
         return _union(
             [
                 self._at_version(table, version).where(
-                    f.col("_metadata.file_path").isin([_uri(table, file.path) for file in group])
+                    f.col("_metadata.file_path").isin([self._uri(table, file) for file in group])
                 )
                 for version, group in by_version.items()
             ]
         )
+
+    def _uri(self, table: str, file: NewFile) -> str:
+        """Spell a file's address as Spark does."""
+        session: Any = self._own_session()
+        path = session._jvm.org.apache.hadoop.fs.Path(_absolute(table, file.path))
+        configuration = session._jsparkSession.sessionState().newHadoopConf()
+        return str(path.getFileSystem(configuration).makeQualified(path).toUri().toString())
 
 
 def _union(parts: "Sequence[DataFrame]") -> "DataFrame":
@@ -125,15 +132,12 @@ def _absolute(table: str, path: str) -> str:
     return path if path.startswith("/") or "://" in path else f"{table}/{path}"
 
 
-def _uri(table: str, path: str) -> str:
-    absolute = _absolute(table, path)
-    if "://" in absolute:
-        return absolute
-    return f"file://{quote(absolute, safe=_KEPT_IN_URIS)}"
+def _literal(path: str) -> str:
+    """Escape what Spark would take for a pattern in a path that it is to read."""
+    return _PATTERN.sub(r"\\\g<0>", path)
 
 
-#: What ``java.net.URI`` leaves as it is in a path.
-_KEPT_IN_URIS = "/:@!$&'()*+,;=-._~"
+_PATTERN = re.compile(r"[\\{}\[\]*?]")
 
 
 @contextmanager

@@ -6,7 +6,14 @@ from datetime import datetime
 
 from harness.errors import LookFailedError
 from harness.sense.delta.admit import Admission, needed_key
+from harness.sense.delta.current import BareLogSaysTooLittleError
 from harness.sense.delta.follow import Finding, follow
+from harness.sense.delta.history import (
+    TableHistory,
+    first_by_history,
+    follow_history,
+    is_by_history,
+)
 from harness.sense.delta.lives import Subject, first_sight, in_doubt
 from harness.sense.delta.locate import TableLocator, is_path
 from harness.sense.delta.log import commit_path
@@ -31,9 +38,16 @@ class _Idle:
 class DeltaProbe:
     """Senses ``delta_table`` and ``lmu_delta_table``."""
 
-    def __init__(self, storages: Storages, locator: TableLocator, new_rows: NewRows) -> None:
+    def __init__(
+        self,
+        storages: Storages,
+        locator: TableLocator,
+        new_rows: NewRows,
+        history: TableHistory,
+    ) -> None:
         self._storages = storages
         self._locator = locator
+        self._history = history
         self._admission = Admission(new_rows)
         self._idle: dict[str, _Idle] = {}
 
@@ -86,14 +100,28 @@ class DeltaProbe:
             upstream_value=value,
             gap=finding.gap,
         )
-        self._remember(finding.position, answer)
+        if not is_by_history(finding.position):
+            self._remember(finding.position, answer)
         return answer
 
     def _found(self, upstream: Upstream) -> Finding:
         key_name = needed_key(upstream)
-        if upstream.position is None:
-            return first_sight(self._subject(upstream, key_name), upstream.on_first_sight)
-        position = position_from(upstream.position)
+        position = None if upstream.position is None else position_from(upstream.position)
+        if position is not None and is_by_history(position):
+            return follow_history(self._history, upstream, position)
+        try:
+            if position is None:
+                return first_sight(self._subject(upstream, key_name), upstream.on_first_sight)
+            return self._since(upstream, position, key_name)
+        except BareLogSaysTooLittleError as error:
+            try:
+                if position is None:
+                    return first_by_history(self._history, upstream, key_name)
+                return follow_history(self._history, upstream, position)
+            except LookFailedError as second:
+                raise LookFailedError(f"{error}, and {second}") from second
+
+    def _since(self, upstream: Upstream, position: Position, key_name: str | None) -> Finding:
         storage = self._storages.of(position.path)
         has_more = storage.stat(commit_path(position.path, position.version + 1)) is not None
         known = storage.stat(commit_path(position.path, position.version))

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.errors import LookFailedError
+from harness.sense.delta.history import HistoryRow
 from harness.sense.delta.probe import DeltaProbe
 from harness.sense.storage import FileStat, Listed, LocalStorage, Storage, Storages
 from harness.sense.types import FirstSight, Look, NewFiles, Upstream
@@ -159,6 +160,23 @@ class FakeLocator:
         return self.paths[name]
 
 
+class FakeHistory:
+    """A table's history, newest first; without rows it is one that Spark cannot read either."""
+
+    def __init__(self, *rows: HistoryRow, table_id: str = "t-1") -> None:
+        self.rows = list(rows)
+        self.id = table_id
+
+    def table_id(self, table: str) -> str:
+        if not self.rows:
+            raise LookFailedError("Spark cannot tell its history: no such feature")
+        return self.id
+
+    def newest(self, table: str, count: int) -> list[HistoryRow]:
+        self.table_id(table)
+        return self.rows[:count]
+
+
 class Watcher:
     """Looks at one upstream again and again, as ticks do, and keeps the position between."""
 
@@ -183,11 +201,13 @@ class Watcher:
         self.storage = CountingStorage(LocalStorage())
         self.rows = FakeNewRows()
         self.locator = FakeLocator()
+        self.history = FakeHistory()
         self.restart()
 
     def restart(self) -> None:
         """Forget all that is only in memory, as a new process does."""
-        self.probe = DeltaProbe(Storages(self.storage, self.storage), self.locator, self.rows)
+        storages = Storages(self.storage, self.storage)
+        self.probe = DeltaProbe(storages, self.locator, self.rows, self.history)
 
     def peek(self) -> Look:
         """Look without taking the answer over, as a tick does that dies before it records."""

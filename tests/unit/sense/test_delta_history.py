@@ -1,0 +1,118 @@
+"""Tables whose bare log says too little are sensed by their history."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.sense.delta.history import HistoryRow
+from harness.sense.types import FirstSight
+from tests.unit.sense.golden import FakeHistory, GoldenTable, Watcher, add, info, metadata, protocol
+
+
+def row(version: int, operation: str = "WRITE", mode: str = "Append", **metrics: str) -> HistoryRow:
+    return HistoryRow(
+        version=version,
+        timestamp_ms=version * 1000,
+        operation=operation,
+        parameters={"mode": mode},
+        metrics=metrics,
+    )
+
+
+@pytest.fixture
+def watcher(tmp_path: Path) -> Watcher:
+    table = GoldenTable(tmp_path / "managed")
+    table.commit(protocol("catalogManaged"), metadata(), add("a"))
+    watcher = Watcher(str(table.path))
+    watcher.history = FakeHistory(row(1), row(0))
+    watcher.restart()
+    return watcher
+
+
+def test_first_sight_is_one_event_at_the_newest_version(watcher: Watcher) -> None:
+    [event] = watcher.look().events
+
+    assert (event.snapshot_id, event.tags["first_sight"]) == ("1", "true")
+
+
+def test_first_sight_as_baseline_is_silent(tmp_path: Path, watcher: Watcher) -> None:
+    quiet = Watcher(watcher.upstream.sensor_id, first=FirstSight.BASELINE)
+    quiet.history = watcher.history
+    quiet.restart()
+
+    assert quiet.operations() == []
+
+
+def test_first_sight_of_a_table_that_was_only_created_is_silent(watcher: Watcher) -> None:
+    watcher.history.rows = [row(0, "CREATE TABLE")]
+
+    assert watcher.operations() == []
+
+
+def test_an_idle_look_keeps_the_position(watcher: Watcher) -> None:
+    before = watcher.look().position
+
+    look = watcher.look()
+
+    assert (look.position, look.events) == (before, ())
+
+
+def test_each_version_that_changed_data_is_an_event(watcher: Watcher) -> None:
+    watcher.look()
+    watcher.history.rows = [
+        row(6, "SET TBLPROPERTIES"),
+        row(5, "WRITE", numFiles="0", numOutputRows="0"),
+        row(4, "MERGE"),
+        row(3, "DELETE"),
+        row(2),
+        *watcher.history.rows,
+    ]
+
+    told = [
+        (event.snapshot_id, event.prev_snapshot_id, event.operation.value)
+        for event in watcher.look().events
+    ]
+
+    assert told == [("2", "1", "APPEND"), ("3", "2", "DELETE"), ("4", "3", "UPDATE")]
+
+
+def test_silent_versions_move_the_position(watcher: Watcher) -> None:
+    watcher.look()
+    watcher.history.rows = [row(2, "OPTIMIZE"), *watcher.history.rows]
+    before = watcher.upstream.position
+
+    assert watcher.look().position != before
+
+
+def test_versions_that_the_history_no_longer_has_are_a_gap(watcher: Watcher) -> None:
+    watcher.look()
+    watcher.history.rows = [row(9), row(8)]
+
+    look = watcher.look()
+
+    assert look.gap is not None and "versions 2 to 7 are gone" in look.gap
+    assert [event.tags["gap"] for event in look.events] == ["true"]
+
+
+def test_a_lower_version_is_a_new_life(watcher: Watcher) -> None:
+    [old] = watcher.look().events
+    watcher.history = FakeHistory(row(0), table_id="t-2")
+    watcher.restart()
+
+    [new] = watcher.look().events
+
+    assert (new.tags["recreated"], new.prev_snapshot_id) == ("true", None)
+    assert new.lineage != old.lineage
+
+
+def test_a_table_that_gains_such_a_feature_goes_on_by_history(tmp_path: Path) -> None:
+    table = GoldenTable(tmp_path / "orders").create(add("a"))
+    watcher = Watcher(str(table.path))
+    watcher.look()
+    table.commit(info("UPGRADE"), protocol("adaptiveMetadata"))
+    watcher.history = FakeHistory(row(2), row(1, "UPGRADE PROTOCOL"), row(0))
+    watcher.restart()
+
+    [event] = watcher.look().events
+
+    assert (event.snapshot_id, event.prev_snapshot_id) == ("2", "0")
