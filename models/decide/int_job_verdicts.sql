@@ -1,141 +1,9 @@
--- one row per job: every reason why it may not run now, and its place among those that may
+-- one row per job: every reason why it may not run now, the limit of starts included
 with
 
-int_job_states as (
+int_rule_blockers as (
 
-    select * from {{ ref('int_job_states') }}
-
-),
-
--- Rules D2 and D4: every hard dependency needs an unconsumed event of its own.
-with_dependency_blockers as (
-
-    select
-        int_job_states.*,
-        transform(
-            if(int_job_states.is_paused, array(), int_job_states.unready),
-            dependency -> named_struct(
-                'blocker', if(
-                    dependency.is_paused,
-                    'required_row_paused',
-                    'waiting_for_required_event'
-                ),
-                'reason', concat(
-                    'its hard dependency ',
-                    dependency.sensor_id,
-                    case
-                        when dependency.is_paused
-                            then ' is PAUSED'
-                        when dependency.failing_since is not null
-                            then concat(' cannot be read: ', dependency.look_reason)
-                        when dependency.look_outcome is null
-                            then ' has not been looked at yet'
-                        when dependency.latest_event_at is null
-                            then ' has no data-change event yet'
-                        else ' has nothing new since its last event was taken'
-                    end
-                ),
-                'waits_for', concat(
-                    if(
-                        dependency.is_paused,
-                        'job_state UNPAUSED of ',
-                        'a new data-change event of '
-                    ),
-                    dependency.sensor_id
-                ),
-                'since', coalesce(dependency.failing_since, dependency.decided_at)
-            )
-        ) as dependency_blockers
-    from int_job_states
-
-),
-
--- Rules D1, D3 and D4: a job without a hard dependency needs an event of any soft one.
-with_news_blocker as (
-
-    select
-        with_dependency_blockers.*,
-        case
-            when with_dependency_blockers.is_paused
-                then named_struct(
-                        'blocker', 'job_paused',
-                        'reason', 'every row of the job is PAUSED',
-                        'waits_for', 'job_state UNPAUSED in the controls',
-                        'since', cast(null as timestamp)
-                    )
-            when with_dependency_blockers.required_count = 0
-                and with_dependency_blockers.news_count = 0
-                then named_struct(
-                        'blocker', 'nothing_new',
-                        'reason', 'none of its soft dependencies has anything new',
-                        'waits_for', 'a new data-change event of any of them',
-                        'since', with_dependency_blockers.decided_at
-                    )
-        end as news_blocker
-    from with_dependency_blockers
-
-),
-
--- Rule D5: one run at a time, and none after a failure until a run succeeds.
-with_run_blocker as (
-
-    select
-        with_news_blocker.*,
-        case
-            when with_news_blocker.has_open_run
-                then named_struct(
-                        'blocker', 'run_in_progress',
-                        'reason', coalesce(
-                            concat(
-                                'its run ',
-                                cast(with_news_blocker.run_id as string),
-                                ' goes on'
-                            ),
-                            'its start is not acknowledged yet'
-                        ),
-                        'waits_for', 'the end of that run',
-                        'since', with_news_blocker.decided_at
-                    )
-            when with_news_blocker.is_held
-                then named_struct(
-                        'blocker', 'last_run_failed',
-                        'reason', concat_ws(
-                            ' ',
-                            'its last run',
-                            cast(with_news_blocker.run_id as string),
-                            'ended',
-                            concat_ws(
-                                ': ',
-                                with_news_blocker.run_status,
-                                with_news_blocker.run_message
-                            )
-                        ),
-                        'waits_for', concat(
-                            'one successful run, started by anyone, or `retry ',
-                            cast(with_news_blocker.job_id as string),
-                            '`'
-                        ),
-                        'since', with_news_blocker.run_recorded_at
-                    )
-        end as run_blocker
-    from with_news_blocker
-
-),
-
-with_rule_blockers as (
-
-    select
-        with_run_blocker.*,
-        concat(
-            array_compact(
-                array(
-                    with_run_blocker.run_blocker,
-                    with_run_blocker.news_blocker
-                )
-            ),
-            with_run_blocker.dependency_blockers
-        ) as rule_blockers
-    from with_run_blocker
+    select * from {{ ref('int_rule_blockers') }}
 
 ),
 
@@ -144,59 +12,49 @@ with_rule_blockers as (
 ordered as (
 
     select
-        with_rule_blockers.*,
+        int_rule_blockers.*,
         count_if(
-            with_rule_blockers.decided_tick = {{ var('tick_number') | int }}
+            int_rule_blockers.decided_tick = {{ var('tick_number') | int }}
         ) over ()
         + row_number() over (
             order by
-                cardinality(with_rule_blockers.rule_blockers) > 0,
-                with_rule_blockers.oldest_unconsumed_tick,
-                with_rule_blockers.job_id
+                cardinality(int_rule_blockers.blockers) > 0,
+                int_rule_blockers.oldest_unconsumed_tick,
+                int_rule_blockers.job_id
         ) as start_order
-    from with_rule_blockers
-
-),
-
-with_start_limit as (
-
-    select
-        ordered.*,
-        if(
-            cardinality(ordered.rule_blockers) = 0
-            and ordered.start_order > {{ var('starts_per_tick') | int }},
-            array(
-                named_struct(
-                    'blocker', 'over_start_limit',
-                    'reason', concat(
-                        'one tick starts no more than ',
-                        {{ var('starts_per_tick') | int }},
-                        ' jobs, and jobs with older events go first'
-                    ),
-                    'waits_for', 'the next tick',
-                    'since', ordered.oldest_unconsumed_at
-                )
-            ),
-            ordered.rule_blockers
-        ) as blockers
-    from ordered
+    from int_rule_blockers
 
 ),
 
 final as (
 
     select
-        with_start_limit.job_id,
-        with_start_limit.job_name,
-        with_start_limit.intent_id,
-        with_start_limit.attempt,
-        with_start_limit.is_retry,
-        with_start_limit.takeable,
-        with_start_limit.news_count,
-        with_start_limit.oldest_unconsumed_at,
-        with_start_limit.blockers,
-        transform(with_start_limit.blockers, each -> each.blocker) as blocker_names
-    from with_start_limit
+        ordered.job_id,
+        ordered.job_name,
+        ordered.intent_id,
+        ordered.attempt,
+        ordered.is_retry,
+        ordered.takeable,
+        ordered.news_count,
+        ordered.oldest_unconsumed_at,
+        if(
+            cardinality(ordered.blockers) = 0
+            and ordered.start_order > {{ var('starts_per_tick') | int }},
+            array(
+                named_struct(
+                    'blocker', 'over_start_limit',
+                    'reason', concat(
+                        'the limit of starts in one tick (',
+                        {{ var('starts_per_tick') | int }},
+                        ') is reached, and jobs with older events go first'
+                    ),
+                    'waits_for', 'the next tick',
+                    'since', ordered.oldest_unconsumed_at
+                )
+            ),
+            ordered.blockers
+        ) as blockers
+    from ordered
 
 )
 

@@ -1,0 +1,163 @@
+"""A made-up past of jobs, their controls, events and runs, written into the real ledgers.
+
+Ticks are plain numbers. Everything up to ``FOLDED`` is in the current-state tables when the question
+is asked, the rest only in the ledgers' tail, so that each answer is put together from both.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: The last tick that the current-state tables have folded in.
+FOLDED = 50
+#: The tick that decides.
+NOW = 100
+
+Row = Mapping[str, object]
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependency:
+    """One line of the controls, and the ticks in which its upstream had events."""
+
+    name: str
+    flag: str = "TRUE"
+    state: str = "UNPAUSED"
+    source: str = "delta_table"
+    events: Sequence[int] = ()
+    #: The look that failed after those events, and why.
+    failed_at: int | None = None
+    #: False: the line was there when a run took its events, and is gone now.
+    in_controls: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One attempt: the tick that intended it, what it took, and the steps after that."""
+
+    tick: int
+    takes: Mapping[str, Range]
+    #: Tick and status of each further step.
+    steps: Sequence[tuple[int, str]] = ()
+    intent: str = "first"
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job with its dependencies and all that its runs went through."""
+
+    job_id: int
+    dependencies: Sequence[Dependency]
+    runs: Sequence[Run] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the models say of one job: what it starts with, or why it waits."""
+
+    consumed: Mapping[str, Range] | None = None
+    attempt: int | None = None
+    intent_id: str | None = None
+    blockers: Sequence[tuple[str, str]] = ()
+    status: Mapping[str, str | None] = field(default_factory=dict)
+
+
+def at(tick: int) -> datetime:
+    """Return the instant of a tick."""
+    return datetime(2026, 3, 1, tzinfo=UTC) + timedelta(minutes=tick)
+
+
+def sensor_id(job: Job, name: str) -> str:
+    """Name the upstream: each job has its own, but for those that say that they are shared."""
+    return f"db.{name}" if name.startswith("shared") else f"db.{name}_{job.job_id}"
+
+
+def control_rows(jobs: Iterable[Job], *, all_of_them: bool = False) -> Iterator[Row]:
+    """Return the lines of the controls CSV; with ``all_of_them`` also those that are gone."""
+    for job in jobs:
+        for each in job.dependencies:
+            if each.in_controls or all_of_them:
+                yield {
+                    "sensor_source": each.source,
+                    "sensor_id": sensor_id(job, each.name),
+                    "sensor_read_type": "streaming",
+                    "trigger_job_id": str(job.job_id),
+                    "trigger_job_name": f"job-{job.job_id}",
+                    "job_state": each.state,
+                    "dependency_flag": each.flag,
+                }
+
+
+def probe_rows(jobs: Iterable[Job], upstream_ids: Mapping[tuple[int, str], str]) -> Iterator[Row]:
+    """Return the ledger's rows of all looks, each the whole state of its upstream."""
+    told = set()
+    for job in jobs:
+        for each in job.dependencies:
+            upstream_id = upstream_ids[job.job_id, sensor_id(job, each.name)]
+            if upstream_id in told:
+                continue
+            told.add(upstream_id)
+            yield from _looks(each, upstream_id)
+
+
+def _looks(dependency: Dependency, upstream_id: str) -> Iterator[Row]:
+    recent: list[tuple[int, datetime, int]] = []
+    for tick in dependency.events:
+        recent.append((tick, at(tick), 1))
+        yield _probe(upstream_id, tick, recent) | {"outcome": "found"}
+    if dependency.failed_at is not None:
+        failed = {"outcome": "failed", "reason": "no such table"}
+        since = {"failing_since": at(dependency.failed_at)}
+        yield _probe(upstream_id, dependency.failed_at, recent) | failed | since
+
+
+def _probe(upstream_id: str, tick: int, recent: Sequence[tuple[int, datetime, int]]) -> dict:
+    return {
+        "tick_number": tick,
+        "recorded_at": at(tick),
+        "upstream_id": upstream_id,
+        "latest_event_tick": recent[-1][0] if recent else None,
+        "latest_event_at": recent[-1][1] if recent else None,
+        "recent_events": list(recent),
+    }
+
+
+def run_rows(jobs: Iterable[Job], upstream_ids: Mapping[tuple[int, str], str]) -> Iterator[Row]:
+    """Return the ledger's rows of all runs, each the whole state of its run."""
+    for job in jobs:
+        for run in job.runs:
+            for number, (tick, status) in enumerate([(run.tick, "INTENDED"), *run.steps], start=1):
+                # A retry is asked for before, and in the same tick as, the attempt that it brings.
+                yield {
+                    "tick_number": tick,
+                    "step_number": number + 10 * run.attempt,
+                    "recorded_at": at(tick),
+                    "job_id": job.job_id,
+                    "job_name": f"job-{job.job_id}",
+                    "intent_id": f"{run.intent}-{job.job_id}",
+                    "attempt": run.attempt,
+                    "token": f"{run.intent}-{job.job_id}-{run.attempt}",
+                    "run_id": job.job_id * 100 if number > 1 else None,
+                    "run_status": status,
+                    "decided_tick": run.tick,
+                    "decided_at": at(run.tick),
+                    "consumed": [
+                        (upstream_ids[job.job_id, sensor_id(job, name)], *taken)
+                        for name, taken in run.takes.items()
+                    ],
+                }
+
+
+def append(spark: "SparkSession", table: str, rows: Iterable[Row]) -> None:
+    """Append rows to a table; columns that a row lacks are null."""
+    schema = spark.table(table).schema
+    values = [tuple(row.get(name) for name in schema.names) for row in rows]
+    if values:
+        frame = spark.createDataFrame(values, schema)
+        frame.coalesce(1).write.format("delta").mode("append").insertInto(table)
