@@ -107,18 +107,25 @@ class SparkNewRows:
         return _union(
             [
                 self._at_version(table, version).where(
-                    f.col("_metadata.file_path").isin([self._uri(table, file) for file in group])
+                    f.col("_metadata.file_path").isin(self._addresses(table, group))
                 )
                 for version, group in by_version.items()
             ]
         )
 
-    def _uri(self, table: str, file: NewFile) -> str:
-        """Spell a file's address as Spark does."""
+    def _addresses(self, table: str, files: Sequence[NewFile]) -> list[str]:
+        """Spell the files' addresses as Spark does; a local one in both ways that are in use."""
         session: Any = self._own_session()
-        path = session._jvm.org.apache.hadoop.fs.Path(_absolute(table, file.path))
         configuration = session._jsparkSession.sessionState().newHadoopConf()
-        return str(path.getFileSystem(configuration).makeQualified(path).toUri().toString())
+        addresses = []
+        for file in files:
+            path = session._jvm.org.apache.hadoop.fs.Path(_absolute(table, file.path))
+            qualified = path.getFileSystem(configuration).makeQualified(path)
+            address = str(qualified.toUri().toString())
+            addresses.append(address)
+            if address.startswith("file:///"):
+                addresses.append("file:/" + address[len("file:///") :])
+        return addresses
 
 
 def _union(parts: "Sequence[DataFrame]") -> "DataFrame":

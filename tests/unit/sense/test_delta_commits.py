@@ -109,6 +109,15 @@ TOLD: dict[str, tuple[list[Action], str]] = {
         ],
         "UPDATE",
     ),
+    "a restore that shrinks one vector while another grows": (
+        [
+            remove("old", deletionVector=vector(3)),
+            remove("other", deletionVector=vector(1)),
+            add("old", deletionVector=vector(1)),
+            add("other", deletionVector=vector(9)),
+        ],
+        "UPDATE",
+    ),
     "a restore that brings files back": ([info("RESTORE"), add("older")], "APPEND"),
     "a restore that takes files away": ([info("RESTORE"), remove("old")], "DELETE"),
     "a clone": ([info("CLONE"), add("new")], "APPEND"),

@@ -245,6 +245,18 @@ def test_a_deletion_brings_no_new_rows_so_no_query_runs(table: GoldenTable) -> N
     assert (watcher.operations(), watcher.rows.asked) == ([], [])
 
 
+def test_the_rows_that_a_deletion_kept_are_not_new(table: GoldenTable) -> None:
+    watcher = seen(queried(table))
+    watcher.rows.asked.clear()
+    table.commit(info("WRITE"), add("b"))
+    table.commit(info("DELETE"), remove("a"), add("rest"))
+    watcher.look()
+
+    [(files, _)] = watcher.rows.asked
+    assert files.files is not None
+    assert [file.path for file in files.files] == ["b"]
+
+
 def test_a_file_that_only_got_a_vector_is_not_new(table: GoldenTable) -> None:
     watcher = seen(queried(table))
     watcher.rows.asked.clear()

@@ -1,0 +1,201 @@
+"""The rows that new commits added, and only those, whatever the table is made of."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.errors import LookFailedError
+from harness.sense.rows import SparkNewRows
+from harness.sense.types import NewFiles
+from tests.unit.sense.golden import Watcher
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ALL = "select * from sensor_new_data where id = {id}"
+
+
+class Asked:
+    """A table whose watcher asks Spark."""
+
+    def __init__(self, spark: "SparkSession", path: Path, options: str, columns: str) -> None:
+        self.spark = spark
+        self.path = path
+        self.name = f"delta.`{path}`"
+        spark.sql(f"create table {self.name} ({columns}) using delta {options}")
+
+    def watch(self, query: str | None = None, **more: str) -> Watcher:
+        watcher = Watcher(str(self.path), query=query, **more)  # type: ignore[arg-type]
+        watcher.rows = SparkNewRows(lambda: self.spark)  # type: ignore[assignment]
+        watcher.restart()
+        watcher.look()
+        return watcher
+
+    def sql(self, statement: str) -> "Asked":
+        self.spark.sql(statement.format(t=self.name))
+        return self
+
+
+KINDS = {
+    "plain": ("", "a table"),
+    "partitioned": ("partitioned by (day)", "a table"),
+    "column-mapped": ("tblproperties ('delta.columnMapping.mode' = 'name')", "a table"),
+    "mapped and partitioned": (
+        "partitioned by (day) tblproperties ('delta.columnMapping.mode' = 'name')",
+        "a table",
+    ),
+    "with vectors": ("tblproperties ('delta.enableDeletionVectors' = 'true')", "a table"),
+    "odd names": ("partitioned by (day)", "a table 100% + ünïcode [x]"),
+}
+
+
+@pytest.fixture
+def asked(spark: "SparkSession", tmp_path: Path, request: pytest.FixtureRequest) -> Asked:
+    options, name = KINDS[request.param]
+    asked = Asked(spark, tmp_path / name, options, "id bigint, day string, price double")
+    return asked.sql("insert into {t} values (1, 'mon day', 1.0), (2, 'a=b/c%', 2.0)")
+
+
+EACH = pytest.mark.parametrize("asked", KINDS, indirect=True)
+PLAIN = pytest.mark.parametrize("asked", ["plain"], indirect=True)
+HARD = pytest.mark.parametrize("asked", ["partitioned", "mapped and partitioned"], indirect=True)
+
+
+@EACH
+def test_a_query_sees_a_new_row(asked: Asked) -> None:
+    watcher = asked.watch(ALL.format(id=3) + " and day = 'a=b/c%'")
+    asked.sql("insert into {t} values (3, 'a=b/c%', 3.0), (4, 'mon day', 3.0), (5, null, 3.0)")
+
+    assert watcher.operations() == ["APPEND"]
+
+
+@EACH
+def test_a_query_does_not_see_an_old_row(asked: Asked) -> None:
+    watcher = asked.watch(ALL.format(id=1))
+    asked.sql("insert into {t} values (3, 'a=b/c%', 3.0)")
+
+    assert watcher.operations() == []
+
+
+@PLAIN
+def test_no_row_still_moves_the_position(asked: Asked) -> None:
+    watcher = asked.watch(ALL.format(id=1))
+    before = watcher.upstream.position
+    asked.sql("insert into {t} values (3, 'a=b/c%', 3.0)")
+    watcher.look()
+
+    assert watcher.upstream.position != before
+
+
+@HARD
+def test_a_null_partition_is_null(asked: Asked) -> None:
+    watcher = asked.watch("select * from sensor_new_data where day is null")
+    asked.sql("insert into {t} values (3, null, 3.0)")
+
+    assert watcher.operations() == ["APPEND"]
+
+
+@HARD
+def test_a_new_row_counts_though_an_optimize_moved_it_before_we_looked(asked: Asked) -> None:
+    watcher = asked.watch(ALL.format(id=3))
+    asked.sql("insert into {t} values (3, 'mon day', 3.0)").sql("optimize {t}")
+
+    assert watcher.operations() == ["APPEND"]
+
+
+@PLAIN
+def test_a_row_deleted_in_the_commit_that_we_read_is_no_new_row(asked: Asked) -> None:
+    watcher = asked.watch(ALL.format(id=1))
+    asked.sql("delete from {t} where id = 2")
+
+    assert watcher.operations() == []
+
+
+@PLAIN
+def test_first_sight_asks_the_whole_table(asked: Asked) -> None:
+    watcher = Watcher(str(asked.path), query=ALL.format(id=2))
+    watcher.rows = SparkNewRows(lambda: asked.spark)  # type: ignore[assignment]
+    watcher.restart()
+
+    assert watcher.operations() == ["APPEND"]
+
+
+@HARD
+def test_the_largest_value_comes_from_the_new_rows(asked: Asked) -> None:
+    watcher = asked.watch(key="price", source="lmu_delta_table")
+    first = watcher.upstream.upstream_value
+    asked.sql("insert into {t} values (3, 'mon day', 1.5)")
+    quiet = watcher.operations()
+    asked.sql("insert into {t} values (4, 'mon day', 7.25)")
+
+    assert (first, quiet, watcher.operations(), watcher.upstream.upstream_value) == (
+        "2.0",
+        [],
+        ["APPEND"],
+        "7.25",
+    )
+
+
+@pytest.fixture
+def numbers(spark: "SparkSession", tmp_path: Path) -> Asked:
+    return Asked(spark, tmp_path / "numbers", "", "id bigint, day string").sql(
+        "insert into {t} values (1, 'mon')"
+    )
+
+
+def test_the_value_is_rendered_as_it_was_before_the_look(numbers: Asked) -> None:
+    query = "select * from sensor_new_data where ?upstream_key > coalesce(?upstream_value, '0')"
+    watcher = numbers.watch(query, key="id")
+    numbers.sql("insert into {t} values (1, 'tue')")
+    stale = watcher.operations()
+    numbers.sql("insert into {t} values (2, 'tue')")
+
+    assert (stale, watcher.operations()) == ([], ["APPEND"])
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "drop table t",
+        "insert into t select * from sensor_new_data",
+        "select no_such_column from sensor_new_data",
+    ],
+)
+def test_anything_but_a_good_query_is_refused(numbers: Asked, query: str) -> None:
+    files = NewFiles(table_path=str(numbers.path), version=1, files=None, plain=True)
+
+    with pytest.raises(LookFailedError, match="its preprocess_query fails"):
+        SparkNewRows(lambda: numbers.spark).any_row(files, query)
+
+
+def test_a_query_may_end_with_a_semicolon_or_a_comment(numbers: Asked) -> None:
+    files = NewFiles(table_path=str(numbers.path), version=1, files=None, plain=True)
+    rows = SparkNewRows(lambda: numbers.spark)
+
+    assert rows.any_row(files, "select * from sensor_new_data; ")
+    assert rows.any_row(files, "with x as (select 1) select * from x -- all of it")
+
+
+def test_looks_on_many_threads_never_see_each_others_rows(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    tables = [
+        Asked(spark, tmp_path / f"t{number}", "", "id bigint").sql(
+            f"insert into {{t}} values ({number})"
+        )
+        for number in range(4)
+    ]
+    rows = SparkNewRows(lambda: spark)
+
+    def sees_only_its_own(number: int) -> bool:
+        table = tables[number % 4]
+        files = NewFiles(table_path=str(table.path), version=1, files=None, plain=True)
+        own = rows.any_row(files, f"select * from sensor_new_data where id = {number % 4}")
+        other = rows.any_row(files, f"select * from sensor_new_data where id <> {number % 4}")
+        return own and not other
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(sees_only_its_own, range(32)))
+    assert not spark.catalog.tableExists("sensor_new_data")
