@@ -9,9 +9,10 @@ from datetime import datetime
 
 from harness.sense.types import Look, Probe, Upstream
 
-#: While looks wait for a thread, twice as many threads work after each of these: a thousand quick
-#: looks need one thread and would only wait for each other in many; slow ones need them all.
+#: While looks wait for a thread, twice as many threads work after each of these, unless each of
+#: them made so many looks in it: quick looks only hinder each other, slow ones need all threads.
 _GROW_EVERY_SECONDS = 0.005
+_QUICK_LOOKS = 4
 #: How often finished and hung looks are collected, once all threads work.
 _COLLECT_EVERY_SECONDS = 0.05
 
@@ -121,16 +122,15 @@ class Looker:
             self._wake(1)
         while unfinished:
             with self._work:
-                if not self._finished:
-                    self._done.wait(
-                        _GROW_EVERY_SECONDS
-                        if len(self._running) < self._most_threads and self._waiting
-                        else _COLLECT_EVERY_SECONDS
-                    )
+                self._done.wait_for(
+                    lambda: not self._waiting and not self._running,
+                    _GROW_EVERY_SECONDS if self._waiting else _COLLECT_EVERY_SECONDS,
+                )
                 finished, self._finished = self._finished, []
                 finished += self._abandon()
-                if self._waiting:
-                    self._wake(max(1, len(self._running)))
+                running = max(1, len(self._running))
+                if self._waiting and len(finished) < _QUICK_LOOKS * running:
+                    self._wake(running)
             unfinished -= len(finished)
             for _, looks in finished:
                 tell(looks)

@@ -9,8 +9,18 @@ from uuid import uuid4
 
 import pytest
 
+from harness.sense.storage import FileStat, LocalStorage
 from harness.sense.types import FirstSight
-from tests.unit.sense.golden import GoldenTable, Watcher, add, info, metadata, protocol, remove
+from tests.unit.sense.golden import (
+    CountingStorage,
+    GoldenTable,
+    Watcher,
+    add,
+    info,
+    metadata,
+    protocol,
+    remove,
+)
 
 
 @pytest.fixture
@@ -130,6 +140,24 @@ def test_more_commits_than_one_look_reads_are_left_to_the_next(
     told = [len(watcher.look().events), len(watcher.look().events), len(watcher.look().events)]
 
     assert told == [500, 1, 0]
+
+
+def test_a_commit_that_lands_between_the_two_stats_is_told_once(
+    table: GoldenTable, watcher: Watcher
+) -> None:
+    class Landing(CountingStorage):
+        def stat(self, path: str) -> FileStat | None:
+            found = super().stat(path)
+            if len(self.calls) == 1:
+                with_appends(table, 1)
+            return found
+
+    watcher.storage = Landing(LocalStorage())
+    watcher.restart()
+
+    told = [operation for _ in range(3) for operation in watcher.operations()]
+
+    assert told == ["APPEND"]
 
 
 # The log was cleaned
