@@ -1,79 +1,99 @@
 """The command line: one function per subcommand, over the same functions that tests call."""
 
 import contextlib
-import json
+import logging
 import os
 import sys
-from collections.abc import Iterator
-from pathlib import Path
+import traceback
 from typing import Annotated
 
 import typer
 
+from harness.commands import keeping, reading, setting_up, telling, ticking
 from harness.errors import ExitCode, HeartbeatError
 
+DEBUG = "HEARTBEAT_DEBUG"
+
 app = typer.Typer(
-    name="harness",
+    name="python -m harness",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Is there new data, and which jobs may run because of it?",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
-PROJECT = Path(__file__).resolve().parent.parent
+
+@app.callback()
+def options(
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar=DEBUG, help="Show the stack trace of an error.")
+    ] = False,
+) -> None:
+    """Is there new data, and which jobs may run because of it?
+
+    Exit codes: 0 done, 1 something failed and is recorded, 2 usage or configuration, 3 another
+    process holds the lock.
+    """
+    if debug:
+        os.environ[DEBUG] = "1"
+
+
+for module in (setting_up, ticking, reading, telling, keeping):
+    module.register(app)
 
 
 def main(arguments: list[str]) -> int:
     """Run the command line and return the exit code."""
     try:
-        app(arguments)
+        app(_with_options_first(arguments), prog_name="python -m harness")
     except SystemExit as stop:
-        return int(stop.code or 0)
+        return _code_of(stop)
     except HeartbeatError as error:
-        typer.echo(str(error), err=True)
-        return int(error.exit_code)
+        return _told(str(error), error, error.exit_code)
+    except BrokenPipeError:
+        return _without_reader()
+    except Exception as error:
+        logging.getLogger(__name__).exception("something that nobody foresaw")
+        kind = type(error).__name__
+        said = f"Something unexpected happened ({kind}: {_first_line(error)}); --debug tells where"
+        return _told(said, error, ExitCode.FAILED)
     return int(ExitCode.DONE)
 
 
-@app.command()
-def tick(
-    source: Annotated[list[str] | None, typer.Option()] = None,
-    job: Annotated[list[int] | None, typer.Option()] = None,
-    yes: Annotated[bool, typer.Option("--yes")] = False,
-    as_json: Annotated[bool, typer.Option("--json")] = False,
-) -> None:
-    """Do one tick."""
-    from harness.context import Context
-    from harness.settings import load_settings
-    from harness.tick import Engine, TickOptions
-
-    context = Context(load_settings(PROJECT, os.environ), os.environ)
-    try:
-        report = Engine(context).tick(
-            TickOptions(
-                sources=frozenset(source or ()), jobs=frozenset(job or ()), allow_mass_removal=yes
-            )
-        )
-    finally:
-        context.close()
-    r = report
-    typer.echo(
-        json.dumps(
-            {
-                "tick": r.tick.id,
-                "sensed": r.sensed,
-                "events": r.event_count,
-                "started": [x.job_id for x in r.started],
-                "settled": [
-                    (x.job_id, x.run_status) for x in (r.settled.rows if r.settled else ())
-                ],
-                "seconds": r.seconds,
-                "skipped": r.skipped,
-            }
-        )
-    )
+def _with_options_first(arguments: list[str]) -> list[str]:
+    """Let ``--debug`` stand after the subcommand, too."""
+    rest = [each for each in arguments if each != "--debug"]
+    return ["--debug", *rest] if len(rest) < len(arguments) else rest
 
 
-@app.command()
-def init() -> None:
-    """Init."""
+def _code_of(stop: SystemExit) -> int:
+    with contextlib.suppress(ValueError, TypeError):
+        return int(stop.code or 0)
+    return int(ExitCode.FAILED)
+
+
+def _told(sentence: str, error: BaseException, code: ExitCode) -> int:
+    from harness.logs import escaped
+    from harness.secrets import masked
+
+    if os.environ.get(DEBUG):
+        trace = "".join(traceback.format_exception(error))
+        typer.echo(masked(trace), err=True)
+    lines = [escaped(line) for line in masked(sentence).splitlines()]
+    mark = typer.style("error:", fg="red", bold=True) if _has_colour() else "error:"
+    typer.echo("\n".join([f"{mark} {lines[0] if lines else ''}", *lines[1:]]), err=True)
+    return int(code)
+
+
+def _has_colour() -> bool:
+    return sys.stderr.isatty() and "NO_COLOR" not in os.environ
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).strip().splitlines()), "without a word")
+
+
+def _without_reader() -> int:
+    """Whoever read our answer has gone, as ``| head`` does; nobody is left to be told."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return int(ExitCode.DONE)

@@ -1,0 +1,72 @@
+"""Answers questions from the tables, without a JVM and while a tick runs: ``status``, ``explain``."""
+
+from typing import Annotated
+
+import typer
+
+from harness.commands.surroundings import AS_JSON, job_named, print_json, reading
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command()(status)
+    app.command()(explain)
+
+
+def status(
+    every_job: Annotated[bool, typer.Option("--all", "-a", help="Show every job.")] = False,
+    as_json: Annotated[bool, AS_JSON] = False,
+) -> None:
+    """Say where everything stands: what needs attention first.
+
+    Examples:
+        python -m harness status
+
+        python -m harness status --json | jq '.control[] | select(.status == "FAILED")'
+    """
+    from harness.show import status as shown
+    from harness.show.facts import require_state
+    from harness.show.terminal import answers
+
+    with reading() as context:
+        require_state(context)
+        read = shown.read_status(context, every_run=as_json)
+    if as_json:
+        print_json(shown.as_json(read))
+    else:
+        shown.show(answers(), read, every_job=every_job)
+
+
+def explain(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="Id or name of the job.")],
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="As of a past instant: 2026-03-01T08:00Z, 08:00 (UTC) or -2h."
+        ),
+    ] = None,
+    as_json: Annotated[bool, AS_JSON] = False,
+) -> None:
+    """Say why a job runs, waits or is held, and what must happen next.
+
+    Examples:
+        python -m harness explain daily-revenue
+
+        python -m harness explain 111111111 --at -2h
+    """
+    from harness.show import explain as shown
+    from harness.show.facts import recorded_jobs, require_state
+    from harness.show.history import history_of
+    from harness.show.terminal import answers
+    from harness.show.words import past_instant
+
+    with reading() as context:
+        require_state(context)
+        now = context.clock.now()
+        asked_at = past_instant(at, now) if at else now
+        job_id = job_named(job, recorded_jobs(context.store))
+        told = history_of(context.store, job_id, at=asked_at, is_now=at is None)
+    if as_json:
+        print_json(shown.as_json(told))
+    else:
+        shown.show(answers(), told)

@@ -1,0 +1,97 @@
+"""Sets a state folder up, and checks the configuration: ``init`` and ``validate``."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.commands.surroundings import (
+    AS_JSON,
+    leave,
+    print_json,
+    reading,
+    writing,
+)
+from harness.errors import ExitCode
+
+if TYPE_CHECKING:
+    from harness.context import Context
+    from harness.feed import CheckedControls
+
+YES = typer.Option("--yes", help="Many control rows may leave the CSV at once.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command()(init)
+    app.command()(validate)
+
+
+def init(
+    yes: Annotated[bool, YES] = False,
+    as_json: Annotated[bool, AS_JSON] = False,
+) -> None:
+    """Build every table and view, and load the controls CSV.
+
+    Safe to repeat: ledgers keep their rows, and nothing is started.
+
+    Examples:
+        python -m harness init
+
+        HEARTBEAT_HOME=/data/heartbeat python -m harness init
+    """
+    from harness.show import overview
+    from harness.show.progress import Progress
+    from harness.show.terminal import answers, remarks
+
+    with writing("init") as context, Progress(remarks()):
+        checked = _initialise(context, allow_mass_removal=yes)
+        if as_json:
+            print_json(overview.as_json(context, checked))
+        else:
+            overview.show(answers(), context, checked)
+
+
+def _initialise(context: "Context", *, allow_mass_removal: bool) -> "CheckedControls":
+    from harness import feed
+    from harness.installation import Installation
+    from harness.memory import load_from_models
+    from harness.tables import Tick
+
+    checked = feed.check_controls(
+        context.settings.project, context.store, allow_mass_removal=allow_mass_removal
+    )
+    feed.stop_on_errors(checked)
+    now = context.clock.now()
+    Installation(context).ensure(now, allow_mass_removal=allow_mass_removal, rebuild=True)
+    # Recorded here, a removal that was meant is not asked about again by the next tick.
+    tick = Tick(number=load_from_models(context).tick_number + 1, at=now)
+    feed.record_changes(context.rows, context.store, tick)
+    return checked
+
+
+def validate(
+    yes: Annotated[bool, YES] = False,
+    as_json: Annotated[bool, AS_JSON] = False,
+) -> None:
+    """Check heartbeat.yml and the controls CSV, and name everything that is wrong at once.
+
+    Nothing is written. Errors end with code 2; warnings do not.
+
+    Examples:
+        python -m harness validate
+
+        python -m harness validate --json | jq '.findings[].message'
+    """
+    from harness.controls.findings import findings_as_json, has_errors
+    from harness.feed import check_controls
+    from harness.show.findings import show_findings
+    from harness.show.terminal import answers
+
+    with reading() as context:
+        checked = check_controls(context.settings.project, context.store, allow_mass_removal=yes)
+    is_wrong = has_errors(checked.findings)
+    if as_json:
+        print_json({"ok": not is_wrong, "findings": findings_as_json(checked.findings)})
+    else:
+        show_findings(answers(), checked)
+    leave(ExitCode.USAGE if is_wrong else ExitCode.DONE)

@@ -1,0 +1,141 @@
+"""What every command starts with: the settings, the log, the lock, and the way out.
+
+Nothing heavy is imported before a command asks for it.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from harness.clock import Clock, RealClock
+from harness.errors import ConfigurationError, ExitCode
+
+if TYPE_CHECKING:
+    from harness.context import Context
+    from harness.settings import Settings
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+#: What a shell expects of a process that Ctrl-C has ended.
+INTERRUPTED = 130
+
+AS_JSON = typer.Option("--json", help="Print one JSON object, for scripts.")
+
+
+def settings_of_project() -> "Settings":
+    """Read ``heartbeat.yml``.
+
+    Raises:
+        ConfigurationError: It has problems; all of them are named.
+    """
+    from harness.settings import load_settings
+
+    return load_settings(PROJECT, os.environ)
+
+
+@contextmanager
+def reading() -> Iterator["Context"]:
+    """Give a command that only reads what it needs; it takes no lock and starts no JVM."""
+    from harness.context import Context
+
+    with interruptible("stopped"):
+        yield Context(settings_of_project(), os.environ)
+
+
+@contextmanager
+def writing(command: str) -> Iterator["Context"]:
+    """Give a command that writes what it needs, while it alone holds the state folder.
+
+    Raises:
+        LockedError: Another harness process holds the lock.
+        StateError: The state folder cannot be written.
+    """
+    from harness.context import Context
+    from harness.lock import ProcessLock
+
+    with interruptible("stopped; the next tick goes on from what is recorded"):
+        settings = settings_of_project()
+        with ProcessLock(settings.home, command=command):
+            set_up_log(settings, is_writer=True)
+            context = Context(settings, os.environ)
+            try:
+                yield context
+            finally:
+                context.close()
+
+
+def set_up_log(settings: "Settings", *, is_writer: bool) -> None:
+    """Send log records to the rotating file of the state folder.
+
+    Raises:
+        StateError: The file cannot be opened.
+    """
+    from harness.logs import set_up_logging
+
+    set_up_logging(
+        settings.home,
+        is_writer=is_writer,
+        max_bytes=settings.logs.max_megabytes * 1_000_000,
+        backups=settings.logs.keep,
+    )
+
+
+@contextmanager
+def interruptible(said: str) -> Iterator[None]:
+    """Turn Ctrl-C into one sentence and the exit code that a shell expects."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(said, err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def real_clock() -> Clock:
+    """Return the machine's clock."""
+    return RealClock()
+
+
+def print_json(content: object) -> None:
+    """Print one JSON document to the standard output."""
+    typer.echo(json.dumps(content, ensure_ascii=False))
+
+
+def job_named(wanted: str, names: Mapping[int, str]) -> int:
+    """Return the job that an id or a name means.
+
+    Raises:
+        ConfigurationError: No job, or more than one, is meant.
+    """
+    if wanted.strip().isdigit() and int(wanted) in names:
+        return int(wanted)
+    meant = [job_id for job_id, name in names.items() if name.lower() == wanted.strip().lower()]
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        listed = ", ".join(map(str, sorted(meant)))
+        raise ConfigurationError(f"Jobs {listed} have the name '{wanted}': say which by its id")
+    raise ConfigurationError(f"There is no job '{wanted}'{_close(wanted, names)}")
+
+
+def _close(wanted: str, names: Mapping[int, str]) -> str:
+    from difflib import get_close_matches
+
+    known = {name.lower(): f"{name} ({job_id})" for job_id, name in names.items()}
+    known |= {str(job_id): f"{name} ({job_id})" for job_id, name in names.items()}
+    close = dict.fromkeys(
+        known[each] for each in get_close_matches(wanted.strip().lower(), known, n=5, cutoff=0.5)
+    )
+    if close:
+        return f"; did you mean {' or '.join(list(close)[:3])}?"
+    return "; `python -m harness status --all` lists every job" if names else ""
+
+
+def leave(code: ExitCode) -> None:
+    """End the command with an exit code."""
+    if code is not ExitCode.DONE:
+        raise typer.Exit(int(code))

@@ -1,0 +1,167 @@
+"""Ticks: once (``tick``), or again and again in one process (``run``)."""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.commands.surroundings import (
+    AS_JSON,
+    job_named,
+    leave,
+    print_json,
+    writing,
+)
+from harness.errors import ConfigurationError, ExitCode
+from harness.sense.types import Source
+
+if TYPE_CHECKING:
+    from harness.context import Context
+    from harness.tick import TickReport
+
+SOURCES = typer.Option("--source", help="Look only at upstreams of this source; may be repeated.")
+JOBS = typer.Option(
+    "--job", metavar="JOB", help="Look only at upstreams of this job, by id or name; repeatable."
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command()(tick)
+    app.command()(run)
+
+
+def tick(
+    source: Annotated[list[Source] | None, SOURCES] = None,
+    job: Annotated[list[str] | None, JOBS] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Many control rows may leave the CSV at once.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
+    as_json: Annotated[bool, AS_JSON] = False,
+) -> None:
+    """Look once, decide, start what may run, and follow what runs.
+
+    Ends with 1 when a look failed, a start was refused or a run could not be asked about.
+
+    Examples:
+        python -m harness tick
+
+        python -m harness tick --source trigger_file --job daily-revenue
+
+        python -m harness tick --json | jq '.fired[].run_id'
+    """
+    from harness.show import tick as shown
+    from harness.show.progress import Progress
+    from harness.show.terminal import answers, remarks
+    from harness.tick import Engine, TickOptions
+
+    with writing("tick") as context:
+        with Progress(remarks(), is_shown=not (quiet or as_json)) as progress:
+            options = TickOptions(
+                sources=frozenset(each.value for each in source or ()),
+                jobs=_jobs(context, job or ()),
+                allow_mass_removal=yes,
+                on_look=progress.on_look,
+                on_plan=progress.on_plan,
+            )
+            report = Engine(context).tick(options)
+        if as_json:
+            print_json(shown.as_json(report, _waiting(context)))
+        elif not quiet:
+            shown.show(answers(), report)
+    leave(ExitCode.FAILED if shown.failed(report) else ExitCode.DONE)
+
+
+def _jobs(context: "Context", wanted: Sequence[str]) -> frozenset[int]:
+    """Find the jobs that are meant in the controls CSV, before anything is looked at."""
+    if not wanted:
+        return frozenset()
+    from harness.controls.reading import read_controls
+    from harness.feed import CONTROLS, job_names
+
+    names = job_names(read_controls(context.settings.project / CONTROLS))
+    return frozenset(job_named(each, names) for each in wanted)
+
+
+def _waiting(context: "Context") -> int:
+    from harness.publish import read_status
+
+    return sum(bool(reasons) for reasons in read_status(context.home.status).values())
+
+
+def run(
+    every: Annotated[
+        str, typer.Option(metavar="TIME", help="How often to tick: 500ms, 10s, 5m, 1h.")
+    ] = "30s",
+    for_: Annotated[
+        str | None, typer.Option("--for", metavar="TIME", help="End after this time.")
+    ] = None,
+    ticks: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="End after so many ticks.")
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="One line for idle ticks, too.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object a line for each tick with news.")
+    ] = False,
+) -> None:
+    """Stay, and tick again and again: one Spark session, one parsed project.
+
+    A tick that takes longer than the interval skips the slots it has run over. Ctrl-C or SIGTERM
+    ends it after the tick in progress, with code 0; a second one at once. The ledgers are compacted
+    between ticks when that is worth it.
+
+    Examples:
+        python -m harness run --every 30s
+
+        python -m harness run --every 1s --for 8h --verbose
+    """
+    from harness.maintain import compact_when_due
+    from harness.run_loop import Listeners, Pace, Stop, run_loop
+    from harness.tick import Engine
+
+    pace = Pace(
+        every_seconds=_duration(every, "--every").total_seconds(),
+        ticks=ticks,
+        for_seconds=None if for_ is None else _duration(for_, "--for").total_seconds(),
+    )
+    with writing("run") as context, Stop() as stop:
+        listeners = Listeners(
+            on_report=_teller(context, is_verbose=verbose, is_json=as_json),
+            between=lambda: compact_when_due(context),
+        )
+        run_loop(Engine(context), pace, clock=context.clock, stop=stop, listeners=listeners)
+
+
+def _duration(text: str, option: str) -> timedelta:
+    from harness.show.words import duration
+
+    try:
+        return duration(text)
+    except ValueError as error:
+        message = f"{option} {error}; write for example 500ms, 30s, 5m or 1h"
+        raise ConfigurationError(message) from error
+
+
+def _teller(
+    context: "Context", *, is_verbose: bool, is_json: bool
+) -> "Callable[[TickReport], None]":
+    from harness.show import tick as shown
+    from harness.show.terminal import answers
+
+    console = answers()
+
+    def tell(report: "TickReport") -> None:
+        if not (is_verbose or shown.has_news(report)):
+            return
+        if is_json:
+            print_json(shown.as_json(report, _waiting(context)))
+        elif console.is_terminal:
+            shown.show(console, report)
+        else:
+            typer.echo(shown.headline(report))
+
+    return tell

@@ -1,0 +1,352 @@
+"""Answers why a job runs, waits or is held, as a colleague would who has just looked it up."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from rich.console import Console
+from rich.text import Text
+
+from harness.show.facts import Row, RunFact
+from harness.show.history import Dependency, History
+from harness.show.terminal import Column, line, table
+from harness.show.tick import STYLES, main_reason
+from harness.show.words import age, count, instant, iso
+from harness.tables import Blocker, RunStatus
+
+
+class Verdict(StrEnum):
+    """How a job stands, in one word."""
+
+    RUNNING = "running"
+    #: The start is sent, and the Jobs API has not answered.
+    STARTING = "starting"
+    HELD = "held"
+    PAUSED = "paused"
+    READY = "ready"
+    WAITING = "waiting"
+    UNDECIDED = "undecided"
+    NOT_IN_CONTROLS = "not_in_controls"
+
+
+_STYLES = {
+    Verdict.RUNNING: "bold green",
+    Verdict.STARTING: "bold yellow",
+    Verdict.HELD: "bold red",
+    Verdict.READY: "bold green",
+    Verdict.WAITING: "bold yellow",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What is said first, and what must happen next."""
+
+    verdict: Verdict
+    sentence: str
+    since: datetime | None
+    next_steps: tuple[str, ...]
+
+
+def answer_to(history: History) -> Answer:
+    """Return the answer in words."""
+    verdict = _verdict(history)
+    run = history.last_run
+    match verdict:
+        case Verdict.NOT_IN_CONTROLS:
+            return _not_in_controls(history)
+        case Verdict.UNDECIDED:
+            return Answer(
+                verdict=verdict,
+                sentence="no tick has decided about it yet",
+                since=None,
+                next_steps=("a tick: python -m harness tick",),
+            )
+        case Verdict.RUNNING | Verdict.STARTING:
+            assert run is not None
+            return _running(history, run, verdict)
+        case Verdict.HELD:
+            assert run is not None
+            return _held(history, run)
+        case _:
+            return _blocked(history, verdict)
+
+
+def _verdict(history: History) -> Verdict:
+    run = history.last_run
+    if not history.dependencies:
+        return Verdict.NOT_IN_CONTROLS
+    if run and run.is_open:
+        return Verdict.STARTING if run.run_id is None else Verdict.RUNNING
+    if run and run.holds_job:
+        return Verdict.HELD
+    if all(each.is_paused for each in history.dependencies):
+        return Verdict.PAUSED
+    if history.blockers is None:
+        return Verdict.UNDECIDED
+    names = {each.blocker for each in history.blockers} - {"run_in_progress", "last_run_failed"}
+    return Verdict.WAITING if names - {"over_start_limit"} else Verdict.READY
+
+
+def _not_in_controls(history: History) -> Answer:
+    run = history.last_run
+    return Answer(
+        verdict=Verdict.NOT_IN_CONTROLS,
+        sentence="it has no row in the controls"
+        + (", so nothing starts it; its history stays" if run else ""),
+        since=None,
+        next_steps=("a row of it in seeds/heartbeat_controls.csv",),
+    )
+
+
+def _running(history: History, run: RunFact, verdict: Verdict) -> Answer:
+    handed = count(run.event_count, "event")
+    if verdict is Verdict.STARTING:
+        said = f" ({run.message})" if run.message else ""
+        sentence = (
+            f"its start with {handed} is decided, and the Jobs API has not answered yet{said}"
+        )
+        steps = ["the Jobs API's answer; every tick sends the same token again, so it starts once"]
+    else:
+        sentence = f"run {run.run_id} goes on; it was handed {handed}"
+        steps = ["the end of that run"]
+    news = [each.sensor_id for each in history.dependencies if each.has_news]
+    if news:
+        steps.append(f"then what has come since: {_listed(news)}")
+    return Answer(
+        verdict=verdict,
+        sentence=sentence,
+        since=run.started_at or run.decided_at,
+        next_steps=tuple(steps),
+    )
+
+
+def _held(history: History, run: RunFact) -> Answer:
+    which = f"its last run {run.run_id}" if run.run_id else "its last start"
+    reason = f": {run.message}" if run.message else ""
+    return Answer(
+        verdict=Verdict.HELD,
+        sentence=f"{which} ended {run.run_status.value}{reason}",
+        since=run.ended_at or run.recorded_at,
+        next_steps=(
+            "one successful run of it, started by anyone",
+            f"or the same events once more: python -m harness retry {history.job_id}",
+        ),
+    )
+
+
+def _blocked(history: History, verdict: Verdict) -> Answer:
+    reasons = history.blockers or ()
+    if verdict is Verdict.PAUSED and not reasons:
+        sentence, since = "every row of the job is PAUSED", None
+        steps = ["job_state UNPAUSED in the controls"]
+    elif reasons:
+        sentence = _joined([each.reason for each in _told(reasons)])
+        since = main_reason(reasons).since or history.decided_at
+        steps = list(dict.fromkeys(each.waits_for for each in _told(reasons)))
+    else:
+        sentence, since, steps = "nothing stands against it", history.decided_at, ["the next tick"]
+    return Answer(verdict=verdict, sentence=sentence, since=since, next_steps=tuple(steps))
+
+
+def _told(reasons: Sequence[Blocker]) -> Sequence[Blocker]:
+    """Leave out what the newest run has made untrue since the decision."""
+    gone = {"run_in_progress", "last_run_failed"}
+    return [each for each in reasons if each.blocker not in gone] or reasons
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return "; ".join(dict.fromkeys(part.rstrip(".") for part in parts))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def as_json(history: History) -> dict[str, object]:
+    """Return the answer as one object for scripts."""
+    answer = answer_to(history)
+    return {
+        "job_id": str(history.job_id),
+        "job_name": history.job_name,
+        "at": iso(history.at),
+        "tick_number": history.tick_number,
+        "tick_at": _iso(history.tick_at),
+        "verdict": answer.verdict.value,
+        "reason": answer.sentence,
+        "since": _iso(answer.since),
+        "next": list(answer.next_steps),
+        "blockers": [
+            {**asdict(each), "since": _iso(each.since)} for each in history.blockers or ()
+        ],
+        "dependencies": [_dependency_as_json(each) for each in history.dependencies],
+        "runs": [_run_as_json(run) for run in history.runs],
+    }
+
+
+def _iso(at: datetime | None) -> str | None:
+    return None if at is None else iso(at)
+
+
+def _dependency_as_json(each: Dependency) -> dict[str, object]:
+    event = each.event or {}
+    return {
+        "sensor_source": each.sensor_source,
+        "sensor_id": each.sensor_id,
+        "is_required": each.is_required,
+        "is_paused": each.is_paused,
+        "last_event_at": _iso(each.event_at),
+        "last_event_id": event.get("event_id"),
+        "last_event_operation": event.get("operation_type"),
+        "last_event_snapshot_id": event.get("snapshot_id"),
+        "is_consumed": each.event_at is not None and not each.has_news,
+        "consumed_by_run_id": _id(each.taken_by),
+        "failing_since": _iso(each.failing_since),
+        "failure": each.failure,
+    }
+
+
+def _id(run: RunFact | None) -> str | None:
+    return None if run is None or run.run_id is None else str(run.run_id)
+
+
+def _run_as_json(run: RunFact) -> dict[str, object]:
+    return {
+        "run_id": _id(run),
+        "intent_id": run.intent_id,
+        "attempt": run.attempt,
+        "run_status": run.run_status.value,
+        "decided_at": iso(run.decided_at),
+        "started_at": _iso(run.started_at),
+        "ended_at": _iso(run.ended_at),
+        "event_count": run.event_count,
+        "message": run.message,
+        "run_page_url": run.run_page_url,
+    }
+
+
+def show(console: Console, history: History) -> None:
+    """Print the answer for a person."""
+    answer = answer_to(history)
+    console.print(_headline(history, answer))
+    console.print(line((f"  {_as_of(history)}", "dim")), soft_wrap=True)
+    _show_dependencies(console, history)
+    _show_runs(console, history)
+    heading = "next" if history.is_now else "next, as it stood then"
+    console.print(line((heading, "bold")))
+    for step in answer.next_steps:
+        console.print(table((Column(title="", may_wrap=True),), [(step,)], has_header=False))
+
+
+def _headline(history: History, answer: Answer) -> Text:
+    name = f"{history.job_name} ({history.job_id})" if history.job_name else str(history.job_id)
+    verb = "is" if history.is_now else "was"
+    word = answer.verdict.value.replace("_", " ")
+    since = f" for {age(answer.since, history.at)}" if answer.since else ""
+    style = _STYLES.get(answer.verdict, "bold")
+    return line((name, "bold"), f" {verb} ", (word + since, style), f": {answer.sentence}.")
+
+
+def _as_of(history: History) -> str:
+    ticked = (
+        f"the last tick with news was {history.tick_number}, "
+        f"{age(history.tick_at, history.at)} {'ago' if history.is_now else 'before'}"
+        if history.tick_at
+        else "no tick had recorded anything"
+    )
+    return f"As of {instant(history.at)}; {ticked}."
+
+
+def _show_dependencies(console: Console, history: History) -> None:
+    if not history.dependencies:
+        return
+    rows = [
+        (
+            ("hard" if each.is_required else "soft", "" if each.is_required else "dim"),
+            each.sensor_id,
+            age(each.event_at, history.at),
+            *_dependency_in_words(each, history.at),
+        )
+        for each in history.dependencies
+    ]
+    columns = (
+        Column(title=""),
+        Column(title="upstream", may_shrink=True),
+        Column(title="last event", is_number=True),
+        Column(title="what"),
+        Column(title="", may_wrap=True),
+    )
+    console.print(line(("depends on", "bold")))
+    console.print(table(columns, rows))
+
+
+def _dependency_in_words(each: Dependency, at: datetime) -> tuple[str, str | tuple[str, str]]:
+    what = "" if each.event is None else _event_in_words(each.event)
+    if each.is_paused:
+        return what, ("PAUSED", "yellow")
+    if each.failure:
+        return what, (f"cannot be read for {age(each.failing_since, at)}: {each.failure}", "red")
+    if not each.is_looked_at:
+        return what, "not looked at yet"
+    if each.event_at is None:
+        return what, "nothing has come yet"
+    if each.taken_by is None:
+        return what, ("new: waits to be taken", "green")
+    which = f"run {each.taken_by.run_id}" if each.taken_by.run_id else "a start without an answer"
+    return what, f"taken by {which} ({each.taken_by.run_status.value})"
+
+
+def _event_in_words(event: Row) -> str:
+    tags = event["tags"]
+    rows = str(tags.get("rows_written", "")) if isinstance(tags, dict) else ""
+    parts = [str(event["operation_type"])]
+    if event["table_format"] == "DELTA" and event["snapshot_id"] is not None:
+        parts.append(f"v{event['snapshot_id']}")
+    partition = event["partition"]
+    if isinstance(partition, list):
+        parts.append("/".join(str(json.loads(str(value))) for value in partition))
+    if rows.isdigit():
+        parts.append(count(int(rows), "row"))
+    return " ".join(parts)
+
+
+def _show_runs(console: Console, history: History) -> None:
+    if not history.runs:
+        console.print(line(("runs", "bold"), "  never started"))
+        return
+    rows = [
+        (
+            str(run.run_id or "-"),
+            str(run.attempt),
+            (run.run_status.value, STYLES.get(run.run_status, "red")),
+            age(run.started_at or run.decided_at, history.at),
+            _took(run, history.at),
+            f"{run.event_count:,}",
+            run.message or "",
+        )
+        for run in history.runs
+    ]
+    columns = (
+        Column(title="run"),
+        Column(title="attempt", is_number=True),
+        Column(title="outcome"),
+        Column(title="started", is_number=True),
+        Column(title="took", is_number=True),
+        Column(title="events", is_number=True),
+        Column(title="", may_wrap=True),
+    )
+    console.print(line(("last runs", "bold")))
+    console.print(table(columns, rows))
+
+
+def _took(run: RunFact, at: datetime) -> str:
+    if run.started_at is None:
+        return "-"
+    if run.is_open:
+        return f"{age(run.started_at, at)} so far"
+    return age(run.started_at, run.ended_at) if run.ended_at else "-"
+
+
+__all__ = ["Answer", "RunStatus", "Verdict", "answer_to", "as_json", "show"]

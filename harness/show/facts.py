@@ -1,0 +1,276 @@
+"""Reads what people ask about from the tables and the state folder, without a JVM or a lock."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import StateError
+from harness.tables import HOLDING, OPEN, Blocker, Ledger, RunStatus, Store
+
+if TYPE_CHECKING:
+    from harness.context import Context
+
+Row = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFact:
+    """One intent and attempt, as its newest row has it."""
+
+    job_id: int
+    job_name: str
+    intent_id: str
+    attempt: int
+    run_id: int | None
+    run_status: RunStatus
+    decided_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    recorded_at: datetime
+    event_count: int
+    message: str | None
+    run_page_url: str | None
+    #: Upstream id -> the ticks whose events it took: after the first, up to the second.
+    consumed: Mapping[str, tuple[int, int]]
+    #: The row itself.
+    row: Row
+
+    @property
+    def is_open(self) -> bool:
+        """True while the run goes on."""
+        return self.run_status in OPEN
+
+    @property
+    def holds_job(self) -> bool:
+        """True while the run keeps its job from starting again."""
+        return self.run_status in HOLDING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobReasons:
+    """Why one job may not run now, as the last tick that decided left it."""
+
+    job_id: int
+    job_name: str
+    blockers: tuple[Blocker, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastDecision:
+    """What the last tick that decided left for people."""
+
+    tick_id: str
+    tick_number: int
+    tick_at: datetime
+    jobs: tuple[JobReasons, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockHolder:
+    """The process that holds the state folder."""
+
+    pid: int
+    command: str
+    since: datetime
+
+
+def require_state(context: "Context") -> None:
+    """Check that there is something to read.
+
+    Raises:
+        StateError: The folder is not set up, or belongs to a newer version.
+    """
+    from harness.installation import STATE_VERSION
+
+    home = context.home.folder
+    version = _version_of(home / "version.json")
+    if version is None or not context.store.exists("heartbeat_control"):
+        raise StateError(
+            f"The state folder {home} is not set up yet: run `python -m harness init` first"
+        )
+    if version > STATE_VERSION:
+        raise StateError(
+            f"The state folder {home} was written by a newer Heartbeat (state version {version}, "
+            f"this one knows {STATE_VERSION}): use that version, or set HEARTBEAT_HOME to another "
+            "folder"
+        )
+
+
+def _version_of(file: Path) -> int | None:
+    try:
+        return int(json.loads(file.read_text())["state_version"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        message = f"{file} cannot be read ({error}); remove it, and `init` writes it anew"
+        raise StateError(message) from error
+
+
+def holder_of(home: Path) -> LockHolder | None:
+    """Return the process that holds the lock; nothing when it is free or its file is unreadable."""
+    try:
+        descriptor = os.open(home / "lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return _holder_in(descriptor)
+    else:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _holder_in(descriptor: int) -> LockHolder | None:
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        said = json.loads(os.pread(descriptor, 4096, 0))
+        since = datetime.fromisoformat(said["since"]).astimezone(UTC)
+        return LockHolder(pid=int(said["pid"]), command=str(said["command"]), since=since)
+    return None
+
+
+def last_decision(path: Path) -> LastDecision | None:
+    """Read what the last tick that decided left; nothing when none has."""
+    try:
+        content = json.loads(path.read_text())
+        return LastDecision(
+            tick_id=str(content["tick_id"]),
+            tick_number=int(content["tick_number"]),
+            tick_at=datetime.fromisoformat(content["tick_at"]).astimezone(UTC),
+            jobs=tuple(
+                JobReasons(
+                    job_id=int(job["job_id"]),
+                    job_name=str(job["job_name"]),
+                    blockers=tuple(map(blocker_from, job["blockers"])),
+                )
+                for job in content["jobs"]
+            ),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def blocker_from(row: Row) -> Blocker:
+    """Read a blocker from a row of a table or of the status file."""
+    return Blocker(
+        blocker=str(row["blocker"]),
+        reason=str(row["reason"]),
+        waits_for=str(row["waits_for"]),
+        since=instant_from(row["since"]),
+    )
+
+
+def instant_from(value: object) -> datetime | None:
+    """Read an instant, aware and in UTC."""
+    if value is None:
+        return None
+    instant = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+    return instant.astimezone(UTC)
+
+
+def whole(value: object) -> int:
+    """Read a whole number."""
+    return int(str(value))
+
+
+def runs_now(store: Store, *, folded_through: int, only_relevant: bool = False) -> list[RunFact]:
+    """Return the newest row of each intent and attempt, oldest decision first.
+
+    Args:
+        store: The tables.
+        folded_through: Ledger rows up to this tick are in ``run_state``.
+        only_relevant: Leave out, where files and statistics allow it, what ended well long ago.
+    """
+    wanted = sorted(status.value for status in OPEN | HOLDING)
+    where = [("run_status", "in", wanted)] if only_relevant else []
+    state = store.read("run_state", where=where)
+    tail = store.read(Ledger.RUNS, where=[("tick_number", ">", folded_through)])
+    return newest_runs([*state, *tail])
+
+
+def newest_runs(rows: Iterable[Row]) -> list[RunFact]:
+    """Return the newest of the given rows of each intent and attempt, oldest decision first."""
+    newest: dict[tuple[str, int], Row] = {}
+    for row in rows:
+        key = (str(row["intent_id"]), whole(row["attempt"]))
+        if key not in newest or _place(row) > _place(newest[key]):
+            newest[key] = row
+    ordered = sorted(newest.values(), key=lambda row: (whole(row["decided_tick"]), _place(row)))
+    return [run_from(row) for row in ordered]
+
+
+def _place(row: Row) -> tuple[int, int]:
+    return whole(row["tick_number"]), whole(row["step_number"])
+
+
+def run_from(row: Row) -> RunFact:
+    """Read a run from a row of the ledger."""
+    consumed = row["consumed"]
+    recorded_at, decided_at = instant_from(row["recorded_at"]), instant_from(row["decided_at"])
+    assert recorded_at is not None and decided_at is not None and isinstance(consumed, Sequence)
+    return RunFact(
+        job_id=whole(row["job_id"]),
+        job_name=str(row["job_name"]),
+        intent_id=str(row["intent_id"]),
+        attempt=whole(row["attempt"]),
+        run_id=None if row["run_id"] is None else whole(row["run_id"]),
+        run_status=RunStatus(str(row["run_status"])),
+        decided_at=decided_at,
+        started_at=instant_from(row["started_at"]),
+        ended_at=instant_from(row["ended_at"]),
+        recorded_at=recorded_at,
+        event_count=whole(row["event_count"]),
+        message=_text(row["message"]),
+        run_page_url=_text(row["run_page_url"]),
+        consumed={
+            str(each["upstream_id"]): (whole(each["from_tick"]), whole(each["through_tick"]))
+            for each in consumed
+        },
+        row=row,
+    )
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def newest_run_of(store: Store, job_id: int) -> RunFact | None:
+    """Return the run of a job that was decided last, with its newest state."""
+    where = [("job_id", "=", job_id)]
+    runs = newest_runs(
+        [*store.read("run_state", where=where), *store.read(Ledger.RUNS, where=where)]
+    )
+    return runs[-1] if runs else None
+
+
+def newest_by_job(runs: Iterable[RunFact]) -> dict[int, RunFact]:
+    """Return the run of each job that was decided last."""
+    return {run.job_id: run for run in runs}
+
+
+def folded_through(store: Store, decision: LastDecision | None) -> int:
+    """Return up to which tick the ledgers are folded into the current-state tables, at least."""
+    where = [("tick_number", ">=", decision.tick_number)] if decision else []
+    rows = store.read(Ledger.TICKS, where=where) or store.read(Ledger.TICKS)
+    newest = max(rows, key=lambda row: whole(row["tick_number"]), default=None)
+    return -1 if newest is None else whole(newest["folded_through"])
+
+
+def recorded_jobs(store: Store) -> dict[int, str]:
+    """Return every job that the controls have or ever had, by its newest name."""
+    names = {
+        whole(row["job_id"]): str(row["job_name"])
+        for row in sorted(store.read(Ledger.CONTROLS), key=lambda row: whole(row["tick_number"]))
+    }
+    shown = {
+        whole(row["trigger_job_id"]): str(row["trigger_job_name"])
+        for row in store.read("heartbeat_control")
+    }
+    return names | shown
