@@ -14,12 +14,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from harness.errors import HeartbeatError, StateError
 from harness.state import TickState, load_state, save_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from deltalake import DeltaTable
 
     from harness.context import Context
     from harness.tables import Store
@@ -124,9 +127,9 @@ def compact_table(table: Path, *, keep_hours: int) -> KeptTable:
         before = after = len(opened.file_uris())
         if before > 1:
             opened.optimize.compact(target_size=TARGET_BYTES)
-        old = {"retention_hours": keep_hours, "enforce_retention_duration": False}
-        if opened.vacuum(dry_run=True, **old):  # type: ignore[arg-type]
-            removed = opened.vacuum(dry_run=False, **old)  # type: ignore[arg-type]
+        removed = _old_files(opened, table, keep_hours)
+        if removed:
+            opened.vacuum(keep_hours, dry_run=False, enforce_retention_duration=False)
         opened.update_incremental()
         opened.create_checkpoint()
         opened.cleanup_metadata()
@@ -139,6 +142,12 @@ def compact_table(table: Path, *, keep_hours: int) -> KeptTable:
         )
     log.info("%s: %s files instead of %s", table.name, after, before)
     return KeptTable(name=table.name, files_before=before, files_after=after, removed=len(removed))
+
+
+def _old_files(opened: "DeltaTable", table: Path, keep_hours: int) -> list[str]:
+    """Name the files that can go; those that went before are named by the log for days still."""
+    listed = opened.vacuum(keep_hours, dry_run=True, enforce_retention_duration=False)
+    return [each for each in listed if (table / unquote(each)).exists()]
 
 
 def schema_folder(context: "Context") -> Path:

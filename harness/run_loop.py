@@ -24,9 +24,11 @@ _PIECE_SECONDS = 0.2
 #: At the start somebody still watches; later the loop goes on, and they can be put right meanwhile.
 _FOR_A_PERSON = (ConfigurationError, ControlsError, StateError)
 
-#: So many unforeseen errors in a row, such as those of a JVM that has died, end the process: whoever
-#: keeps it running starts a fresh one.
+#: So many unforeseen errors in a row, such as those of a JVM that has died, end the process:
+#: whoever keeps it running starts a fresh one.
 _PATIENCE = 5
+
+_GOES_ON = "this tick failed, the next one tries again: %s"
 
 
 class Ticks(Protocol):
@@ -60,7 +62,7 @@ class Stop:
         self._let_go()
 
     def listen(self) -> None:
-        """Take the signals (again): a Spark session that has just started took SIGINT for itself."""
+        """Take the signals, again after each tick: a starting Spark takes SIGINT for itself."""
         if not self.is_wanted:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, self._want)
@@ -89,7 +91,7 @@ class Listeners:
 
     on_report: Callable[[TickReport], None]
     #: Called between ticks, for housekeeping; it may take as long as it likes.
-    between: Callable[[], None] = lambda: None
+    between: Callable[[], object] = lambda: None
 
 
 def run_loop(ticks: Ticks, pace: Pace, *, clock: Clock, stop: Stop, listeners: Listeners) -> int:
@@ -105,32 +107,18 @@ def run_loop(ticks: Ticks, pace: Pace, *, clock: Clock, stop: Stop, listeners: L
         Exception: Too many ticks in a row failed for a reason that nobody foresaw.
     """
     began = clock.now()
-    done = unforeseen = 0
+    attempts = _Attempts(ticks, listeners)
     while not stop.is_wanted:
-        try:
-            listeners.on_report(ticks.tick())
-            unforeseen = 0
-        except _FOR_A_PERSON as error:
-            if done == 0:
-                raise
-            _tell(error)
-        except HeartbeatError as error:
-            _tell(error)
-        except Exception as error:
-            unforeseen += 1
-            if unforeseen >= _PATIENCE:
-                raise
-            log.exception("this tick failed, the next one tries again: %r", error)
-        done += 1
+        attempts.next()
         stop.listen()
         if not stop.is_wanted:
             _keep_house(listeners)
         spent = max(0.0, (clock.now() - began).total_seconds())
         following = seconds_to_next_slot(spent, pace.every_seconds)
-        if _is_enough(pace, done, spent + following):
+        if _is_enough(pace, attempts.done, spent + following):
             break
         _wait(following, clock, stop)
-    return done
+    return attempts.done
 
 
 def seconds_to_next_slot(spent: float, every: float) -> float:
@@ -138,8 +126,32 @@ def seconds_to_next_slot(spent: float, every: float) -> float:
     return (math.floor(spent / every) + 1) * every - spent
 
 
-def _tell(error: HeartbeatError) -> None:
-    log.error("this tick failed, the next one tries again: %s", error)
+class _Attempts:
+    """Ticks, and decides which errors the loop outlives."""
+
+    def __init__(self, ticks: Ticks, listeners: Listeners) -> None:
+        self._ticks = ticks
+        self._listeners = listeners
+        self._unforeseen = 0
+        self.done = 0
+
+    def next(self) -> None:
+        """Do one tick."""
+        try:
+            self._listeners.on_report(self._ticks.tick())
+            self._unforeseen = 0
+        except _FOR_A_PERSON as error:
+            if self.done == 0:
+                raise
+            log.error(_GOES_ON, error)
+        except HeartbeatError as error:
+            log.error(_GOES_ON, error)
+        except Exception as error:
+            self._unforeseen += 1
+            if self._unforeseen >= _PATIENCE:
+                raise
+            log.exception(_GOES_ON, repr(error))
+        self.done += 1
 
 
 def _keep_house(listeners: Listeners) -> None:

@@ -1,4 +1,4 @@
-"""Answers questions from the tables, without a JVM and while a tick runs: ``status``, ``explain``."""
+"""Answers from the tables, without a JVM and while a tick runs: ``status`` and ``explain``."""
 
 from typing import Annotated
 

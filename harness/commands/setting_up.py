@@ -43,8 +43,9 @@ def init(
     from harness.show.progress import Progress
     from harness.show.terminal import answers, remarks
 
-    with writing("init") as context, Progress(remarks()):
-        checked = _initialise(context, allow_mass_removal=yes)
+    with writing("init") as context:
+        with Progress(remarks(), is_shown=not as_json):
+            checked = _initialise(context, allow_mass_removal=yes)
         if as_json:
             print_json(overview.as_json(context, checked))
         else:

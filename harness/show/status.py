@@ -154,13 +154,9 @@ class Job:
 
     @property
     def blocker(self) -> str:
-        """The name of the reason that is told; empty when there is none."""
-        return main_reason(self.reasons.blockers).blocker if self.has_reason else ""
-
-    @property
-    def has_reason(self) -> bool:
-        """True when the last decision has a reason against it."""
-        return self.reasons is not None and bool(self.reasons.blockers)
+        """The name of the reason that is told; empty when the last decision had none."""
+        reasons = self.reasons.blockers if self.reasons else ()
+        return main_reason(reasons).blocker if reasons else ""
 
 
 def jobs_of(status: Status) -> list[Job]:
@@ -350,8 +346,7 @@ def _since(job: Job) -> datetime | None:
 
 
 def _why(job: Job) -> str:
-    assert job.reasons is not None
-    return reason_in_words(main_reason(job.reasons.blockers), len(job.reasons.blockers))
+    return reason_in_words(job.reasons.blockers) if job.reasons else ""
 
 
 def _section(

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -20,13 +19,14 @@ ROWS = 15
 #: Of several reasons the one that somebody can do something about is told.
 _ORDER = (
     "last_run_failed",
+    "run_in_progress",
     "over_start_limit",
     "required_row_paused",
     "waiting_for_required_event",
     "nothing_new",
     "job_paused",
-    "run_in_progress",
 )
+_OF_DEPENDENCIES = frozenset({"required_row_paused", "waiting_for_required_event"})
 
 STYLES: Mapping[RunStatus, str] = {
     RunStatus.STARTED: "green",
@@ -265,7 +265,7 @@ def _show_waiting(console: Console, report: "TickReport") -> None:
         (
             name_of(job_id, published.job_names.get(job_id, "")),
             age(reason.since, report.tick.at),
-            reason_in_words(reason, len(published.blockers[job_id])),
+            reason_in_words(published.blockers[job_id]),
         )
         for _, reason, job_id in waiting
     ]
@@ -282,18 +282,17 @@ def main_reason(blockers: Sequence[Blocker]) -> Blocker:
     return min(blockers, key=lambda each: _rank(each.blocker))
 
 
-def reason_in_words(reason: Blocker, of: int) -> str:
-    """Return a reason, and how many more there are."""
-    return f"{reason.reason} (and {of - 1} more)" if of > 1 else reason.reason
+def reason_in_words(blockers: Sequence[Blocker]) -> str:
+    """Return the reason that is told, and how many more dependencies the job waits for."""
+    reason = main_reason(blockers)
+    if reason.blocker not in _OF_DEPENDENCIES:
+        return reason.reason
+    more = sum(each.blocker in _OF_DEPENDENCIES for each in blockers) - 1
+    return f"{reason.reason} (and {more} more)" if more else reason.reason
 
 
 def _rank(blocker: str) -> int:
     return _ORDER.index(blocker) if blocker in _ORDER else 0
-
-
-def age_of(reason: Blocker, now: datetime) -> str:
-    """Return for how long a reason has held."""
-    return age(reason.since, now)
 
 
 def _section(

@@ -8,7 +8,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def age(since: datetime | None, now: datetime) -> str:
-    """Return how long ago an instant was: ``12s``, ``5m``, ``3h 20m``, ``4d 2h``; a dash for none."""
+    """Return how long ago an instant was: ``12s``, ``5m``, ``3h 20m``; a dash for none."""
     if since is None:
         return "-"
     return span((now - since).total_seconds())

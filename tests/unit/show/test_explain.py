@@ -1,0 +1,170 @@
+"""What `explain` answers, now and for any instant before."""
+
+from datetime import timedelta
+from io import StringIO
+
+import pytest
+
+from harness.show.explain import Answer, Verdict, answer_to, as_json, show
+from harness.show.history import History, history_of
+from harness.show.terminal import console_for
+from harness.tables import Ledger
+from tests.unit.show.ledgers import (
+    CUSTOMERS,
+    JOB,
+    ORDERS,
+    TEN,
+    a_day,
+    control,
+    decision,
+    event,
+    minutes,
+    probe,
+)
+
+
+def at(minute: int) -> History:
+    return history_of(a_day(), JOB, at=minutes(minute), is_now=False)
+
+
+def answer_at(minute: int) -> Answer:
+    return answer_to(at(minute))
+
+
+def printed(history: History) -> str:
+    stream = StringIO()
+    show(console_for(stream), history)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("minute", "verdict"),
+    [
+        (-1, Verdict.NOT_IN_CONTROLS),
+        (0, Verdict.RUNNING),
+        (9, Verdict.RUNNING),
+        (10, Verdict.WAITING),
+        (20, Verdict.RUNNING),
+        (30, Verdict.HELD),
+        (40, Verdict.STARTING),
+        (50, Verdict.RUNNING),
+        (60, Verdict.NOT_IN_CONTROLS),
+    ],
+)
+def test_each_instant_of_a_day_has_its_own_verdict(minute: int, verdict: Verdict) -> None:
+    assert answer_at(minute).verdict is verdict
+
+
+def test_a_waiting_job_is_told_in_the_words_of_the_decision() -> None:
+    answer = answer_at(15)
+    assert answer.sentence.startswith("its hard dependency sales.orders has nothing new")
+    assert answer.next_steps == ("the cure of waiting_for_required_event",)
+
+
+def test_a_held_job_is_told_with_the_words_of_the_jobs_api_and_how_to_retry() -> None:
+    answer = answer_at(35)
+    assert answer.sentence == "its last run 71 ended FAILED: boom"
+    assert answer.since == minutes(29)
+    assert answer.next_steps[-1].endswith(f"python -m harness retry {JOB}")
+
+
+def test_a_start_without_an_answer_says_that_it_happens_once() -> None:
+    assert "the same token again, so it starts once" in answer_at(45).next_steps[0]
+
+
+def test_an_event_is_taken_by_the_run_that_was_handed_it() -> None:
+    (orders,) = [each for each in at(15).dependencies if each.upstream_id == ORDERS]
+    assert orders.taken_by is not None
+    assert orders.taken_by.run_id == 70
+
+
+def test_an_event_that_a_later_run_has_not_taken_is_news() -> None:
+    store = a_day()
+    store.append(Ledger.PROBES, [probe(4, minutes(25), ORDERS)])
+    history = history_of(store, JOB, at=minutes(26), is_now=False)
+    (orders,) = [each for each in history.dependencies if each.upstream_id == ORDERS]
+    assert orders.has_news
+    assert "then what has come since: sales.orders" in answer_to(history).next_steps
+
+
+def test_events_given_back_by_a_retry_wait_until_the_next_attempt_takes_them() -> None:
+    taken = at(45).dependencies
+    (orders,) = [each for each in taken if each.upstream_id == ORDERS]
+    assert orders.taken_by is not None
+    assert (orders.taken_by.attempt, orders.taken_by.run_id) == (2, None)
+
+
+def test_hard_dependencies_come_first() -> None:
+    assert [each.is_required for each in at(15).dependencies] == [True, False]
+
+
+def test_an_upstream_that_was_never_looked_at_is_told_as_such() -> None:
+    assert "not looked at yet" in printed(at(15))
+
+
+def test_an_upstream_that_cannot_be_read_says_since_when_and_why() -> None:
+    store = a_day()
+    broken = {"failing_since": minutes(12), "reason": "no such folder", "latest_event_tick": None}
+    store.append(Ledger.PROBES, [probe(2, minutes(12), CUSTOMERS, **broken)])
+    history = history_of(store, JOB, at=minutes(15), is_now=False)
+    assert "cannot be read for 3m: no such folder" in printed(history)
+
+
+def test_a_job_whose_rows_are_all_paused_is_paused() -> None:
+    store = a_day()
+    paused = {"change": "changed", "job_state": "PAUSED"}
+    store.append(
+        Ledger.CONTROLS,
+        [
+            control(3, minutes(12), "sales.orders", **paused),
+            control(3, minutes(12), "sales.customers", **paused),
+        ],
+    )
+    history = history_of(store, JOB, at=minutes(15), is_now=True)
+    assert answer_to(history).verdict is Verdict.PAUSED
+
+
+def test_a_job_over_the_limit_of_starts_is_ready() -> None:
+    store = a_day()
+    store.append(
+        Ledger.DECISIONS,
+        [decision(3, minutes(12), ("over_start_limit", "one tick starts no more"))],
+    )
+    history = history_of(store, JOB, at=minutes(15), is_now=True)
+    assert answer_to(history).verdict is Verdict.READY
+
+
+def test_rows_of_long_ago_are_found() -> None:
+    history = history_of(a_day(), JOB, at=minutes(15) + timedelta(days=400), is_now=True)
+    assert history.tick_number == 7
+    assert history.last_run is not None
+    assert history.last_run.run_id == 72
+
+
+def test_a_job_that_never_ran_says_so() -> None:
+    store = a_day()
+    store.tables[Ledger.RUNS] = []
+    assert "never started" in printed(history_of(store, JOB, at=minutes(15), is_now=True))
+
+
+def test_the_printed_answer_begins_with_the_verdict() -> None:
+    first = printed(at(30)).splitlines()[0]
+    assert first.startswith(f"daily-revenue ({JOB}) was held for 1m: its last run 71 ended FAILED")
+
+
+def test_an_event_is_told_with_its_version_and_rows() -> None:
+    assert "APPEND v40 1,204 rows" in printed(at(15))
+
+
+def test_the_newest_of_several_events_of_one_tick_is_told() -> None:
+    store = a_day()
+    store.append(Ledger.EVENTS, [event(1, TEN + timedelta(seconds=1), ORDERS, "43")])
+    assert "v43" in printed(history_of(store, JOB, at=minutes(15), is_now=True))
+
+
+def test_json_has_ids_as_strings_and_instants_in_utc() -> None:
+    content = as_json(at(15))
+    assert content["job_id"] == str(JOB)
+    assert content["at"] == "2026-03-01T10:15:00Z"
+    assert content["verdict"] == "waiting"
+    assert content["runs"][0]["run_id"] == "70"  # type: ignore[index]
