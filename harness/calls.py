@@ -27,7 +27,9 @@ class Firing:
 
     api: JobsApi
     store: Store
-    bucket: TokenBucket
+    #: The rate of starts, and the higher one of questions.
+    starts: TokenBucket
+    questions: TokenBucket
     #: Where event lists that are too long to hand over directly are put.
     handed_over: Path
     #: Tests stop the process at a named point.
@@ -46,8 +48,21 @@ class Steps:
         return self._last
 
 
-def send(intents: Sequence[RunRow], *, tick: Tick, firing: Firing, steps: Steps) -> list[RunRow]:
-    """Send intents that are durable already, side by side, and record each answer as it comes."""
+def send(
+    intents: Sequence[RunRow], *, tick: Tick, firing: Firing, steps: Steps, again: bool = False
+) -> list[RunRow]:
+    """Send intents that are durable already, side by side, and record each answer as it comes.
+
+    Args:
+        intents: What to send; each keeps its token and its parameters for ever.
+        tick: The present tick.
+        firing: The Jobs API and the ledgers.
+        steps: Numbers the rows.
+        again: They were sent before, so a refusal no longer proves that there is no run.
+
+    Returns:
+        The newest row of each run; unchanged when the answer told nothing new.
+    """
     rows: list[RunRow] = []
     with ThreadPoolExecutor(max_workers=CALLS_AT_ONCE, thread_name_prefix="fire") as pool:
         calls: dict[Future[RunNowAnswer], RunRow] = {
@@ -55,7 +70,7 @@ def send(intents: Sequence[RunRow], *, tick: Tick, firing: Firing, steps: Steps)
         }
         for call in as_completed(calls):
             intent = calls[call]
-            row = _after_answer(intent, call.result(), tick)
+            row = _after_answer(intent, call.result(), tick, again=again)
             firing.crash_point("before_outcome")
             if row != intent:
                 row = replace(row, step_number=steps.next())
@@ -66,7 +81,7 @@ def send(intents: Sequence[RunRow], *, tick: Tick, firing: Firing, steps: Steps)
 
 
 def _call(intent: RunRow, firing: Firing) -> RunNowAnswer:
-    firing.bucket.take()
+    firing.starts.take()
     firing.crash_point("before_call")
     answer = firing.api.run_now(
         job_id=intent.job_id, token=intent.token, parameters=json.loads(intent.parameters)
@@ -75,7 +90,7 @@ def _call(intent: RunRow, firing: Firing) -> RunNowAnswer:
     return answer
 
 
-def _after_answer(intent: RunRow, answer: RunNowAnswer, tick: Tick) -> RunRow:
+def _after_answer(intent: RunRow, answer: RunNowAnswer, tick: Tick, *, again: bool) -> RunRow:
     now = replace(intent, tick_number=tick.number, recorded_at=tick.at, reported_by="answer")
     match answer:
         case Accepted():
@@ -87,7 +102,7 @@ def _after_answer(intent: RunRow, answer: RunNowAnswer, tick: Tick) -> RunRow:
                 started_at=tick.at,
                 message=None,
             )
-        case Refused():
+        case Refused() if not again:
             log.warning("job %s: start refused: %s", intent.job_id, answer.message)
             return replace(
                 now,
@@ -96,7 +111,7 @@ def _after_answer(intent: RunRow, answer: RunNowAnswer, tick: Tick) -> RunRow:
                 termination_code=answer.error_code,
                 message=answer.message,
             )
-        case Unknown() | NotAllowed():
+        case Refused() | Unknown() | NotAllowed():
             log.warning("job %s: no answer that tells: %s", intent.job_id, answer.message)
             return (
                 intent if intent.message == answer.message else replace(now, message=answer.message)

@@ -7,7 +7,7 @@ is made before a step needs it: a tick that finds nothing never gets there.
 import logging
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,16 +21,24 @@ from harness.jobs.pacing import TokenBucket
 from harness.jobs.types import JobsApi
 from harness.sense.look import Looker
 from harness.settings import JobsTarget, Settings
-from harness.store import LocalStore
+from harness.store.catalog import CatalogStore
+from harness.store.local import LocalStore
 from harness.tables import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from harness.jobs.local.definitions import JobDefinition
+    from harness.jobs.local.server import Endpoint
+
 log = logging.getLogger(__name__)
 
 #: Names the point at which a test wants this process to die.
 CRASH_VARIABLE = "HEARTBEAT_CRASH_AT"
+
+LOCAL_TARGET = "local"
+
+_LOCAL_REQUESTS_PER_SECOND = 500.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,22 +91,32 @@ class Context:
         self.home = Home(folder=settings.home)
 
     @property
+    def target(self) -> str:
+        """The output of ``profiles.yml``: ``local`` or ``databricks``."""
+        return self.environment.get("HEARTBEAT_TARGET", LOCAL_TARGET)
+
+    @property
     def schema(self) -> str:
         """The schema of every table, as ``profiles.yml`` has it."""
         return self.environment.get("HEARTBEAT_SCHEMA", "heartbeat")
 
     @cached_property
     def store(self) -> Store:
-        """The ledgers, without a JVM."""
-        return LocalStore(self.home.warehouse, self.schema)
+        """The ledgers; on the local target without a JVM."""
+        if self.target == LOCAL_TARGET:
+            return LocalStore(self.home.warehouse, self.schema)
+        return CatalogStore(lambda: self.session, self.schema)
 
     @cached_property
     def session(self) -> "SparkSession":
         """The one Spark session; dbt uses the same one."""
         from harness.java import find_java, use_java
-        from harness.spark import start_session
+        from harness.spark import cluster_session, start_session
 
         os.environ["HEARTBEAT_HOME"] = str(self.home.folder)
+        if self.target != LOCAL_TARGET:
+            # A cluster brings its own session, with its own Java and its own settings.
+            return cluster_session()
         self.home.folder.mkdir(parents=True, exist_ok=True)
         use_java(find_java(self.environment), os.environ)
         log.info("starting Spark")
@@ -110,7 +128,7 @@ class Context:
         return Dbt(
             self.settings.project,
             self.home.folder,
-            target="local",
+            target=self.target,
             before=lambda: self.session,
         )
 
@@ -153,7 +171,7 @@ class Context:
             )
         )
 
-    def local_endpoint(self):  # type: ignore[no-untyped-def]
+    def local_endpoint(self) -> "Endpoint":
         """Start the local Jobs API if it is not there, and tell it the jobs of the controls."""
         from harness.jobs.local.background import ensure_running, register_jobs
 
@@ -163,7 +181,7 @@ class Context:
         register_jobs(endpoint, self._local_jobs())
         return endpoint
 
-    def _local_jobs(self):  # type: ignore[no-untyped-def]
+    def _local_jobs(self) -> "Iterator[JobDefinition]":
         from harness.controls.reading import read_controls
         from harness.jobs.local.definitions import JobDefinition
 
@@ -190,9 +208,19 @@ class Context:
         self.__dict__.pop("jobs", None)
 
     @cached_property
-    def bucket(self) -> TokenBucket:
-        """The rate of requests that the Jobs API is asked to bear."""
-        return TokenBucket(self.clock, per_second=self.settings.jobs.requests_per_second)
+    def starts(self) -> TokenBucket:
+        """The rate of starts; our own Jobs API on this machine needs none."""
+        return TokenBucket(self.clock, per_second=self._requests_per_second())
+
+    @cached_property
+    def questions(self) -> TokenBucket:
+        """The rate of questions: a workspace bears five times as many as starts."""
+        return TokenBucket(self.clock, per_second=5 * self._requests_per_second())
+
+    def _requests_per_second(self) -> float:
+        if self.settings.jobs.target is JobsTarget.LOCAL:
+            return _LOCAL_REQUESTS_PER_SECOND
+        return self.settings.jobs.requests_per_second
 
     @property
     def firing(self) -> Firing:
@@ -200,7 +228,8 @@ class Context:
         return Firing(
             api=self.jobs,
             store=self.store,
-            bucket=self.bucket,
+            starts=self.starts,
+            questions=self.questions,
             handed_over=self.home.handed_over,
             crash_point=self.crash_point,
         )

@@ -56,7 +56,8 @@ def settle(
         for run in runs
         if run.run_id is None and run.is_open and run.job_id not in noticed
     ]
-    sent = [row for row in send(unsent, tick=tick, firing=firing, steps=steps) if row.step_number]
+    resent = send(unsent, tick=tick, firing=firing, steps=steps, again=True)
+    sent = [row for row in resent if row.step_number]
     return Settled(rows=(*rows, *sent), folded=tuple(messages), unanswered=unanswered)
 
 
@@ -99,7 +100,7 @@ def _row_of_completion(message: Message, run: FollowedRun, tick: Tick) -> RunRow
 
 
 def _is_about(message: Message, run: FollowedRun) -> bool:
-    """Tell whether a notice is about this run; one that names only the job is about its open run."""
+    """Tell whether a notice is about this run; one that names only the job means its open run."""
     if message.intent_id is not None:
         return message.intent_id == run.intent_id
     if message.run_id is not None and run.run_id is not None:
@@ -124,7 +125,7 @@ def _poll(
 
 
 def _ask(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | str | None:
-    firing.bucket.take()
+    firing.questions.take()
     try:
         return _held(run, tick, firing) if run.holds_job else _open(run, tick, firing)
     except JobsApiError as error:

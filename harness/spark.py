@@ -1,4 +1,4 @@
-"""Starts the one Spark session, from the settings in ``profiles.yml``; dbt then uses the same one."""
+"""Starts the one Spark session, from the settings in ``profiles.yml``; dbt uses the same one."""
 
 import contextlib
 import os
@@ -57,6 +57,8 @@ def start_session(project: Path) -> "SparkSession":
     """
     from pyspark.sql import SparkSession
 
+    from harness.logs import silence_pyspark_queries
+
     builder = SparkSession.builder.enableHiveSupport()
     for key, value in session_settings(project).items():
         builder = builder.config(key, value)
@@ -67,7 +69,15 @@ def start_session(project: Path) -> "SparkSession":
         first_line = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
         raise StateError(f"Spark does not start: {first_line}") from error
     session.sparkContext.setLogLevel("OFF")
+    silence_pyspark_queries()
     return session
+
+
+def cluster_session() -> "SparkSession":
+    """Return the session of the cluster that this process runs on."""
+    from pyspark.sql import SparkSession
+
+    return SparkSession.builder.getOrCreate()
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from datetime import datetime
 from harness import feed
 from harness.calls import Steps
 from harness.context import Context
-from harness.errors import StateError
+from harness.errors import DecideError
 from harness.fire import Start, fire
 from harness.inbox import Message, receive, remove
 from harness.installation import Installation
@@ -245,7 +245,10 @@ class Engine:
             },
         )
         context.crash_point("after_decide")
-        return [_start(row) for row in context.rows("trigger_set")]
+        starts = [_start(row) for row in context.rows("trigger_set")]
+        if len({start.job_id for start in starts}) < len(starts):
+            raise DecideError("The trigger set names a job twice, so nothing was started")
+        return starts
 
     def _fire(
         self, state: TickState, starts: Sequence[Start], report: TickReport, steps: Steps
@@ -330,6 +333,3 @@ def _clock_warnings(state: TickState, at: datetime) -> tuple[str, ...]:
         f"the clock went back by {behind.total_seconds():.0f} s since the last tick; order is kept "
         "by tick numbers, but times in the tables will look reversed",
     )
-
-
-__all__ = ["Engine", "StateError", "TickOptions", "TickReport"]

@@ -1,4 +1,4 @@
-"""The ledgers on a local disk, appended and read with the deltalake package: no JVM, ten milliseconds.
+"""The ledgers on a local disk, appended and read by the deltalake package, without a JVM.
 
 Safe because one process at a time holds the lock of the state folder, and because within that
 process nothing else writes a ledger.

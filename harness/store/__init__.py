@@ -1,0 +1,1 @@
+"""Where the ledgers live: Delta tables on a local disk, or tables of the session's catalog."""

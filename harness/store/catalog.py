@@ -1,0 +1,101 @@
+"""The ledgers as tables of the session's catalog, appended and read by Spark: for Databricks.
+
+There the table format itself admits several writers, so the session is the one way in.
+"""
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from harness.errors import StateError
+from harness.tables import Ledger, LedgerRow
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, SparkSession
+
+_OPERATORS: Mapping[str, Callable[..., object]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+class CatalogStore:
+    """Tables of one schema of the session's catalog.
+
+    Args:
+        session: Returns the session; asked for only when a table is touched.
+        schema: The schema's name, with its catalog where there is one.
+    """
+
+    def __init__(self, session: "Callable[[], SparkSession]", schema: str) -> None:
+        self._session = session
+        self._schema = schema
+
+    def append(self, ledger: Ledger, rows: Sequence[LedgerRow]) -> None:
+        """Append rows in one commit; no rows, no commit.
+
+        Raises:
+            StateError: The ledger cannot be written.
+        """
+        if not rows:
+            return
+        try:
+            session = self._session()
+            schema = session.table(self._name(ledger)).schema
+            values = [asdict(row) for row in rows]
+            ordered = [tuple(value[name] for name in schema.names) for value in values]
+            frame = session.createDataFrame(ordered, schema)
+            frame.write.insertInto(self._name(ledger))
+        except Exception as error:
+            told = str(error).strip().splitlines()[:1] or [repr(error)]
+            message = f"The ledger {ledger} cannot be written: {told[0]}; nothing was started"
+            raise StateError(message) from error
+
+    def read(
+        self, table: str, *, where: Sequence[tuple[str, str, object]] = ()
+    ) -> list[dict[str, object]]:
+        """Read a table's rows that meet every condition; a table that is not there has none.
+
+        Raises:
+            StateError: The table cannot be read.
+        """
+        if not self.exists(table):
+            return []
+        try:
+            frame = self._session().table(self._name(table))
+            if where:
+                frame = frame.where(reduce(operator.and_, map(_condition, where)))
+            return [row.asDict(recursive=True) for row in frame.collect()]
+        except Exception as error:
+            told = str(error).strip().splitlines()[:1] or [repr(error)]
+            raise StateError(f"The table {table} cannot be read: {told[0]}") from error
+
+    def exists(self, table: str) -> bool:
+        """Tell whether the table is there."""
+        return bool(self._session().catalog.tableExists(self._name(table)))
+
+    def fingerprint(self, table: str) -> str | None:
+        """Name the newest commit: its version and time."""
+        if not self.exists(table):
+            return None
+        history = self._session().sql(f"describe history {self._name(table)} limit 1").first()
+        return f"{history.version}:{history.timestamp}" if history else None
+
+    def _name(self, table: str) -> str:
+        return f"{self._schema}.{table}"
+
+
+def _condition(part: tuple[str, str, object]) -> "Column":
+    from pyspark.sql import functions
+
+    column, name, value = part
+    field = functions.col(column)
+    if name == "in":
+        return field.isin(list(value))  # type: ignore[call-overload]
+    return _OPERATORS[name](field, value)  # type: ignore[return-value]

@@ -1,0 +1,192 @@
+"""What a store promises, asked of both: the local one and the one over the session's catalog."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.errors import StateError
+from harness.store.catalog import CatalogStore
+from harness.store.local import LocalStore
+from harness.tables import (
+    Consumed,
+    EventRow,
+    Ledger,
+    LookOutcome,
+    ProbeRow,
+    RecentEvents,
+    RunRow,
+    RunStatus,
+    Store,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+AT = datetime(2026, 3, 1, 8, 0, 0, 123456, tzinfo=UTC)
+
+_COLUMNS = {
+    Ledger.EVENTS: """tick_number bigint, event_ts bigint, event_id string, upstream_id string,
+        `table` string, `partition` array<string>, snapshot_id string, snapshot_ts bigint,
+        prev_snapshot_id string, table_format string, operation_type string,
+        tags map<string,string>""",
+    Ledger.PROBES: """tick_number bigint, recorded_at timestamp, upstream_id string,
+        outcome string, reason string, failing_since timestamp, position string,
+        upstream_value string, latest_event_tick bigint, latest_event_at timestamp,
+        recent_events array<struct<tick_number:bigint,event_at:timestamp,event_count:bigint>>""",
+    Ledger.RUNS: """tick_number bigint, step_number bigint, recorded_at timestamp, job_id bigint,
+        job_name string, intent_id string, attempt int, token string, run_id bigint,
+        run_status string, reported_by string, decided_tick bigint, decided_at timestamp,
+        started_at timestamp, ended_at timestamp, life_cycle_state string, result_state string,
+        state string, termination_code string, message string, run_page_url string,
+        consumed array<struct<upstream_id:string,from_tick:bigint,through_tick:bigint>>,
+        event_count bigint, event_ids array<string>, parameters string""",
+}
+
+
+@pytest.fixture(scope="module")
+def schema(spark: "SparkSession") -> str:
+    spark.sql("create database if not exists store_contract")
+    for ledger, columns in _COLUMNS.items():
+        spark.sql(f"create table store_contract.{ledger} ({columns}) using delta")
+    return "store_contract"
+
+
+@pytest.fixture(params=["local", "catalog"])
+def store(
+    request: pytest.FixtureRequest, spark: "SparkSession", spark_home: Path, schema: str
+) -> Store:
+    if request.param == "local":
+        return LocalStore(spark_home / "warehouse", schema)
+    return CatalogStore(lambda: spark, schema)
+
+
+def _event(tick_number: int, name: str) -> EventRow:
+    return EventRow(
+        tick_number=tick_number,
+        event_ts=1,
+        event_id=name,
+        upstream_id="delta_table:a:1",
+        table="a",
+        partition=('"x"', "1"),
+        snapshot_id="7",
+        snapshot_ts=None,
+        prev_snapshot_id=None,
+        table_format="DELTA",
+        operation_type="APPEND",
+        tags={"operation": "WRITE", "it's": "quoted"},
+    )
+
+
+def test_what_is_appended_is_read_back_with_lists_and_maps(
+    store: Store, request: pytest.FixtureRequest
+) -> None:
+    name = request.node.name
+    store.append(Ledger.EVENTS, [_event(1, name)])
+
+    (row,) = store.read(Ledger.EVENTS, where=[("event_id", "=", name)])
+
+    assert row["partition"] == ['"x"', "1"]
+    assert row["tags"] == {"operation": "WRITE", "it's": "quoted"}
+    assert row["snapshot_ts"] is None
+
+
+def test_every_condition_must_hold(store: Store, request: pytest.FixtureRequest) -> None:
+    name = request.node.name
+    store.append(Ledger.EVENTS, [_event(number, f"{name}{number}") for number in range(1, 5)])
+    mine = ("event_id", "in", [f"{name}{number}" for number in range(1, 5)])
+
+    rows = store.read(
+        Ledger.EVENTS, where=[mine, ("tick_number", ">", 1), ("tick_number", "<=", 3)]
+    )
+
+    assert sorted(str(row["event_id"]) for row in rows) == [f"{name}2", f"{name}3"]
+
+
+def test_ids_above_what_a_double_holds_are_exact(
+    store: Store, request: pytest.FixtureRequest
+) -> None:
+    intent = request.node.name
+    store.append(
+        Ledger.RUNS,
+        [
+            RunRow(
+                tick_number=1,
+                step_number=1,
+                recorded_at=AT,
+                job_id=2**53 + 1,
+                job_name="a",
+                intent_id=intent,
+                attempt=1,
+                token="t",
+                run_id=2**63 - 1,
+                run_status=RunStatus.STARTED,
+                reported_by="answer",
+                decided_tick=1,
+                decided_at=AT,
+                consumed=(Consumed(upstream_id="u", from_tick=-1, through_tick=1),),
+                event_count=1,
+                event_ids=("e",),
+                parameters="{}",
+            )
+        ],
+    )
+
+    (row,) = store.read(Ledger.RUNS, where=[("intent_id", "=", intent)])
+
+    assert (row["job_id"], row["run_id"]) == (2**53 + 1, 2**63 - 1)
+    assert row["run_status"] == "STARTED"
+    assert row["consumed"] == [{"upstream_id": "u", "from_tick": -1, "through_tick": 1}]
+
+
+def test_instants_keep_their_zone_and_their_microseconds(
+    store: Store, request: pytest.FixtureRequest
+) -> None:
+    upstream = request.node.name
+    store.append(
+        Ledger.PROBES,
+        [
+            ProbeRow(
+                tick_number=1,
+                recorded_at=AT,
+                upstream_id=upstream,
+                outcome=LookOutcome.FOUND,
+                reason=None,
+                failing_since=None,
+                position="{}",
+                upstream_value=None,
+                latest_event_tick=1,
+                latest_event_at=AT,
+                recent_events=(RecentEvents(tick_number=1, event_at=AT, event_count=2),),
+            )
+        ],
+    )
+
+    (row,) = store.read(Ledger.PROBES, where=[("upstream_id", "=", upstream)])
+
+    recorded_at = row["recorded_at"]
+    assert isinstance(recorded_at, datetime)
+    assert recorded_at.astimezone(UTC) == AT
+
+
+def test_no_rows_make_no_commit(store: Store) -> None:
+    before = store.fingerprint(Ledger.EVENTS)
+    store.append(Ledger.EVENTS, [])
+    assert store.fingerprint(Ledger.EVENTS) == before
+
+
+def test_a_fingerprint_changes_with_every_commit(
+    store: Store, request: pytest.FixtureRequest
+) -> None:
+    before = store.fingerprint(Ledger.EVENTS)
+    store.append(Ledger.EVENTS, [_event(1, request.node.name)])
+    assert store.fingerprint(Ledger.EVENTS) != before
+
+
+def test_a_table_that_is_not_there_has_no_rows_and_cannot_be_appended_to(store: Store) -> None:
+    assert store.read("ledger_ticks") == []
+    assert not store.exists("ledger_ticks")
+    assert store.fingerprint("ledger_ticks") is None
+    with pytest.raises(StateError, match="ledger_decisions cannot be written"):
+        store.append(Ledger.DECISIONS, [_event(1, "x")])

@@ -1,0 +1,209 @@
+"""A Heartbeat that tests tell stories with: real Spark, real Delta, real dbt; time and jobs by hand.
+
+Building every table takes long, so the stories of one process share a schema. Each has upstreams
+and jobs of its own, and takes its rows out of the controls at the end.
+"""
+
+import csv
+import itertools
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from harness.clock import FakeClock
+from harness.context import Context
+from harness.controls.reading import COLUMNS
+from harness.feed import CONTROLS
+from harness.jobs.fake import FakeJobs
+from harness.jobs.types import Outcome
+from harness.settings import load_settings
+from harness.store.local import LocalStore
+from harness.tick import Engine, TickOptions, TickReport
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PROJECT = Path(__file__).resolve().parents[2]
+#: What a copy of the project needs for ticking.
+PARTS = (
+    "dbt_project.yml",
+    "profiles.yml",
+    "selectors.yml",
+    "macros",
+    "models",
+    "seeds",
+    "tests/dbt",
+)
+
+
+class Killed(BaseException):
+    """The process died here: nothing catches this."""
+
+
+class StoryContext(Context):
+    """A context whose Spark, Jobs API and death are given."""
+
+    def __init__(self, home: "StoryHome", clock: FakeClock, jobs: FakeJobs) -> None:
+        environment = {**os.environ, "HEARTBEAT_HOME": str(home.folder)}
+        super().__init__(load_settings(home.project, environment), environment, clock)
+        self.__dict__["session"] = home.spark
+        self.__dict__["jobs"] = jobs
+        self.__dict__["store"] = LocalStore(home.warehouse, self.schema)
+        self.dies_at: str | None = None
+
+    def forget_jobs(self) -> None:
+        """The fake is told its jobs by the story."""
+
+    def crash_point(self, name: str) -> None:
+        if name == self.dies_at:
+            self.dies_at = None
+            raise Killed(name)
+
+    def close(self) -> None:
+        """The session is the test process's own."""
+
+
+class StoryHome:
+    """The copy of the project and the state folder that the stories of one process share."""
+
+    def __init__(self, folder: Path, warehouse: Path, spark: "SparkSession") -> None:
+        self.folder = folder / "home"
+        self.project = folder / "project"
+        self.warehouse = warehouse
+        self.spark = spark
+        self.project.mkdir(parents=True)
+        for part in PARTS:
+            source = PROJECT / part
+            copy = shutil.copytree if source.is_dir() else shutil.copy
+            copy(source, self.project / part)
+        (self.project / "heartbeat.yml").write_text("trigger_files:\n  root: triggers\n")
+        (self.project / "triggers").mkdir()
+
+
+class Story:
+    """One story: its upstreams, its jobs, and the words to tell it with."""
+
+    numbers = itertools.count(1)
+
+    def __init__(self, home: StoryHome, folder: Path) -> None:
+        self.home = home
+        self.folder = folder
+        self.number = next(self.numbers)
+        self.clock = FakeClock(datetime(2026, 3, 1, 8, 0, tzinfo=UTC) + timedelta(days=self.number))
+        self.jobs = FakeJobs(clock=self.clock)
+        self.rows: list[dict[str, str]] = []
+        self.context = StoryContext(home, self.clock, self.jobs)
+        self.engine = Engine(self.context)
+
+    def job(self, number: int) -> int:
+        """Return the id of one of the story's jobs, and let the Jobs API know it."""
+        job_id = 2**53 + 1000 * self.number + number
+        self.jobs.add_job(job_id)
+        return job_id
+
+    def table(self, name: str) -> str:
+        """Return the path of one of the story's tables, with data in it."""
+        path = str(self.folder / name)
+        if not DeltaTable.is_deltatable(path):
+            self.append(path)
+        return path
+
+    def append(self, path: str) -> None:
+        """Commit a data change."""
+        write_deltalake(path, pa.table({"day": [1, 2], "place": ["a", "b"]}), mode="append")
+
+    def compact(self, path: str) -> None:
+        """Commit a rewrite that changes no data."""
+        DeltaTable(path).optimize.compact()
+
+    def control(self, sensor_id: str, job_id: int, **cells: str) -> None:
+        """Add a row to the controls; hard, unpaused and a Delta table unless told otherwise."""
+        row = {
+            "sensor_source": "delta_table",
+            "sensor_id": sensor_id,
+            "sensor_read_type": "streaming",
+            "trigger_job_id": str(job_id),
+            "trigger_job_name": f"job {job_id}",
+            "job_state": "UNPAUSED",
+            "dependency_flag": "TRUE",
+        }
+        self.rows.append({**row, **cells})
+        self.write_controls()
+
+    def write_controls(self) -> None:
+        """Write the controls CSV as the operator would save it."""
+        with (self.home.project / CONTROLS).open("w", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS)
+            writer.writeheader()
+            writer.writerows(self.rows)
+
+    def tick(self, *, minutes: float = 1, dies_at: str | None = None) -> TickReport:
+        """Let time pass and tick; a tick that is to die is followed by a new process."""
+        self.clock.sleep(minutes * 60)
+        self.context.dies_at = dies_at
+        options = TickOptions(allow_mass_removal=True)
+        if dies_at is None:
+            return self.engine.tick(options)
+        with pytest.raises(Killed):
+            self.engine.tick(options)
+        self.restart()
+        return TickReport(tick=None)  # type: ignore[arg-type]
+
+    def restart(self) -> None:
+        """Begin a new process: nothing is remembered but what is on disk."""
+        self.context = StoryContext(self.home, self.clock, self.jobs)
+        self.engine = Engine(self.context)
+
+    def started(self, report: TickReport) -> list[int]:
+        """Return the jobs that a tick started."""
+        return sorted(row.job_id for row in report.started if row.run_id is not None)
+
+    def control_row(self, sensor_id: str, job_id: int) -> Mapping[str, object]:
+        """Return one row of ``heartbeat_control``."""
+        rows = self.context.store.read(
+            "heartbeat_control",
+            where=[("sensor_id", "=", sensor_id), ("trigger_job_id", "=", str(job_id))],
+        )
+        assert len(rows) == 1, rows
+        return rows[0]
+
+    def status(self, sensor_id: str, job_id: int) -> object:
+        """Return the status of one control row."""
+        return self.control_row(sensor_id, job_id)["status"]
+
+    def blockers(self, job_id: int) -> list[str]:
+        """Return what blocks a job, by name, as the model has it now."""
+        rows = self.context.rows("job_blockers")
+        return sorted(str(row["blocker"]) for row in rows if row["job_id"] == job_id)
+
+    def run_rows(self, job_id: int) -> list[dict[str, object]]:
+        """Return every step of the job's runs, in order."""
+        rows = self.context.store.read("ledger_runs", where=[("job_id", "=", job_id)])
+        return sorted(rows, key=lambda row: (row["tick_number"], row["step_number"]))
+
+    def end(self, job_id: int, outcome: str = "SUCCEEDED") -> None:
+        """End the job's newest run."""
+        self.jobs.end_run(self.jobs.runs_of(job_id)[-1], Outcome(outcome))
+
+
+@pytest.fixture(scope="session")
+def story_home(
+    spark: "SparkSession", spark_home: Path, tmp_path_factory: pytest.TempPathFactory
+) -> StoryHome:
+    """The state that every story of the process shares."""
+    return StoryHome(tmp_path_factory.mktemp("stories"), spark_home / "warehouse", spark)
+
+
+@pytest.fixture
+def story(story_home: StoryHome, tmp_path: Path) -> Iterator[Story]:
+    """A new story."""
+    told = Story(story_home, tmp_path)
+    yield told
+    story_home.spark.catalog.clearCache()

@@ -1,0 +1,400 @@
+"""The promises of the product, told as stories of several ticks each."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.inbox import Message, MessageKind, send
+from harness.jobs.types import Outcome
+from tests.scenarios.conftest import Story
+
+
+def test_an_edited_csv_and_a_tick_start_the_job_whose_hard_dependencies_are_all_new(
+    story: Story,
+) -> None:
+    job, waiting = story.job(1), story.job(2)
+    flights, weather = story.table("flights"), story.table("weather")
+    story.control(flights, job)
+    story.control(weather, job)
+    story.control(flights, waiting)
+    story.control(str(story.folder / "not_there"), waiting)
+
+    report = story.tick()
+
+    assert story.started(report) == [job]
+    assert story.blockers(waiting) == ["waiting_for_required_event"]
+    row = story.control_row(flights, job)
+    assert row["status"] == "IN_PROGRESS"
+    assert row["latest_event_fetched_timestamp"] == story.clock.now()
+    assert row["job_start_timestamp"] == story.clock.now()
+    assert row["job_end_timestamp"] is None
+    handed = json.loads(story.jobs.requests[-1].parameters["heartbeat_events"])
+    assert sorted(event["table"] for event in handed) == [flights, weather]
+
+    story.clock.sleep(60)
+    story.end(job)
+    ended_at = story.clock.now()
+    story.tick()
+
+    row = story.control_row(flights, job)
+    assert row["status"] == "COMPLETED"
+    assert row["job_end_timestamp"] == ended_at
+    assert row["status_change_timestamp"] == story.clock.now().strftime("%Y-%m-%dT%H:%M:%S.000Z")
+
+    idle = story.tick()
+    assert idle.skipped == ("decide", "fire", "publish")
+    assert idle.event_count == 0
+
+
+def test_an_event_that_arrives_while_the_job_runs_fires_the_next_run_and_only_one(
+    story: Story,
+) -> None:
+    job = story.job(1)
+    flights = story.table("flights")
+    story.control(flights, job)
+    story.tick()
+
+    story.append(flights)
+    story.append(flights)
+    during = story.tick()
+    assert during.event_count == 2
+    assert story.started(during) == []
+    assert story.status(flights, job) == "IN_PROGRESS"
+
+    story.end(job)
+    after = story.tick()
+    assert story.started(after) == [job]
+    assert after.started[0].event_count == 2
+
+    story.end(job)
+    assert story.started(story.tick()) == []
+    assert len(story.jobs.runs_of(job)) == 2
+
+
+def test_a_failed_job_is_held_until_a_manual_success_is_noticed(story: Story) -> None:
+    job = story.job(1)
+    flights = story.table("flights")
+    story.control(flights, job)
+    story.tick()
+    story.end(job, "FAILED")
+    story.append(flights)
+
+    held = story.tick()
+    assert story.started(held) == []
+    assert story.status(flights, job) == "FAILED"
+    assert story.blockers(job) == ["last_run_failed"]
+
+    by_hand = story.jobs.start_by_hand(job)
+    assert story.started(story.tick()) == []
+    story.jobs.end_run(by_hand, Outcome.SUCCEEDED)
+
+    released = story.tick()
+    assert story.started(released) == [job]
+    assert released.started[0].event_count == 1
+
+
+def test_retry_starts_a_new_attempt_with_the_same_events_and_any_newer_ones(story: Story) -> None:
+    job = story.job(1)
+    flights = story.table("flights")
+    story.control(flights, job)
+    first = story.tick().started[0]
+    story.end(job, "FAILED")
+    story.append(flights)
+    story.tick()
+    message = Message(kind=MessageKind.RETRY, job_id=job, sent_at=story.clock.now())
+    send(story.context.home.inbox, message)
+
+    second = story.tick().started[0]
+
+    assert (second.intent_id, second.attempt) == (first.intent_id, 2)
+    assert second.token != first.token
+    assert second.event_count == 2
+    assert set(first.event_ids) < set(second.event_ids)
+    assert list(story.context.home.inbox.glob("*.json")) == []
+
+
+def test_a_completion_notice_ends_the_run_once_whatever_the_api_says_later(story: Story) -> None:
+    job = story.job(1)
+    flights = story.table("flights")
+    story.control(flights, job)
+    run = story.tick().started[0]
+    notice = Message(
+        kind=MessageKind.COMPLETE, job_id=job, run_id=run.run_id, sent_at=story.clock.now()
+    )
+    send(story.context.home.inbox, notice)
+    send(story.context.home.inbox, notice)
+
+    story.tick()
+    assert story.status(flights, job) == "COMPLETED"
+
+    story.end(job, "FAILED")
+    send(story.context.home.inbox, notice)
+    story.tick()
+    assert story.status(flights, job) == "COMPLETED"
+    assert [row["run_status"] for row in story.run_rows(job)] == [
+        "INTENDED",
+        "STARTED",
+        "SUCCEEDED",
+    ]
+
+
+@pytest.mark.parametrize("lost", ["request", "answer"])
+def test_a_start_without_an_answer_is_sent_again_with_the_same_token_and_body(
+    story: Story, lost: str
+) -> None:
+    job = story.job(1)
+    story.control(story.table("flights"), job)
+    lose = {"request": story.jobs.lose_requests, "answer": story.jobs.lose_answers}
+    lose[lost]()
+
+    story.tick()
+    assert story.blockers(job)[0] == "run_in_progress"
+    story.tick()
+
+    assert len(story.jobs.runs_of(job)) == 1
+    assert story.jobs.requests[0] == story.jobs.requests[1]
+    assert story.run_rows(job)[-1]["run_id"] == story.jobs.runs_of(job)[0]
+
+
+def test_a_refused_start_fails_the_job_with_the_words_of_the_api(story: Story) -> None:
+    unknown = 2**53 + 999_999 + story.number
+    flights = story.table("flights")
+    story.control(flights, unknown)
+
+    report = story.tick()
+
+    assert not report.is_clean
+    assert story.status(flights, unknown) == "FAILED"
+    assert story.run_rows(unknown)[-1]["message"] == f"Job {unknown} does not exist."
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "before_record",
+        "after_record",
+        "after_decide",
+        "before_intents",
+        "after_intents",
+        "before_call",
+        "after_call",
+        "before_outcome",
+        "after_outcome",
+        "after_publish",
+        "before_end",
+    ],
+)
+def test_a_tick_that_is_killed_loses_no_event_and_starts_no_job_twice(
+    story: Story, point: str
+) -> None:
+    job = story.job(1)
+    flights = story.table("flights")
+    story.control(flights, job)
+
+    story.tick(dies_at=point)
+    story.tick()
+    story.tick()
+
+    assert len(story.jobs.runs_of(job)) == 1
+    assert len({request.token for request in story.jobs.requests}) == 1
+    events = story.context.store.read("ledger_data_change_events", where=[("table", "=", flights)])
+    assert len(events) == 1
+    taken = [row for row in story.run_rows(job) if row["run_status"] == "INTENDED"]
+    assert [row["event_ids"] for row in taken] == [[events[0]["event_id"]]]
+    story.end(job)
+    story.tick()
+    assert story.status(flights, job) == "COMPLETED"
+
+
+def test_a_row_taken_out_of_the_csv_leaves_the_table_and_put_back_goes_on_where_it_was(
+    story: Story,
+) -> None:
+    job, other = story.job(1), story.job(2)
+    flights = story.table("flights")
+    story.control(flights, job)
+    story.control(flights, other)
+    story.tick()
+    story.end(job)
+    story.end(other)
+    story.tick()
+    mine = story.rows.pop(0)
+    story.write_controls()
+
+    story.tick()
+    assert not story.context.store.read(
+        "heartbeat_control", where=[("trigger_job_id", "=", str(job))]
+    )
+
+    story.rows.append(mine)
+    story.write_controls()
+    assert story.started(story.tick()) == []
+    assert story.status(flights, job) == "COMPLETED"
+    story.append(flights)
+    assert story.started(story.tick()) == [job, other]
+
+
+def test_a_dependency_taken_out_while_its_run_goes_on_does_not_start_the_job_again(
+    story: Story,
+) -> None:
+    job = story.job(1)
+    flights, weather = story.table("flights"), story.table("weather")
+    story.control(flights, job)
+    story.tick()
+    story.rows.clear()
+    story.control(weather, job)
+
+    assert story.started(story.tick()) == []
+    assert "run_in_progress" in story.blockers(job)
+
+
+def test_an_upstream_that_cannot_be_read_stops_no_other_and_is_recorded_once(
+    story: Story,
+) -> None:
+    job, broken = story.job(1), story.job(2)
+    flights, later = story.table("flights"), str(story.folder / "later")
+    story.control(flights, job)
+    story.control(later, broken)
+
+    first = story.tick()
+    assert story.started(first) == [job]
+    assert len(first.failures) == 1
+    second = story.tick()
+    assert len(second.failures) == 1
+    assert second.skipped
+
+    story.append(later)
+    assert story.started(story.tick()) == [broken]
+    rows = story.context.store.read("ledger_probes")
+    outcomes = [row["outcome"] for row in rows if later in str(row["upstream_id"])]
+    assert sorted(outcomes) == ["failed", "found"]
+
+
+def test_a_paused_hard_row_blocks_its_job_with_that_reason_until_the_csv_says_otherwise(
+    story: Story,
+) -> None:
+    job = story.job(1)
+    flights, weather = story.table("flights"), story.table("weather")
+    story.control(flights, job)
+    story.control(weather, job, job_state="paused ")
+
+    assert story.started(story.tick()) == []
+    assert story.blockers(job) == ["required_row_paused"]
+
+    story.rows[1]["job_state"] = "UNPAUSED"
+    story.write_controls()
+    assert story.started(story.tick()) == [job]
+
+
+def test_a_limit_of_starts_makes_the_younger_event_wait_for_the_next_tick_with_that_reason(
+    story: Story,
+) -> None:
+    settings = story.context.settings
+    limited = settings.jobs.model_copy(update={"starts_per_tick": 1})
+    story.context.settings = replace(settings, jobs=limited)
+    older, younger = story.job(2), story.job(1)
+    first, second = story.table("first"), str(story.folder / "second")
+    gate = str(story.folder / "gate")
+    story.control(first, older)
+    story.control(gate, older)
+    story.control(second, younger)
+    story.tick()
+    story.append(gate)
+    story.append(second)
+
+    assert story.started(story.tick()) == [older]
+    assert story.blockers(younger) == ["over_start_limit"]
+    assert story.started(story.tick()) == [younger]
+
+
+def test_maintenance_commits_are_no_events_and_cost_no_decision(story: Story) -> None:
+    job = story.job(1)
+    flights = story.table("flights")
+    story.append(flights)
+    story.control(flights, job)
+    story.tick()
+    story.end(job)
+    story.tick()
+    story.compact(flights)
+
+    report = story.tick()
+
+    assert report.event_count == 0
+    assert report.skipped == ("decide", "fire", "publish")
+
+
+def test_one_upstream_of_many_jobs_is_looked_at_once_and_consumed_by_each(story: Story) -> None:
+    jobs = [story.job(number) for number in range(1, 6)]
+    flights = story.table("flights")
+    for job in jobs:
+        story.control(flights, job)
+
+    report = story.tick()
+
+    assert report.sensed == 1
+    assert report.event_count == 1
+    assert story.started(report) == jobs
+
+
+def test_a_clock_that_jumps_back_is_told_and_changes_no_decision(story: Story) -> None:
+    job = story.job(1)
+    flights = story.table("flights")
+    story.control(flights, job)
+    story.tick()
+    story.end(job)
+    story.append(flights)
+
+    report = story.tick(minutes=-180)
+
+    assert any("clock went back" in warning for warning in report.warnings)
+    assert story.started(report) == [job]
+    story.end(job)
+    assert story.started(story.tick()) == []
+
+
+def test_events_too_long_for_the_parameters_are_handed_over_as_a_reference(story: Story) -> None:
+    job = story.job(1)
+    flights = story.table("flights")
+    story.control(flights, job)
+    story.tick()
+    story.end(job)
+    for _ in range(40):
+        story.append(flights)
+
+    run = story.tick().started[0]
+
+    assert run.event_count == 40
+    parameters = json.loads(run.parameters)
+    assert len(run.parameters.encode()) < 10_000
+    reference = json.loads(parameters["heartbeat_events"])
+    assert reference["event_count"] == 40
+    handed = json.loads(Path(reference["events_file"]).read_text())
+    assert [event["event_id"] for event in handed] == list(run.event_ids)
+    assert [event["snapshot_id"] for event in handed] == [str(n) for n in range(1, 41)]
+
+
+def test_the_same_decisions_follow_from_folded_ledgers_and_from_rebuilt_tables(
+    story: Story,
+) -> None:
+    job, waiting = story.job(1), story.job(2)
+    flights = story.table("flights")
+    story.control(flights, job)
+    story.control(str(story.folder / "not_there"), waiting)
+    story.tick()
+    story.end(job)
+    story.append(flights)
+    story.tick()
+    before = [
+        sorted(map(str, story.context.rows(name)))
+        for name in ("job_blockers", "heartbeat_control", "sensors", "job_runs")
+    ]
+
+    story.context.dbt.build("fold", {"fold_after": -1, "folded_through": 1_000_000})
+    folded = [
+        sorted(map(str, story.context.rows(name)))
+        for name in ("job_blockers", "heartbeat_control", "sensors", "job_runs")
+    ]
+    story.context.dbt.build("fold", {"fold_after": -1, "folded_through": -1})
+
+    assert folded == before
