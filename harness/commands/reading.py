@@ -26,6 +26,7 @@ def status(
     """
     from harness.show import status as shown
     from harness.show.facts import require_state
+    from harness.show.status_page import Page
     from harness.show.terminal import answers
 
     with reading() as context:
@@ -34,7 +35,7 @@ def status(
     if as_json:
         print_json(shown.as_json(read))
     else:
-        shown.show(answers(), read, every_job=every_job)
+        Page(answers(), read, every_job=every_job).show()
 
 
 def explain(
@@ -54,7 +55,8 @@ def explain(
 
         python -m harness explain 111111111 --at -2h
     """
-    from harness.show import explain as shown
+    from harness.show.explain import as_json as explanation_as_json
+    from harness.show.explain_page import show
     from harness.show.facts import recorded_jobs, require_state
     from harness.show.history import history_of
     from harness.show.terminal import answers
@@ -67,6 +69,6 @@ def explain(
         job_id = job_named(job, recorded_jobs(context.store))
         told = history_of(context.store, job_id, at=asked_at, is_now=at is None)
     if as_json:
-        print_json(shown.as_json(told))
+        print_json(explanation_as_json(told))
     else:
-        shown.show(answers(), told)
+        show(answers(), told)

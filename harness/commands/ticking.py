@@ -1,5 +1,6 @@
 """Ticks: once (``tick``), or again and again in one process (``run``)."""
 
+import logging
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +20,8 @@ from harness.sense.types import Source
 if TYPE_CHECKING:
     from harness.context import Context
     from harness.tick import TickReport
+
+log = logging.getLogger(__name__)
 
 SOURCES = typer.Option("--source", help="Look only at upstreams of this source; may be repeated.")
 JOBS = typer.Option(
@@ -53,8 +56,10 @@ def tick(
         python -m harness tick --json | jq '.fired[].run_id'
     """
     from harness.show import tick as shown
+    from harness.show.facts import note_tick
     from harness.show.progress import Progress
     from harness.show.terminal import answers, remarks
+    from harness.show.tick_page import show
     from harness.tick import Engine, TickOptions
 
     with writing("tick") as context:
@@ -67,10 +72,11 @@ def tick(
                 on_plan=progress.on_plan,
             )
             report = Engine(context).tick(options)
+            note_tick(context.home.folder, report.tick.at)
         if as_json:
             print_json(shown.as_json(report, _waiting(context)))
         elif not quiet:
-            shown.show(answers(), report)
+            show(answers(), report)
     leave(ExitCode.FAILED if shown.failed(report) else ExitCode.DONE)
 
 
@@ -150,17 +156,21 @@ def _teller(
     context: "Context", *, is_verbose: bool, is_json: bool
 ) -> "Callable[[TickReport], None]":
     from harness.show import tick as shown
+    from harness.show.facts import note_tick
     from harness.show.terminal import answers
+    from harness.show.tick_page import show
 
     console = answers()
 
     def tell(report: "TickReport") -> None:
+        note_tick(context.home.folder, report.tick.at)
+        log.info("%s", shown.headline(report))
         if not (is_verbose or shown.has_news(report)):
             return
         if is_json:
             print_json(shown.as_json(report, _waiting(context)))
         elif console.is_terminal:
-            shown.show(console, report)
+            show(console, report)
         else:
             typer.echo(shown.headline(report))
 

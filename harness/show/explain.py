@@ -1,20 +1,15 @@
 """Answers why a job runs, waits or is held, as a colleague would who has just looked it up."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from rich.console import Console
-from rich.text import Text
-
-from harness.show.facts import Row, RunFact
+from harness.show.facts import RunFact
 from harness.show.history import Dependency, History
-from harness.show.terminal import Column, line, table
-from harness.show.tick import STYLES, main_reason
-from harness.show.words import age, count, instant, iso
-from harness.tables import Blocker, RunStatus
+from harness.show.tick import main_reason
+from harness.show.words import count, iso
+from harness.tables import Blocker
 
 
 class Verdict(StrEnum):
@@ -29,15 +24,6 @@ class Verdict(StrEnum):
     WAITING = "waiting"
     UNDECIDED = "undecided"
     NOT_IN_CONTROLS = "not_in_controls"
-
-
-_STYLES = {
-    Verdict.RUNNING: "bold green",
-    Verdict.STARTING: "bold yellow",
-    Verdict.HELD: "bold red",
-    Verdict.READY: "bold green",
-    Verdict.WAITING: "bold yellow",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,128 +211,3 @@ def _run_as_json(run: RunFact) -> dict[str, object]:
         "message": run.message,
         "run_page_url": run.run_page_url,
     }
-
-
-def show(console: Console, history: History) -> None:
-    """Print the answer for a person."""
-    answer = answer_to(history)
-    console.print(_headline(history, answer))
-    console.print(line((f"  {_as_of(history)}", "dim")), soft_wrap=True)
-    _show_dependencies(console, history)
-    _show_runs(console, history)
-    heading = "next" if history.is_now else "next, as it stood then"
-    console.print(line((heading, "bold")))
-    for step in answer.next_steps:
-        console.print(table((Column(title="", may_wrap=True),), [(step,)], has_header=False))
-
-
-def _headline(history: History, answer: Answer) -> Text:
-    name = f"{history.job_name} ({history.job_id})" if history.job_name else str(history.job_id)
-    verb = "is" if history.is_now else "was"
-    word = answer.verdict.value.replace("_", " ")
-    since = f" for {age(answer.since, history.at)}" if answer.since else ""
-    style = _STYLES.get(answer.verdict, "bold")
-    return line((name, "bold"), f" {verb} ", (word + since, style), f": {answer.sentence}.")
-
-
-def _as_of(history: History) -> str:
-    ticked = (
-        f"the last tick with news was {history.tick_number}, "
-        f"{age(history.tick_at, history.at)} {'ago' if history.is_now else 'before'}"
-        if history.tick_at
-        else "no tick had recorded anything"
-    )
-    return f"As of {instant(history.at)}; {ticked}."
-
-
-def _show_dependencies(console: Console, history: History) -> None:
-    if not history.dependencies:
-        return
-    rows = [
-        (
-            ("hard" if each.is_required else "soft", "" if each.is_required else "dim"),
-            each.sensor_id,
-            age(each.event_at, history.at),
-            *_dependency_in_words(each, history.at),
-        )
-        for each in history.dependencies
-    ]
-    columns = (
-        Column(title=""),
-        Column(title="upstream", may_shrink=True),
-        Column(title="last event", is_number=True),
-        Column(title="what"),
-        Column(title="", may_wrap=True),
-    )
-    console.print(line(("depends on", "bold")))
-    console.print(table(columns, rows))
-
-
-def _dependency_in_words(each: Dependency, at: datetime) -> tuple[str, str | tuple[str, str]]:
-    what = "" if each.event is None else _event_in_words(each.event)
-    if each.is_paused:
-        return what, ("PAUSED", "yellow")
-    if each.failure:
-        return what, (f"cannot be read for {age(each.failing_since, at)}: {each.failure}", "red")
-    if not each.is_looked_at:
-        return what, "not looked at yet"
-    if each.event_at is None:
-        return what, "nothing has come yet"
-    if each.taken_by is None:
-        return what, ("new: waits to be taken", "green")
-    which = f"run {each.taken_by.run_id}" if each.taken_by.run_id else "a start without an answer"
-    return what, f"taken by {which} ({each.taken_by.run_status.value})"
-
-
-def _event_in_words(event: Row) -> str:
-    tags = event["tags"]
-    rows = str(tags.get("rows_written", "")) if isinstance(tags, dict) else ""
-    parts = [str(event["operation_type"])]
-    if event["table_format"] == "DELTA" and event["snapshot_id"] is not None:
-        parts.append(f"v{event['snapshot_id']}")
-    partition = event["partition"]
-    if isinstance(partition, list):
-        parts.append("/".join(str(json.loads(str(value))) for value in partition))
-    if rows.isdigit():
-        parts.append(count(int(rows), "row"))
-    return " ".join(parts)
-
-
-def _show_runs(console: Console, history: History) -> None:
-    if not history.runs:
-        console.print(line(("runs", "bold"), "  never started"))
-        return
-    rows = [
-        (
-            str(run.run_id or "-"),
-            str(run.attempt),
-            (run.run_status.value, STYLES.get(run.run_status, "red")),
-            age(run.started_at or run.decided_at, history.at),
-            _took(run, history.at),
-            f"{run.event_count:,}",
-            run.message or "",
-        )
-        for run in history.runs
-    ]
-    columns = (
-        Column(title="run"),
-        Column(title="attempt", is_number=True),
-        Column(title="outcome"),
-        Column(title="started", is_number=True),
-        Column(title="took", is_number=True),
-        Column(title="events", is_number=True),
-        Column(title="", may_wrap=True),
-    )
-    console.print(line(("last runs", "bold")))
-    console.print(table(columns, rows))
-
-
-def _took(run: RunFact, at: datetime) -> str:
-    if run.started_at is None:
-        return "-"
-    if run.is_open:
-        return f"{age(run.started_at, at)} so far"
-    return age(run.started_at, run.ended_at) if run.ended_at else "-"
-
-
-__all__ = ["Answer", "RunStatus", "Verdict", "answer_to", "as_json", "show"]

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, object]
 
+#: An empty file whose time is that of the last tick.
+_LAST_TICK = "last_tick"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFact:
@@ -155,6 +158,22 @@ def last_decision(path: Path) -> LastDecision | None:
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def note_tick(home: Path, at: datetime) -> None:
+    """Leave a sign that a tick came to its end, even one that found nothing."""
+    with suppress(OSError):
+        file = home / _LAST_TICK
+        file.touch()
+        os.utime(file, (at.timestamp(), at.timestamp()))
+
+
+def last_tick_at(home: Path, decision: LastDecision | None) -> datetime | None:
+    """Return when the last tick was that came to its end."""
+    signs = [decision.tick_at] if decision else []
+    with suppress(OSError):
+        signs.append(datetime.fromtimestamp((home / _LAST_TICK).stat().st_mtime, UTC))
+    return max(signs, default=None)
 
 
 def blocker_from(row: Row) -> Blocker:

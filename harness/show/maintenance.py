@@ -3,7 +3,7 @@
 from rich.console import Console
 
 from harness.maintain import Kept
-from harness.show.terminal import Column, line, table
+from harness.show.terminal import Column, line, print_table
 from harness.show.words import count
 
 
@@ -48,7 +48,7 @@ def show(console: Console, kept: Kept) -> None:
     after = sum(each.files_after for each in kept.tables)
     said = f"{count(len(rows), 'table')}: {count(after, 'file')} instead of {before:,}"
     console.print(line((said, "bold")))
-    console.print(table(columns, rows))
+    print_table(console, columns, rows)
     if kept.has_folded:
         console.print(line("the ledgers are folded into the current state"))
     if kept.removed_files:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from harness.show.terminal import Column, line, table
+from harness.show.terminal import Column, line, print_table
 from harness.show.words import count
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def show(console: Console, context: "Context", checked: "CheckedControls") -> No
     ]
     console.print(line(("ready", "bold green")))
     columns = (Column(title=""), Column(title="", may_wrap=True))
-    console.print(table(columns, [((name, "dim"), said) for name, said in told], has_header=False))
+    print_table(console, columns, [((name, "dim"), said) for name, said in told], has_header=False)
 
 
 def _upstreams(checked: "CheckedControls") -> int:

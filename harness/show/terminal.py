@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -18,6 +19,8 @@ from harness.logs import escaped
 
 #: A table that goes into a file or a pipe has no terminal to fit into.
 _WIDTH_WITHOUT_TERMINAL = 200
+#: No column is cut to less.
+_NARROWEST = 12
 
 
 def console_for(stream: TextIO) -> Console:
@@ -48,17 +51,20 @@ def remarks() -> Console:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column of a table."""
+    """A column of a table; one that may neither shrink nor wrap always keeps its width."""
 
     title: str
     is_number: bool = False
-    #: Gives up its place first when the terminal is narrow: cut, with an ellipsis.
+    #: Is cut, with an ellipsis, when the terminal is narrow.
     may_shrink: bool = False
-    #: Goes on in further lines rather than being cut.
+    #: Goes on in further lines when the terminal is narrow.
     may_wrap: bool = False
 
 
-def line(*parts: str | tuple[str, str]) -> Text:
+Cell = str | tuple[str, str]
+
+
+def line(*parts: Cell) -> Text:
     """Return one line of text; a part may be ``(text, style)``."""
     text = Text(overflow="fold")
     for part in parts:
@@ -67,30 +73,44 @@ def line(*parts: str | tuple[str, str]) -> Text:
     return text
 
 
-def table(
+def print_table(
+    console: Console,
     columns: Sequence[Column],
-    rows: Iterable[Sequence[str | tuple[str, str]]],
+    rows: Iterable[Sequence[Cell]],
     *,
     has_header: bool = True,
-) -> Table:
-    """Return aligned columns without borders, set in by two spaces."""
+) -> None:
+    """Print aligned columns without borders, set in by two spaces, within the console's width."""
+    cells = [[line(cell) for cell in row] for row in rows]
     grid = Table(
-        box=None,
-        show_header=has_header,
-        header_style="dim",
-        pad_edge=False,
-        padding=(0, 2, 0, 0),
+        box=None, show_header=has_header, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0)
     )
     grid.add_column("", width=0)
-    for column in columns:
+    for column, width in zip(columns, _widths(columns, cells, console.width), strict=True):
         grid.add_column(
             column.title,
             justify="right" if column.is_number else "left",
             no_wrap=not column.may_wrap,
             overflow="fold" if column.may_wrap else "ellipsis",
-            ratio=None,
-            min_width=12 if column.may_shrink or column.may_wrap else None,
+            width=width,
         )
-    for row in rows:
-        grid.add_row("", *(line(cell) for cell in row))
-    return grid
+    for row in cells:
+        grid.add_row("", *row)
+    console.print(grid)
+
+
+def _widths(columns: Sequence[Column], rows: Sequence[Sequence[Text]], available: int) -> list[int]:
+    """Give every column what it needs; where that is too much, the elastic ones share the rest."""
+    needed = [
+        max([cell_len(column.title), *(row[place].cell_len for row in rows)])
+        for place, column in enumerate(columns)
+    ]
+    left = available - 2 * (len(columns) + 1) - sum(needed)
+    elastic = [place for place, each in enumerate(columns) if each.may_shrink or each.may_wrap]
+    room = left + sum(needed[place] for place in elastic)
+    # The narrowest first: what it does not need is the others'.
+    for number, place in enumerate(sorted(elastic, key=lambda place: needed[place])):
+        fair = max(_NARROWEST, room // (len(elastic) - number))
+        needed[place] = min(needed[place], fair)
+        room -= needed[place]
+    return needed

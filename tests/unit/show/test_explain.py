@@ -5,7 +5,8 @@ from io import StringIO
 
 import pytest
 
-from harness.show.explain import Answer, Verdict, answer_to, as_json, show
+from harness.show.explain import Answer, Verdict, answer_to, as_json
+from harness.show.explain_page import show
 from harness.show.history import History, history_of
 from harness.show.terminal import console_for
 from harness.tables import Ledger

@@ -1,0 +1,235 @@
+"""Shows where everything stands on one screen: what needs attention, what runs, what waits."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from rich.console import Console
+
+from harness.show.facts import JobReasons, RunFact, newest_by_job, whole
+from harness.show.status import Status
+from harness.show.terminal import Column, line
+from harness.show.tick import main_reason, name_of, reason_in_words
+from harness.show.words import age, count, instant
+from harness.tables import RunStatus
+
+#: Without a tick for so long the picture is old, and the person is told.
+OLD_AFTER_SECONDS = 900.0
+#: A run that goes on for so long is worth a look.
+LONG_RUN_SECONDS = 6 * 3600.0
+
+#: A screen has so many lines at least; a taller one is not filled to its end.
+_LINES_MIN, _LINES_MAX = 24, 40
+#: The head, the headings, and the line for the next command.
+_LINES_FOR_FRAME = 9
+
+#: Reasons for which jobs wait, in the order in which they are told, and their short names.
+_WAITING: Mapping[str, str] = {
+    "over_start_limit": "ready, over the limit of starts",
+    "required_row_paused": "behind a PAUSED row",
+    "waiting_for_required_event": "waiting for an event",
+    "nothing_new": "with nothing new",
+    "job_paused": "paused",
+}
+_UNREADABLE = " cannot be read: "
+
+Cell = str | tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One job, as the page has it."""
+
+    job_id: int
+    name: str
+    reasons: JobReasons | None
+    run: RunFact | None
+
+    @property
+    def blocker(self) -> str:
+        """The name of the reason that is told; empty when the last decision had none."""
+        reasons = self.reasons.blockers if self.reasons else ()
+        return main_reason(reasons).blocker if reasons else ""
+
+    @property
+    def since(self) -> datetime | None:
+        """Since when the reason that is told has held, if it is known."""
+        reasons = self.reasons.blockers if self.reasons else ()
+        return main_reason(reasons).since if reasons else None
+
+    @property
+    def why(self) -> str:
+        """The reason that is told, without the words that every line would begin with."""
+        said = reason_in_words(self.reasons.blockers) if self.reasons else ""
+        return said.removeprefix("its hard dependency ")
+
+    def runs_for_long(self, now: datetime) -> bool:
+        """Tell whether a run of it goes on for longer than is usual."""
+        return self.run is not None and (now - began(self.run)).total_seconds() > LONG_RUN_SECONDS
+
+
+def began(run: RunFact) -> datetime:
+    """Return when a run began, as far as it is known."""
+    return run.started_at or run.decided_at
+
+
+def jobs_of(status: Status) -> list[Job]:
+    """Return every job of the controls, by id."""
+    runs = newest_by_job(status.runs)
+    reasons = {job.job_id: job for job in (status.decision.jobs if status.decision else ())}
+    names = {whole(row["trigger_job_id"]): str(row["trigger_job_name"]) for row in status.control}
+    return [
+        Job(
+            job_id=job_id,
+            name=name_of(job_id, name),
+            reasons=reasons.get(job_id),
+            run=runs.get(job_id),
+        )
+        for job_id, name in sorted(names.items())
+    ]
+
+
+class Page:
+    """The status as a page.
+
+    Args:
+        console: Where it is shown.
+        status: What there is to tell.
+        every_job: Show every job, however long the page gets.
+    """
+
+    def __init__(self, console: Console, status: Status, *, every_job: bool) -> None:
+        self._console = console
+        self._status = status
+        self._jobs = jobs_of(status)
+        self._is_whole = every_job
+        height = min(max(console.height, _LINES_MIN), _LINES_MAX)
+        self._lines = height - _LINES_FOR_FRAME
+
+    def show(self) -> None:
+        """Print the page."""
+        self._show_head()
+        self._section(
+            ("needs attention", "bold red"),
+            ("job", "what", "since", "why"),
+            [*self._rows_of_attention(), *self._rows_of_unreadable()],
+        )
+        self._section(
+            ("running", "bold green"), ("job", "run", "for", "handed"), [*self._rows_of_running()]
+        )
+        self._show_waiting()
+
+    def _show_head(self) -> None:
+        now = self._status.now
+        running = sum(job.run is not None and job.run.is_open for job in self._jobs)
+        failed = sum(job.run is not None and job.run.holds_job for job in self._jobs)
+        told = [count(len(self._jobs), "job")]
+        told += [f"{failed} failed"] if failed else []
+        told += [f"{running} running"] if running else []
+        self._say((", ".join(told), "bold"), "   ", self._last_change())
+        holder, ticked = self._status.holder, self._status.last_tick_at
+        if holder:
+            since = age(holder.since, now)
+            self._say((f"`{holder.command}` is at work, since {since} (pid {holder.pid})", "dim"))
+        if ticked and (now - ticked).total_seconds() > OLD_AFTER_SECONDS:
+            self._say((f"no tick for {age(ticked, now)}: this is how things stood then", "yellow"))
+
+    def _last_change(self) -> Cell:
+        decision, now = self._status.decision, self._status.now
+        if decision is None:
+            return "no tick has decided anything yet: python -m harness tick", "yellow"
+        when = f"{age(decision.tick_at, now)} ago, at {instant(decision.tick_at, now)}"
+        return f"last change {when} (tick {decision.tick_number})", "dim"
+
+    def _rows_of_attention(self) -> Iterator[Sequence[Cell]]:
+        now = self._status.now
+        for job in self._jobs:
+            run = job.run
+            if run and run.holds_job:
+                words = run.run_status.value.lower().replace("_", " ")
+                said = run.message or _without_a_word(run)
+                yield job.name, (words, "red"), age(run.ended_at or run.recorded_at, now), said
+            elif run and run.is_open and run.run_id is None:
+                said = run.message or "the Jobs API has not answered; every tick asks again"
+                yield job.name, ("no answer", "yellow"), age(run.decided_at, now), said
+            elif run and run.is_open and job.runs_for_long(now):
+                yield job.name, ("runs long", "yellow"), age(began(run), now), f"run {run.run_id}"
+
+    def _rows_of_unreadable(self) -> Iterator[Sequence[Cell]]:
+        """Return one row per upstream that cannot be read, with the jobs that wait for it."""
+        waiting: dict[str, list[tuple[datetime | None, str]]] = {}
+        for job in self._jobs:
+            for each in job.reasons.blockers if job.reasons else ():
+                if _UNREADABLE in each.reason:
+                    why = each.reason.split(_UNREADABLE, 1)[1]
+                    waiting.setdefault(why, []).append((each.since, job.name))
+        for why, jobs in waiting.items():
+            since = min((at for at, _ in jobs if at), default=None)
+            more = f" +{len(jobs) - 1}" if len(jobs) > 1 else ""
+            yield jobs[0][1] + more, ("unreadable", "red"), age(since, self._status.now), why
+
+    def _rows_of_running(self) -> Iterator[Sequence[Cell]]:
+        now = self._status.now
+        for job in self._jobs:
+            run = job.run
+            if run and run.is_open and run.run_id is not None and not job.runs_for_long(now):
+                handed = count(run.event_count, "event")
+                yield job.name, str(run.run_id), age(began(run), now), handed
+
+    def _show_waiting(self) -> None:
+        waiting = [job for job in self._jobs if job.blocker in _WAITING and not _is_told(job)]
+        order = list(_WAITING)
+        late = datetime.max.replace(tzinfo=self._status.now.tzinfo)
+        waiting.sort(key=lambda job: (order.index(job.blocker), job.since or late, job.name))
+        counts = {name: sum(job.blocker == name for job in waiting) for name in order}
+        told = [f"{number} {_WAITING[name]}" for name, number in counts.items() if number]
+        self._section(
+            ("waiting", "bold yellow"),
+            ("job", "since", "why not"),
+            [(job.name, age(job.since, self._status.now), job.why) for job in waiting],
+            told=", ".join(told),
+        )
+
+    def _section(
+        self,
+        title: tuple[str, str],
+        columns: Sequence[str],
+        rows: Sequence[Sequence[Cell]],
+        *,
+        told: str = "",
+    ) -> None:
+        if not rows:
+            return
+        text, style = title
+        self._say((f"{text} {len(rows)}", style), (f"  {told}" if told else "", "dim"))
+        shown = len(rows) if self._is_whole else min(len(rows), max(3, self._lines))
+        shape = [_column(name, self._is_whole) for name in columns]
+        print_table(self._console, shape, rows[:shown])
+        if shown < len(rows):
+            self._say((f"  and {len(rows) - shown:,} more: --all shows every job", "dim"))
+        self._lines -= shown + 3
+
+    def _say(self, *parts: Cell) -> None:
+        self._console.print(line(*parts), soft_wrap=True)
+
+
+def _column(name: str, is_whole: bool) -> Column:
+    is_reason = name in {"why", "why not"}
+    return Column(
+        title=name,
+        is_number=name in {"since", "for", "handed"},
+        may_shrink=name == "job" or (is_reason and not is_whole),
+        may_wrap=is_reason and is_whole,
+    )
+
+
+def _is_told(job: Job) -> bool:
+    """Tell whether the page has already said why the job does not start."""
+    has_run = job.run is not None and (job.run.holds_job or job.run.is_open)
+    return has_run or _UNREADABLE in job.why
+
+
+def _without_a_word(run: RunFact) -> str:
+    if run.run_status is RunStatus.SKIPPED:
+        return "too many runs went on at once"
+    return f"run {run.run_id}" if run.run_id else "the Jobs API gave no reason"
