@@ -8,7 +8,7 @@ from rich.console import Console
 
 from harness.show.facts import JobReasons, RunFact, newest_by_job, whole
 from harness.show.status import Status
-from harness.show.terminal import Column, line
+from harness.show.terminal import Cell, Column, line, print_table
 from harness.show.tick import main_reason, name_of, reason_in_words
 from harness.show.words import age, count, instant
 from harness.tables import RunStatus
@@ -32,8 +32,6 @@ _WAITING: Mapping[str, str] = {
     "job_paused": "paused",
 }
 _UNREADABLE = " cannot be read: "
-
-Cell = str | tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
