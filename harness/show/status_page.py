@@ -31,6 +31,8 @@ _WAITING: Mapping[str, str] = {
     "nothing_new": "with nothing new",
     "job_paused": "paused",
 }
+#: As much of a message as two or three lines hold.
+_MESSAGE_LENGTH = 160
 _UNREADABLE = " cannot be read: "
 
 
@@ -110,7 +112,10 @@ class Page:
         self._section(
             ("needs attention", "bold red"),
             ("job", "what", "since", "why"),
-            [*self._rows_of_attention(), *self._rows_of_unreadable()],
+            [
+                (*row[:-1], self._cut(row[-1]))
+                for row in (*self._rows_of_attention(), *self._rows_of_unreadable())
+            ],
         )
         self._section(
             ("running", "bold green"), ("job", "run", "for", "handed"), [*self._rows_of_running()]
@@ -139,7 +144,7 @@ class Page:
         when = f"{age(decision.tick_at, now)} ago, at {instant(decision.tick_at, now)}"
         return f"last change {when} (tick {decision.tick_number})", "dim"
 
-    def _rows_of_attention(self) -> Iterator[Sequence[Cell]]:
+    def _rows_of_attention(self) -> Iterator[tuple[str, Cell, str, str]]:
         now = self._status.now
         for job in self._jobs:
             run = job.run
@@ -153,7 +158,7 @@ class Page:
             elif run and run.is_open and job.runs_for_long(now):
                 yield job.name, ("runs long", "yellow"), age(began(run), now), f"run {run.run_id}"
 
-    def _rows_of_unreadable(self) -> Iterator[Sequence[Cell]]:
+    def _rows_of_unreadable(self) -> Iterator[tuple[str, Cell, str, str]]:
         """Return one row per upstream that cannot be read, with the jobs that wait for it."""
         waiting: dict[str, list[tuple[datetime | None, str]]] = {}
         for job in self._jobs:
@@ -166,7 +171,7 @@ class Page:
             more = f" +{len(jobs) - 1}" if len(jobs) > 1 else ""
             yield jobs[0][1] + more, ("unreadable", "red"), age(since, self._status.now), why
 
-    def _rows_of_running(self) -> Iterator[Sequence[Cell]]:
+    def _rows_of_running(self) -> Iterator[tuple[str, Cell, str, str]]:
         now = self._status.now
         for job in self._jobs:
             run = job.run
@@ -205,19 +210,25 @@ class Page:
         print_table(self._console, shape, rows[:shown])
         if shown < len(rows):
             self._say((f"  and {len(rows) - shown:,} more: --all shows every job", "dim"))
-        self._lines -= shown + 3
+        wraps = "why" in columns
+        self._lines -= (2 * shown if wraps else shown) + 3
+
+    def _cut(self, why: str) -> str:
+        """Leave the beginning of a long message, which says what it is about."""
+        first = why.strip().split("\n", 1)[0]
+        is_short = self._is_whole or len(first) <= _MESSAGE_LENGTH
+        return first if is_short else first[:_MESSAGE_LENGTH] + "…"
 
     def _say(self, *parts: Cell) -> None:
         self._console.print(line(*parts), soft_wrap=True)
 
 
 def _column(name: str, is_whole: bool) -> Column:
-    is_reason = name in {"why", "why not"}
     return Column(
         title=name,
         is_number=name in {"since", "for", "handed"},
-        may_shrink=name == "job" or (is_reason and not is_whole),
-        may_wrap=is_reason and is_whole,
+        may_shrink=name == "job" or (name == "why not" and not is_whole),
+        may_wrap=name == "why" or (name == "why not" and is_whole),
     )
 
 

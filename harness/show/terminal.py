@@ -66,7 +66,7 @@ Cell = str | tuple[str, str]
 
 def line(*parts: Cell) -> Text:
     """Return one line of text; a part may be ``(text, style)``."""
-    text = Text(overflow="fold")
+    text = Text()
     for part in parts:
         said, style = part if isinstance(part, tuple) else (part, "")
         text.append(escaped(said), style=style)

@@ -1,0 +1,200 @@
+"""What `status` shows: attention first, one screen for many jobs, and its JSON for scripts."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from harness.lock import ProcessLock
+from harness.show.facts import (
+    JobReasons,
+    LastDecision,
+    LockHolder,
+    RunFact,
+    holder_of,
+    last_decision,
+    last_tick_at,
+    newest_runs,
+    note_tick,
+    run_from,
+    runs_now,
+)
+from harness.show.status import CONTROL_COLUMNS, Status, as_json
+from harness.show.status_page import Page
+from harness.show.terminal import console_for
+from harness.tables import Blocker, Ledger, RunStatus
+from tests.unit.show.ledgers import JOB, TEN, a_day, minutes, run
+
+NOW = minutes(600)
+NOTHING_NEW = Blocker(
+    blocker="waiting_for_required_event",
+    reason="its hard dependency sales.orders has nothing new since its last event was taken",
+    waits_for="a new data-change event of sales.orders",
+    since=TEN,
+)
+
+
+def status_of(count: int, runs: Sequence[RunFact] = (), **blockers: Blocker) -> Status:
+    """So many jobs, each waiting unless a reason is given for its name (``job_3``)."""
+    control = [
+        dict.fromkeys(CONTROL_COLUMNS)
+        | {"trigger_job_id": str(number), "trigger_job_name": f"job_{number}", "sensor_id": "x"}
+        for number in range(count)
+    ]
+    jobs = tuple(
+        JobReasons(
+            job_id=number,
+            job_name=f"job_{number}",
+            blockers=(blockers.get(f"job_{number}", NOTHING_NEW),),
+        )
+        for number in range(count)
+    )
+    decision = LastDecision(tick_id="7-x", tick_number=7, tick_at=minutes(598), jobs=jobs)
+    return Status(
+        now=NOW,
+        control=control,
+        sensors=[],
+        runs=list(runs),
+        decision=decision,
+        holder=None,
+        last_tick_at=minutes(599),
+    )
+
+
+def a_run(job_id: int, status: RunStatus, **changed: object) -> RunFact:
+    row = replace(run(1, 1, minutes(590), status), job_id=job_id, intent_id=str(job_id), **changed)
+    return run_from(asdict(row))
+
+
+def page(status: Status, *, every_job: bool = False) -> list[str]:
+    stream = StringIO()
+    Page(console_for(stream), status, every_job=every_job).show()
+    return stream.getvalue().splitlines()
+
+
+def section(lines: Sequence[str], title: str) -> str:
+    """The lines under a heading, up to the next one."""
+    start = next(place for place, line in enumerate(lines) if line.startswith(title))
+    rest = lines[start + 1 :]
+    end = next((place for place, line in enumerate(rest) if line[:1].strip()), len(rest))
+    return "\n".join(rest[:end])
+
+
+def test_a_hundred_jobs_fit_a_screen() -> None:
+    assert len(page(status_of(100))) <= 24
+
+
+def test_every_job_is_shown_when_asked_for() -> None:
+    assert sum("job_" in line for line in page(status_of(100), every_job=True)) == 100
+
+
+def test_a_failed_job_is_shown_first_and_not_as_waiting() -> None:
+    lines = page(status_of(3, [a_run(1, RunStatus.FAILED, message="boom")]))
+    assert "boom" in section(lines, "needs attention 1")
+    assert "job_1" not in section(lines, "waiting 2")
+
+
+def test_a_start_without_an_answer_needs_attention() -> None:
+    lines = page(status_of(3, [a_run(1, RunStatus.INTENDED, message="503")]))
+    assert "503" in section(lines, "needs attention 1")
+
+
+def test_a_run_that_goes_on_for_hours_needs_attention() -> None:
+    long = a_run(1, RunStatus.STARTED, run_id=70, started_at=NOW - timedelta(hours=7))
+    short = a_run(2, RunStatus.STARTED, run_id=71, started_at=NOW - timedelta(hours=1))
+    lines = page(status_of(3, [long, short]))
+    assert "run 70" in section(lines, "needs attention 1")
+    assert "71" in section(lines, "running 1")
+
+
+def test_a_run_that_has_succeeded_needs_nothing() -> None:
+    lines = page(status_of(3, [a_run(1, RunStatus.SUCCEEDED, run_id=70, started_at=TEN)]))
+    assert not any(line.startswith("needs attention") for line in lines)
+
+
+def test_an_unreadable_upstream_is_told_once_for_all_its_jobs() -> None:
+    reason = "its hard dependency sales.x cannot be read: no such folder"
+    broken = replace(NOTHING_NEW, reason=reason)
+    lines = page(status_of(9, job_3=broken, job_5=broken, job_8=broken))
+    assert "job_3 +2" in section(lines, "needs attention 1")
+    assert any(line.startswith("waiting 6") for line in lines)
+
+
+def test_jobs_over_the_limit_of_starts_come_before_those_that_wait() -> None:
+    ready = replace(NOTHING_NEW, blocker="over_start_limit", reason="one tick starts no more")
+    waiting = section(page(status_of(100, job_77=ready)), "waiting 100")
+    assert "job_77" in waiting.splitlines()[1]
+
+
+def test_an_old_picture_says_that_it_is_old() -> None:
+    lines = page(replace(status_of(3), last_tick_at=NOW - timedelta(hours=3)))
+    assert "no tick for 3h: this is how things stood then" in lines
+
+
+def test_who_is_at_work_is_told() -> None:
+    holder = LockHolder(pid=4242, command="run", since=NOW - timedelta(minutes=30))
+    assert "`run` is at work, since 30m (pid 4242)" in page(replace(status_of(3), holder=holder))
+
+
+def test_text_of_others_cannot_move_the_cursor() -> None:
+    lines = page(status_of(3, [a_run(1, RunStatus.FAILED, message="\x1b[2Jboom [bold]x")]))
+    assert "\\x1b[2Jboom [bold]x" in section(lines, "needs attention 1")
+
+
+def test_without_a_terminal_there_is_no_colour() -> None:
+    assert not any("\x1b" in line for line in page(status_of(3, [a_run(1, RunStatus.FAILED)])))
+
+
+def test_json_has_the_four_keys_with_ids_as_strings_and_instants_in_utc() -> None:
+    first = status_of(1, [a_run(0, RunStatus.FAILED, run_id=JOB)])
+    content = json.loads(json.dumps(as_json(first)))
+    assert list(content) == ["control", "blockers", "runs", "sensors"]
+    assert list(content["control"][0]) == list(CONTROL_COLUMNS)
+    assert content["runs"][0]["run_id"] == str(JOB)
+    assert content["blockers"][0]["job_id"] == "0"
+    assert content["blockers"][0]["since"] == "2026-03-01T10:00:00Z"
+
+
+def test_the_newest_step_of_a_run_counts_in_whatever_order_they_are_read() -> None:
+    rows = a_day().read(Ledger.RUNS)
+    statuses = [each.run_status for each in newest_runs(reversed(rows))]
+    assert statuses == [RunStatus.SUCCEEDED, RunStatus.RETRY_REQUESTED, RunStatus.STARTED]
+
+
+def test_the_ledgers_tail_overrules_the_folded_state() -> None:
+    store = a_day()
+    store.tables["run_state"] = [
+        row
+        for row in store.read(Ledger.RUNS)
+        if row["tick_number"] == 3 and row["step_number"] == 2
+    ]
+    (second,) = [
+        each
+        for each in runs_now(store, folded_through=3)
+        if (each.intent_id, each.attempt) == ("second", 1)
+    ]
+    assert second.run_status is RunStatus.RETRY_REQUESTED
+
+
+def test_the_holder_of_the_lock_is_seen_only_while_it_holds_it(tmp_path: Path) -> None:
+    with ProcessLock(tmp_path, command="tick"):
+        holder = holder_of(tmp_path)
+        assert holder is not None
+        assert holder.command == "tick"
+    assert holder_of(tmp_path) is None
+
+
+def test_a_tick_that_found_nothing_leaves_a_sign(tmp_path: Path) -> None:
+    assert last_tick_at(tmp_path, None) is None
+    note_tick(tmp_path, NOW)
+    assert last_tick_at(tmp_path, None) == NOW
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"tick_id": "x"}'])
+def test_a_broken_status_file_is_as_good_as_none(tmp_path: Path, content: str) -> None:
+    (tmp_path / "status.json").write_text(content)
+    assert last_decision(tmp_path / "status.json") is None
