@@ -53,7 +53,8 @@ def main(arguments: list[str]) -> int:
     except BrokenPipeError:
         return _without_reader()
     except Exception as error:
-        logging.getLogger(__name__).exception("something that nobody foresaw")
+        # For the file only: the console gets the sentence below.
+        logging.getLogger(__name__).info("something that nobody foresaw", exc_info=error)
         kind = type(error).__name__
         said = f"Something unexpected happened ({kind}: {_first_line(error)}); --debug tells where"
         return _told(said, error, ExitCode.FAILED)

@@ -4,6 +4,7 @@ A message is written whole, forced to the disk, and only then given its name; th
 it in removes it after what it says is in a ledger. Folding one in twice is folding it in once.
 """
 
+import contextlib
 import json
 import logging
 import os
@@ -60,7 +61,8 @@ def send(inbox: Path, message: Message) -> Path:
         os.rename(part, whole)
         _force_folder(inbox)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            part.unlink()
         reason = error.strerror or error
         raise StateError(f"The message cannot be left in {inbox}: {reason}") from error
     return whole

@@ -204,14 +204,16 @@ def _fold(context: "Context") -> bool:
     from harness.memory import load_from_models
     from harness.publish import fold
 
-    state = load_state(context.home.state, context.store)
-    if state is not None and state.folded_through >= state.ended_tick_number:
+    saved = load_state(context.home.state, context.store)
+    if saved is not None and saved.folded_through >= saved.ended_tick_number:
         return False
-    state = state or load_from_models(context)
+    state = saved or load_from_models(context)
     if state.is_recovering or state.folded_through >= state.ended_tick_number:
         # A tick was killed: the next one finds out what it has left.
         return False
     fold(context, state.folded_through, state.ended_tick_number)
+    if saved is not None:
+        _save(context, replace(saved, folded_through=saved.ended_tick_number))
     return True
 
 
@@ -228,7 +230,7 @@ def _state_kept(context: "Context") -> "Iterator[None]":
 
 def _save(context: "Context", state: TickState) -> None:
     try:
-        save_state(context.home.state, replace(state), context.store)
+        save_state(context.home.state, state, context.store)
     except OSError as error:
         raise _unwritable(context.home.state, error) from error
 

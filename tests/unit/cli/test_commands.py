@@ -1,0 +1,247 @@
+"""The command line as a shell sees it: exit codes, one sentence on stderr, and nothing heavy."""
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from harness.cli import app
+from harness.errors import ExitCode
+from harness.inbox import MessageKind, receive
+from harness.lock import ProcessLock
+
+PROJECT = Path(__file__).resolve().parents[3]
+COMMANDS = (
+    "init",
+    "validate",
+    "tick",
+    "run",
+    "status",
+    "explain",
+    "complete",
+    "retry",
+    "maintain",
+    "jobs-api",
+    "demo",
+)
+HEAVY = {"pyspark", "dbt", "databricks", "py4j", "deltalake", "pandas"}
+
+#: Runs the command line and then tells which modules it took.
+TELL_MODULES = """
+import sys
+from harness.cli import main
+code = main(sys.argv[1:])
+print("modules", *sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def call(
+    home: Path,
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+    project: Path = PROJECT,
+    start: Sequence[str] = ("-m", "harness"),
+) -> subprocess.CompletedProcess[str]:
+    own = {name: value for name, value in os.environ.items() if not name.startswith("HEARTBEAT_")}
+    return subprocess.run(
+        [sys.executable, *start, *arguments],
+        cwd=project,
+        env={**own, "HEARTBEAT_HOME": str(home), **(environment or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def modules_of(home: Path, *arguments: str) -> set[str]:
+    answer = call(home, *arguments, start=("-c", TELL_MODULES))
+    return set(answer.stderr.partition("modules ")[2].split())
+
+
+def set_up(home: Path, *, version: int) -> None:
+    """What tells a state folder from an empty one, without its tables."""
+    (home / "version.json").write_text(json.dumps({"state_version": version, "models": "x"}))
+    (home / "warehouse" / "heartbeat.db" / "heartbeat_control" / "_delta_log").mkdir(parents=True)
+
+
+def is_one_sentence(said: str) -> bool:
+    return len(said.splitlines()) == 1 and said.startswith("error: ") and "Traceback" not in said
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_examples(command: str) -> None:
+    answer = CliRunner().invoke(app, [command, "--help"], prog_name="python -m harness")
+    assert answer.exit_code == ExitCode.DONE
+    assert "Examples" in answer.stdout
+    assert f"python -m harness {command}" in answer.stdout.partition("Examples")[2]
+
+
+def test_every_command_is_known() -> None:
+    assert (
+        tuple(each.name or each.callback.__name__ for each in app.registered_commands) == COMMANDS
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("no-such-command",),
+        ("tick", "--source", "carrier_pigeon"),
+        ("run", "--every", "often"),
+        ("run", "--ticks", "0"),
+        ("tick", "--job", "no such job"),
+        ("complete",),
+        ("jobs-api", "--stop", "--status"),
+    ],
+)
+def test_wrong_usage_ends_with_two(tmp_path: Path, arguments: Sequence[str]) -> None:
+    answer = call(tmp_path, *arguments)
+    assert answer.returncode == ExitCode.USAGE
+    assert "Traceback" not in answer.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [("status",), ("explain", "x"), ("retry", "x"), ("maintain",)]
+)
+def test_a_folder_that_is_not_set_up_is_told_with_the_way_out(
+    tmp_path: Path, arguments: Sequence[str]
+) -> None:
+    answer = call(tmp_path, *arguments)
+    assert answer.returncode == ExitCode.FAILED
+    assert is_one_sentence(answer.stderr)
+    assert "python -m harness init" in answer.stderr
+
+
+@pytest.mark.parametrize("arguments", [("tick",), ("run",), ("init",), ("maintain",)])
+def test_a_second_writer_is_told_who_holds_the_lock_and_ends_with_three(
+    tmp_path: Path, arguments: Sequence[str]
+) -> None:
+    with ProcessLock(tmp_path, command="tick"):
+        answer = call(tmp_path, *arguments)
+    assert answer.returncode == ExitCode.LOCKED
+    assert is_one_sentence(answer.stderr)
+    assert f"pid {os.getpid()}, `tick`" in answer.stderr
+
+
+@pytest.mark.parametrize("arguments", [("tick",), ("init",), ("complete", "--job", "1")])
+def test_a_state_folder_that_cannot_be_made_is_one_sentence(
+    tmp_path: Path, arguments: Sequence[str]
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    answer = call(tmp_path / "file" / "home", *arguments)
+    assert answer.returncode == ExitCode.FAILED
+    assert is_one_sentence(answer.stderr)
+
+
+def test_a_full_disk_is_one_sentence_and_no_half_message_stays(tmp_path: Path) -> None:
+    limited = (
+        f"import resource; resource.setrlimit({resource.RLIMIT_FSIZE}, (0, 0));" + TELL_MODULES
+    )
+    answer = call(tmp_path, "complete", "--job", "1", start=("-c", limited))
+    assert answer.returncode == ExitCode.FAILED
+    assert "cannot be left in" in answer.stderr
+    assert list((tmp_path / "inbox").iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["tick", "status"])
+def test_a_state_folder_of_a_newer_version_is_left_alone(tmp_path: Path, command: str) -> None:
+    set_up(tmp_path, version=99)
+    answer = call(tmp_path, command)
+    assert answer.returncode == ExitCode.FAILED
+    assert is_one_sentence(answer.stderr)
+    assert "newer Heartbeat" in answer.stderr
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A copy of what the command line needs, with controls of its own."""
+    copy = tmp_path / "project"
+    shutil.copytree(PROJECT / "harness", copy / "harness", ignore=shutil.ignore_patterns("*.pyc"))
+    (copy / "seeds").mkdir()
+    for name in ("heartbeat.yml", "seeds/heartbeat_controls.csv"):
+        shutil.copy(PROJECT / name, copy / name)
+    return copy
+
+
+def test_controls_that_are_right_end_with_zero(tmp_path: Path, project: Path) -> None:
+    answer = call(tmp_path, "validate", project=project)
+    assert answer.returncode == ExitCode.DONE
+    assert "nothing is wrong" in answer.stdout
+
+
+def test_every_finding_is_told_and_errors_end_with_two(tmp_path: Path, project: Path) -> None:
+    controls = project / "seeds" / "heartbeat_controls.csv"
+    controls.write_text(controls.read_text().replace("UNPAUSED", "ASLEEP"))
+    answer = call(tmp_path, "validate", project=project)
+    assert answer.returncode == ExitCode.USAGE
+    assert answer.stdout.count("[job_state]") == 6
+    assert "\x1b" not in answer.stdout
+
+
+def test_findings_are_json_for_scripts(tmp_path: Path, project: Path) -> None:
+    controls = project / "seeds" / "heartbeat_controls.csv"
+    controls.write_text(controls.read_text().replace("111111111", "no number"))
+    answer = call(tmp_path, "validate", "--json", project=project)
+    content = json.loads(answer.stdout)
+    assert content["ok"] is False
+    assert content["findings"][0]["code"] == "job_id_number"
+
+
+@pytest.mark.parametrize("command", ["validate", "tick", "init"])
+def test_controls_that_are_not_there_are_one_sentence_and_two(
+    tmp_path: Path, project: Path, command: str
+) -> None:
+    (project / "seeds" / "heartbeat_controls.csv").unlink()
+    answer = call(tmp_path, command, project=project)
+    assert answer.returncode == ExitCode.USAGE
+    assert is_one_sentence(answer.stderr)
+
+
+def test_settings_that_are_wrong_are_told_with_file_and_key(tmp_path: Path, project: Path) -> None:
+    (project / "heartbeat.yml").write_text("sensing: {threads: many}\n")
+    answer = call(tmp_path, "status", project=project)
+    assert answer.returncode == ExitCode.USAGE
+    assert "heartbeat.yml" in answer.stderr
+    assert "threads" in answer.stderr
+
+
+def test_debug_shows_where_an_error_came_from_wherever_it_stands(tmp_path: Path) -> None:
+    assert "Traceback" in call(tmp_path, "status", "--debug").stderr
+    assert "Traceback" in call(tmp_path, "--debug", "status").stderr
+
+
+def test_complete_leaves_a_message_while_a_tick_holds_the_lock(tmp_path: Path) -> None:
+    with ProcessLock(tmp_path, command="tick"):
+        answer = call(tmp_path, "complete", "--job", str(2**53 + 1), "--run", "7", "--intent", "i")
+    assert answer.returncode == ExitCode.DONE
+    (message,) = receive(tmp_path / "inbox")
+    assert message.kind is MessageKind.COMPLETE
+    assert (message.job_id, message.run_id, message.intent_id) == (2**53 + 1, 7, "i")
+
+
+def test_complete_takes_its_ids_from_the_environment_of_a_job(tmp_path: Path) -> None:
+    environment = {"HEARTBEAT_JOB_ID": "5", "HEARTBEAT_RUN_ID": "6", "HEARTBEAT_INTENT_ID": "j"}
+    call(tmp_path, "complete", environment=environment)
+    (message,) = receive(tmp_path / "inbox")
+    assert (message.job_id, message.run_id, message.intent_id) == (5, 6, "j")
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("complete", "--job", "1")])
+def test_nothing_heavy_is_imported(tmp_path: Path, arguments: Sequence[str]) -> None:
+    modules = modules_of(tmp_path, *arguments)
+    assert "harness" in modules
+    assert not modules & HEAVY
+
+
+@pytest.mark.parametrize("arguments", [("status",), ("explain", "x"), ("retry", "x")])
+def test_reading_needs_no_jvm_and_no_dbt(tmp_path: Path, arguments: Sequence[str]) -> None:
+    set_up(tmp_path, version=1)
+    assert not modules_of(tmp_path, *arguments) & (HEAVY - {"deltalake"})
