@@ -1,0 +1,1 @@
+"""Examples of what Heartbeat is used for."""

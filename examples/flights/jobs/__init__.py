@@ -1,0 +1,1 @@
+"""The jobs of the pipeline: each reads what its events say has changed, and writes one table."""

@@ -1,0 +1,102 @@
+"""What every job needs: the events that started it, and the Delta tables of the lake.
+
+A job runs in the lake's folder and writes whole days, so that running it again changes nothing.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, write_deltalake
+
+Event = dict[str, object]
+
+EVENTS = "HEARTBEAT_EVENTS"
+BRONZE, GOLD = "bronze", "gold"
+
+
+def events() -> list[Event]:
+    """Return the data-change events that this run is to deal with."""
+    told = json.loads(os.environ.get(EVENTS, "[]"))
+    if isinstance(told, dict):
+        # A list that is too long to be handed over is a file.
+        told = json.loads(Path(told["events_file"]).read_text())
+    return list(told)
+
+
+def events_of(found: Iterable[Event], table: str) -> list[Event]:
+    """Return the events of one table, or of one folder of trigger files."""
+    return [event for event in found if Path(str(event["table"])).name == table]
+
+
+def added(found: Iterable[Event], table: str) -> pd.DataFrame:
+    """Return the rows that the events added to a table, and no others."""
+    files = [file for event in events_of(found, table) for file in _files_of(event)]
+    frames = [pq.read_table(file).to_pandas() for file in files]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({"date": []})
+
+
+def _files_of(event: Event) -> list[str]:
+    """Return the files that one commit added; at first sight, all that the table then had."""
+    path, version = str(event["table"]), int(str(event["snapshot_id"]))
+    files = set(DeltaTable(path, version=version).file_uris())
+    if event["prev_snapshot_id"] is not None:
+        files -= set(DeltaTable(path, version=version - 1).file_uris())
+    return sorted(files)
+
+
+def changed_dates(found: Iterable[Event], *tables: str) -> list[str]:
+    """Return the days of which the events brought rows."""
+    found = list(found)
+    return sorted({str(date) for table in tables for date in added(found, table)["date"]})
+
+
+def read(table: str, dates: Sequence[str] | None = None) -> pd.DataFrame:
+    """Read a table of the bronze layer, or some days of it."""
+    filters = None if dates is None else [("date", "in", list(dates))]
+    return DeltaTable(_path(BRONZE, table)).to_pandas(filters=filters)
+
+
+def replace_dates(table: str, frame: pd.DataFrame, dates: Sequence[str]) -> None:
+    """Put these days of a table of the gold layer in place of what it had of them."""
+    path = _path(GOLD, table)
+    if not DeltaTable.is_deltatable(path):
+        write_deltalake(path, _arrow(frame))
+        return
+    listed = ", ".join(f"'{date}'" for date in dates)
+    write_deltalake(path, _arrow(frame), mode="overwrite", predicate=f"date IN ({listed})")
+
+
+def replace_all(table: str, frame: pd.DataFrame) -> None:
+    """Put a table of the gold layer in place of what it was."""
+    write_deltalake(_path(GOLD, table), _arrow(frame), mode="overwrite")
+
+
+def say(line: str) -> None:
+    """Write the one line that sums a run up."""
+    sys.stdout.write(f"{line}\n")
+
+
+def reject(reason: str) -> None:
+    """End the run as failed: the data must be mended first."""
+    raise SystemExit(f"rejected: {reason}")
+
+
+def days(dates: Sequence[str]) -> str:
+    """Say which days: one, or from the first to the last."""
+    if not dates:
+        return "no day"
+    return dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]} ({len(dates)} days)"
+
+
+def _path(layer: str, table: str) -> str:
+    return str(Path.cwd() / layer / table)
+
+
+def _arrow(frame: pd.DataFrame) -> pa.Table:
+    return pa.Table.from_pandas(frame, preserve_index=False)
