@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from harness.context import LOCAL_TARGET
 from harness.errors import HeartbeatError, StateError
 from harness.state import TickState, load_state, save_state
 
@@ -31,6 +32,8 @@ log = logging.getLogger(__name__)
 
 #: Small enough to be written again each time without anybody noticing, large enough to be few.
 TARGET_BYTES = 16_000_000
+#: Counting commits means listing folders: cheap, but not for every second of the year.
+_TICKS_BETWEEN_LOOKS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +66,14 @@ class Kept:
 def maintain(context: "Context") -> Kept:
     """Do all of it: fold, compact every table, remove old files.
 
+    A workspace compacts its tables itself; there only the fold and the old files are left to do.
+
     Raises:
         DecideError: The fold failed.
         StateError: The state folder is not set up, or cannot be written.
     """
     folder = schema_folder(context)
-    if not folder.is_dir():
+    if context.target == LOCAL_TARGET and not folder.is_dir():
         raise StateError(
             f"The state folder {context.home.folder} is not set up yet: "
             "run `python -m harness init` first"
@@ -96,6 +101,28 @@ def compact_when_due(context: "Context") -> tuple[KeptTable, ...]:
         and version - compacted.get(table.name, -1) >= due_after
     ]
     return compact(context, due) if due else ()
+
+
+class Housekeeper:
+    """Compacts between the ticks of a resident process; most of the time it does nothing.
+
+    Args:
+        context: The services.
+    """
+
+    def __init__(self, context: "Context") -> None:
+        self._context = context
+        self._ticks = 0
+
+    def between_ticks(self) -> None:
+        """Look at the tables now and then, and compact those that are due.
+
+        Raises:
+            StateError: The state folder cannot be written.
+        """
+        self._ticks += 1
+        if self._ticks % _TICKS_BETWEEN_LOOKS == 0:
+            compact_when_due(self._context)
 
 
 def compact(context: "Context", tables: Iterable[Path]) -> tuple[KeptTable, ...]:

@@ -125,7 +125,7 @@ def run(
 
         python -m harness run --every 1s --for 8h --verbose
     """
-    from harness.maintain import compact_when_due
+    from harness.maintain import Housekeeper
     from harness.run_loop import Listeners, Pace, Stop, run_loop
     from harness.tick import Engine
 
@@ -137,7 +137,7 @@ def run(
     with writing("run") as context, Stop() as stop:
         listeners = Listeners(
             on_report=_teller(context, is_verbose=verbose, is_json=as_json),
-            between=lambda: compact_when_due(context),
+            between=Housekeeper(context).between_ticks,
         )
         run_loop(Engine(context), pace, clock=context.clock, stop=stop, listeners=listeners)
 

@@ -119,6 +119,7 @@ def _held(history: History, run: RunFact) -> Answer:
         next_steps=(
             "one successful run of it, started by anyone",
             f"or the same events once more: python -m harness retry {history.job_id}",
+            *([f"what the run itself says: {run.run_page_url}"] if run.run_page_url else []),
         ),
     )
 

@@ -68,7 +68,7 @@ def _show_dependencies(console: Console, history: History) -> None:
     ]
     columns = (
         Column(title=""),
-        Column(title="upstream", may_shrink=True),
+        Column(title="upstream", may_wrap=True),
         Column(title="last event", is_number=True),
         Column(title="what"),
         Column(title="", may_wrap=True),
@@ -90,7 +90,7 @@ def _dependency_in_words(each: Dependency, at: datetime) -> tuple[str, str | tup
     if each.taken_by is None:
         return what, ("new: waits to be taken", "green")
     which = f"run {each.taken_by.run_id}" if each.taken_by.run_id else "a start without an answer"
-    return what, f"taken by {which} ({each.taken_by.run_status.value})"
+    return what, f"taken by {which}"
 
 
 def _event_in_words(event: Row) -> str:

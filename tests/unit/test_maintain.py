@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from harness.clock import FakeClock
 from harness.context import Context
-from harness.maintain import compact_table, compact_when_due, remove_old_files
+from harness.maintain import Housekeeper, compact_table, compact_when_due, remove_old_files
 from harness.settings import load_settings
 from harness.state import TickState, load_state, save_state
 from harness.store.local import LocalStore
@@ -110,6 +110,15 @@ def test_it_does_not_compact_again_before_as_many_have_come(installed: Installed
     assert compact_when_due(installed.context) == ()
     append(installed.table, 10, start=40)
     assert [each.files_before for each in compact_when_due(installed.context)] == [21]
+
+
+def test_the_housekeeper_looks_only_now_and_then(installed: Installed) -> None:
+    housekeeper = Housekeeper(installed.context)
+    files = []
+    for _ in range(10):
+        housekeeper.between_ticks()
+        files.append(len(DeltaTable(installed.table).file_uris()))
+    assert files == [30] * 9 + [1]
 
 
 def test_what_the_last_tick_left_still_counts_after_compacting(installed: Installed) -> None:

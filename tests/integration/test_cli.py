@@ -1,0 +1,207 @@
+"""One story over the real command line: real processes, Spark, Delta, dbt and local Jobs API.
+
+Every process starts a JVM, so the story is told once, and each test asks one question about it.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from harness.controls.reading import COLUMNS
+
+PROJECT = Path(__file__).resolve().parents[2]
+PARTS = (
+    "dbt_project.yml",
+    "profiles.yml",
+    "selectors.yml",
+    "log4j2.properties",
+    "harness",
+    "macros",
+    "models",
+    "seeds",
+    "tests/dbt",
+)
+GOOD, BAD, WAITS = 2**53 + 1, 2**53 + 3, 2**53 + 5
+
+Answer = subprocess.CompletedProcess[str]
+
+
+@dataclass
+class Shell:
+    """A copy of the project, and a state folder of its own."""
+
+    folder: Path
+    said: dict[str, Answer] = field(default_factory=dict)
+
+    @property
+    def project(self) -> Path:
+        return self.folder / "project"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        own = {name: each for name, each in os.environ.items() if not name.startswith("HEARTBEAT")}
+        return {**own, "HEARTBEAT_HOME": str(self.folder / "home")}
+
+    def run(self, step: str, *arguments: str) -> Answer:
+        """Run the command line; keep what it said under the name of the step."""
+        self.said[step] = subprocess.run(
+            [sys.executable, "-m", "harness", *arguments],
+            cwd=self.project,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=500,
+        )
+        return self.said[step]
+
+    def json(self, step: str) -> dict[str, object]:
+        content = json.loads(self.said[step].stdout)
+        assert isinstance(content, dict)
+        return content
+
+    def set_up(self) -> None:
+        for part in PARTS:
+            source, target = PROJECT / part, self.project / part
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if source.is_dir():
+                shutil.copytree(source, target)
+            else:
+                shutil.copy(source, target)
+        rows = [("orders", GOOD, "good"), ("orders", BAD, "bad"), ("missing", WAITS, "waits")]
+        lines = [
+            f"delta_table,{self.folder / name},streaming,,,,{job_id},{job_name},UNPAUSED,TRUE"
+            for name, job_id, job_name in rows
+        ]
+        text = "\n".join([",".join(COLUMNS), *lines]) + "\n"
+        (self.project / "seeds" / "heartbeat_controls.csv").write_text(text)
+        (self.project / "heartbeat.yml").write_text(
+            "jobs:\n  local:\n    default_command: 'true'\n"
+            f"    commands:\n      {BAD}: {{command: 'echo boom >&2; exit 3'}}\n"
+        )
+        write_deltalake(self.folder / "orders", pa.table({"a": [1, 2, 3]}))
+
+    def stay_and_stop(self) -> None:
+        """Let a resident process tick; ask it to end after its first tick with news."""
+        resident = subprocess.Popen(
+            [sys.executable, "-m", "harness", "run", "--every", "1s", "--json"],
+            cwd=self.project,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert resident.stdout is not None
+        try:
+            first = resident.stdout.readline()
+            self.run("second", "tick")
+            self.run("status beside run", "status")
+            resident.send_signal(signal.SIGTERM)
+            rest, errors = resident.communicate(timeout=300)
+        finally:
+            resident.kill()
+        self.said["run"] = subprocess.CompletedProcess(
+            [], resident.returncode, first, rest + errors
+        )
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    shell = Shell(tmp_path_factory.mktemp("cli"))
+    shell.set_up()
+    shell.run("init", "init")
+    shell.run("status before", "status", "--json")
+    shell.run("tick", "tick", "--json")
+    shell.stay_and_stop()
+    shell.run("status", "status", "--json")
+    shell.run("explain bad", "explain", "bad", "--json")
+    shell.run("explain waits", "explain", str(WAITS))
+    shell.run("retry good", "retry", "good")
+    shell.run("retry bad", "retry", "bad")
+    shell.run("maintain", "maintain", "--json")
+    yield shell
+    shell.run("stop", "jobs-api", "--stop")
+
+
+def test_init_says_what_there_is_and_what_comes_next(shell: Shell) -> None:
+    said = shell.said["init"]
+    assert said.returncode == 0, said.stderr
+    assert "3 rows, 3 jobs, 2 upstreams" in said.stdout
+    assert "python -m harness tick" in said.stdout
+
+
+def test_status_works_before_the_first_tick(shell: Shell) -> None:
+    control = shell.json("status before")["control"]
+    assert [row["trigger_job_id"] for row in control] == [str(GOOD), str(BAD), str(WAITS)]  # type: ignore[attr-defined]
+
+
+def test_a_tick_with_an_unreadable_upstream_starts_the_others_and_ends_with_one(
+    shell: Shell,
+) -> None:
+    tick = shell.json("tick")
+    assert shell.said["tick"].returncode == 1
+    assert {each["job"] for each in tick["fired"]} == {str(GOOD), str(BAD)}  # type: ignore[attr-defined]
+    assert (tick["events"], tick["failed_looks"]) == (1, 1)
+
+
+def test_a_person_sees_no_noise_of_the_jvm(shell: Shell) -> None:
+    for step in ("init", "tick", "maintain"):
+        noise = [line for line in shell.said[step].stderr.splitlines() if "warning: " not in line]
+        assert noise == []
+
+
+def test_a_resident_process_settles_and_ends_with_zero_when_asked_to(shell: Shell) -> None:
+    assert shell.json("run")["settled"] == 2
+    assert shell.said["run"].returncode == 0, shell.said["run"].stderr
+
+
+def test_beside_a_resident_process_a_tick_ends_with_three(shell: Shell) -> None:
+    assert shell.said["second"].returncode == 3
+    assert "`run`" in shell.said["second"].stderr
+
+
+def test_beside_a_resident_process_status_answers_and_says_who_is_at_work(shell: Shell) -> None:
+    assert shell.said["status beside run"].returncode == 0
+    assert "`run` is at work" in shell.said["status beside run"].stdout
+
+
+def test_status_has_every_face(shell: Shell) -> None:
+    status = shell.json("status")
+    assert list(status) == ["control", "blockers", "runs", "sensors"]
+    statuses = {row["trigger_job_id"]: row["status"] for row in status["control"]}  # type: ignore[attr-defined]
+    assert statuses == {str(GOOD): "COMPLETED", str(BAD): "FAILED", str(WAITS): None}
+    assert {run["run_status"] for run in status["runs"]} == {"SUCCEEDED", "FAILED"}  # type: ignore[attr-defined]
+
+
+def test_explain_knows_why_a_job_is_held(shell: Shell) -> None:
+    explained = shell.json("explain bad")
+    assert explained["verdict"] == "held"
+    assert "boom" in str(explained["reason"])
+
+
+def test_explain_knows_why_a_job_waits(shell: Shell) -> None:
+    said = shell.said["explain waits"].stdout
+    assert said.startswith(f"waits ({WAITS}) is waiting")
+    assert "does not exist" in said
+
+
+def test_only_a_held_job_is_retried(shell: Shell) -> None:
+    assert shell.said["retry good"].returncode == 2
+    assert shell.said["retry bad"].returncode == 0
+
+
+def test_maintaining_leaves_one_file_a_table_and_folds(shell: Shell) -> None:
+    kept = shell.json("maintain")
+    assert shell.said["maintain"].returncode == 0
+    assert {each["files_after"] for each in kept["tables"]} == {1}  # type: ignore[attr-defined]
+    assert kept["folded"] is True
