@@ -162,10 +162,14 @@ def _teller(
 
     console = answers()
 
+    known: frozenset[str] = frozenset()
+
     def tell(report: "TickReport") -> None:
+        nonlocal known
+        is_news, known = shown.has_news(report, known), shown.troubles(report)
         note_tick(context.home.folder, report.tick.at)
         log.info("%s", shown.headline(report))
-        if not (is_verbose or shown.has_news(report)):
+        if not (is_verbose or is_news):
             return
         if is_json:
             print_json(shown.as_json(report, _waiting(context)))

@@ -55,6 +55,17 @@ def failed(report: "TickReport") -> bool:
     return refused or not report.is_clean
 
 
+def troubles(report: "TickReport") -> frozenset[str]:
+    """Say what stays wrong until somebody puts it right; told again only when it changes."""
+    unanswered = report.settled.unanswered if report.settled else {}
+    return frozenset(
+        [
+            *(look.failure for look in report.failures if look.failure),
+            *(f"{job_id}: {reason}" for job_id, reason in unanswered.items()),
+        ]
+    )
+
+
 def as_json(report: "TickReport", waiting: int) -> dict[str, object]:
     """Return the tick as one object for scripts; ids are strings.
 
@@ -96,8 +107,13 @@ def _run_as_json(row: RunRow) -> dict[str, object]:
     }
 
 
-def has_news(report: "TickReport") -> bool:
-    """Tell whether a tick did anything that a person wants to read."""
+def has_news(report: "TickReport", known: frozenset[str] = frozenset()) -> bool:
+    """Tell whether a tick did anything that a person wants to read.
+
+    Args:
+        report: The tick.
+        known: Troubles that were told already.
+    """
     runs = runs_of(report)
     return bool(
         report.event_count
@@ -105,7 +121,7 @@ def has_news(report: "TickReport") -> bool:
         or runs.ended
         or report.control_changes
         or report.warnings
-        or failed(report)
+        or troubles(report) != known
     )
 
 

@@ -109,6 +109,14 @@ def test_a_look_that_failed_is_a_failure_and_news() -> None:
     ]
 
 
+def test_a_trouble_is_news_once_and_again_when_it_changes() -> None:
+    report = idle()
+    report.looks = (Look(upstream_id=ORDERS, failure="no such folder"),)
+    assert not has_news(report, frozenset({"no such folder"}))
+    assert has_news(report, frozenset({"a corrupt commit"}))
+    assert has_news(idle(), frozenset({"no such folder"}))
+
+
 def with_waiting(*blockers: Blocker) -> TickReport:
     report = busy()
     row = replace(decision(7, TEN), blockers=blockers)
