@@ -173,17 +173,12 @@ def test_a_refused_start_fails_the_job_with_the_words_of_the_api(story: Story) -
 @pytest.mark.parametrize(
     "point",
     [
-        "before_record",
         "after_record",
-        "after_decide",
         "before_intents",
         "after_intents",
-        "before_call",
         "after_call",
         "before_outcome",
-        "after_outcome",
         "after_publish",
-        "before_end",
     ],
 )
 def test_a_tick_that_is_killed_loses_no_event_and_starts_no_job_twice(
