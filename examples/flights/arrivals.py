@@ -10,6 +10,9 @@ import pandas as pd
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
+TABLES = ("flights", "weather", "planes", "airlines", "airports")
+#: These arrive a day at a time.
+DAILY = ("flights", "weather")
 #: The register of planes arrives in two parts.
 FIRST_PLANES = 3000
 #: One carrier is forgotten at first.
@@ -32,12 +35,14 @@ class Arrivals:
         """The plane whose seats somebody mistypes."""
         return str(data("planes")["tailnum"].iloc[-1])
 
-    def prepare(self) -> None:
-        """Make the folders, a register of airports without airports, and the list of airlines."""
-        self._bronze.mkdir(parents=True)
+    def prepare(self) -> dict[str, Path]:
+        """Make the folders and tables, all empty but the list of airlines; return the tables."""
         self._triggers.mkdir(parents=True)
-        self._append("airports", data("airports").head(0))
-        self._append("airlines", data("airlines").head(FIRST_AIRLINES))
+        for table in TABLES:
+            rows = FIRST_AIRLINES if table == "airlines" else 0
+            frame = data(table) if table not in DAILY else data(table).assign(date="")
+            self._append(table, frame.head(rows))
+        return {table: self._bronze / table for table in TABLES}
 
     def flights(self, date: str) -> None:
         """Let the flights of a day arrive."""

@@ -84,9 +84,9 @@ def _play_inside(place: Place, console: Console) -> ExitCode:
     context = Context(load_settings(place.project, os.environ), os.environ)
     began = context.clock.now()
     arrivals = Arrivals(place.lake)
-    arrivals.prepare()
     stage = Stage(console=console, place=place, arrivals=arrivals)
     try:
+        _set_up(stage, context)
         surprises = _play_acts(stage, context)
         _show_end(console, context)
     finally:
@@ -129,6 +129,23 @@ class Stage:
             self.console.print(line(f"  {said}"), soft_wrap=True)
         if done.returncode:
             raise HeartbeatError(f"{' '.join(arguments)} failed: {done.stderr.strip()}")
+
+
+def _set_up(stage: Stage, context: "Context") -> None:
+    """Do what takes long and happens once: start Spark, name the tables, build with dbt."""
+    from harness.installation import Installation
+    from harness.show.progress import Progress
+
+    began = context.clock.now()
+    stage.console.print(line(("Setting up: Spark, the upstream tables, the dbt project", "bold")))
+    with Progress(remarks()):
+        tables = stage.arrivals.prepare()
+        context.session.sql("create schema if not exists bronze")
+        for name, path in tables.items():
+            context.session.catalog.createTable(f"bronze.{name}", str(path), "delta")
+        Installation(context).ensure(began)
+    seconds = (context.clock.now() - began).total_seconds()
+    stage.console.print(line(f"  done in {took(seconds)}"))
 
 
 def _play_acts(stage: Stage, context: "Context") -> list[str]:

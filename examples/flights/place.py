@@ -97,8 +97,7 @@ class Place:
             copy = shutil.copytree if source.is_dir() else shutil.copy
             copy(source, self.project / part)
         shutil.copy(_EXAMPLE / "heartbeat.yml", self.project)
-        controls = (_EXAMPLE / "heartbeat_controls.csv").read_text()
-        self.controls.write_text(controls.replace("{lake}", str(self.lake)))
+        shutil.copy(_EXAMPLE / "heartbeat_controls.csv", self.controls)
 
     @contextmanager
     def inside(self) -> Iterator[None]:

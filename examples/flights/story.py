@@ -66,7 +66,7 @@ def _month_end(world: World) -> None:
 def _mend(world: World) -> None:
     world.arrivals.mend_planes()
     world.run_command("retry", "plane-use")
-    unpause(world.controls, "airlines")
+    unpause(world.controls, "bronze.airlines")
 
 
 def _airlines_go(world: World) -> None:
@@ -83,7 +83,7 @@ def unpause(controls: Path, table: str) -> None:
     """Edit the CSV: the rows of a table are no longer paused."""
     lines = controls.read_text().splitlines(keepends=True)
     edited = [
-        line.replace(",PAUSED,", ",UNPAUSED,") if f"/{table}," in line else line for line in lines
+        line.replace(",PAUSED,", ",UNPAUSED,") if f",{table}," in line else line for line in lines
     ]
     controls.write_text("".join(edited))
 
@@ -92,7 +92,7 @@ ACTS = (
     Act(
         heading="The first day arrives",
         told=f"Flights and weather of {FIRST} come in, and a first part of the register of planes."
-        " Airports are announced: their table is there, and empty.",
+        " The register of airports is announced: its table is there, and empty.",
         happens=_first_day,
         starts=frozenset({"daily-delays", "plane-use"}),
     ),

@@ -31,19 +31,20 @@ def events() -> list[Event]:
 
 def events_of(found: Iterable[Event], table: str) -> list[Event]:
     """Return the events of one table, or of one folder of trigger files."""
-    return [event for event in found if Path(str(event["table"])).name == table]
+    return [event for event in found if str(event["table"]).split(".")[-1] == table]
 
 
 def added(found: Iterable[Event], table: str) -> pd.DataFrame:
     """Return the rows that the events added to a table, and no others."""
-    files = [file for event in events_of(found, table) for file in _files_of(event)]
+    path = _path(BRONZE, table)
+    files = [file for event in events_of(found, table) for file in _files_of(event, path)]
     frames = [pq.read_table(file).to_pandas() for file in files]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({"date": []})
 
 
-def _files_of(event: Event) -> list[str]:
+def _files_of(event: Event, path: str) -> list[str]:
     """Return the files that one commit added; at first sight, all that the table then had."""
-    path, version = str(event["table"]), int(str(event["snapshot_id"]))
+    version = int(str(event["snapshot_id"]))
     files = set(DeltaTable(path, version=version).file_uris())
     if event["prev_snapshot_id"] is not None:
         files -= set(DeltaTable(path, version=version - 1).file_uris())

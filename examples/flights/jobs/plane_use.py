@@ -14,7 +14,7 @@ def impossible(planes: pd.DataFrame) -> str | None:
     if wrong.empty:
         return None
     first = wrong.iloc[0]
-    more = f" (and {len(wrong) - 1:,} more planes)" if len(wrong) > 1 else ""
+    more = f" (and {len(wrong) - 1:,} more)" if len(wrong) > 1 else ""
     return f"plane {first['tailnum']} has {first['seats']} seats in the register{more}"
 
 
