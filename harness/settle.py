@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from harness.calls import CALLS_AT_ONCE, Firing, Steps, send
 from harness.errors import JobsApiError
@@ -18,6 +18,10 @@ from harness.state import FollowedRun
 from harness.tables import Ledger, RunRow, RunStatus, Tick
 
 log = logging.getLogger(__name__)
+
+#: What a run's row says while the Jobs API does not know the run; said again for long, it is lost.
+NOT_KNOWN = "the Jobs API does not know the run"
+LOST_AFTER = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,11 +141,22 @@ def _open(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | None:
     assert run.run_id is not None
     report = firing.api.get_run(run.run_id)
     if report is None:
-        log.warning("job %s: the Jobs API does not know run %s", run.job_id, run.run_id)
+        return _missing(run, tick)
+    if report.outcome is not None:
+        return _ended(run, report, tick)
+    if run.message == NOT_KNOWN:
+        return replace(_row(run, tick, RunStatus.STARTED, "poll"), message=None)
+    return None
+
+
+def _missing(run: FollowedRun, tick: Tick) -> RunRow | None:
+    """Give a run up only when the API goes on not knowing it: one such answer may be a slip."""
+    log.warning("job %s: the Jobs API does not know run %s", run.job_id, run.run_id)
+    if run.message != NOT_KNOWN:
+        return replace(_row(run, tick, RunStatus.STARTED, "poll"), message=NOT_KNOWN)
+    if tick.at - run.recorded_at < LOST_AFTER:
         return None
-    if report.outcome is None:
-        return None
-    return _ended(run, report, tick)
+    return replace(_row(run, tick, RunStatus.LOST, "poll"), ended_at=tick.at)
 
 
 def _ended(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow:

@@ -92,6 +92,7 @@ class FollowedRun:
     termination_code: str | None
     message: str | None
     run_page_url: str | None
+    recorded_at: datetime
 
     @classmethod
     def from_row(cls, row: Mapping[str, object]) -> "FollowedRun":
@@ -103,7 +104,7 @@ class FollowedRun:
             Consumed(**dict(each))  # type: ignore[arg-type]
             for each in cast(Iterable[Mapping[str, object]], row["consumed"])
         )
-        for name in ("decided_at", "started_at", "ended_at"):
+        for name in ("decided_at", "started_at", "ended_at", "recorded_at"):
             values[name] = _instant(row[name])
         return cls(**values)  # type: ignore[arg-type]
 

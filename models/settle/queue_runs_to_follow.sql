@@ -45,7 +45,8 @@ final as (
         int_runs_now.state,
         int_runs_now.termination_code,
         int_runs_now.message,
-        int_runs_now.run_page_url
+        int_runs_now.run_page_url,
+        int_runs_now.recorded_at
     from followed
     inner join int_runs_now
         on followed.intent_id = int_runs_now.intent_id

@@ -203,6 +203,23 @@ def test_a_tick_that_is_killed_loses_no_event_and_starts_no_job_twice(
     assert story.status(flights, job) == "COMPLETED"
 
 
+def test_a_run_that_the_api_goes_on_not_knowing_is_lost_and_holds_its_job(story: Story) -> None:
+    job = story.job(1)
+    flights = story.table("flights")
+    story.control(flights, job)
+    story.tick()
+    story.end(job, "LOST")
+
+    story.tick()
+    assert story.status(flights, job) == "IN_PROGRESS"
+    story.tick(minutes=5)
+    assert story.status(flights, job) == "IN_PROGRESS"
+    story.tick(minutes=6)
+
+    assert story.status(flights, job) == "FAILED"
+    assert story.run_rows(job)[-1]["run_status"] == "LOST"
+
+
 def test_a_row_taken_out_of_the_csv_leaves_the_table_and_put_back_goes_on_where_it_was(
     story: Story,
 ) -> None:
