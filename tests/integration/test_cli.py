@@ -31,6 +31,9 @@ PARTS = (
     "seeds",
     "tests/dbt",
 )
+#: Four JVMs start one after the other, on a machine that may have other things to do.
+pytestmark = pytest.mark.timeout(1800)
+
 GOOD, BAD, WAITS = 2**53 + 1, 2**53 + 3, 2**53 + 5
 
 Answer = subprocess.CompletedProcess[str]
@@ -61,7 +64,7 @@ class Shell:
             capture_output=True,
             text=True,
             check=False,
-            timeout=500,
+            timeout=900,
         )
         return self.said[step]
 
