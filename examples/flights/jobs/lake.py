@@ -65,6 +65,8 @@ def read(table: str, dates: Sequence[str] | None = None) -> pd.DataFrame:
 
 def replace_dates(table: str, frame: pd.DataFrame, dates: Sequence[str]) -> None:
     """Put these days of a table of the gold layer in place of what it had of them."""
+    if not dates:
+        return
     path = _path(GOLD, table)
     if not DeltaTable.is_deltatable(path):
         write_deltalake(path, _arrow(frame))

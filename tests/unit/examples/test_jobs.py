@@ -223,3 +223,15 @@ def test_bad_data_ends_the_run_as_failed_and_writes_nothing(
         plane_use.main()
 
     assert not (Path.cwd() / lake.GOLD).exists()
+
+
+def test_a_run_without_any_new_day_writes_nothing(
+    hand_over: Callable[[list[dict[str, object]]], None],
+) -> None:
+    append("planes", PLANES)
+    append("flights", FLIGHTS.head(0))
+    hand_over([event("flights", 0, None)])
+
+    plane_use.main()
+
+    assert not (Path.cwd() / lake.GOLD).exists()
