@@ -59,7 +59,8 @@ def changed_dates(found: Iterable[Event], *tables: str) -> list[str]:
 
 def read(table: str, dates: Sequence[str] | None = None) -> pd.DataFrame:
     """Read a table of the bronze layer, or some days of it."""
-    filters = None if dates is None else [("date", "in", list(dates))]
+    # An empty list has no type, so it cannot be compared with a column.
+    filters = None if dates is None else [("date", "in", list(dates) or [""])]
     return DeltaTable(_path(BRONZE, table)).to_pandas(filters=filters)
 
 
