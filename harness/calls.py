@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import assert_never
@@ -66,7 +67,9 @@ def send(
     rows: list[RunRow] = []
     with ThreadPoolExecutor(max_workers=CALLS_AT_ONCE, thread_name_prefix="fire") as pool:
         calls: dict[Future[RunNowAnswer], RunRow] = {
-            pool.submit(_call, intent, firing): intent for intent in intents
+            # The log of a call names the tick, as that of its caller does.
+            pool.submit(copy_context().run, _call, intent, firing): intent
+            for intent in intents
         }
         for call in as_completed(calls):
             intent = calls[call]

@@ -7,6 +7,7 @@ failed is followed on, until some run of its job succeeds or an operator wants i
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -118,9 +119,9 @@ def _poll(
     asked = [run for run in runs if run.run_id is not None or run.holds_job]
     rows, unanswered = [], {}
     with ThreadPoolExecutor(max_workers=CALLS_AT_ONCE, thread_name_prefix="settle") as pool:
-        for run, answer in zip(
-            asked, pool.map(lambda run: _ask(run, tick, firing), asked), strict=True
-        ):
+        answers = [pool.submit(copy_context().run, _ask, run, tick, firing) for run in asked]
+        for run, answered in zip(asked, answers, strict=True):
+            answer = answered.result()
             if isinstance(answer, str):
                 unanswered[run.job_id] = answer
             elif answer is not None:
