@@ -8,6 +8,8 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import LookFailedError
+from harness.names import in_sql
+from harness.sense.delta.locate import is_path
 from harness.sense.types import NewFile, NewFiles
 
 if TYPE_CHECKING:
@@ -77,6 +79,11 @@ class SparkNewRows:
         return self._from_snapshots(files.table_path, files.files)
 
     def _at_version(self, path: str, version: int) -> "DataFrame":
+        if not is_path(path):
+            # Sensed by its history, a table stays a name: its catalog may be the only way to it.
+            return self._own_session().sql(
+                f"select * from {in_sql(path)} version as of {int(version)}"
+            )
         reader = self._own_session().read.format("delta").option("versionAsOf", version)
         return reader.load(path)
 

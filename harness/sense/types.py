@@ -147,6 +147,7 @@ class NewFile:
 class NewFiles:
     """The data files that new commits of a Delta table added, and how to read them right."""
 
+    #: Its name where it is sensed by its history, not by its log.
     table_path: str
     #: The newest version looked at.
     version: int

@@ -3,11 +3,13 @@
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from harness.errors import LookFailedError
 from harness.sense.delta.classify import added_files, operation_of
+from harness.sense.delta.current import Current
 from harness.sense.delta.follow import Change, Finding
 from harness.sense.delta.log import Commit, FileAction
 from harness.sense.delta.position import Position
@@ -15,6 +17,7 @@ from harness.sense.delta.schema import Column
 from harness.sense.types import NewFile, NewFiles, NewRows, Operation, Source, Upstream
 
 _PLACEHOLDER = re.compile(r"""'\?upstream_value'|"\?upstream_value"|\?upstream_(?:value|key)\b""")
+_LONGEST_TAG = 1000
 _IDENTIFIER = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 
 
@@ -57,6 +60,10 @@ def quoted(text: str) -> str:
     return f"'{escaped}'"
 
 
+class _LargestValueUnknownError(Exception):
+    """Neither the log nor Spark tells a version's largest value: the change counts, in doubt."""
+
+
 class Admission:
     """Lets through what is news for one upstream."""
 
@@ -82,29 +89,54 @@ class Admission:
         self, upstream: Upstream, finding: Finding, key: Column
     ) -> tuple[tuple[Change, ...], str | None]:
         largest, grown = upstream.upstream_value, []
-        if not finding.changes and upstream.position is None and finding.current:
-            # A baseline is no event, yet its largest value is the one to outgrow.
-            return (), self._largest_of_table(finding, key)
+        if not finding.changes and upstream.position is None:
+            return (), self._largest_of_baseline(finding, key)
         for change in finding.changes:
-            if change.commit is None:
-                value = self._largest_of_table(finding, key)
-            else:
-                value = self._largest_of_commit(finding.position, change.commit, key)
+            try:
+                value = self._largest_after(finding, change, key)
+            except _LargestValueUnknownError as unknown:
+                grown.append(_in_doubt(change, str(unknown)))
+                continue
             if value is not None and (largest is None or is_larger(value, largest)):
                 largest = value
                 grown.append(change)
         return tuple(grown), largest
 
-    def _largest_of_table(self, finding: Finding, key: Column) -> str | None:
-        current = finding.current
-        if current is None or not current.holds_data:
+    def _largest_of_baseline(self, finding: Finding, key: Column) -> str | None:
+        """A baseline is no event, yet its largest value is the one to outgrow."""
+        if finding.position.data_version is None:
+            return None
+        try:
+            if finding.current is None:
+                return self._largest_at(finding.position, finding.position.version, key)
+            return self._largest_of_table(finding.position, finding.current, key)
+        except _LargestValueUnknownError:
+            # Nothing to outgrow: the next change counts.
+            return None
+
+    def _largest_after(self, finding: Finding, change: Change, key: Column) -> str | None:
+        if change.commit is not None:
+            return self._largest_of_commit(finding.position, change.commit, key)
+        if finding.current is not None:
+            return self._largest_of_table(finding.position, finding.current, key)
+        return self._largest_at(finding.position, int(change.event.snapshot_id or 0), key)
+
+    def _largest_at(self, position: Position, version: int, key: Column) -> str | None:
+        """Ask a table that only Spark can read, as it was at a version."""
+        try:
+            return self._new_rows.largest(_whole(replace(position, version=version)), key.name)
+        except LookFailedError as error:
+            raise _LargestValueUnknownError(str(error)) from error
+
+    def _largest_of_table(self, position: Position, current: Current, key: Column) -> str | None:
+        if not current.holds_data:
             return None
         if current.only_appended and not any(commit.rearranges for commit in current.commits):
             files = [file for commit in current.commits for file in commit.adds]
             is_known, value = largest_in_log(files, key)
             if is_known:
                 return value
-        return self._new_rows.largest(_whole(finding.position), key.name)
+        return self._new_rows.largest(_whole(position), key.name)
 
     def _largest_of_commit(self, position: Position, commit: Commit, key: Column) -> str | None:
         if commit.is_cut:
@@ -122,6 +154,11 @@ class Admission:
         if all(operation_of(commit) is Operation.DELETE for commit in commits):
             return False
         return self._new_rows.any_row(_new_files(finding.position, commits), query)
+
+
+def _in_doubt(change: Change, why: str) -> Change:
+    tags = {**change.event.tags, "largest_value_unknown": why[:_LONGEST_TAG]}
+    return replace(change, event=replace(change.event, tags=tags))
 
 
 def _whole(position: Position) -> NewFiles:

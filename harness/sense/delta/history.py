@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from harness.errors import LookFailedError
+from harness.names import in_sql
 from harness.sense.delta.follow import COMMITS_PER_LOOK, Change, Finding
 from harness.sense.delta.locate import is_path
 from harness.sense.delta.position import Position, next_lineage
@@ -240,7 +241,7 @@ def _change(
 def _quoted(table: str) -> str:
     if is_path(table):
         return f"delta.`{table.replace('`', '``')}`"
-    return ".".join(f"`{part.replace('`', '``')}`" for part in table.split("."))
+    return in_sql(table)
 
 
 def _sentence(error: Exception) -> str:

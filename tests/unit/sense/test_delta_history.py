@@ -4,9 +4,19 @@ from pathlib import Path
 
 import pytest
 
+from harness.errors import LookFailedError
 from harness.sense.delta.history import HistoryRow
-from harness.sense.types import FirstSight
-from tests.unit.sense.golden import FakeHistory, GoldenTable, Watcher, add, info, metadata, protocol
+from harness.sense.types import FirstSight, NewFiles
+from tests.unit.sense.golden import (
+    FakeHistory,
+    FakeNewRows,
+    GoldenTable,
+    Watcher,
+    add,
+    info,
+    metadata,
+    protocol,
+)
 
 
 def row(version: int, operation: str = "WRITE", mode: str = "Append", **metrics: str) -> HistoryRow:
@@ -116,3 +126,89 @@ def test_a_table_that_gains_such_a_feature_goes_on_by_history(tmp_path: Path) ->
     [event] = watcher.look().events
 
     assert (event.snapshot_id, event.prev_snapshot_id) == ("2", "0")
+
+
+# A key whose largest value has to grow
+
+
+class LargestByVersion(FakeNewRows):
+    """Knows the largest value at some versions; at the others the table cannot be read."""
+
+    def __init__(self, **values: str | None) -> None:
+        super().__init__()
+        self.values = {int(name.removeprefix("at_")): value for name, value in values.items()}
+
+    def largest(self, files: NewFiles, column: str) -> str | None:
+        self.asked.append((files, column))
+        if files.version not in self.values:
+            raise LookFailedError(f"the largest {column} cannot be read: no such version")
+        return self.values[files.version]
+
+
+def keyed(watcher: Watcher, first: FirstSight = FirstSight.EVENT, **values: str | None) -> Watcher:
+    other = Watcher(watcher.upstream.sensor_id, source="lmu_delta_table", key="id", first=first)
+    other.history = watcher.history
+    other.rows = LargestByVersion(**values)
+    other.restart()
+    return other
+
+
+def test_at_first_sight_the_whole_table_is_asked_for_the_largest_value(watcher: Watcher) -> None:
+    keyed_watcher = keyed(watcher, at_1="10")
+
+    look = keyed_watcher.look()
+
+    [(files, column)] = keyed_watcher.rows.asked
+    assert (len(look.events), look.upstream_value) == (1, "10")
+    assert (files.files, files.version, column) == (None, 1, "id")
+
+
+def test_only_the_versions_that_raised_the_largest_value_are_events(watcher: Watcher) -> None:
+    keyed_watcher = keyed(watcher, at_1="10", at_2="10", at_3="11", at_4="9")
+    keyed_watcher.look()
+    keyed_watcher.history.rows = [row(4), row(3), row(2), *keyed_watcher.history.rows]
+
+    look = keyed_watcher.look()
+
+    assert [event.snapshot_id for event in look.events] == ["3"]
+    assert look.upstream_value == "11"
+
+
+def test_a_change_whose_largest_value_nobody_knows_is_an_event_that_says_so(
+    watcher: Watcher,
+) -> None:
+    keyed_watcher = keyed(watcher, at_1="10")
+    keyed_watcher.look()
+    keyed_watcher.history.rows = [row(2), *keyed_watcher.history.rows]
+
+    [event] = keyed_watcher.look().events
+
+    assert event.tags["largest_value_unknown"] == "the largest id cannot be read: no such version"
+
+
+def test_a_largest_value_that_is_not_known_leaves_the_old_one_to_outgrow(watcher: Watcher) -> None:
+    keyed_watcher = keyed(watcher, at_1="10", at_3="10")
+    keyed_watcher.look()
+    keyed_watcher.history.rows = [row(3), row(2), *keyed_watcher.history.rows]
+
+    look = keyed_watcher.look()
+
+    assert ([event.snapshot_id for event in look.events], look.upstream_value) == (["2"], "10")
+
+
+def test_a_baseline_by_history_has_to_be_outgrown(watcher: Watcher) -> None:
+    keyed_watcher = keyed(watcher, FirstSight.BASELINE, at_1="10", at_2="10")
+    first = keyed_watcher.operations()
+    keyed_watcher.history.rows = [row(2), *keyed_watcher.history.rows]
+
+    assert (first, keyed_watcher.operations()) == ([], [])
+
+
+def test_after_a_baseline_whose_largest_value_nobody_knows_the_next_change_counts(
+    watcher: Watcher,
+) -> None:
+    keyed_watcher = keyed(watcher, FirstSight.BASELINE, at_2="10")
+    first = keyed_watcher.operations()
+    keyed_watcher.history.rows = [row(2), *keyed_watcher.history.rows]
+
+    assert (first, keyed_watcher.operations()) == ([], ["APPEND"])
