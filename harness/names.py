@@ -1,8 +1,14 @@
-"""Spells the names of tables and columns for SQL: in backticks, whatever characters they hold."""
+"""Reads the names of tables and columns, and spells them for SQL so that nothing leads out of them.
+
+The one place that says what names a column: a check of the controls and a look ask the same.
+"""
 
 import re
 
 _PART = re.compile(r"`([^`]+)`|([^.`]+)")
+_COLUMN = re.compile(r"(?:[^\W\d]\w*|`[^`]+`)(?:\.(?:[^\W\d]\w*|`[^`]+`))*")
+#: Spark takes these without backticks.
+_BARE_COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
 
 
 def parts_of(name: str) -> tuple[str, ...]:
@@ -13,3 +19,13 @@ def parts_of(name: str) -> tuple[str, ...]:
 def in_sql(name: str) -> str:
     """Return a name with each of its parts in backticks, out of which no character leads."""
     return ".".join(f"`{part}`" for part in parts_of(name))
+
+
+def is_column(name: str) -> bool:
+    """Tell whether text names one column, or a field of one: ``a``, ``a.b``, ``a.`b c` ``."""
+    return _COLUMN.fullmatch(name) is not None
+
+
+def column_in_sql(name: str) -> str:
+    """Return a column's name as SQL takes it: as it is where that works, else in backticks."""
+    return name if _BARE_COLUMN.fullmatch(name) else in_sql(name)

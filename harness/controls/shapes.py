@@ -3,6 +3,7 @@
 import re
 
 from harness.controls.findings import Code, shown
+from harness.names import is_column
 
 #: What is wrong with a cell: the code, and the sentence.
 Problem = tuple[Code, str]
@@ -10,7 +11,6 @@ Problem = tuple[Code, str]
 _PART = r"(?:[^\s.`/\\\"',;()]+|`[^`]+`)"
 _TABLE_NAME = re.compile(rf"{_PART}(?:\.{_PART}){{1,2}}")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/.*[^/\s].*", re.DOTALL)
-_FIELD = re.compile(r"(?:[^\W\d]\w*|`[^`]+`)(?:\.(?:[^\W\d]\w*|`[^`]+`))*")
 _FOLDER_PART = re.compile(r"[^\"<>|*?:\\]+")
 
 #: Sources that are asked by the value of a column, so that a row without one cannot work.
@@ -43,7 +43,7 @@ def sensor_id_problem(source: str, sensor_id: str) -> str | None:
 
 def upstream_key_problem(key: str) -> str | None:
     """Return the sentence that says what is wrong with the key, if it names no column."""
-    if _FIELD.fullmatch(key):
+    if is_column(key):
         return None
     return (
         f"{shown(key)} is no column name; letters, digits and _ are allowed, a dot between a"

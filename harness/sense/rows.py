@@ -33,15 +33,14 @@ class SparkNewRows:
         self._own = threading.local()
 
     def largest(self, files: NewFiles, column: str) -> str | None:
-        """Return the largest value of a column among the new rows, as text."""
+        """Return the largest value among the new rows, as text; the column as SQL names it."""
         from pyspark.sql import functions as f
 
         with _one_sentence(f"the largest {column} cannot be read"):
-            rows = self._rows(files)
-            value = f.col(f"`{column}`")
-            if dict(rows.dtypes).get(column) in {"double", "float"}:
-                rows = rows.where(~f.isnan(value))
-            answer = rows.agg(f.max(value).cast("string").alias("largest")).collect()
+            rows = self._rows(files).select(f.col(column).alias("value"))
+            if dict(rows.dtypes)["value"] in {"double", "float"}:
+                rows = rows.where(~f.isnan("value"))
+            answer = rows.agg(f.max("value").cast("string").alias("largest")).collect()
         found: str | None = answer[0]["largest"]
         return found
 

@@ -123,7 +123,7 @@ class NewRows(Protocol):
     """
 
     def largest(self, files: "NewFiles", column: str) -> str | None:
-        """Return the largest value of a column among the new rows, as text."""
+        """Return the largest value among the new rows, as text; the column as SQL names it."""
         ...
 
     def any_row(self, files: "NewFiles", query: str) -> bool:

@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from harness.errors import LookFailedError
+from harness.names import column_in_sql, is_column
 from harness.sense.delta.classify import added_files, operation_of
 from harness.sense.delta.current import Current
 from harness.sense.delta.follow import Change, Finding
@@ -16,9 +17,10 @@ from harness.sense.delta.position import Position
 from harness.sense.delta.schema import Column
 from harness.sense.types import NewFile, NewFiles, NewRows, Operation, Source, Upstream
 
-_PLACEHOLDER = re.compile(r"""'\?upstream_value'|"\?upstream_value"|\?upstream_(?:value|key)\b""")
+_PLACEHOLDER = re.compile(
+    r"""'\?upstream_value'|"\?upstream_value"|`\?upstream_key`|\?upstream_(?:value|key)\b"""
+)
 _LONGEST_TAG = 1000
-_IDENTIFIER = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 
 
 def needed_key(upstream: Upstream) -> str | None:
@@ -35,7 +37,7 @@ def rendered(upstream: Upstream) -> str | None:
     """Fill the two placeholders of the upstream's query; ``None`` when it has no query.
 
     The value stands as a quoted literal, which the engine compares with a column of any type, or
-    as ``NULL`` while none is known. Quotes that the query itself has around it are taken away.
+    as ``NULL`` while none is known. Quotes that the query itself has around either are taken away.
 
     Raises:
         LookFailedError: The key is missing or no column name.
@@ -45,12 +47,13 @@ def rendered(upstream: Upstream) -> str | None:
         return None
     if "?upstream_key" in query and not key:
         raise LookFailedError("its preprocess_query uses ?upstream_key, but upstream_key is empty")
-    if key and not _IDENTIFIER.match(key):
+    if key and not is_column(key):
         raise LookFailedError(f"upstream_key {key!r} is no column name")
     value = upstream.upstream_value
     literal = "NULL" if value is None else quoted(value)
+    column = column_in_sql(key) if key else ""
     return _PLACEHOLDER.sub(
-        lambda match: str(key) if match.group().endswith("key") else literal, query
+        lambda match: column if "?upstream_key" in match.group() else literal, query
     )
 
 
@@ -124,7 +127,9 @@ class Admission:
     def _largest_at(self, position: Position, version: int, key: Column) -> str | None:
         """Ask a table that only Spark can read, as it was at a version."""
         try:
-            return self._new_rows.largest(_whole(replace(position, version=version)), key.name)
+            return self._new_rows.largest(
+                _whole(replace(position, version=version)), column_in_sql(key.name)
+            )
         except LookFailedError as error:
             raise _LargestValueUnknownError(str(error)) from error
 
@@ -136,16 +141,16 @@ class Admission:
             is_known, value = largest_in_log(files, key)
             if is_known:
                 return value
-        return self._new_rows.largest(_whole(position), key.name)
+        return self._new_rows.largest(_whole(position), column_in_sql(key.name))
 
     def _largest_of_commit(self, position: Position, commit: Commit, key: Column) -> str | None:
         if commit.is_cut:
-            return self._new_rows.largest(_whole(position), key.name)
+            return self._new_rows.largest(_whole(position), column_in_sql(key.name))
         files = added_files(commit)
         is_known, value = largest_in_log(files, key)
         if is_known:
             return value
-        return self._new_rows.largest(_new_files(position, [commit]), key.name)
+        return self._new_rows.largest(_new_files(position, [commit]), column_in_sql(key.name))
 
     def _returns_row(self, finding: Finding, changes: Sequence[Change], query: str) -> bool:
         commits = [change.commit for change in changes if change.commit is not None]

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from harness.errors import LookFailedError
+from harness.names import parts_of
 from harness.sense.delta.classify import operation_of, partitions_of, tags_of
 from harness.sense.delta.current import Current, refuse_unreadable
 from harness.sense.delta.log import Commit, read_commit
@@ -68,11 +69,15 @@ def key_of(table: Table, name: str | None) -> Column | None:
     """
     if name is None:
         return None
-    column = table.column(name)
+    parts = parts_of(name)
+    column = table.column(parts[0]) if parts else None
     if column is None:
         known = ", ".join(column.name for column in table.columns) or "no column at all"
         raise LookFailedError(f"upstream_key {name} is no column of it; it has {known}")
-    return column
+    if len(parts) > 1:
+        # The log is not asked for fields of a structure.
+        return Column(name=name, physical=name, type="field")
+    return replace(column, name=name)
 
 
 def event_of(

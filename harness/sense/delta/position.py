@@ -30,7 +30,7 @@ class Position:
     has_new_schema: bool = False
     is_plain: bool
     partition_columns: tuple[Column, ...] = ()
-    #: The column that ``upstream_key`` names.
+    #: The column that ``upstream_key`` names; its name stands as it was written there.
     key: Column | None = None
 
     def to_text(self) -> str:

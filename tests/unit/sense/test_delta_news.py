@@ -116,6 +116,23 @@ def test_a_key_is_found_whatever_its_case(table: GoldenTable) -> None:
     assert keyed(table, "ID").look().upstream_value == "10"
 
 
+def test_a_key_in_backticks_is_found_in_the_log(table: GoldenTable) -> None:
+    watcher = seen(keyed(table, "`day`"))
+
+    assert (watcher.upstream.upstream_value, watcher.rows.asked) == ("2025-01-10", [])
+
+
+def test_the_rows_are_asked_for_the_field_of_a_structure(tmp_path: Path) -> None:
+    table = GoldenTable(tmp_path / "nested").create(
+        add("a", stats=stats(payload={"at": 5})), fields=[("payload", "struct")]
+    )
+    watcher = asking(keyed(table, "payload.`loaded at`"), FakeNewRows(largest="7"))
+    look = watcher.look()
+
+    assert look.upstream_value == "7"
+    assert [column for _, column in watcher.rows.asked] == ["`payload`.`loaded at`"]
+
+
 def test_a_key_that_is_no_column_is_a_failure_that_names_the_columns(table: GoldenTable) -> None:
     assert keyed(table, "load_dat").look().failure == (
         f"The Delta table {table.path} cannot be sensed: "
@@ -311,6 +328,24 @@ def test_the_key_stands_bare() -> None:
     assert render(query) == "SELECT * FROM sensor_new_data WHERE load_date >= current_date() - 7"
 
 
+@pytest.mark.parametrize(
+    ("key", "spelled"),
+    [
+        ("payload.loaded_at", "payload.loaded_at"),
+        ("`load date`", "`load date`"),
+        ("payload.`loaded at`", "`payload`.`loaded at`"),
+        ("`a.b; drop table c`", "`a.b; drop table c`"),
+        ("größe", "`größe`"),
+    ],
+)
+def test_an_unusual_key_stands_in_backticks(key: str, spelled: str) -> None:
+    assert render("?upstream_key > 1", key=key) == f"{spelled} > 1"
+
+
+def test_backticks_around_the_placeholder_are_those_of_the_key() -> None:
+    assert render("`?upstream_key` > 1", key="`load date`") == "`load date` > 1"
+
+
 @pytest.mark.parametrize("written", ["?upstream_value", "'?upstream_value'", '"?upstream_value"'])
 def test_the_value_stands_as_one_literal_however_it_was_written(written: str) -> None:
     assert render(f"x > {written} and y") == "x > '2025-01-01' and y"
@@ -332,7 +367,7 @@ def test_a_value_that_looks_like_a_placeholder_is_only_a_value() -> None:
     assert render("x > ?upstream_value", value="?upstream_key") == "x > '?upstream_key'"
 
 
-@pytest.mark.parametrize("key", ["a b", "x; drop table y", "1=1 or x", "`a`"])
+@pytest.mark.parametrize("key", ["a b", "x; drop table y", "1=1 or x", "`a", "a`b`", "load_date\n"])
 def test_a_key_that_is_no_column_name_is_refused(key: str) -> None:
     with pytest.raises(LookFailedError, match="is no column name"):
         render("?upstream_key > 1", key=key)
