@@ -48,6 +48,8 @@ class Code(StrEnum):
     READ_TYPE = "read_type"
     UPSTREAM_KEY_MISSING = "upstream_key_missing"
     UPSTREAM_KEY_SHAPE = "upstream_key_shape"
+    UPSTREAM_KEY_UNUSED = "upstream_key_unused"
+    QUERY_WITHOUT_ROWS = "query_without_rows"
     QUERY_SYNTAX = "query_syntax"
     QUERY_NOT_ONE_SELECT = "query_not_one_select"
     QUERY_WITHOUT_NEW_DATA = "query_without_new_data"
@@ -67,7 +69,13 @@ class Code(StrEnum):
 
 #: Codes that never stop. A source that cannot be sensed yet is a warning on a paused row only.
 WARNINGS = frozenset(
-    {Code.NO_ROWS, Code.JOB_NAME_MISSING, Code.JOB_WITH_MIXED_STATES, Code.JOB_ONLY_SOFT}
+    {
+        Code.NO_ROWS,
+        Code.UPSTREAM_KEY_UNUSED,
+        Code.JOB_NAME_MISSING,
+        Code.JOB_WITH_MIXED_STATES,
+        Code.JOB_ONLY_SOFT,
+    }
 )
 
 

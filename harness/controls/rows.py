@@ -7,6 +7,7 @@ from harness.controls.findings import Code, Finding, Severity, did_you_mean, fin
 from harness.controls.reading import COLUMNS, ControlRow
 from harness.controls.shapes import (
     DOCUMENTED_SOURCES,
+    HAVE_NO_ROWS,
     NEED_UPSTREAM_KEY,
     Problem,
     sensor_id_problem,
@@ -82,6 +83,9 @@ class RowChecks:
     def _query(self, row: ControlRow) -> tuple[Problem, ...]:
         if not row.preprocess_query:
             return ()
+        if row.source in HAVE_NO_ROWS:
+            message = f"a {row.source} row has no rows to query; leave the cell empty."
+            return ((Code.QUERY_WITHOUT_ROWS, message),)
         return tuple(self._query_problems(row.preprocess_query))
 
 
@@ -107,6 +111,9 @@ def _read_type(row: ControlRow) -> tuple[Problem, ...]:
 
 
 def _upstream_key(row: ControlRow) -> tuple[Problem, ...]:
+    if row.source in HAVE_NO_ROWS:
+        message = f"a {row.source} row has no columns, so the key plays no part; leave it empty."
+        return ((Code.UPSTREAM_KEY_UNUSED, message),) if row.upstream_key else ()
     if row.upstream_key:
         problem = upstream_key_problem(row.upstream_key)
         return ((Code.UPSTREAM_KEY_SHAPE, problem),) if problem else ()

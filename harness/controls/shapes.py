@@ -16,6 +16,9 @@ _FOLDER_PART = re.compile(r"[^\"<>|*?:\\]+")
 #: Sources that are asked by the value of a column, so that a row without one cannot work.
 NEED_UPSTREAM_KEY = frozenset({"sap_bw", "sap_b4", "jdbc"})
 
+#: Sources without rows and columns, so that neither a query nor a key means anything.
+HAVE_NO_ROWS = frozenset({"trigger_file"})
+
 #: Sources of the documents that this version may lack.
 DOCUMENTED_SOURCES = (
     "delta_table",

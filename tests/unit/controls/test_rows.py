@@ -164,6 +164,22 @@ def test_a_query_with_a_placeholder_needs_an_upstream_key(placeholder: str) -> N
     assert codes(line(preprocess_query=query)) == [(Code.UPSTREAM_KEY_MISSING, "upstream_key", 2)]
 
 
+@pytest.mark.parametrize("query", ["SELECT * FROM sensor_new_data WHERE ?upstream_key > 1", "x"])
+def test_a_query_on_a_trigger_file_is_found_and_nothing_else_about_it(query: str) -> None:
+    row = line(sensor_source="Trigger_File", sensor_id="my_trigger", preprocess_query=query)
+    (found,) = checked(row)
+    assert (found.code, found.column) == (Code.QUERY_WITHOUT_ROWS, "preprocess_query")
+    assert found.severity is Severity.ERROR
+
+
+def test_an_upstream_key_on_a_trigger_file_is_a_warning_since_it_plays_no_part() -> None:
+    (found,) = checked(
+        line(sensor_source="trigger_file", sensor_id="my_trigger", upstream_key="load_date")
+    )
+    assert (found.code, found.column) == (Code.UPSTREAM_KEY_UNUSED, "upstream_key")
+    assert found.severity is Severity.WARNING
+
+
 def test_a_manual_upload_needs_no_upstream_key() -> None:
     assert checked(line(sensor_source="lmu_delta_table", sensor_read_type="batch")) == []
 
