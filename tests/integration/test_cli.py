@@ -5,7 +5,6 @@ Every process starts a JVM, so the story is told once, and each test asks one qu
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,19 +17,8 @@ import pytest
 from deltalake import write_deltalake
 
 from harness.controls.reading import COLUMNS
+from tests.copied import copy_project
 
-PROJECT = Path(__file__).resolve().parents[2]
-PARTS = (
-    "dbt_project.yml",
-    "profiles.yml",
-    "selectors.yml",
-    "log4j2.properties",
-    "harness",
-    "macros",
-    "models",
-    "seeds",
-    "tests/dbt",
-)
 #: Four JVMs start one after the other, on a machine that may have other things to do.
 pytestmark = pytest.mark.timeout(1800)
 
@@ -74,13 +62,7 @@ class Shell:
         return content
 
     def set_up(self) -> None:
-        for part in PARTS:
-            source, target = PROJECT / part, self.project / part
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if source.is_dir():
-                shutil.copytree(source, target)
-            else:
-                shutil.copy(source, target)
+        copy_project(self.project)
         rows = [("orders", GOOD, "good"), ("orders", BAD, "bad"), ("missing", WAITS, "waits")]
         lines = [
             f"delta_table,{self.folder / name},streaming,,,,{job_id},{job_name},UNPAUSED,TRUE"

@@ -7,7 +7,6 @@ and jobs of its own, and takes its rows out of the controls at the end.
 import csv
 import itertools
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,21 +25,10 @@ from harness.jobs.types import Outcome
 from harness.settings import load_settings
 from harness.store.local import LocalStore
 from harness.tick import Engine, TickOptions, TickReport
+from tests.copied import copy_project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-PROJECT = Path(__file__).resolve().parents[2]
-#: What a copy of the project needs for ticking.
-PARTS = (
-    "dbt_project.yml",
-    "profiles.yml",
-    "selectors.yml",
-    "macros",
-    "models",
-    "seeds",
-    "tests/dbt",
-)
 
 
 class Killed(BaseException):
@@ -78,11 +66,7 @@ class StoryHome:
         self.project = folder / "project"
         self.warehouse = warehouse
         self.spark = spark
-        self.project.mkdir(parents=True)
-        for part in PARTS:
-            source = PROJECT / part
-            copy = shutil.copytree if source.is_dir() else shutil.copy
-            copy(source, self.project / part)
+        copy_project(self.project)
         (self.project / "heartbeat.yml").write_text("trigger_files:\n  root: triggers\n")
         (self.project / "triggers").mkdir()
 
