@@ -54,6 +54,8 @@ class TickReport:
 
     tick: Tick
     sensed: int = 0
+    #: What was looked at, and how each was asked.
+    upstreams: tuple[Upstream, ...] = ()
     looks: tuple[Look, ...] = ()
     recorded: Recorded | None = None
     settled: Settled | None = None
@@ -185,6 +187,7 @@ class Engine:
         if options.on_plan:
             options.on_plan(len(wanted))
         upstreams = [self._upstream(each) for each in wanted]
+        report.upstreams = tuple(upstreams)
         looks = self._context.looker.look_at_all(
             upstreams, at=report.tick.at, on_look=options.on_look
         )

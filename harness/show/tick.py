@@ -22,12 +22,13 @@ _ORDER = (
 )
 _OF_DEPENDENCIES = frozenset({"required_row_paused", "waiting_for_required_event"})
 
+_NO_END = OPEN | {RunStatus.RETRY_REQUESTED}
+
 STYLES: Mapping[RunStatus, str] = {
     RunStatus.STARTED: "green",
     RunStatus.SUCCEEDED: "green",
     RunStatus.SUCCEEDED_ELSEWHERE: "green",
     RunStatus.INTENDED: "yellow",
-    RunStatus.RETRY_REQUESTED: "yellow",
 }
 
 
@@ -37,6 +38,8 @@ class Told:
 
     started: tuple[RunRow, ...]
     ended: tuple[RunRow, ...]
+    #: Ended in an earlier tick; their events are free again, for a retry.
+    given_back: tuple[RunRow, ...]
 
 
 def runs_of(report: "TickReport") -> Told:
@@ -45,7 +48,8 @@ def runs_of(report: "TickReport") -> Told:
     resent = [row for row in settled if row.reported_by == "answer"]
     return Told(
         started=(*report.started, *resent),
-        ended=tuple(row for row in settled if row.run_status not in OPEN and row not in resent),
+        ended=tuple(row for row in settled if row.run_status not in _NO_END and row not in resent),
+        given_back=tuple(row for row in settled if row.run_status is RunStatus.RETRY_REQUESTED),
     )
 
 
@@ -74,6 +78,7 @@ def as_json(report: "TickReport", waiting: int) -> dict[str, object]:
         waiting: How many jobs have a reason not to run.
     """
     runs = runs_of(report)
+    settled = (*runs.ended, *runs.given_back)
     return {
         "tick_id": report.tick.id,
         "tick_at": report.tick.at.isoformat().replace("+00:00", "Z"),
@@ -85,8 +90,8 @@ def as_json(report: "TickReport", waiting: int) -> dict[str, object]:
             for look in report.failures
         ],
         "fired": [_run_as_json(row) for row in runs.started],
-        "settled": len(runs.ended),
-        "settled_runs": [_run_as_json(row) for row in runs.ended],
+        "settled": len(settled),
+        "settled_runs": [_run_as_json(row) for row in settled],
         "waiting": waiting,
         "skipped": list(report.skipped),
         "seconds": dict(report.seconds),
@@ -119,6 +124,7 @@ def has_news(report: "TickReport", known: frozenset[str] = frozenset()) -> bool:
         report.event_count
         or runs.started
         or runs.ended
+        or runs.given_back
         or report.control_changes
         or report.warnings
         or troubles(report) != known
@@ -135,6 +141,7 @@ def headline(report: "TickReport") -> str:
         report.control_changes
     )
     told += [f"{count(len(runs.ended), 'run')} ended"] if runs.ended else []
+    told += [f"{count(len(runs.given_back), 'run')} given back"] if runs.given_back else []
     told += [f"{count(len(runs.started), 'job')} started"] if runs.started else []
     told += [] if has_news(report) else ["nothing new"]
     spent = took(sum(report.seconds.values()))

@@ -1,6 +1,6 @@
 """Shows one tick to a person: one line, then a table for each thing that happened in it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -17,6 +17,7 @@ from harness.show.tick import (
     reason_in_words,
     runs_of,
 )
+from harness.show.upstreams import names_of, reason_beside, reason_of_waiting
 from harness.show.words import age, size, upstream_name
 from harness.tables import EventRow, RunRow, RunStatus
 
@@ -34,21 +35,22 @@ def show(console: Console, report: "TickReport") -> None:
     console.print(line((headline(report), style)), soft_wrap=True)
     for warning in report.warnings:
         console.print(line(("warning: ", "yellow"), warning), soft_wrap=True)
-    _show_found(console, report.recorded.events if report.recorded else ())
+    _show_found(console, report)
     _show_failures(console, report)
+    _show_given_back(console, runs.given_back)
     _show_started(console, runs.started)
     _show_ended(console, runs.ended)
     _show_waiting(console, report)
 
 
-def _show_found(console: Console, events: Sequence[EventRow]) -> None:
-    if not events:
-        return
+def _show_found(console: Console, report: "TickReport") -> None:
+    events = report.recorded.events if report.recorded else ()
     by_upstream: dict[str, list[EventRow]] = {}
     for event in events:
         by_upstream.setdefault(event.upstream_id, []).append(event)
+    names = names_of(by_upstream, report.upstreams)
     columns = (
-        Column(title="upstream", may_shrink=True),
+        _upstream_column(names),
         Column(title="events", is_number=True),
         Column(title="rows", is_number=True),
         Column(title="size", is_number=True),
@@ -56,7 +58,7 @@ def _show_found(console: Console, events: Sequence[EventRow]) -> None:
     )
     rows = [
         (
-            upstream_name(upstream_id),
+            names[upstream_id],
             f"{len(found):,}",
             _sum(found, ("rows_written", "rows_inserted", "rows_updated", "rows_deleted"), "{:,}"),
             _sum(found, ("bytes_written", "size"), None),
@@ -65,6 +67,12 @@ def _show_found(console: Console, events: Sequence[EventRow]) -> None:
         for upstream_id, found in by_upstream.items()
     ]
     _section(console, "found", columns, rows)
+
+
+def _upstream_column(names: Mapping[str, str]) -> Column:
+    """A name is cut where there is no room for it; what tells it from the same name is not."""
+    told_apart = any(name != upstream_name(each) for each, name in names.items())
+    return Column(title="upstream", may_shrink=not told_apart, may_wrap=told_apart)
 
 
 def _sum(events: Iterable[EventRow], names: Sequence[str], form: str | None) -> str:
@@ -81,13 +89,33 @@ def _sum(events: Iterable[EventRow], names: Sequence[str], form: str | None) -> 
 
 
 def _show_failures(console: Console, report: "TickReport") -> None:
-    rows = [(upstream_name(look.upstream_id), look.failure or "") for look in report.failures]
-    columns = (Column(title="upstream", may_shrink=True), Column(title="why", may_wrap=True))
+    names = names_of((look.upstream_id for look in report.failures), report.upstreams)
+    rows = [
+        (
+            names[look.upstream_id],
+            reason_beside(upstream_name(look.upstream_id), look.failure or ""),
+        )
+        for look in report.failures
+    ]
+    columns = (_upstream_column(names), Column(title="why", may_wrap=True))
     _section(console, "cannot be read", columns, rows, style="red")
     unanswered = report.settled.unanswered if report.settled else {}
     asked = [(str(job_id), reason) for job_id, reason in unanswered.items()]
     columns = (Column(title="job"), Column(title="why", may_wrap=True))
     _section(console, "runs that could not be asked about", columns, asked, style="red")
+
+
+def _show_given_back(console: Console, runs: Sequence[RunRow]) -> None:
+    columns = (
+        Column(title="job", may_shrink=True),
+        Column(title="run"),
+        Column(title="events", is_number=True),
+    )
+    rows = [
+        (name_of(row.job_id, row.job_name), str(row.run_id or "-"), f"{row.event_count:,}")
+        for row in runs
+    ]
+    _section(console, "given back for a retry", columns, rows, style="yellow")
 
 
 def _show_started(console: Console, started: Sequence[RunRow]) -> None:
@@ -161,7 +189,7 @@ def _show_waiting(console: Console, report: "TickReport") -> None:
         (
             name_of(job_id, published.job_names.get(job_id, "")),
             age(reason.since, report.tick.at),
-            reason_in_words(published.blockers[job_id]),
+            reason_of_waiting(reason_in_words(published.blockers[job_id])),
         )
         for _, reason, job_id in waiting
     ]

@@ -4,9 +4,11 @@ import json
 from dataclasses import replace
 from io import StringIO
 
+import pytest
+
 from harness.publish import Publication
 from harness.record import Recorded
-from harness.sense.types import Look
+from harness.sense.types import Look, Upstream
 from harness.settle import Settled
 from harness.show.terminal import console_for
 from harness.show.tick import as_json, failed, has_news, headline
@@ -59,6 +61,107 @@ def test_a_tick_that_found_nothing_is_one_line() -> None:
 
 def test_a_found_change_is_told_with_its_rows() -> None:
     assert "sales.orders       1  1,204     -  APPEND" in printed(busy())
+
+
+FILTERED = ORDERS.replace("ab5c14a4", "00000000")
+QUERY = "SELECT *\n  FROM sensor_new_data WHERE amount > 100"
+
+
+def found_twice(**differing: str) -> TickReport:
+    report = busy()
+    report.recorded = Recorded(
+        events=(event(7, TEN, ORDERS, "41"), event(7, TEN, FILTERED, "41")), probes=(), changed={}
+    )
+    plain = Upstream(
+        upstream_id=ORDERS, source="delta_table", sensor_id="sales.orders", read_type="batch"
+    )
+    report.upstreams = (plain, replace(plain, upstream_id=FILTERED, **differing))  # type: ignore[arg-type]
+    return report
+
+
+def test_an_upstream_with_two_queries_is_told_by_what_they_ask() -> None:
+    page = printed(found_twice(preprocess_query=QUERY))
+    assert "  sales.orders, no query " in page
+    assert "  sales.orders, WHERE amount > 100 " in page
+
+
+def test_an_upstream_with_two_keys_is_told_by_them() -> None:
+    page = printed(found_twice(upstream_key="load_date"))
+    assert "  sales.orders, no key " in page
+    assert "  sales.orders, key load_date " in page
+
+
+def test_upstreams_of_one_name_that_nothing_is_known_of_are_told_by_their_ids() -> None:
+    report = found_twice()
+    report.upstreams = ()
+    assert f"  {FILTERED} " in printed(report)
+
+
+def test_what_tells_two_queries_apart_is_not_cut_on_a_narrow_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    page = printed(found_twice(preprocess_query=QUERY))
+    assert "…" not in page
+
+
+def test_a_run_that_is_given_back_for_a_retry_has_not_ended_now() -> None:
+    row = started(RunStatus.RETRY_REQUESTED, reported_by="operator", run_id=70)
+    page = printed(with_settled(row))
+    assert "given back for a retry 1" in page
+    assert "1 run given back" in page
+    assert "ended" not in page
+    assert "RETRY_REQUESTED" not in page
+
+
+def test_a_run_that_is_given_back_is_news_and_settled_for_scripts() -> None:
+    report = with_settled(started(RunStatus.RETRY_REQUESTED, reported_by="operator", run_id=70))
+    assert has_news(report)
+    assert as_json(report, 0)["settled"] == 1
+
+
+@pytest.mark.parametrize(
+    ("upstream_id", "failure", "said"),
+    [
+        (
+            ORDERS,
+            "The Delta table sales.orders cannot be sensed: the catalog has no table sales.orders.",
+            "the catalog has no table.",
+        ),
+        (
+            "delta_table:/lake/a:1",
+            "The Delta table /lake/a cannot be sensed: the folder /lake/a does not exist.",
+            "the folder does not exist.",
+        ),
+        (
+            "delta_table:/lake/a:1",
+            "The Delta table /lake/a cannot be sensed: /lake/a is no Delta table: it is empty.",
+            "it is no Delta table: it is empty.",
+        ),
+        (
+            "delta_table:/lake/a:1",
+            "The Delta table /lake/a cannot be sensed: access to /lake/a/_delta_log is denied.",
+            "access to /lake/a/_delta_log is denied.",
+        ),
+        (
+            "trigger_file:month_end:1",
+            "The trigger folder month_end cannot be sensed: there is no such folder under /in.",
+            "there is no such folder under /in.",
+        ),
+        (
+            ORDERS,
+            "delta_table sales.orders has not answered since 10:00.",
+            "has not answered since 10:00.",
+        ),
+        (ORDERS, "no such folder", "no such folder"),
+    ],
+)
+def test_why_an_upstream_cannot_be_read_does_not_repeat_its_name(
+    upstream_id: str, failure: str, said: str
+) -> None:
+    report = idle()
+    report.looks = (Look(upstream_id=upstream_id, failure=failure),)
+    assert printed(report).splitlines()[-1].split("  ")[-1].strip() == said
 
 
 def test_a_started_job_is_told_with_its_run() -> None:
@@ -129,6 +232,17 @@ def with_waiting(*blockers: Blocker) -> TickReport:
 def test_a_waiting_job_says_why_and_for_how_long() -> None:
     assert "daily  1h 30m  its hard dependency sales.x has nothing new" in printed(
         with_waiting(WAITING)
+    )
+
+
+def test_why_a_job_waits_says_the_name_of_its_upstream_once() -> None:
+    unreadable = replace(
+        WAITING,
+        reason="its hard dependency sales.x cannot be read:"
+        " The Delta table sales.x cannot be sensed: the catalog has no table sales.x.",
+    )
+    assert "its hard dependency sales.x cannot be read: the catalog has no table." in printed(
+        with_waiting(unreadable)
     )
 
 
