@@ -89,6 +89,7 @@ class Context:
         self.environment = environment
         self.clock = clock or RealClock()
         self.home = Home(folder=settings.home)
+        self._endpoint: Endpoint | None = None
 
     @property
     def target(self) -> str:
@@ -179,6 +180,7 @@ class Context:
             self.home.folder, idle_minutes=self.settings.jobs.local.idle_minutes, clock=self.clock
         )
         register_jobs(endpoint, self._local_jobs())
+        self._endpoint = endpoint
         return endpoint
 
     def _local_jobs(self) -> "Iterator[JobDefinition]":
@@ -207,6 +209,14 @@ class Context:
         """Let the local Jobs API be told anew which jobs there are: the controls have changed."""
         self.__dict__.pop("jobs", None)
 
+    def _forget_dead_api(self) -> None:
+        """Our own Jobs API ends when nobody has asked it anything for long; start it anew then."""
+        from harness.jobs.local.background import is_answering
+
+        if self._endpoint is not None and not is_answering(self._endpoint):
+            self._endpoint = None
+            self.forget_jobs()
+
     @cached_property
     def starts(self) -> TokenBucket:
         """The rate of starts; our own Jobs API on this machine needs none."""
@@ -225,6 +235,7 @@ class Context:
     @property
     def firing(self) -> Firing:
         """What starting and following runs needs."""
+        self._forget_dead_api()
         return Firing(
             api=self.jobs,
             store=self.store,

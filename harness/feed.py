@@ -92,6 +92,19 @@ def stop_on_errors(checked: CheckedControls) -> None:
         raise ControlsError("\n".join(["The controls CSV has errors, so nothing moved:", *lines]))
 
 
+def stop_if_edited(project: Path, checked: CheckedControls) -> None:
+    """Raise when the file was saved again between the check and the feeding.
+
+    Raises:
+        ControlsError: What was fed may be half a file; the next tick feeds the whole one.
+    """
+    if checksum_of(project) != checked.checksum:
+        raise ControlsError(
+            f"{CONTROLS} was saved while it was being read, so nothing was decided on it; "
+            "the next tick reads it again"
+        )
+
+
 def recorded_controls(store: Store) -> frozenset[str]:
     """Return the ids of the control rows that the ledger last recorded as being there."""
     newest: dict[str, tuple[int, str]] = {}

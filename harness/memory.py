@@ -1,6 +1,7 @@
 """Reads from the models what a process must know before its first tick, when no file says it."""
 
 from harness.context import Context
+from harness.record import orphans_among
 from harness.state import FollowedRun, TickState, WatchedUpstream
 from harness.tables import Ledger
 
@@ -11,12 +12,15 @@ def load_from_models(context: Context) -> TickState:
     Something may have been left undone, so the first tick decides in any case.
     """
     ended, folded, tick_at = _last_ended(context)
+    upstreams = tuple(map(WatchedUpstream.from_row, context.rows("queue_upstreams")))
+    recent = context.store.read(Ledger.EVENTS, where=[("tick_number", ">", folded)])
     return TickState(
         tick_number=_last_number(context, ended),
         ended_tick_number=ended,
         tick_at=tick_at,
         folded_through=folded,
-        upstreams=tuple(map(WatchedUpstream.from_row, context.rows("queue_upstreams"))),
+        upstreams=upstreams,
+        orphans=orphans_among(recent, {each.upstream_id: each for each in upstreams}),
         runs=tuple(map(FollowedRun.from_row, context.rows("queue_runs_to_follow"))),
         controls_checksum=None,
         must_decide=True,

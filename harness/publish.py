@@ -52,10 +52,12 @@ def publish(
     names, blockers = _blockers(context)
     changed = _changed(read_status(context.home.status), names, blockers, tick)
     context.store.append(Ledger.DECISIONS, changed)
-    has_folded = tick.number - state.folded_through >= FOLD_AFTER_TICKS
+    # A tick that is killed may have its number used again: its own rows stay in the tail.
+    through = tick.number - 1
+    has_folded = through - state.folded_through >= FOLD_AFTER_TICKS
     if has_folded:
-        fold(context, state.folded_through, tick.number)
-        state = replace(state, folded_through=tick.number)
+        fold(context, state.folded_through, through)
+        state = replace(state, folded_through=through)
     context.crash_point("before_end")
     row = TickRow(
         tick_number=tick.number,

@@ -48,7 +48,7 @@ def record(
         tick: The present tick.
         watched: The upstreams that were looked at, by id.
         store: Takes the rows.
-        recorded_events: Ids of events that a tick which did not come to its end has left.
+        recorded_events: Ids of events that a killed tick has left; they are news, and not new rows.
 
     Raises:
         StateError: A ledger cannot be written; the same is found again by the next tick.
@@ -68,28 +68,21 @@ def record(
     return Recorded(events=tuple(events), probes=tuple(probes), changed=changed)
 
 
-def adopt_orphans(
-    events: Iterable[Mapping[str, object]],
-    *,
-    tick: Tick,
-    watched: Mapping[str, WatchedUpstream],
-    store: Store,
-) -> Mapping[str, WatchedUpstream]:
-    """Give events without a probe row one, after a tick that was killed between the two.
+def orphans_among(
+    events: Iterable[Mapping[str, object]], watched: Mapping[str, WatchedUpstream]
+) -> tuple[str, ...]:
+    """Return the ids of events whose tick was killed before it recorded their upstream.
 
-    The position stays where it was, so the next look finds the events again and knows their ids.
+    The upstream's position has not moved, so a later look finds the same events again; they must
+    then count as news and not be recorded twice.
     """
-    orphans: dict[str, int] = {}
-    for event in events:
-        upstream = watched.get(str(event["upstream_id"]))
-        if upstream and (upstream.latest_event_tick or -1) < int(str(event["tick_number"])):
-            orphans[upstream.upstream_id] = orphans.get(upstream.upstream_id, 0) + 1
-    rows = [
-        _row_after_news(watched[upstream_id], tick, count, LookOutcome.FOUND)
-        for upstream_id, count in orphans.items()
-    ]
-    store.append(Ledger.PROBES, rows)
-    return {row.upstream_id: _after(watched[row.upstream_id], row) for row in rows}
+    return tuple(str(event["event_id"]) for event in events if _is_orphan(event, watched))
+
+
+def _is_orphan(event: Mapping[str, object], watched: Mapping[str, WatchedUpstream]) -> bool:
+    upstream = watched.get(str(event["upstream_id"]))
+    latest = upstream.latest_event_tick if upstream else None
+    return latest is None or latest < int(str(event["tick_number"]))
 
 
 def _probe_row(look: Look, tick: Tick, upstream: WatchedUpstream) -> ProbeRow | None:

@@ -106,10 +106,11 @@ def _row_of_completion(message: Message, run: FollowedRun, tick: Tick) -> RunRow
 
 def _is_about(message: Message, run: FollowedRun) -> bool:
     """Tell whether a notice is about this run; one that names only the job means its open run."""
-    if message.intent_id is not None:
-        return message.intent_id == run.intent_id
+    # Attempts share an intent, so the run says more when both are known.
     if message.run_id is not None and run.run_id is not None:
         return message.run_id == run.run_id
+    if message.intent_id is not None:
+        return message.intent_id == run.intent_id
     return run.is_open
 
 

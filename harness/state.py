@@ -136,6 +136,8 @@ class TickState:
     controls_checksum: str | None
     #: The last tick that came to its end; a later one that recorded something was killed.
     ended_tick_number: int
+    #: Events that a killed tick recorded without moving their upstream; found again some day.
+    orphans: tuple[str, ...] = ()
     #: True when the last tick left something to decide: a limit, or it did not come to its end.
     must_decide: bool
     #: What every table was when this was written.
@@ -197,6 +199,7 @@ def load_state(path: Path, store: Store) -> TickState | None:
             return None
         content["tick_at"] = _instant(content["tick_at"])
         content["upstreams"] = tuple(map(WatchedUpstream.from_row, content["upstreams"]))
+        content["orphans"] = tuple(content["orphans"])
         content["runs"] = tuple(map(FollowedRun.from_row, content["runs"]))
         return TickState(**content)
     except (OSError, ValueError, KeyError, TypeError):

@@ -21,11 +21,11 @@ from harness.installation import Installation
 from harness.logs import log_as_tick
 from harness.memory import load_from_models
 from harness.publish import Publication, publish
-from harness.record import Recorded, adopt_orphans, record
+from harness.record import Recorded, record
 from harness.sense.types import Look, Upstream
 from harness.settle import Settled, settle
 from harness.state import TickState, WatchedUpstream, load_state, save_state
-from harness.tables import Consumed, Ledger, LookOutcome, RunRow, RunStatus, Tick
+from harness.tables import Consumed, LookOutcome, RunRow, RunStatus, Tick
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +62,8 @@ class TickReport:
     started: tuple[RunRow, ...] = ()
     publication: Publication | None = None
     control_changes: int = 0
+    #: The controls were fed in this tick, whether or not a row differed from what was recorded.
+    has_fed_controls: bool = False
     warnings: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
@@ -79,9 +81,11 @@ class TickReport:
     @property
     def is_clean(self) -> bool:
         """True when nothing failed that an operator should look at."""
-        refused = any(row.run_status is RunStatus.REFUSED for row in self.started)
+        sent = (*self.started, *(self.settled.rows if self.settled else ()))
+        refused = any(row.run_status is RunStatus.REFUSED for row in sent)
+        unheard = any(row.run_status is RunStatus.INTENDED for row in sent)
         unanswered = bool(self.settled and self.settled.unanswered)
-        return not (self.failures or refused or unanswered)
+        return not (self.failures or refused or unheard or unanswered)
 
 
 class Engine:
@@ -162,11 +166,15 @@ class Engine:
         )
         feed.stop_on_errors(checked)
         report.warnings += tuple(each.message for each in checked.warnings)
+        report.has_fed_controls = True
         context.dbt.seed_controls()
+        feed.stop_if_edited(context.settings.project, checked)
         report.control_changes = feed.record_changes(context.rows, context.store, report.tick)
         context.forget_jobs()
         upstreams = tuple(map(WatchedUpstream.from_row, context.rows("queue_upstreams")))
-        return replace(state, upstreams=upstreams, controls_checksum=checksum, must_decide=True)
+        return replace(
+            state, upstreams=upstreams, controls_checksum=checked.checksum, must_decide=True
+        )
 
     def _settle(
         self, state: TickState, messages: Sequence[Message], report: TickReport, steps: Steps
@@ -211,31 +219,17 @@ class Engine:
     def _record(self, state: TickState, looks: Sequence[Look], report: TickReport) -> TickState:
         context = self._context
         watched = {each.upstream_id: each for each in state.upstreams}
-        left = self._left_events(state)
         self._context.crash_point("before_record")
         report.recorded = record(
             looks,
             tick=report.tick,
             watched=watched,
             store=context.store,
-            recorded_events=frozenset(str(event["event_id"]) for event in left),
+            recorded_events=frozenset(state.orphans),
         )
         state = state.with_upstreams(report.recorded.changed)
-        if left:
-            watched = {each.upstream_id: each for each in state.upstreams}
-            state = state.with_upstreams(
-                adopt_orphans(left, tick=report.tick, watched=watched, store=context.store)
-            )
         self._context.crash_point("after_record")
         return state
-
-    def _left_events(self, state: TickState) -> list[dict[str, object]]:
-        """Read the events of a tick that was killed before it came to its end."""
-        if not state.is_recovering:
-            return []
-        return self._context.store.read(
-            Ledger.EVENTS, where=[("tick_number", ">", state.ended_tick_number)]
-        )
 
     def _decide(self, state: TickState, report: TickReport) -> list[Start]:
         context = self._context
@@ -269,7 +263,7 @@ class Engine:
             state,
             report.tick,
             report_counts(report),
-            controls_changed=report.control_changes > 0,
+            controls_changed=report.has_fed_controls,
         )
         return state
 

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+#: Stories share the warehouse of the test process, and nothing else.
+SCHEMA = "stories"
+
+
 class Killed(BaseException):
     """The process died here: nothing catches this."""
 
@@ -39,7 +43,7 @@ class StoryContext(Context):
     """A context whose Spark, Jobs API and death are given."""
 
     def __init__(self, home: "StoryHome", clock: FakeClock, jobs: FakeJobs) -> None:
-        environment = {**os.environ, "HEARTBEAT_HOME": str(home.folder)}
+        environment = {**os.environ, "HEARTBEAT_HOME": str(home.folder), "HEARTBEAT_SCHEMA": SCHEMA}
         super().__init__(load_settings(home.project, environment), environment, clock)
         self.__dict__["session"] = home.spark
         self.__dict__["jobs"] = jobs
@@ -186,8 +190,11 @@ def story_home(
 
 
 @pytest.fixture
-def story(story_home: StoryHome, tmp_path: Path) -> Iterator[Story]:
+def story(
+    story_home: StoryHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Story]:
     """A new story."""
+    monkeypatch.setenv("HEARTBEAT_SCHEMA", SCHEMA)
     told = Story(story_home, tmp_path)
     yield told
     story_home.spark.catalog.clearCache()

@@ -6,8 +6,10 @@ A job runs in the lake's folder and writes whole days, so that running it again 
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+import traceback
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import pandas as pd
 import pyarrow as pa
@@ -104,3 +106,24 @@ def _path(layer: str, table: str) -> str:
 
 def _arrow(frame: pd.DataFrame) -> pa.Table:
     return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+def run(job: Callable[[], None]) -> NoReturn:
+    """Run a job as a process, and end it with the code that the job deserves.
+
+    Native threads of the Delta reader can abort an ordinary interpreter exit after all work is
+    done; the Jobs API would take that for a failure.
+    """
+    code = 0
+    try:
+        job()
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+        if isinstance(stop.code, str):
+            sys.stderr.write(f"{stop.code}\n")
+    except Exception:
+        code = 1
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

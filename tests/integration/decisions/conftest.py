@@ -3,7 +3,7 @@
 import contextlib
 import io
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ Dbt = Callable[..., None]
 
 
 @pytest.fixture(scope="package")
-def dbt(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dbt]:
+def dbt(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Dbt:
     """Run dbt in this process, in a schema of its own."""
     from dbt.cli.main import dbtRunner
 
@@ -30,14 +30,15 @@ def dbt(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Iter
     places = ["--target-path", str(folder / "target"), "--log-path", str(folder / "logs")]
 
     def run(command: str, *arguments: str) -> None:
-        with contextlib.redirect_stdout(io.StringIO()) as said:
-            result = dbtRunner().invoke([command, *places, *arguments])
+        # Only while dbt runs: later tests of the same process have schemas of their own.
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("HEARTBEAT_SCHEMA", SCHEMA)
+            environment.setenv("DBT_SEND_ANONYMOUS_USAGE_STATS", "false")
+            with contextlib.redirect_stdout(io.StringIO()) as said:
+                result = dbtRunner().invoke([command, *places, *arguments])
         assert result.success, f"{said.getvalue()[-3000:]}{result.exception or ''}"
 
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("HEARTBEAT_SCHEMA", SCHEMA)
-        environment.setenv("DBT_SEND_ANONYMOUS_USAGE_STATS", "false")
-        yield run
+    return run
 
 
 @pytest.fixture(scope="package")
