@@ -1,0 +1,114 @@
+"""What one look leaves in the ledgers."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from harness.record import orphans_among, record
+from harness.sense.types import DataChange, Look, Operation, TableFormat
+from harness.state import WatchedUpstream
+from harness.tables import EventRow, Ledger, LookOutcome, ProbeRow, Tick
+from tests.unit.memory_store import MemoryStore
+
+TICK = Tick(number=7, at=datetime(2026, 3, 1, 8, tzinfo=UTC))
+
+FLIGHTS = WatchedUpstream(
+    upstream_id="delta_table:flights:1",
+    sensor_source="delta_table",
+    sensor_id="flights",
+    sensor_read_type="streaming",
+    upstream_key=None,
+    preprocess_query=None,
+    job_ids=(1,),
+    position="at 3",
+    upstream_value=None,
+    latest_event_tick=5,
+    latest_event_at=TICK.at - timedelta(hours=1),
+    recent_events=(),
+    failing_since=None,
+    reason=None,
+)
+
+
+def _change(version: str) -> DataChange:
+    return DataChange(
+        table="flights",
+        snapshot_id=version,
+        snapshot_ts=None,
+        prev_snapshot_id=None,
+        table_format=TableFormat.DELTA,
+        operation=Operation.APPEND,
+        lineage="a",
+    )
+
+
+def _look(**values: object) -> Look:
+    return Look(upstream_id=FLIGHTS.upstream_id, **{"position": "at 3", **values})  # type: ignore[arg-type]
+
+
+def _recorded(
+    look: Look, upstream: WatchedUpstream = FLIGHTS, known: frozenset[str] = frozenset()
+) -> tuple[list[EventRow], list[ProbeRow], MemoryStore]:
+    store = MemoryStore()
+    result = record(
+        [look],
+        tick=TICK,
+        watched={upstream.upstream_id: upstream},
+        store=store,
+        recorded_events=known,
+    )
+    return list(result.events), list(result.probes), store
+
+
+def test_an_idle_look_leaves_no_row() -> None:
+    events, probes, store = _recorded(_look())
+    assert (events, probes, store.commits) == ([], [], [])
+
+
+def test_events_are_recorded_before_what_the_upstream_has_become() -> None:
+    events, probes, store = _recorded(_look(position="at 5", events=(_change("4"), _change("5"))))
+    assert [event.snapshot_id for event in events] == ["4", "5"]
+    assert store.commits == [Ledger.EVENTS, Ledger.PROBES]
+    assert (probes[0].outcome, probes[0].position) == (LookOutcome.FOUND, "at 5")
+    assert (probes[0].latest_event_tick, probes[0].latest_event_at) == (7, TICK.at)
+    assert [each.event_count for each in probes[0].recent_events] == [2]
+
+
+def test_a_position_that_moves_without_an_event_is_kept_and_is_no_news() -> None:
+    events, probes, _ = _recorded(_look(position="at 4"))
+    assert events == []
+    assert (probes[0].outcome, probes[0].position) == (LookOutcome.MOVED, "at 4")
+    assert probes[0].latest_event_tick == 5
+
+
+def test_a_failed_look_is_recorded_once_with_its_reason_and_leaves_the_position() -> None:
+    _, probes, _ = _recorded(_look(failure="it is gone"))
+    assert (probes[0].outcome, probes[0].reason) == (LookOutcome.FAILED, "it is gone")
+    assert (probes[0].position, probes[0].failing_since) == ("at 3", TICK.at)
+
+    failing = replace(FLIGHTS, failing_since=TICK.at, reason="it is gone")
+    assert _recorded(_look(failure="it is gone"), failing)[1] == []
+
+
+def test_a_look_that_recovers_is_recorded_even_if_nothing_is_new() -> None:
+    failing = replace(FLIGHTS, failing_since=TICK.at, reason="it is gone")
+    _, probes, _ = _recorded(_look(), failing)
+    assert (probes[0].outcome, probes[0].failing_since) == (LookOutcome.RECOVERED, None)
+
+
+def test_an_event_that_a_killed_tick_left_is_news_but_no_second_row() -> None:
+    event_id = _change("4").event_id(FLIGHTS.upstream_id)
+    events, probes, _ = _recorded(
+        _look(position="at 4", events=(_change("4"),)), known=frozenset({event_id})
+    )
+    assert events == []
+    assert (probes[0].outcome, probes[0].latest_event_tick) == (LookOutcome.FOUND, 7)
+
+
+def test_the_events_of_a_killed_tick_are_those_after_the_last_that_their_upstream_knows() -> None:
+    left = [
+        {"event_id": "known", "upstream_id": FLIGHTS.upstream_id, "tick_number": 5},
+        {"event_id": "left", "upstream_id": FLIGHTS.upstream_id, "tick_number": 6},
+        {"event_id": "of a paused upstream", "upstream_id": "other", "tick_number": 2},
+    ]
+    watched = {FLIGHTS.upstream_id: FLIGHTS}
+    assert orphans_among(left, watched) == ("left", "of a paused upstream")
