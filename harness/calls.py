@@ -27,6 +27,8 @@ class Firing:
     """What starting jobs needs, wired once."""
 
     api: JobsApi
+    #: Tells this state folder's tokens from those of any other one on the same workspace.
+    origin: str
     store: Store
     #: The rate of starts, and the higher one of questions.
     starts: TokenBucket

@@ -7,6 +7,7 @@ is made before a step needs it: a tick that finds nothing never gets there.
 import logging
 import os
 import signal
+import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -209,6 +210,22 @@ class Context:
         """Let the local Jobs API be told anew which jobs there are: the controls have changed."""
         self.__dict__.pop("jobs", None)
 
+    @cached_property
+    def _installation_id(self) -> str:
+        """A random name that the state folder keeps for life.
+
+        An intent is named by ticks, and every new folder counts them from one: without this, a
+        folder begun anew would send the tokens of the old one and be given its old runs.
+        """
+        path = self.home.folder / "installation"
+        try:
+            return path.read_text()
+        except FileNotFoundError:
+            part = path.with_suffix(".part")
+            part.write_text(uuid.uuid4().hex)
+            part.replace(path)
+            return path.read_text()
+
     def _forget_dead_api(self) -> None:
         """Our own Jobs API ends when nobody has asked it anything for long; start it anew then."""
         from harness.jobs.local.background import is_answering
@@ -238,6 +255,7 @@ class Context:
         self._forget_dead_api()
         return Firing(
             api=self.jobs,
+            origin=f"{self.jobs.workspace}/{self.schema}/{self._installation_id}",
             store=self.store,
             starts=self.starts,
             questions=self.questions,

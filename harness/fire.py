@@ -109,7 +109,7 @@ def _intent(
         job_name=start.job_name,
         intent_id=start.intent_id,
         attempt=start.attempt,
-        token=token_for(firing.api.workspace, start.job_id, start.intent_id, start.attempt),
+        token=token_for(firing.origin, start.job_id, start.intent_id, start.attempt),
         run_status=RunStatus.INTENDED,
         reported_by="decision",
         decided_tick=tick.number,

@@ -57,6 +57,7 @@ def _settled(jobs: FakeJobs, run: FollowedRun, *messages: Message) -> Settled:
     clock = FakeClock(TICK.at)
     firing = Firing(
         api=jobs,
+        origin="here",
         store=MemoryStore(),
         starts=TokenBucket(clock, per_second=100),
         questions=TokenBucket(clock, per_second=100),

@@ -1,0 +1,104 @@
+"""What a start writes down before it calls, and what it sends."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+from harness.calls import Firing, Steps
+from harness.clock import FakeClock
+from harness.fire import Start, fire
+from harness.jobs.fake import FakeJobs
+from harness.jobs.pacing import TokenBucket
+from harness.tables import Consumed, EventRow, Ledger, RunRow, RunStatus, Tick
+from tests.unit.memory_store import MemoryStore
+
+JOB = 2**53 + 1
+AT = datetime(2026, 3, 1, 8, tzinfo=UTC)
+TICK = Tick(number=4, at=AT)
+
+
+class Store(MemoryStore):
+    """Ignores conditions: every event is offered, and only those in range may be taken."""
+
+    def read(self, table: str, *, where: object = ()) -> list[dict[str, object]]:
+        return super().read(table)
+
+
+def _event(tick_number: int, version: int) -> EventRow:
+    return EventRow(
+        tick_number=tick_number,
+        event_ts=1,
+        event_id=f"event {version}",
+        upstream_id="u",
+        table="flights",
+        partition=None,
+        snapshot_id=str(version),
+        snapshot_ts=None,
+        prev_snapshot_id=None,
+        table_format="DELTA",
+        operation_type="APPEND",
+        tags={},
+    )
+
+
+def _fired(jobs: FakeJobs, *, origin: str = "here", through: int = 4) -> tuple[list[RunRow], Store]:
+    clock = FakeClock(AT)
+    store = Store()
+    store.append(
+        Ledger.EVENTS, [_event(1, 8), _event(2, 9), _event(4, 11), _event(4, 10), _event(5, 12)]
+    )
+    firing = Firing(
+        api=jobs,
+        origin=origin,
+        store=store,
+        starts=TokenBucket(clock, per_second=100),
+        questions=TokenBucket(clock, per_second=100),
+        handed_over=Path("nowhere"),
+        crash_point=lambda name: None,
+    )
+    start = Start(
+        job_id=JOB,
+        job_name="daily",
+        intent_id="intent",
+        attempt=1,
+        consumed=(Consumed(upstream_id="u", from_tick=1, through_tick=through),),
+    )
+    return fire([start], tick=TICK, firing=firing, steps=Steps()), store
+
+
+def _jobs() -> FakeJobs:
+    jobs = FakeJobs(clock=FakeClock(AT))
+    jobs.add_job(JOB)
+    return jobs
+
+
+def test_a_start_takes_the_events_after_its_first_tick_up_to_its_last_oldest_first() -> None:
+    (row,), _ = _fired(_jobs())
+    assert row.event_ids == ("event 9", "event 10", "event 11")
+
+
+def test_the_intent_is_written_with_its_events_and_token_before_the_call() -> None:
+    jobs = _jobs()
+    _, store = _fired(jobs)
+    intent, started = store.rows[Ledger.RUNS]
+    assert isinstance(intent, RunRow)
+    assert isinstance(started, RunRow)
+    assert (intent.run_status, started.run_status) == (RunStatus.INTENDED, RunStatus.STARTED)
+    assert intent.token == jobs.requests[0].token
+    assert json.loads(intent.parameters) == jobs.requests[0].parameters
+    assert intent.event_ids == started.event_ids
+
+
+def test_an_answer_that_tells_nothing_leaves_the_intent_open() -> None:
+    jobs = _jobs()
+    jobs.lose_answers()
+    (row,), _ = _fired(jobs)
+    assert (row.run_status, row.run_id) == (RunStatus.INTENDED, None)
+    assert row.message == "the answer was lost"
+
+
+def test_a_state_folder_begun_anew_is_not_given_the_runs_of_the_old_one() -> None:
+    jobs = _jobs()
+    (old,), _ = _fired(jobs, origin="first folder")
+    (new,), _ = _fired(jobs, origin="second folder")
+    assert old.run_id != new.run_id
