@@ -7,7 +7,7 @@ the next tick sends the same token again.
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,19 +64,31 @@ def _intents(starts: Sequence[Start], tick: Tick, firing: Firing, steps: Steps) 
 
 
 def _events_of(starts: Sequence[Start], store: Store) -> Mapping[str, list[dict[str, object]]]:
-    """Read the events that the starts take, in one read, by upstream."""
+    """Read the events that the starts take, by upstream.
+
+    Those of upstreams that a job takes for the first time are read apart: they go back to the
+    beginning, and the others need not.
+    """
     taken = [each for start in starts for each in start.consumed]
-    rows = store.read(
-        Ledger.EVENTS,
-        where=[
-            ("tick_number", ">", min(each.from_tick for each in taken)),
-            ("upstream_id", "in", sorted({each.upstream_id for each in taken})),
-        ],
-    )
+    new = {each.upstream_id for each in taken if each.from_tick < 0}
+    known = [each for each in taken if each.upstream_id not in new]
+    rows = _read_events(store, new, after=-1)
+    if known:
+        upstream_ids = {each.upstream_id for each in known}
+        rows += _read_events(store, upstream_ids, after=min(each.from_tick for each in known))
     by_upstream: dict[str, list[dict[str, object]]] = {}
     for row in sorted(rows, key=lambda row: (row["tick_number"], _order(row))):
         by_upstream.setdefault(str(row["upstream_id"]), []).append(row)
     return by_upstream
+
+
+def _read_events(
+    store: Store, upstream_ids: Collection[str], *, after: int
+) -> list[dict[str, object]]:
+    if not upstream_ids:
+        return []
+    where = [("tick_number", ">", after), ("upstream_id", "in", sorted(upstream_ids))]
+    return store.read(Ledger.EVENTS, where=where)
 
 
 def _order(row: Mapping[str, object]) -> tuple[int, str]:

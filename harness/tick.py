@@ -20,7 +20,7 @@ from harness.inbox import Message, receive, remove
 from harness.installation import Installation
 from harness.logs import log_as_tick
 from harness.memory import load_from_models
-from harness.publish import Publication, publish
+from harness.publish import FOLD_AFTER_TICKS, Publication, publish
 from harness.record import Recorded, record
 from harness.sense.types import Look, Upstream
 from harness.settle import Settled, settle
@@ -307,7 +307,11 @@ def _must_decide(state: TickState, report: TickReport) -> bool:
     news = report.recorded is not None and any(
         row.outcome is not LookOutcome.MOVED for row in report.recorded.probes
     )
-    return state.must_decide or settled or news
+    # Positions that move in silence make the ledgers' tail longer; publishing folds it.
+    tail = report.tick.number - state.folded_through if report.recorded else 0
+    has_moved = report.recorded is not None and bool(report.recorded.probes)
+    must_fold = has_moved and tail > 2 * FOLD_AFTER_TICKS
+    return state.must_decide or settled or news or must_fold
 
 
 def _start(row: Mapping[str, object]) -> Start:
