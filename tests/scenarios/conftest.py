@@ -73,6 +73,9 @@ class StoryHome:
         copy_project(self.project)
         (self.project / "heartbeat.yml").write_text("trigger_files:\n  root: triggers\n")
         (self.project / "triggers").mkdir()
+        self.clock = FakeClock(datetime(2026, 3, 1, 8, 0, tzinfo=UTC))
+        # One Jobs API for all: a run that an earlier story left open goes on, and is nobody's news.
+        self.jobs = FakeJobs(clock=self.clock)
 
 
 class Story:
@@ -84,8 +87,9 @@ class Story:
         self.home = home
         self.folder = folder
         self.number = next(self.numbers)
-        self.clock = FakeClock(datetime(2026, 3, 1, 8, 0, tzinfo=UTC) + timedelta(days=self.number))
-        self.jobs = FakeJobs(clock=self.clock)
+        self.clock, self.jobs = home.clock, home.jobs
+        self.clock.set(datetime(2026, 3, 1, 8, 0, tzinfo=UTC) + timedelta(days=self.number))
+        self.jobs.requests.clear()
         self.rows: list[dict[str, str]] = []
         self.context = StoryContext(home, self.clock, self.jobs)
         self.engine = Engine(self.context)
