@@ -6,6 +6,7 @@ run, its answer was lost, and a second request was refused.
 
 import logging
 import os
+import re
 import ssl
 import threading
 import time
@@ -20,7 +21,7 @@ from urllib.parse import urlsplit
 from databricks.sdk import WorkspaceClient
 from databricks.sdk.clock import Clock as SdkClock
 from databricks.sdk.config import Config, ConfigAttribute
-from databricks.sdk.errors import ResourceDoesNotExist
+from databricks.sdk.errors import BadRequest, NotFound, ResourceDoesNotExist
 
 from harness.errors import JobsApiError
 from harness.jobs.answers import answer_of_error, told
@@ -31,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 _API = "/api/2.2/jobs"
 _RUNS_PER_PAGE = 25
+_NO_SUCH_JOB = re.compile(r"Job \S+ does not exist")
 _PAST_ANY_DEADLINE = 86_400.0
 #: How long a host may take to say at the start whether it is there at all.
 _SECONDS_TO_SHOW_UP = 5.0
@@ -121,7 +123,7 @@ class DatabricksJobs:
             ) from error
 
     def list_runs(self, job_id: int, *, since: datetime | None = None) -> Iterator[RunReport]:
-        """Report on the runs of a job, newest first, all pages.
+        """Report on the runs of a job, newest first, all pages; a job that is not there has none.
 
         Raises:
             JobsApiError: The API did not answer.
@@ -155,6 +157,8 @@ class DatabricksJobs:
                 raise ValueError(f"the answer's runs are {runs!r:.50}, not a list")
             reports = [report_of(run, partial_success=self._partial_success) for run in runs]
         except Exception as error:
+            if isinstance(error, BadRequest | NotFound) and _NO_SUCH_JOB.match(str(error)):
+                return [], None
             message = f"The Jobs API did not list the runs of job {job_id}: {told(error)}"
             raise JobsApiError(message) from error
         next_page = answer.get("next_page_token")

@@ -1,7 +1,7 @@
 """A Jobs API in memory, for unit tests and simulations: no socket, no process, no waiting."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from harness.clock import Clock, FakeClock
@@ -49,6 +49,7 @@ class _Run:
     phase: Phase
     started_at: datetime
     ended_at: datetime | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
 
 class FakeJobs:
@@ -81,6 +82,10 @@ class FakeJobs:
         """Add a job; with ``ends_as``, each of its runs is over as soon as it starts."""
         self._endings[job_id] = ends_as
 
+    def delete_job(self, job_id: int) -> None:
+        """Take a job away; its runs stay."""
+        del self._endings[job_id]
+
     def forbid(self, job_id: int) -> None:
         """Take away the permission to run a job."""
         self._forbidden.add(job_id)
@@ -99,7 +104,7 @@ class FakeJobs:
 
     def start_by_hand(self, job_id: int) -> int:
         """Start a run as a person would in the workspace, and return its id."""
-        return self._start(job_id).run_id
+        return self._start(job_id, {}).run_id
 
     def end_run(self, run_id: int, outcome: Outcome, message: str = "") -> None:
         """End a run; ``LOST`` makes the API forget it."""
@@ -146,7 +151,7 @@ class FakeJobs:
         return _report(run) if run else None
 
     def list_runs(self, job_id: int, *, since: datetime | None = None) -> Iterator[RunReport]:
-        """Report on the runs of a job, newest first."""
+        """Report on the runs of a job, newest first; a job that is not there has none."""
         self._count()
         for run in reversed(list(self._runs.values())):
             if run.job_id == job_id and (since is None or run.started_at >= since):
@@ -185,19 +190,21 @@ class FakeJobs:
         key = (request.job_id, request.token or "")
         known = self._tokens.get(key)
         if known is None:
-            known = self._tokens[key] = self._start(request.job_id).run_id
+            started = self._start(request.job_id, request.parameters)
+            known = self._tokens[key] = started.run_id
         if known not in self._runs:
             message = f"The run {known} of this idempotency token has been deleted."
             raise ApiError(400, "INVALID_PARAMETER_VALUE", message)
         return known
 
-    def _start(self, job_id: int) -> _Run:
+    def _start(self, job_id: int, parameters: Mapping[str, str]) -> _Run:
         self._started += 1
         run = _Run(
             run_id=_FIRST_RUN_ID + _STEP * self._started,
             job_id=job_id,
             phase=phases.RUNNING,
             started_at=self._clock.now(),
+            parameters=parameters,
         )
         self._runs[run.run_id] = run
         ending = self._endings.get(job_id)
@@ -226,4 +233,5 @@ def _report(run: _Run) -> RunReport:
         message=words.message,
         started_at=run.started_at,
         ended_at=run.ended_at,
+        parameters=run.parameters,
     )

@@ -183,6 +183,7 @@ def report_of(
         started_at=_instant(run.get("start_time")),
         ended_at=_instant(run.get("end_time")),
         run_page_url=_text(run, "run_page_url"),
+        parameters=_parameters(run.get("job_parameters")),
     )
 
 
@@ -207,6 +208,18 @@ def _part(parent: Mapping[str, object], key: str) -> Mapping[str, object]:
 def _text(parent: Mapping[str, object], key: str) -> str | None:
     value = parent.get(key)
     return value if isinstance(value, str) and value else None
+
+
+def _parameters(listed: object) -> Mapping[str, str]:
+    """Read ``[{"name": ..., "value": ...}]``; a parameter without a value has its default."""
+    entries = listed if isinstance(listed, list) else []
+    named = [each for each in entries if isinstance(each, dict) and _text(each, "name")]
+    return {
+        each["name"]: next(
+            (text for text in (each.get("value"), each.get("default")) if isinstance(text, str)), ""
+        )
+        for each in named
+    }
 
 
 def _instant(milliseconds: object) -> datetime | None:

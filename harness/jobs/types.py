@@ -5,7 +5,7 @@ tests passes the same contract tests.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
@@ -40,6 +40,9 @@ class RunReport:
     started_at: datetime | None
     ended_at: datetime | None
     run_page_url: str | None = None
+    #: What the run was started with, as far as the API tells it: a list may leave out what a look
+    #: at the single run has.
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +54,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """The API said no on the first request of this attempt; no run exists."""
+    """The API said no. Only on the first request of an attempt does it prove that no run exists."""
 
     error_code: str
     message: str
@@ -96,7 +99,7 @@ class JobsApi(Protocol):
         ...
 
     def list_runs(self, job_id: int, *, since: datetime | None = None) -> Iterator[RunReport]:
-        """Report on the runs of a job, newest first, all pages.
+        """Report on the runs of a job, newest first, all pages; a job that is not there has none.
 
         Raises:
             JobsApiError: The API did not answer.

@@ -37,6 +37,7 @@ class Workspace(Protocol):
     clock: FakeClock
 
     def add_job(self, job_id: int) -> None: ...
+    def delete_job(self, job_id: int) -> None: ...
     def start_by_hand(self, job_id: int) -> int: ...
     def end_run(self, run_id: int, outcome: Outcome, message: str = "") -> None: ...
     def forget_run(self, run_id: int) -> None: ...
@@ -56,6 +57,9 @@ class FakeWorkspace:
 
     def add_job(self, job_id: int) -> None:
         self.fake.add_job(job_id)
+
+    def delete_job(self, job_id: int) -> None:
+        self.fake.delete_job(job_id)
 
     def start_by_hand(self, job_id: int) -> int:
         return self.fake.start_by_hand(job_id)
@@ -92,6 +96,9 @@ class ServedWorkspace:
         script = ({"phase": "RUNNING"},)
         job = JobDefinition(job_id=job_id, name="job", script=script, max_concurrent_runs=1000)
         self.server.put_job(job)
+
+    def delete_job(self, job_id: int) -> None:
+        self.server.registry.delete_job(job_id)
 
     def start_by_hand(self, job_id: int) -> int:
         return self.server.engine.run_now(run_now_from({"job_id": job_id}))
@@ -282,6 +289,40 @@ def test_a_run_that_somebody_else_started_is_listed(workspace: Workspace) -> Non
     workspace.end_run(run_id, Outcome.SUCCEEDED)
     (run,) = workspace.api.list_runs(JOB)
     assert (run.run_id, run.outcome) == (run_id, Outcome.SUCCEEDED)
+
+
+def test_a_run_tells_the_parameters_that_it_was_started_with(workspace: Workspace) -> None:
+    workspace.add_job(JOB)
+    parameters = {"heartbeat_token": "t", "heartbeat_events": '[{"table": "a"}]'}
+    workspace.api.run_now(job_id=JOB, token="t", parameters=parameters)
+    (listed,) = workspace.api.list_runs(JOB)
+    report = workspace.api.get_run(listed.run_id)
+    assert report is not None
+    assert listed.parameters == report.parameters == parameters
+
+
+def test_a_run_that_somebody_else_started_without_parameters_tells_none(
+    workspace: Workspace,
+) -> None:
+    workspace.add_job(JOB)
+    report = workspace.api.get_run(workspace.start_by_hand(JOB))
+    assert report is not None
+    assert report.parameters == {}
+
+
+def test_a_deleted_job_is_refused_even_under_a_known_token_and_its_runs_are_still_listed(
+    workspace: Workspace,
+) -> None:
+    workspace.add_job(JOB)
+    run_id = accepted(workspace, "t")
+    workspace.delete_job(JOB)
+    answer = workspace.api.run_now(job_id=JOB, token="t", parameters={})
+    assert isinstance(answer, Refused)
+    assert [run.run_id for run in workspace.api.list_runs(JOB)] == [run_id]
+
+
+def test_a_job_that_does_not_exist_has_no_runs(workspace: Workspace) -> None:
+    assert list(workspace.api.list_runs(2)) == []
 
 
 def test_a_cancelled_run_ends_as_cancelled(workspace: Workspace) -> None:

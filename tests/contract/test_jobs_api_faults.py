@@ -167,6 +167,24 @@ def test_a_page_that_does_not_come_is_an_error_and_not_the_end_of_the_list(
         list(jobs.list_runs(1))
 
 
+@pytest.mark.parametrize("status", [400, 404])
+def test_an_api_that_refuses_to_list_the_runs_of_a_missing_job_says_that_there_are_none(
+    server: LocalJobsServer, jobs: DatabricksJobs, status: int
+) -> None:
+    body = '{"error_code": "INVALID_PARAMETER_VALUE", "message": "Job 2 does not exist."}'
+    server.faults.add(Fault(match="runs/list", kind=FaultKind.STATUS, status=status, body=body))
+    assert list(jobs.list_runs(2)) == []
+
+
+def test_any_other_refusal_to_list_runs_does_not_say_that_there_are_none(
+    server: LocalJobsServer, jobs: DatabricksJobs
+) -> None:
+    body = '{"error_code": "INVALID_PARAMETER_VALUE", "message": "The page does not exist."}'
+    server.faults.add(Fault(match="runs/list", kind=FaultKind.STATUS, status=400, body=body))
+    with pytest.raises(JobsApiError, match="did not list the runs of job 2"):
+        list(jobs.list_runs(2))
+
+
 def test_words_that_nobody_knows_arrive_as_they_were_sent(
     server: LocalJobsServer, jobs: DatabricksJobs
 ) -> None:

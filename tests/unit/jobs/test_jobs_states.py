@@ -182,6 +182,22 @@ def test_times_are_utc_and_zero_is_not_yet() -> None:
     assert report.ended_at is None
 
 
+def test_the_parameters_of_a_run_are_read_by_name() -> None:
+    told = [
+        {"name": "a", "value": "", "default": "1"},
+        {"name": "b", "value": None, "default": "2"},
+        {"name": "c"},
+        {},
+        "odd",
+    ]
+    assert report_of(run_json(job_parameters=told)).parameters == {"a": "", "b": "2", "c": ""}
+
+
+@pytest.mark.parametrize("told", [None, {}, "text"])
+def test_a_run_without_a_list_of_parameters_tells_none(told: object) -> None:
+    assert report_of(run_json(job_parameters=told)).parameters == {}
+
+
 def test_the_text_of_the_end_comes_before_the_older_text() -> None:
     report = report_of(
         run_json(
