@@ -61,7 +61,8 @@ def send(
         tick: The present tick.
         firing: The Jobs API and the ledgers.
         steps: Numbers the rows.
-        again: They were sent before, so a refusal no longer proves that there is no run.
+        again: They were sent before, so a refusal no longer proves that there is no run: the
+            intent stays open, with the refusal's code and words.
 
     Returns:
         The newest row of each run; unchanged when the answer told nothing new.
@@ -116,7 +117,10 @@ def _after_answer(intent: RunRow, answer: RunNowAnswer, tick: Tick, *, again: bo
                 termination_code=answer.error_code,
                 message=answer.message,
             )
-        case Refused() | Unknown() | NotAllowed():
+        case Refused():
+            log.warning("job %s: refused when sent again: %s", intent.job_id, answer.message)
+            return replace(now, termination_code=answer.error_code, message=answer.message)
+        case Unknown() | NotAllowed():
             log.warning("job %s: no answer that tells: %s", intent.job_id, answer.message)
             return (
                 intent if intent.message == answer.message else replace(now, message=answer.message)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.calls import Firing, Steps, send
-from harness.jobs.token import token_for
+from harness.jobs.token import TOKEN_PARAMETER, token_for
 from harness.tables import Consumed, Ledger, RunRow, RunStatus, Store, Tick
 
 #: What a run may be handed directly; more is handed over as a reference.
@@ -113,6 +113,7 @@ def _intent(
     firing: Firing,
     steps: Steps,
 ) -> RunRow:
+    token = token_for(firing.origin, start.job_id, start.intent_id, start.attempt)
     return RunRow(
         tick_number=tick.number,
         step_number=steps.next(),
@@ -121,7 +122,7 @@ def _intent(
         job_name=start.job_name,
         intent_id=start.intent_id,
         attempt=start.attempt,
-        token=token_for(firing.origin, start.job_id, start.intent_id, start.attempt),
+        token=token,
         run_status=RunStatus.INTENDED,
         reported_by="decision",
         decided_tick=tick.number,
@@ -129,14 +130,17 @@ def _intent(
         consumed=start.consumed,
         event_count=len(events),
         event_ids=tuple(str(event["event_id"]) for event in events),
-        parameters=_parameters(start, events, firing.handed_over),
+        parameters=_parameters(start, token, events, firing.handed_over),
     )
 
 
-def _parameters(start: Start, events: Sequence[Mapping[str, object]], handed_over: Path) -> str:
+def _parameters(
+    start: Start, token: str, events: Sequence[Mapping[str, object]], handed_over: Path
+) -> str:
     """Return the job parameters as JSON: the events themselves, or where they are to be read."""
     listed = json.dumps([{name: event[name] for name in _EVENT_FIELDS} for event in events])
-    whole = json.dumps({"heartbeat_intent_id": start.intent_id, "heartbeat_events": listed})
+    names = {"heartbeat_intent_id": start.intent_id, TOKEN_PARAMETER: token}
+    whole = json.dumps({**names, "heartbeat_events": listed})
     if len(whole.encode()) <= PARAMETER_BYTES:
         return whole
     path = handed_over / f"{start.intent_id}-{start.attempt}.json"
@@ -148,9 +152,7 @@ def _parameters(start: Start, events: Sequence[Mapping[str, object]], handed_ove
         "attempt": start.attempt,
         "relation": "job_runs",
     }
-    return json.dumps(
-        {"heartbeat_intent_id": start.intent_id, "heartbeat_events": json.dumps(reference)}
-    )
+    return json.dumps({**names, "heartbeat_events": json.dumps(reference)})
 
 
 def _write_durably(path: Path, text: str) -> None:

@@ -1,7 +1,8 @@
 """Follows what earlier ticks started: the inbox first, then the Jobs API, run by run.
 
 A run ends once: by a notice of its last task, or by a poll, whichever comes first. A run that
-failed is followed on, until some run of its job succeeds or an operator wants it again.
+failed is followed on, until some run of its job succeeds or an operator wants it again. A start
+that nobody acknowledged is sent again, and looked for where sending it again is of no use.
 """
 
 import logging
@@ -13,6 +14,7 @@ from datetime import datetime, timedelta
 
 from harness.calls import CALLS_AT_ONCE, Firing, Steps, send
 from harness.errors import JobsApiError
+from harness.find_run import find_run
 from harness.inbox import Message, MessageKind
 from harness.jobs.types import Outcome, RunReport
 from harness.state import FollowedRun
@@ -24,12 +26,16 @@ log = logging.getLogger(__name__)
 NOT_KNOWN = "the Jobs API does not know the run"
 LOST_AFTER = timedelta(minutes=10)
 
+#: So long after its decision a start without an answer is sent again. For how long Databricks
+#: remembers a token nobody documents; its runs are gone after 60 days, so this stays well below.
+RESEND_FOR = timedelta(days=7)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
     """What following the runs came to."""
 
-    #: Rows that were appended, newest step of each run last.
+    #: The newest row of each run that took a step.
     rows: tuple[RunRow, ...] = ()
     #: Messages whose content is in a ledger, or that say nothing about a run we know.
     folded: tuple[Message, ...] = ()
@@ -45,7 +51,7 @@ def settle(
     firing: Firing,
     steps: Steps,
 ) -> Settled:
-    """Fold in the inbox, poll the runs, resend what was never acknowledged.
+    """Fold in the inbox, poll the runs, send again what was never acknowledged.
 
     Raises:
         StateError: A ledger cannot be written; the messages stay in the inbox.
@@ -53,17 +59,48 @@ def settle(
     by_job = {run.job_id: run for run in runs}
     told = _rows_of_messages(messages, by_job, tick)
     noticed = {row.job_id for row in told}
-    polled, unanswered = _poll([run for run in runs if run.job_id not in noticed], tick, firing)
-    rows = [replace(row, step_number=steps.next()) for row in (*told, *polled)]
-    firing.store.append(Ledger.RUNS, rows)
-    unsent = [
-        _row(run, tick, run.run_status, "decision")
-        for run in runs
-        if run.run_id is None and run.is_open and run.job_id not in noticed
-    ]
-    resent = send(unsent, tick=tick, firing=firing, steps=steps, again=True)
-    sent = [row for row in resent if row.step_number]
-    return Settled(rows=(*rows, *sent), folded=tuple(messages), unanswered=unanswered)
+    others = [run for run in runs if run.job_id not in noticed]
+    unsent = [run for run in others if _is_to_be_sent_again(run, tick)]
+    asked = [run for run in others if not _is_to_be_sent_again(run, tick)]
+    polled, unanswered = _poll(asked, tick, firing)
+    rows = _appended((*told, *polled), firing, steps)
+    sent, unlisted = _send_again(unsent, tick, firing, steps)
+    return Settled(
+        rows=(*rows, *sent), folded=tuple(messages), unanswered={**unanswered, **unlisted}
+    )
+
+
+def _appended(rows: Iterable[RunRow], firing: Firing, steps: Steps) -> list[RunRow]:
+    numbered = [replace(row, step_number=steps.next()) for row in rows]
+    firing.store.append(Ledger.RUNS, numbered)
+    return numbered
+
+
+def _is_unacknowledged(run: FollowedRun) -> bool:
+    return run.is_open and run.run_id is None
+
+
+def _is_to_be_sent_again(run: FollowedRun, tick: Tick) -> bool:
+    """Tell whether the same token, sent once more, can only start the one run or name it."""
+    was_refused = run.termination_code is not None
+    return _is_unacknowledged(run) and not was_refused and tick.at - run.decided_at <= RESEND_FOR
+
+
+def _send_again(
+    runs: Sequence[FollowedRun], tick: Tick, firing: Firing, steps: Steps
+) -> tuple[list[RunRow], dict[int, str]]:
+    """Send starts again, and look for the run of each that is refused now.
+
+    A refusal is recorded before the look. Whatever comes between, the next tick looks first.
+    """
+    intents = [run.step(tick, run.run_status, "decision") for run in runs]
+    sent = send(intents, tick=tick, firing=firing, steps=steps, again=True)
+    news = [row for row in sent if row.step_number]
+    refused = [FollowedRun.from_step(row) for row in news if row.termination_code is not None]
+    looked, unanswered = _poll(refused, tick, firing)
+    found = _appended(looked, firing, steps)
+    found_jobs = {row.job_id for row in found}
+    return [*(row for row in news if row.job_id not in found_jobs), *found], unanswered
 
 
 def _rows_of_messages(
@@ -87,7 +124,7 @@ def _row_of(message: Message, run: FollowedRun, tick: Tick) -> RunRow | None:
         case MessageKind.RETRY:
             if not run.holds_job:
                 return None
-            return _row(run, tick, RunStatus.RETRY_REQUESTED, "operator")
+            return run.step(tick, RunStatus.RETRY_REQUESTED, "operator")
 
 
 def _row_of_completion(message: Message, run: FollowedRun, tick: Tick) -> RunRow | None:
@@ -95,12 +132,13 @@ def _row_of_completion(message: Message, run: FollowedRun, tick: Tick) -> RunRow
     if run.is_open:
         if not is_same:
             return None
-        row = _row(run, tick, RunStatus.SUCCEEDED, "notice")
+        row = run.step(tick, RunStatus.SUCCEEDED, "notice")
         return replace(row, run_id=run.run_id or message.run_id, ended_at=message.sent_at)
-    # What ended, ended: only another run of the job can release it.
-    if is_same or message.sent_at < run.decided_at:
+    # What ended, ended: only another run of the job can release it. Of a parked start nobody knew.
+    is_parked = run.run_status is RunStatus.PARKED
+    if (is_same and not is_parked) or message.sent_at < run.decided_at:
         return None
-    row = _row(run, tick, RunStatus.SUCCEEDED_ELSEWHERE, "notice")
+    row = run.step(tick, RunStatus.SUCCEEDED_ELSEWHERE, "notice")
     return replace(row, ended_at=message.sent_at, message=_released_by(message.run_id))
 
 
@@ -117,11 +155,10 @@ def _is_about(message: Message, run: FollowedRun) -> bool:
 def _poll(
     runs: Sequence[FollowedRun], tick: Tick, firing: Firing
 ) -> tuple[list[RunRow], dict[int, str]]:
-    asked = [run for run in runs if run.run_id is not None or run.holds_job]
     rows, unanswered = [], {}
     with ThreadPoolExecutor(max_workers=CALLS_AT_ONCE, thread_name_prefix="settle") as pool:
-        answers = [pool.submit(copy_context().run, _ask, run, tick, firing) for run in asked]
-        for run, answered in zip(asked, answers, strict=True):
+        answers = [pool.submit(copy_context().run, _ask, run, tick, firing) for run in runs]
+        for run, answered in zip(runs, answers, strict=True):
             answer = answered.result()
             if isinstance(answer, str):
                 unanswered[run.job_id] = answer
@@ -133,6 +170,8 @@ def _poll(
 def _ask(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | str | None:
     firing.questions.take()
     try:
+        if _is_unacknowledged(run):
+            return _in_doubt(run, tick, firing)
         return _held(run, tick, firing) if run.holds_job else _open(run, tick, firing)
     except JobsApiError as error:
         log.warning("job %s: its run cannot be asked about: %s", run.job_id, error)
@@ -147,18 +186,60 @@ def _open(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | None:
     if report.outcome is not None:
         return _ended(run, report, tick)
     if run.message == NOT_KNOWN:
-        return replace(_row(run, tick, RunStatus.STARTED, "poll"), message=None)
+        return replace(run.step(tick, RunStatus.STARTED, "poll"), message=None)
     return None
+
+
+def _in_doubt(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow:
+    """Find out what became of a start that was refused when sent again, or is too old for that."""
+    search = find_run(run, firing)
+    if search.found is not None:
+        return _adopted(run, search.found, tick)
+    log.warning("job %s: no run of its start was found", run.job_id)
+    if run.termination_code is not None and not search.untold:
+        return replace(run.step(tick, RunStatus.REFUSED, "answer"), ended_at=tick.at)
+    parked = run.step(tick, RunStatus.PARKED, "poll")
+    return replace(parked, message=_parked_because(run, search.untold))
+
+
+def _adopted(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow:
+    log.info("job %s: run %s is that of its start", run.job_id, report.run_id)
+    known = replace(run, run_id=report.run_id)
+    if report.outcome is not None:
+        return _ended(known, report, tick)
+    return replace(
+        known.step(tick, RunStatus.STARTED, "answer"),
+        started_at=report.started_at or tick.at,
+        termination_code=None,
+        message=None,
+        run_page_url=report.run_page_url,
+    )
+
+
+def _parked_because(run: FollowedRun, untold: Sequence[int]) -> str:
+    since = f"{run.decided_at:%Y-%m-%d %H:%M} UTC"
+    if run.termination_code is not None:
+        why = f"the start was refused when it was sent again ({run.message})"
+    else:
+        why = f"the start had no answer for {RESEND_FOR.days} days"
+    seen = f"the job has no run of it since {since}"
+    if untold:
+        named = ", ".join(map(str, untold[:3])) + (", ..." if len(untold) > 3 else "")
+        seen = f"of the job's runs since {since} some do not say who started them ({named})"
+    return (
+        f"{why}, and {seen}: nobody can say whether it runs; look at the job in the workspace, then"
+        f" `retry {run.job_id}` starts it anew, or `complete --job {run.job_id}` counts it as done"
+    )
 
 
 def _missing(run: FollowedRun, tick: Tick) -> RunRow | None:
     """Give a run up only when the API goes on not knowing it: one such answer may be a slip."""
     log.warning("job %s: the Jobs API does not know run %s", run.job_id, run.run_id)
     if run.message != NOT_KNOWN:
-        return replace(_row(run, tick, RunStatus.STARTED, "poll"), message=NOT_KNOWN)
+        return replace(run.step(tick, RunStatus.STARTED, "poll"), message=NOT_KNOWN)
     if tick.at - run.recorded_at < LOST_AFTER:
         return None
-    return replace(_row(run, tick, RunStatus.LOST, "poll"), ended_at=tick.at)
+    return replace(run.step(tick, RunStatus.LOST, "poll"), ended_at=tick.at)
 
 
 def _ended(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow:
@@ -166,7 +247,7 @@ def _ended(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow:
     assert outcome is not None
     log.info("job %s: run %s ended %s", run.job_id, run.run_id, outcome)
     return replace(
-        _row(run, tick, RunStatus(outcome), "poll"),
+        run.step(tick, RunStatus(outcome), "poll"),
         started_at=report.started_at or run.started_at,
         ended_at=report.ended_at or tick.at,
         life_cycle_state=report.life_cycle_state,
@@ -185,7 +266,7 @@ def _held(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | None:
         if report.outcome is Outcome.SUCCEEDED:
             log.info("job %s: released by run %s", run.job_id, report.run_id)
             return replace(
-                _row(run, tick, RunStatus.SUCCEEDED_ELSEWHERE, "poll"),
+                run.step(tick, RunStatus.SUCCEEDED_ELSEWHERE, "poll"),
                 ended_at=report.ended_at or tick.at,
                 message=_released_by(report.run_id),
             )
@@ -194,33 +275,3 @@ def _held(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | None:
 
 def _released_by(run_id: int | None) -> str:
     return f"released by the success of run {run_id}" if run_id else "released by a later success"
-
-
-def _row(run: FollowedRun, tick: Tick, status: RunStatus, reported_by: str) -> RunRow:
-    return RunRow(
-        tick_number=tick.number,
-        step_number=0,
-        recorded_at=tick.at,
-        job_id=run.job_id,
-        job_name=run.job_name,
-        intent_id=run.intent_id,
-        attempt=run.attempt,
-        token=run.token,
-        run_id=run.run_id,
-        run_status=status,
-        reported_by=reported_by,
-        decided_tick=run.decided_tick,
-        decided_at=run.decided_at,
-        started_at=run.started_at,
-        ended_at=run.ended_at,
-        life_cycle_state=run.life_cycle_state,
-        result_state=run.result_state,
-        state=run.state,
-        termination_code=run.termination_code,
-        message=run.message,
-        run_page_url=run.run_page_url,
-        consumed=run.consumed,
-        event_count=len(run.event_ids),
-        event_ids=run.event_ids,
-        parameters=run.parameters,
-    )

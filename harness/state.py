@@ -120,6 +120,23 @@ class FollowedRun:
         shared["holds_job"] = row.run_status in HOLDING
         return cls(**shared)
 
+    def step(self, tick: Tick, status: RunStatus, reported_by: str) -> RunRow:
+        """Return the row of a further step; it has no number yet."""
+        kept = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name not in ("run_status", "is_open", "holds_job", "recorded_at")
+        }
+        return RunRow(
+            **kept,
+            tick_number=tick.number,
+            step_number=0,
+            recorded_at=tick.at,
+            run_status=status,
+            reported_by=reported_by,
+            event_count=len(self.event_ids),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TickState:

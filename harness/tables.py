@@ -34,6 +34,7 @@ class RunStatus(StrEnum):
     SKIPPED = "SKIPPED"
     LOST = "LOST"
     REFUSED = "REFUSED"
+    PARKED = "PARKED"
     SUCCEEDED_ELSEWHERE = "SUCCEEDED_ELSEWHERE"
     RETRY_REQUESTED = "RETRY_REQUESTED"
 
@@ -49,6 +50,7 @@ HOLDING = frozenset(
         RunStatus.SKIPPED,
         RunStatus.LOST,
         RunStatus.REFUSED,
+        RunStatus.PARKED,
     }
 )
 

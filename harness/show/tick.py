@@ -23,6 +23,8 @@ _ORDER = (
 _OF_DEPENDENCIES = frozenset({"required_row_paused", "waiting_for_required_event"})
 
 _NO_END = OPEN | {RunStatus.RETRY_REQUESTED}
+#: Starts of which nothing more is to be expected unless somebody acts.
+_NO_RUN = frozenset({RunStatus.REFUSED, RunStatus.PARKED})
 
 STYLES: Mapping[RunStatus, str] = {
     RunStatus.STARTED: "green",
@@ -55,8 +57,9 @@ def runs_of(report: "TickReport") -> Told:
 
 def failed(report: "TickReport") -> bool:
     """Tell whether something failed that an operator should look at."""
-    refused = any(row.run_status is RunStatus.REFUSED for row in runs_of(report).started)
-    return refused or not report.is_clean
+    runs = runs_of(report)
+    has_no_run = any(row.run_status in _NO_RUN for row in (*runs.started, *runs.ended))
+    return has_no_run or not report.is_clean
 
 
 def troubles(report: "TickReport") -> frozenset[str]:

@@ -142,6 +142,8 @@ def _show_started(console: Console, started: Sequence[RunRow]) -> None:
 def _start_in_words(row: RunRow) -> tuple[str, str]:
     if row.run_status is RunStatus.REFUSED:
         return f"refused: {row.message}", "red"
+    if row.run_id is None and row.termination_code is not None:
+        return f"refused when sent again; the next tick looks for its run: {row.message}", "yellow"
     if row.run_id is None:
         return f"no answer yet, sent again by the next tick: {row.message}", "yellow"
     return "", ""

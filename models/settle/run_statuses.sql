@@ -46,7 +46,11 @@ final as (
         ),
         (
             'REFUSED', 'FAILED', false, true, false,
-            'The Jobs API refused the start; there is no run.'
+            'The Jobs API refused the start, and no run of it is known.'
+        ),
+        (
+            'PARKED', 'FAILED', false, true, false,
+            'Nobody can say whether the start has a run; the operator decides.'
         ),
         (
             'SUCCEEDED_ELSEWHERE', 'COMPLETED', false, false, false,

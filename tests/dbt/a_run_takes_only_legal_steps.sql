@@ -22,7 +22,7 @@ steps as (
         ledger_runs.tick_number,
         ledger_runs.step_number,
         ledger_runs.run_status,
-        ledger_runs.run_status in ('INTENDED', 'STARTED', 'REFUSED')
+        ledger_runs.run_status in ('INTENDED', 'STARTED', 'REFUSED', 'PARKED')
             as is_before_the_end,
         ledger_runs.run_status in ('SUCCEEDED_ELSEWHERE', 'RETRY_REQUESTED')
             as is_after_the_end,

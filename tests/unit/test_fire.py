@@ -41,19 +41,22 @@ def _event(tick_number: int, version: int) -> EventRow:
     )
 
 
-def _fired(jobs: FakeJobs, *, origin: str = "here", through: int = 4) -> tuple[list[RunRow], Store]:
+def _fired(
+    jobs: FakeJobs, *, origin: str = "here", handed_over: Path = Path("nowhere"), events: int = 0
+) -> tuple[list[RunRow], Store]:
     clock = FakeClock(AT)
     store = Store()
     store.append(
         Ledger.EVENTS, [_event(1, 8), _event(2, 9), _event(4, 11), _event(4, 10), _event(5, 12)]
     )
+    store.append(Ledger.EVENTS, [_event(3, 100 + number) for number in range(events)])
     firing = Firing(
         api=jobs,
         origin=origin,
         store=store,
         starts=TokenBucket(clock, per_second=100),
         questions=TokenBucket(clock, per_second=100),
-        handed_over=Path("nowhere"),
+        handed_over=handed_over,
         crash_point=lambda name: None,
     )
     start = Start(
@@ -61,7 +64,7 @@ def _fired(jobs: FakeJobs, *, origin: str = "here", through: int = 4) -> tuple[l
         job_name="daily",
         intent_id="intent",
         attempt=1,
-        consumed=(Consumed(upstream_id="u", from_tick=1, through_tick=through),),
+        consumed=(Consumed(upstream_id="u", from_tick=1, through_tick=4),),
     )
     return fire([start], tick=TICK, firing=firing, steps=Steps()), store
 
@@ -95,6 +98,29 @@ def test_an_answer_that_tells_nothing_leaves_the_intent_open() -> None:
     (row,), _ = _fired(jobs)
     assert (row.run_status, row.run_id) == (RunStatus.INTENDED, None)
     assert row.message == "the answer was lost"
+
+
+def test_a_run_can_tell_by_a_parameter_to_which_start_it_belongs() -> None:
+    jobs = _jobs()
+    (row,), _ = _fired(jobs)
+    (report,) = jobs.list_runs(JOB)
+    assert report.parameters["heartbeat_token"] == row.token
+    assert report.parameters["heartbeat_intent_id"] == "intent"
+
+
+def test_a_list_of_events_that_is_handed_over_as_a_file_comes_with_the_token_too(
+    tmp_path: Path,
+) -> None:
+    jobs = _jobs()
+    (row,), _ = _fired(jobs, handed_over=tmp_path, events=200)
+    parameters = jobs.requests[0].parameters
+    assert parameters["heartbeat_token"] == row.token
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_first_request_that_is_refused_proves_that_there_is_no_run() -> None:
+    (row,), _ = _fired(FakeJobs(clock=FakeClock(AT)))
+    assert (row.run_status, row.message) == (RunStatus.REFUSED, f"Job {JOB} does not exist.")
 
 
 def test_a_state_folder_begun_anew_is_not_given_the_runs_of_the_old_one() -> None:

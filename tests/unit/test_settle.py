@@ -1,17 +1,21 @@
-"""How notices and polls end a run, each run once."""
+"""How notices and polls end a run, each run once, and what becomes of an unanswered start."""
 
+import json
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from harness.calls import Firing, Steps
 from harness.clock import FakeClock
+from harness.errors import JobsApiError
 from harness.inbox import Message, MessageKind
 from harness.jobs.fake import FakeJobs
 from harness.jobs.pacing import TokenBucket
-from harness.jobs.types import Outcome
-from harness.settle import Settled, settle
+from harness.jobs.types import JobsApi, Outcome, RunReport
+from harness.settle import RESEND_FOR, Settled, settle
 from harness.state import FollowedRun
-from harness.tables import HOLDING, OPEN, Consumed, RunStatus, Tick
+from harness.tables import HOLDING, OPEN, Consumed, Ledger, RunRow, RunStatus, Tick
 from tests.unit.memory_store import MemoryStore
 
 JOB = 2**53 + 1
@@ -20,22 +24,29 @@ TICK = Tick(number=9, at=AT + timedelta(minutes=5))
 
 
 def _run(jobs: FakeJobs, *, status: RunStatus = RunStatus.STARTED, attempt: int = 1) -> FollowedRun:
+    started = replace(_intended(), run_id=jobs.start_by_hand(JOB), started_at=AT, attempt=attempt)
+    return replace(started, run_status=status, is_open=status in OPEN, holds_job=status in HOLDING)
+
+
+def _intended() -> FollowedRun:
+    """A start that the Jobs API has not answered yet."""
+    status = RunStatus.INTENDED
     return FollowedRun(
         job_id=JOB,
         job_name="daily",
         intent_id="intent",
-        attempt=attempt,
+        attempt=1,
         token="token",
-        run_id=jobs.start_by_hand(JOB),
+        run_id=None,
         run_status=status,
         is_open=status in OPEN,
         holds_job=status in HOLDING,
         consumed=(Consumed(upstream_id="u", from_tick=-1, through_tick=3),),
         event_ids=("e",),
-        parameters="{}",
+        parameters=json.dumps({"heartbeat_intent_id": "intent", "heartbeat_token": "token"}),
         decided_tick=3,
         decided_at=AT,
-        started_at=AT,
+        started_at=None,
         ended_at=None,
         life_cycle_state=None,
         result_state=None,
@@ -53,18 +64,24 @@ def _jobs() -> FakeJobs:
     return jobs
 
 
-def _settled(jobs: FakeJobs, run: FollowedRun, *messages: Message) -> Settled:
-    clock = FakeClock(TICK.at)
+def _settled(
+    jobs: JobsApi,
+    run: FollowedRun,
+    *messages: Message,
+    tick: Tick = TICK,
+    store: MemoryStore | None = None,
+) -> Settled:
+    clock = FakeClock(tick.at)
     firing = Firing(
         api=jobs,
         origin="here",
-        store=MemoryStore(),
+        store=store or MemoryStore(),
         starts=TokenBucket(clock, per_second=100),
         questions=TokenBucket(clock, per_second=100),
         handed_over=Path("nowhere"),
         crash_point=lambda name: None,
     )
-    return settle([run], messages, tick=TICK, firing=firing, steps=Steps())
+    return settle([run], messages, tick=tick, firing=firing, steps=Steps())
 
 
 def _complete(*, run_id: int | None = None, intent_id: str | None = None) -> Message:
@@ -134,3 +151,274 @@ def test_a_retry_of_a_run_that_goes_on_changes_nothing() -> None:
     jobs = _jobs()
     message = Message(kind=MessageKind.RETRY, job_id=JOB, sent_at=TICK.at)
     assert _settled(jobs, _run(jobs), message).rows == ()
+
+
+# A start without an answer
+
+
+LATE = Tick(number=99, at=AT + RESEND_FOR + timedelta(minutes=1))
+
+
+def _start(jobs: FakeJobs, *, token: str = "token") -> int:
+    """Let a first request have started a run, though its answer was lost."""
+    parameters = {"heartbeat_intent_id": "intent", "heartbeat_token": token}
+    jobs.run_now(job_id=JOB, token=token, parameters=parameters)
+    jobs.requests.clear()
+    return jobs.runs_of(JOB)[-1]
+
+
+def _refused(jobs: FakeJobs) -> FakeJobs:
+    """Let every further request be refused, as when the job is gone."""
+    jobs.delete_job(JOB)
+    return jobs
+
+
+class Terse(FakeJobs):
+    """Lists runs without their parameters; a look at the single run has them."""
+
+    def list_runs(self, job_id: int, *, since: datetime | None = None) -> Iterator[RunReport]:
+        for report in super().list_runs(job_id, since=since):
+            yield replace(report, parameters={})
+
+
+class Unlisted(FakeJobs):
+    """Answers everything but lists of runs."""
+
+    def list_runs(self, job_id: int, *, since: datetime | None = None) -> Iterator[RunReport]:
+        raise JobsApiError("the list did not come")
+
+
+def test_a_start_without_an_answer_is_sent_again_with_its_token_and_its_parameters() -> None:
+    jobs = _jobs()
+    run_id = _start(jobs)
+
+    (row,) = _settled(jobs, _intended()).rows
+
+    assert (row.run_status, row.run_id) == (RunStatus.STARTED, run_id)
+    (request,) = jobs.requests
+    assert request.token == "token"
+    assert request.parameters == json.loads(_intended().parameters)
+
+
+def test_a_start_that_is_refused_when_sent_again_is_the_run_that_an_earlier_request_started() -> (
+    None
+):
+    jobs = _jobs()
+    run_id = _start(jobs)
+
+    (row,) = _settled(_refused(jobs), _intended()).rows
+
+    assert (row.run_status, row.run_id, row.started_at) == (RunStatus.STARTED, run_id, AT)
+    assert (row.message, row.termination_code, row.ended_at) == (None, None, None)
+
+
+def test_a_run_found_after_a_refusal_has_the_end_that_it_came_to() -> None:
+    jobs = _jobs()
+    run_id = _start(jobs)
+    jobs.end_run(run_id, Outcome.FAILED, "no such column")
+
+    (row,) = _settled(_refused(jobs), _intended()).rows
+
+    assert (row.run_status, row.run_id) == (RunStatus.FAILED, run_id)
+    assert (row.message, row.termination_code) == ("no such column", "RUN_EXECUTION_ERROR")
+
+
+def test_a_refused_start_that_no_run_belongs_to_is_refused_in_the_words_of_the_api() -> None:
+    store = MemoryStore()
+
+    (row,) = _settled(_refused(_jobs()), _intended(), store=store).rows
+
+    assert row.run_status is RunStatus.REFUSED
+    assert row.message == f"Job {JOB} does not exist."
+    assert row.termination_code == "INVALID_PARAMETER_VALUE"
+    assert row.ended_at == TICK.at
+    # The refusal is durable before the list is asked for: killed between, no token is sent again.
+    assert [_status(step) for step in store.rows[Ledger.RUNS]] == ["INTENDED", "REFUSED"]
+
+
+def _status(row: object) -> str:
+    assert isinstance(row, RunRow)
+    return row.run_status
+
+
+def test_a_token_whose_run_was_deleted_starts_no_other() -> None:
+    jobs = _jobs()
+    jobs.end_run(_start(jobs), Outcome.LOST)
+
+    (row,) = _settled(jobs, _intended()).rows
+
+    assert row.run_status is RunStatus.REFUSED
+    assert "deleted" in (row.message or "")
+    assert jobs.runs_of(JOB) == []
+
+
+def test_a_run_of_another_attempt_or_another_state_folder_is_not_taken_for_this_start() -> None:
+    jobs = _jobs()
+    _start(jobs, token="another")
+
+    (row,) = _settled(_refused(jobs), _intended()).rows
+
+    assert (row.run_status, row.run_id) == (RunStatus.REFUSED, None)
+
+
+def test_a_run_from_long_before_the_decision_is_not_asked_whose_it_is() -> None:
+    jobs = _jobs()
+    jobs.start_by_hand(JOB)
+    later = replace(_intended(), decided_at=AT + timedelta(hours=1))
+
+    (row,) = _settled(_refused(jobs), later).rows
+
+    assert row.run_status is RunStatus.REFUSED
+
+
+def test_a_run_that_the_clock_of_the_api_puts_before_the_decision_is_found() -> None:
+    jobs = _jobs()
+    run_id = _start(jobs)
+    later = replace(_intended(), decided_at=AT + timedelta(minutes=4))
+
+    (row,) = _settled(_refused(jobs), later).rows
+
+    assert row.run_id == run_id
+
+
+def test_a_list_without_parameters_is_completed_run_by_run() -> None:
+    jobs = Terse(clock=FakeClock(AT))
+    jobs.add_job(JOB)
+    run_id = _start(jobs)
+
+    (row,) = _settled(_refused(jobs), _intended()).rows
+
+    assert (row.run_status, row.run_id) == (RunStatus.STARTED, run_id)
+
+
+def test_of_two_runs_with_the_same_parameters_the_first_one_is_that_of_the_start() -> None:
+    jobs = _jobs()
+    run_id = _start(jobs)
+    copied = {"heartbeat_token": "token"}
+    jobs.run_now(job_id=JOB, token="by hand, with the parameters copied", parameters=copied)
+
+    (row,) = _settled(_refused(jobs), _intended()).rows
+
+    assert row.run_id == run_id
+
+
+def test_a_refused_start_beside_a_run_that_does_not_say_whose_it_is_is_parked() -> None:
+    jobs = _jobs()
+    run_id = jobs.start_by_hand(JOB)
+
+    (row,) = _settled(_refused(jobs), _intended()).rows
+
+    assert (row.run_status, row.run_id, row.ended_at) == (RunStatus.PARKED, None, None)
+    assert f"Job {JOB} does not exist" in (row.message or "")
+    assert str(run_id) in (row.message or "")
+    assert f"`retry {JOB}`" in (row.message or "")
+
+
+def test_a_refusal_proves_nothing_while_the_runs_cannot_be_listed_and_is_not_asked_for_twice() -> (
+    None
+):
+    jobs = Unlisted(clock=FakeClock(AT))
+    jobs.add_job(JOB)
+    _refused(jobs)
+
+    told = _settled(jobs, _intended())
+
+    (row,) = told.rows
+    assert (row.run_status, row.message) == (RunStatus.INTENDED, f"Job {JOB} does not exist.")
+    assert told.unanswered == {JOB: "the list did not come"}
+
+    # Meanwhile the job is there again: the token would start a run now, and nobody asked for that.
+    jobs.add_job(JOB)
+    again = _settled(jobs, FollowedRun.from_step(row))
+
+    assert (again.rows, again.unanswered) == ((), {JOB: "the list did not come"})
+    assert len(jobs.requests) == 1
+
+
+def test_a_refusal_is_looked_into_by_the_next_tick_when_this_one_could_not() -> None:
+    jobs = _jobs()
+    run_id = _start(jobs)
+    noted = replace(_intended(), termination_code="INVALID_PARAMETER_VALUE", message="no such job")
+
+    (row,) = _settled(jobs, noted).rows
+
+    assert (row.run_status, row.run_id) == (RunStatus.STARTED, run_id)
+    assert jobs.requests == []
+
+
+def test_a_start_is_sent_again_up_to_the_end_of_the_days_for_which_its_token_is_surely_known() -> (
+    None
+):
+    jobs = _jobs()
+    _settled(jobs, _intended(), tick=Tick(number=98, at=AT + RESEND_FOR))
+    assert len(jobs.requests) == 1
+
+
+def test_after_those_days_the_run_is_looked_for_and_the_token_is_not_sent() -> None:
+    jobs = _jobs()
+    run_id = _start(jobs)
+
+    (row,) = _settled(jobs, _intended(), tick=LATE).rows
+
+    assert (row.run_status, row.run_id, row.started_at) == (RunStatus.STARTED, run_id, AT)
+    assert jobs.requests == []
+
+
+def test_after_those_days_a_start_without_a_run_is_parked_for_the_operator() -> None:
+    jobs = _jobs()
+
+    (row,) = _settled(jobs, _intended(), tick=LATE).rows
+
+    assert (row.run_status, row.reported_by) == (RunStatus.PARKED, "poll")
+    assert f"`retry {JOB}`" in (row.message or "")
+    assert "7 days" in (row.message or "")
+    assert jobs.requests == []
+    assert FollowedRun.from_step(row).holds_job
+
+
+def test_after_those_days_a_list_that_does_not_come_decides_nothing() -> None:
+    jobs = Unlisted(clock=FakeClock(AT))
+    jobs.add_job(JOB)
+
+    told = _settled(jobs, _intended(), tick=LATE)
+
+    assert (told.rows, told.unanswered) == ((), {JOB: "the list did not come"})
+    assert jobs.requests == []
+
+
+def _parked() -> FollowedRun:
+    return replace(
+        _intended(), run_status=RunStatus.PARKED, is_open=False, holds_job=True, message="parked"
+    )
+
+
+def test_a_retry_of_a_parked_start_gives_its_events_back() -> None:
+    message = Message(kind=MessageKind.RETRY, job_id=JOB, sent_at=LATE.at)
+    (row,) = _settled(_jobs(), _parked(), message, tick=LATE).rows
+    assert row.run_status is RunStatus.RETRY_REQUESTED
+
+
+def test_a_later_success_of_anyone_releases_a_parked_start() -> None:
+    jobs = _jobs()
+    run_id = jobs.start_by_hand(JOB)
+    jobs.end_run(run_id, Outcome.SUCCEEDED)
+
+    (row,) = _settled(jobs, _parked(), tick=LATE).rows
+
+    assert row.run_status is RunStatus.SUCCEEDED_ELSEWHERE
+    assert str(run_id) in (row.message or "")
+
+
+def test_a_parked_start_whose_own_run_says_that_it_succeeded_is_released() -> None:
+    told = _settled(_jobs(), _parked(), _complete(run_id=5, intent_id="intent"))
+
+    (row,) = told.rows
+
+    assert row.run_status is RunStatus.SUCCEEDED_ELSEWHERE
+    assert "run 5" in (row.message or "")
+
+
+def test_a_parked_start_stays_parked_while_nothing_is_known() -> None:
+    jobs = _jobs()
+    assert _settled(jobs, _parked(), tick=LATE).rows == ()
+    assert jobs.requests == []

@@ -117,6 +117,12 @@ _CASES: Sequence[tuple[str, Sequence[Dependency], Sequence[Run], Mapping[str, Ra
         [Run(tick=60, takes={"a": (-1, 60)}, steps=[(60, "REFUSED")])],
         [FAILED],
     ),
+    (
+        "a_start_of_which_nobody_can_say_whether_it_runs_holds_its_job",
+        [hard("a", 60, 61)],
+        [Run(tick=60, takes={"a": (-1, 60)}, steps=[(60, "PARKED")])],
+        [FAILED],
+    ),
     ("a_failed_job_without_news_tells_both_reasons", [hard("a", 10)], [ran(10, "FAILED", a=(-1, 10))], [FAILED, WAITING]),
     (
         "a_success_that_somebody_else_started_releases_the_job",

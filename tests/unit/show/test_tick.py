@@ -181,6 +181,21 @@ def test_a_start_that_is_refused_when_it_is_sent_again_is_a_failure() -> None:
     assert failed(report)
 
 
+def test_a_start_of_which_nobody_can_say_whether_it_runs_is_a_failure_and_says_what_to_do() -> None:
+    row = started(RunStatus.PARKED, reported_by="poll", message="no answer; `retry 5` starts it")
+    report = with_settled(row)
+    assert failed(report)
+    assert "PARKED" in printed(report)
+    assert "`retry 5` starts it" in printed(report)
+
+
+def test_a_start_that_was_refused_when_sent_again_is_not_said_to_be_sent_once_more() -> None:
+    row = started(RunStatus.INTENDED, reported_by="answer", message="no such job")
+    page = printed(with_settled(replace(row, termination_code="INVALID_PARAMETER_VALUE")))
+    assert "refused when sent again" in page
+    assert "sent again by the next tick" not in page
+
+
 def test_a_start_that_an_earlier_tick_intended_counts_as_fired_not_as_settled() -> None:
     row = started(RunStatus.STARTED, reported_by="answer", run_id=70)
     content = as_json(with_settled(row), 0)
