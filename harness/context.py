@@ -25,6 +25,7 @@ from harness.settings import JobsTarget, Settings
 from harness.store.catalog import CatalogStore
 from harness.store.local import LocalStore
 from harness.tables import Store
+from harness.views import Views
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -132,12 +133,17 @@ class Context:
             self.home.folder,
             target=self.target,
             before=lambda: self.session,
+            before_views=self._views.forget,
         )
+
+    @cached_property
+    def _views(self) -> Views:
+        # Of a workspace's views anybody may make new ones while this process goes on.
+        return Views(lambda: self.session, self.schema, keeps=self.target == LOCAL_TARGET)
 
     def rows(self, relation: str) -> list[dict[str, object]]:
         """Read every row of a model."""
-        collected = self.session.table(f"{self.schema}.{relation}").collect()
-        return [row.asDict(recursive=True) for row in collected]
+        return self._views.rows(relation)
 
     @cached_property
     def looker(self) -> Looker:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: Selectors of tables alone; every view stays as it is.
+_FILLS_TABLES = frozenset({"publish"})
 _HEADLINE = re.compile(r"(\w+ Error( in \w+ \S+ \(.*\))?$)")
 
 
@@ -32,15 +34,23 @@ class Dbt:
         home: The state folder, which gets dbt's target folder and logs.
         target: The output of ``profiles.yml``.
         before: Called before every invocation: starts the session that dbt is to use.
+        before_views: Called before an invocation that may make views anew.
     """
 
     def __init__(
-        self, project: Path, home: Path, *, target: str, before: Callable[[], object]
+        self,
+        project: Path,
+        home: Path,
+        *,
+        target: str,
+        before: Callable[[], object],
+        before_views: Callable[[], object] = lambda: None,
     ) -> None:
         self._project = project
         self._home = home
         self._target = target
         self._before = before
+        self._before_views = before_views
         self._manifest: Manifest | None = None
 
     def build(self, selector: str, variables: Mapping[str, object] | None = None) -> None:
@@ -49,6 +59,8 @@ class Dbt:
         Raises:
             DecideError: A model or a test failed, or the selector selects nothing.
         """
+        if selector not in _FILLS_TABLES:
+            self._before_views()
         arguments = ["build", "--selector", selector, "--exclude-resource-type", "unit_test"]
         self._invoke(arguments, variables)
 
@@ -58,6 +70,7 @@ class Dbt:
         Raises:
             DecideError: The seed failed.
         """
+        self._before_views()
         self._invoke(["seed", "--select", "heartbeat_controls"], None)
 
     def build_everything(self) -> None:
@@ -66,6 +79,7 @@ class Dbt:
         Raises:
             DecideError: A model failed.
         """
+        self._before_views()
         self._invoke(["build", "--exclude-resource-type", "unit_test", "test"], None)
 
     def _invoke(self, arguments: Sequence[str], variables: Mapping[str, object] | None) -> None:

@@ -8,6 +8,7 @@ import logging
 import os
 import time
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -47,9 +48,11 @@ def publish(
         StateError: A ledger cannot be written.
     """
     began = time.perf_counter()
-    context.dbt.build("publish", {"controls_changed": controls_changed, "tick_number": tick.number})
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="publish") as pool:
+        reading = pool.submit(_blockers, context)
+        context.dbt.build("publish", {"controls_changed": controls_changed})
+        names, blockers = reading.result()
     context.crash_point("after_publish")
-    names, blockers = _blockers(context)
     changed = _changed(read_status(context.home.status), names, blockers, tick)
     context.store.append(Ledger.DECISIONS, changed)
     # A tick that is killed may have its number used again: its own rows stay in the tail.
@@ -84,7 +87,9 @@ def fold(context: Context, fold_after: int, through: int) -> None:
     Raises:
         DecideError: dbt did not succeed; the views go on reading the ledgers' tail.
     """
-    context.dbt.build("fold", {"fold_after": fold_after, "folded_through": through})
+    limit = context.settings.jobs.starts_per_tick
+    variables = {"fold_after": fold_after, "folded_through": through, "starts_per_tick": limit}
+    context.dbt.build("fold", variables)
 
 
 def _blockers(context: Context) -> tuple[dict[int, str], dict[int, tuple[Blocker, ...]]]:

@@ -99,6 +99,8 @@ class Engine:
         self._context = context
         self._installation = Installation(context)
         self._state: TickState | None = None
+        #: The limit of starts is in one of the decision's views; nothing else of it ever changes.
+        self._has_built_decision = False
 
     def tick(self, options: TickOptions | None = None) -> TickReport:
         """Do one tick.
@@ -125,6 +127,7 @@ class Engine:
     def _ready_state(self, at: datetime, options: TickOptions) -> TickState:
         context = self._context
         if self._state is None:
+            self._has_built_decision = False
             self._installation.ensure(at, allow_mass_removal=options.allow_mass_removal)
             self._state = load_state(context.home.state, context.store)
         if self._state is None:
@@ -146,7 +149,7 @@ class Engine:
             report.skipped = ("decide", "fire", "publish")
             return self._rest(state, report, messages)
         with self._timed(report, "decide"):
-            starts = self._decide(state, report)
+            starts = self._decide(state)
         with self._timed(report, "fire"):
             state = self._fire(state, starts, report, steps)
         with self._timed(report, "publish"):
@@ -231,16 +234,13 @@ class Engine:
         self._context.crash_point("after_record")
         return state
 
-    def _decide(self, state: TickState, report: TickReport) -> list[Start]:
+    def _decide(self, state: TickState) -> list[Start]:
         context = self._context
-        context.dbt.build(
-            "decide",
-            {
-                "tick_number": report.tick.number,
-                "starts_per_tick": context.settings.jobs.starts_per_tick,
-                "folded_through": state.folded_through,
-            },
-        )
+        if not self._has_built_decision:
+            limit = context.settings.jobs.starts_per_tick
+            variables = {"starts_per_tick": limit, "folded_through": state.folded_through}
+            context.dbt.build("decide", variables)
+            self._has_built_decision = True
         context.crash_point("after_decide")
         starts = [_start(row) for row in context.rows("trigger_set")]
         if len({start.job_id for start in starts}) < len(starts):

@@ -7,22 +7,47 @@ int_rule_blockers as (
 
 ),
 
--- Rule D8: those that no rule blocks start in the order of their oldest event. What this tick has
--- started counts already, so that the answer is the same when it is asked again afterwards.
-ordered as (
+ledger_ticks as (
+
+    select * from {{ ref('ledger_ticks') }} as ledger_ticks
+    where {{ is_in_tail('ledger_ticks') }}
+
+),
+
+last_ended as (
+
+    select
+        coalesce(
+            max(ledger_ticks.tick_number),
+            {{ var('folded_through') | int }}
+        ) as tick_number
+    from ledger_ticks
+
+),
+
+with_last_ended as (
 
     select
         int_rule_blockers.*,
-        count_if(
-            int_rule_blockers.decided_tick = {{ var('tick_number') | int }}
-        ) over ()
+        (select last_ended.tick_number from last_ended) as last_ended_tick
+    from int_rule_blockers
+
+),
+
+-- Rule D8: those that no rule blocks start in the order of their oldest event. What the tick that
+-- goes on has started counts already, so that the answer is the same when it is asked again.
+ordered as (
+
+    select
+        with_last_ended.*,
+        count_if(with_last_ended.decided_tick > with_last_ended.last_ended_tick) over ()
         + row_number() over (
             order by
-                cardinality(int_rule_blockers.blockers) > 0,
-                int_rule_blockers.oldest_unconsumed_tick,
-                int_rule_blockers.job_id
+                cardinality(with_last_ended.blockers) > 0,
+                with_last_ended.oldest_unconsumed_tick,
+                with_last_ended.job_id
         ) as start_order
-    from int_rule_blockers
+    from with_last_ended
 
 ),
 

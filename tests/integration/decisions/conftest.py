@@ -12,7 +12,7 @@ import pytest
 from tests.integration.decisions import world
 from tests.integration.decisions.cases import CASES
 from tests.integration.decisions.histories import random_jobs
-from tests.integration.decisions.world import FOLDED, NOW, Job, Verdict
+from tests.integration.decisions.world import FOLDED, Job, Verdict
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,7 +55,7 @@ def verdicts(spark: "SparkSession", dbt: Dbt) -> Mapping[int, Verdict]:
     _append_if(spark, probes, runs, lambda tick: tick <= FOLDED)
     dbt("run", "--selector", "fold")
     _append_if(spark, probes, runs, lambda tick: tick > FOLDED)
-    variables = f"{{folded_through: {FOLDED}, tick_number: {NOW}, starts_per_tick: 1000000}}"
+    variables = f"{{folded_through: {FOLDED}, starts_per_tick: 1000000}}"
     views = "int_upstreams_now int_runs_now int_dependency_progress int_job_verdicts"
     dbt("run", "--vars", variables, "--select", *views.split())
     return _read(spark, {value: key for key, value in upstream_ids.items()}, jobs)
