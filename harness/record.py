@@ -3,7 +3,8 @@
 It does not decide anything: an event is recorded whether or not a job may run because of it.
 """
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.sense.types import Look
@@ -17,10 +18,6 @@ from harness.tables import (
     Store,
     Tick,
 )
-
-#: How many ticks with news an upstream's row remembers. Only the order in which jobs start and the
-#: ages that people see depend on it; what a job is handed is read from the ledger.
-REMEMBERED_TICKS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,8 +121,23 @@ def _row_after_news(
         _row(upstream, tick, outcome),
         latest_event_tick=tick.number,
         latest_event_at=tick.at,
-        recent_events=(*upstream.recent_events, news)[-REMEMBERED_TICKS:],
+        recent_events=_first_after(
+            upstream.boundaries, (*upstream.recent_events, news), latest=tick.number
+        ),
     )
+
+
+def _first_after(
+    boundaries: Iterable[int], events: Sequence[RecentEvents], *, latest: int
+) -> tuple[RecentEvents, ...]:
+    """Keep what tells since when each job has had something to take.
+
+    That is the first tick with events after each boundary. A job that takes something later begins
+    after the latest event, so nothing else can ever be asked for, however long a job waits.
+    """
+    ticks = [each.tick_number for each in events]
+    needed = {bisect_right(ticks, boundary) for boundary in boundaries if boundary < latest}
+    return tuple(events[index] for index in sorted(needed))
 
 
 def _row(upstream: WatchedUpstream, tick: Tick, outcome: LookOutcome) -> ProbeRow:

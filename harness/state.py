@@ -26,7 +26,20 @@ from harness.tables import (
 )
 
 #: Raised when the file's meaning changes; a file of another version is not read.
-VERSION = 1
+VERSION = 2
+
+
+#: Where the events of a job begin that never had a run.
+NOTHING_TAKEN = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """The ticks whose events of one upstream the newest run of a job has taken."""
+
+    job_id: int
+    from_tick: int
+    through_tick: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +58,24 @@ class WatchedUpstream:
     latest_event_tick: int | None
     latest_event_at: datetime | None
     recent_events: tuple[RecentEvents, ...]
+    #: What the newest run of each job has taken.
+    taken: tuple[Taken, ...] = ()
     failing_since: datetime | None
     reason: str | None
+
+    @property
+    def boundaries(self) -> frozenset[int]:
+        """The ticks after which some job's events begin, or would if its run gave them back."""
+        taken = (tick for each in self.taken for tick in (each.from_tick, each.through_tick))
+        return frozenset({NOTHING_TAKEN, *taken})
+
+    def taken_by(self, job_id: int, consumed: Consumed) -> "WatchedUpstream":
+        """Return a copy after a start of the job."""
+        others = (each for each in self.taken if each.job_id != job_id)
+        mine = Taken(
+            job_id=job_id, from_tick=consumed.from_tick, through_tick=consumed.through_tick
+        )
+        return replace(self, taken=(*others, mine))
 
     @classmethod
     def from_row(cls, row: Mapping[str, object]) -> "WatchedUpstream":
@@ -62,6 +91,10 @@ class WatchedUpstream:
                 event_count=int(each["event_count"]),
             )
             for each in cast(Iterable[Mapping[str, str]], row["recent_events"] or ())
+        )
+        values["taken"] = tuple(
+            Taken(**dict(each))  # type: ignore[arg-type]
+            for each in cast(Iterable[Mapping[str, object]], row["taken"] or ())
         )
         return cls(**values)  # type: ignore[arg-type]
 
@@ -178,10 +211,15 @@ class TickState:
     def with_runs(self, rows: Iterable[RunRow]) -> "TickState":
         """Return a copy in which runs have taken further steps."""
         runs = {run.job_id: run for run in self.runs}
+        upstreams = {each.upstream_id: each for each in self.upstreams}
         for row in rows:
             runs[row.job_id] = FollowedRun.from_step(row)
+            for each in row.consumed:
+                if each.upstream_id in upstreams:
+                    before = upstreams[each.upstream_id]
+                    upstreams[each.upstream_id] = before.taken_by(row.job_id, each)
         kept = [run for run in runs.values() if run.is_open or run.holds_job]
-        return replace(self, runs=tuple(kept))
+        return replace(self, runs=tuple(kept), upstreams=tuple(upstreams.values()))
 
     def with_upstreams(self, changed: Mapping[str, WatchedUpstream]) -> "TickState":
         """Return a copy with some upstreams replaced."""

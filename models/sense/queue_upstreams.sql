@@ -13,6 +13,12 @@ int_upstreams_now as (
 
 ),
 
+int_dependency_progress as (
+
+    select * from {{ ref('int_dependency_progress') }}
+
+),
+
 needed as (
 
     select
@@ -35,6 +41,22 @@ needed as (
 
 ),
 
+taken as (
+
+    select
+        int_dependency_progress.upstream_id,
+        collect_list(
+            named_struct(
+                'job_id', int_dependency_progress.job_id,
+                'from_tick', int_dependency_progress.from_tick,
+                'through_tick', int_dependency_progress.through_tick
+            )
+        ) as taken
+    from int_dependency_progress
+    group by int_dependency_progress.upstream_id
+
+),
+
 final as (
 
     select
@@ -50,11 +72,14 @@ final as (
         int_upstreams_now.latest_event_tick,
         int_upstreams_now.latest_event_at,
         int_upstreams_now.recent_events,
+        taken.taken,
         int_upstreams_now.failing_since,
         int_upstreams_now.reason
     from needed
     left join int_upstreams_now
         on needed.upstream_id = int_upstreams_now.upstream_id
+    left join taken
+        on needed.upstream_id = taken.upstream_id
 
 )
 

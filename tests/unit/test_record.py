@@ -1,12 +1,13 @@
 """What one look leaves in the ledgers."""
 
+import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from harness.record import orphans_among, record
 from harness.sense.types import DataChange, Look, Operation, TableFormat
 from harness.state import WatchedUpstream
-from harness.tables import EventRow, Ledger, LookOutcome, ProbeRow, Tick
+from harness.tables import Consumed, EventRow, Ledger, LookOutcome, ProbeRow, Tick
 from tests.unit.memory_store import MemoryStore
 
 TICK = Tick(number=7, at=datetime(2026, 3, 1, 8, tzinfo=UTC))
@@ -112,3 +113,49 @@ def test_the_events_of_a_killed_tick_are_those_after_the_last_that_their_upstrea
     ]
     watched = {FLIGHTS.upstream_id: FLIGHTS}
     assert orphans_among(left, watched) == ("left", "of a paused upstream")
+
+
+def test_since_when_a_job_has_had_something_to_take_is_known_however_long_it_waits() -> None:
+    upstream = replace(FLIGHTS, latest_event_tick=None, latest_event_at=None)
+    for number in range(1, 501):
+        upstream = _after_news(upstream, number)
+        # One job takes everything at once; another one took the second event, and waits.
+        upstream = upstream.taken_by(1, _range(upstream, number - 1, number))
+        if number == 2:
+            upstream = upstream.taken_by(2, _range(upstream, -1, 2))
+    assert [each.tick_number for each in upstream.recent_events] == [1, 3, 499, 500]
+
+
+def test_the_first_tick_after_every_boundary_is_kept_whoever_takes_what_and_when() -> None:
+    chance = random.Random(11)
+    for _ in range(50):
+        upstream = replace(FLIGHTS, latest_event_tick=None, latest_event_at=None)
+        news: list[int] = []
+        for number in range(1, 60):
+            if chance.random() < 0.6:
+                upstream = _after_news(upstream, number)
+                news.append(number)
+            for job in (1, 2, 3, 4):
+                if news and chance.random() < 0.15 * job / 4:
+                    before = {each.job_id: each.through_tick for each in upstream.taken}
+                    taken = _range(upstream, before.get(job, -1), news[-1])
+                    upstream = upstream.taken_by(job, taken)
+            kept = [each.tick_number for each in upstream.recent_events]
+            for boundary in upstream.boundaries:
+                first = next((tick for tick in news if tick > boundary), None)
+                assert next((tick for tick in kept if tick > boundary), None) == first
+
+
+def _after_news(upstream: WatchedUpstream, number: int) -> WatchedUpstream:
+    tick = Tick(number=number, at=TICK.at + timedelta(minutes=number))
+    found = record(
+        [_look(position=f"at {number}", events=(_change(str(number)),))],
+        tick=tick,
+        watched={upstream.upstream_id: upstream},
+        store=MemoryStore(),
+    )
+    return found.changed[upstream.upstream_id]
+
+
+def _range(upstream: WatchedUpstream, after: int, through: int) -> Consumed:
+    return Consumed(upstream_id=upstream.upstream_id, from_tick=after, through_tick=through)
