@@ -30,7 +30,8 @@ from harness.controls.reading import COLUMNS  # noqa: E402
 from harness.jobs.fake import FakeJobs  # noqa: E402
 from harness.jobs.types import Outcome  # noqa: E402
 from harness.settings import load_settings  # noqa: E402
-from harness.tick import Engine, TickReport  # noqa: E402
+from harness.tick import Engine  # noqa: E402
+from harness.tick_report import TickReport  # noqa: E402
 
 PARTS = ("dbt_project.yml", "profiles.yml", "selectors.yml", "log4j2.properties", "macros")
 FIRST_JOB = 2**53 + 1

@@ -14,7 +14,8 @@ from typing import Protocol, Self
 
 from harness.clock import Clock
 from harness.errors import ConfigurationError, ControlsError, HeartbeatError, StateError
-from harness.tick import TickOptions, TickReport
+from harness.tick import TickOptions
+from harness.tick_report import TickReport
 
 log = logging.getLogger(__name__)
 

@@ -39,7 +39,7 @@ class Settled:
     rows: tuple[RunRow, ...] = ()
     #: Messages whose content is in a ledger, or that say nothing about a run we know.
     folded: tuple[Message, ...] = ()
-    #: Runs that could not be asked about, and why.
+    #: Jobs whose run could not be asked about, or whose start goes on having no answer; and why.
     unanswered: Mapping[int, str] = field(default_factory=dict)
 
 
@@ -100,7 +100,9 @@ def _send_again(
     looked, unanswered = _poll(refused, tick, firing)
     found = _appended(looked, firing, steps)
     found_jobs = {row.job_id for row in found}
-    return [*(row for row in news if row.job_id not in found_jobs), *found], unanswered
+    silent = {row.job_id: row.message or "" for row in sent if not row.step_number}
+    rows = [*(row for row in news if row.job_id not in found_jobs), *found]
+    return rows, {**silent, **unanswered}
 
 
 def _rows_of_messages(

@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from harness import feed
@@ -20,12 +20,13 @@ from harness.inbox import Message, receive, remove
 from harness.installation import Installation
 from harness.logs import log_as_tick
 from harness.memory import load_from_models
-from harness.publish import FOLD_AFTER_TICKS, Publication, publish
-from harness.record import Recorded, record
+from harness.publish import FOLD_AFTER_TICKS, publish
+from harness.record import record
 from harness.sense.types import Look, Upstream
-from harness.settle import Settled, settle
+from harness.settle import settle
 from harness.state import TickState, WatchedUpstream, load_state, save_state
-from harness.tables import Consumed, LookOutcome, RunRow, RunStatus, Tick
+from harness.tables import Consumed, LookOutcome, Tick
+from harness.tick_report import TickReport
 
 log = logging.getLogger(__name__)
 
@@ -46,46 +47,6 @@ class TickOptions:
         """Tell whether this tick looks at the upstream."""
         by_source = not self.sources or upstream.sensor_source in self.sources
         return by_source and (not self.jobs or bool(self.jobs & set(upstream.job_ids)))
-
-
-@dataclass(slots=True, kw_only=True)
-class TickReport:
-    """What a tick did, for people and for ``--json``."""
-
-    tick: Tick
-    sensed: int = 0
-    #: What was looked at, and how each was asked.
-    upstreams: tuple[Upstream, ...] = ()
-    looks: tuple[Look, ...] = ()
-    recorded: Recorded | None = None
-    settled: Settled | None = None
-    started: tuple[RunRow, ...] = ()
-    publication: Publication | None = None
-    control_changes: int = 0
-    #: The controls were fed in this tick, whether or not a row differed from what was recorded.
-    has_fed_controls: bool = False
-    warnings: tuple[str, ...] = ()
-    skipped: tuple[str, ...] = ()
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def failures(self) -> tuple[Look, ...]:
-        """The looks that failed, whether or not that was known already."""
-        return tuple(look for look in self.looks if look.failure is not None)
-
-    @property
-    def event_count(self) -> int:
-        """How many data-change events were recorded."""
-        return len(self.recorded.events) if self.recorded else 0
-
-    @property
-    def is_clean(self) -> bool:
-        """True when nothing failed that an operator should look at."""
-        sent = (*self.started, *(self.settled.rows if self.settled else ()))
-        refused = any(row.run_status is RunStatus.REFUSED for row in sent)
-        unheard = any(row.run_status is RunStatus.INTENDED for row in sent)
-        unanswered = bool(self.settled and self.settled.unanswered)
-        return not (self.failures or refused or unheard or unanswered)
 
 
 class Engine:
@@ -262,7 +223,7 @@ class Engine:
             context,
             state,
             report.tick,
-            report_counts(report),
+            report.counts,
             controls_changed=report.has_fed_controls,
         )
         return state
@@ -288,17 +249,6 @@ class Engine:
             yield
         finally:
             report.seconds[step] = round(time.perf_counter() - began, 3)
-
-
-def report_counts(report: TickReport) -> Mapping[str, int]:
-    """Count what a tick did, under the names of ``ledger_ticks``."""
-    return {
-        "sensed_count": report.sensed,
-        "event_count": report.event_count,
-        "failed_look_count": len(report.failures),
-        "settled_count": len(report.settled.rows) if report.settled else 0,
-        "started_count": sum(row.run_id is not None for row in report.started),
-    }
 
 
 def _must_decide(state: TickState, report: TickReport) -> bool:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from harness.context import Context
     from harness.jobs.types import JobsApi
     from harness.tables import RunRow
-    from harness.tick import Engine, TickReport
+    from harness.tick import Engine
+    from harness.tick_report import TickReport
 
 #: A job of the demo is done in seconds; on a machine that is busy with other work, in many.
 PATIENCE_SECONDS = 180.0

@@ -19,7 +19,7 @@ from harness.sense.types import Source
 
 if TYPE_CHECKING:
     from harness.context import Context
-    from harness.tick import TickReport
+    from harness.tick_report import TickReport
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ def tick(
             print_json(shown.as_json(report, _waiting(context)))
         elif not quiet:
             show(answers(), report)
-    leave(ExitCode.FAILED if shown.failed(report) else ExitCode.DONE)
+    leave(ExitCode.FAILED if not report.is_clean else ExitCode.DONE)
 
 
 def _jobs(context: "Context", wanted: Sequence[str]) -> frozenset[int]:

@@ -8,7 +8,7 @@ from harness.show.words import count, instant, took, upstream_name
 from harness.tables import OPEN, Blocker, RunRow, RunStatus
 
 if TYPE_CHECKING:
-    from harness.tick import TickReport
+    from harness.tick_report import TickReport
 
 #: Of several reasons the one that somebody can do something about is told.
 _ORDER = (
@@ -23,8 +23,6 @@ _ORDER = (
 _OF_DEPENDENCIES = frozenset({"required_row_paused", "waiting_for_required_event"})
 
 _NO_END = OPEN | {RunStatus.RETRY_REQUESTED}
-#: Starts of which nothing more is to be expected unless somebody acts.
-_NO_RUN = frozenset({RunStatus.REFUSED, RunStatus.PARKED})
 
 STYLES: Mapping[RunStatus, str] = {
     RunStatus.STARTED: "green",
@@ -53,13 +51,6 @@ def runs_of(report: "TickReport") -> Told:
         ended=tuple(row for row in settled if row.run_status not in _NO_END and row not in resent),
         given_back=tuple(row for row in settled if row.run_status is RunStatus.RETRY_REQUESTED),
     )
-
-
-def failed(report: "TickReport") -> bool:
-    """Tell whether something failed that an operator should look at."""
-    runs = runs_of(report)
-    has_no_run = any(row.run_status in _NO_RUN for row in (*runs.started, *runs.ended))
-    return has_no_run or not report.is_clean
 
 
 def troubles(report: "TickReport") -> frozenset[str]:

@@ -8,7 +8,6 @@ from rich.console import Console
 from harness.show.terminal import Column, line, print_table
 from harness.show.tick import (
     STYLES,
-    failed,
     has_news,
     headline,
     main_reason,
@@ -22,7 +21,7 @@ from harness.show.words import age, size, upstream_name
 from harness.tables import EventRow, RunRow, RunStatus
 
 if TYPE_CHECKING:
-    from harness.tick import TickReport
+    from harness.tick_report import TickReport
 
 #: More rows than this are counted, not listed: `status` has them all.
 ROWS = 15
@@ -31,7 +30,7 @@ ROWS = 15
 def show(console: Console, report: "TickReport") -> None:
     """Print the tick for a person: one line, then a table for each thing that happened."""
     runs = runs_of(report)
-    style = "bold red" if failed(report) else "bold" if has_news(report) else ""
+    style = "bold red" if not report.is_clean else "bold" if has_news(report) else ""
     console.print(line((headline(report), style)), soft_wrap=True)
     for warning in report.warnings:
         console.print(line(("warning: ", "yellow"), warning), soft_wrap=True)
@@ -102,7 +101,7 @@ def _show_failures(console: Console, report: "TickReport") -> None:
     unanswered = report.settled.unanswered if report.settled else {}
     asked = [(str(job_id), reason) for job_id, reason in unanswered.items()]
     columns = (Column(title="job"), Column(title="why", may_wrap=True))
-    _section(console, "runs that could not be asked about", columns, asked, style="red")
+    _section(console, "jobs of which the Jobs API says nothing", columns, asked, style="red")
 
 
 def _show_given_back(console: Console, runs: Sequence[RunRow]) -> None:

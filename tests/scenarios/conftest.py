@@ -24,7 +24,8 @@ from harness.jobs.fake import FakeJobs
 from harness.jobs.types import Outcome
 from harness.settings import load_settings
 from harness.store.local import LocalStore
-from harness.tick import Engine, TickOptions, TickReport
+from harness.tick import Engine, TickOptions
+from harness.tick_report import TickReport
 from tests.copied import copy_project
 
 if TYPE_CHECKING:

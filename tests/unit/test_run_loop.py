@@ -12,7 +12,8 @@ from harness.clock import FakeClock
 from harness.errors import ControlsError, DecideError, HeartbeatError, StateError
 from harness.run_loop import Listeners, Pace, Stop, run_loop, seconds_to_next_slot
 from harness.tables import Tick
-from harness.tick import TickOptions, TickReport
+from harness.tick import TickOptions
+from harness.tick_report import TickReport
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

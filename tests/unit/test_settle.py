@@ -200,6 +200,15 @@ def test_a_start_without_an_answer_is_sent_again_with_its_token_and_its_paramete
     assert request.parameters == json.loads(_intended().parameters)
 
 
+def test_a_start_that_stays_without_an_answer_is_told_at_every_tick_and_recorded_once() -> None:
+    jobs = _jobs()
+    jobs.go_down()
+    (first,) = _settled(jobs, _intended()).rows
+    again = _settled(jobs, FollowedRun.from_step(first))
+    assert again.rows == ()
+    assert again.unanswered == {JOB: first.message}
+
+
 def test_a_start_that_is_refused_when_sent_again_is_the_run_that_an_earlier_request_started() -> (
     None
 ):

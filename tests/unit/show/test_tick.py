@@ -11,10 +11,10 @@ from harness.record import Recorded
 from harness.sense.types import Look, Upstream
 from harness.settle import Settled
 from harness.show.terminal import console_for
-from harness.show.tick import as_json, failed, has_news, headline
+from harness.show.tick import as_json, has_news, headline
 from harness.show.tick_page import show
 from harness.tables import Blocker, RunRow, RunStatus, Tick
-from harness.tick import TickReport
+from harness.tick_report import TickReport
 from tests.unit.show.ledgers import JOB, ORDERS, TEN, decision, event, minutes, run
 
 WAITING = Blocker(
@@ -167,24 +167,24 @@ def test_why_an_upstream_cannot_be_read_does_not_repeat_its_name(
 def test_a_started_job_is_told_with_its_run() -> None:
     row = started(RunStatus.STARTED, run_id=2**60)
     assert str(2**60) in printed(busy(row))
-    assert not failed(busy(row))
+    assert busy(row).is_clean
 
 
 def test_a_refused_start_is_a_failure_and_says_why() -> None:
     report = busy(started(RunStatus.REFUSED, message="no such job"))
-    assert failed(report)
+    assert not report.is_clean
     assert "refused: no such job" in printed(report)
 
 
 def test_a_start_that_is_refused_when_it_is_sent_again_is_a_failure() -> None:
     report = with_settled(started(RunStatus.REFUSED, reported_by="answer", message="no such job"))
-    assert failed(report)
+    assert not report.is_clean
 
 
 def test_a_start_of_which_nobody_can_say_whether_it_runs_is_a_failure_and_says_what_to_do() -> None:
     row = started(RunStatus.PARKED, reported_by="poll", message="no answer; `retry 5` starts it")
     report = with_settled(row)
-    assert failed(report)
+    assert not report.is_clean
     assert "PARKED" in printed(report)
     assert "`retry 5` starts it" in printed(report)
 
@@ -206,21 +206,21 @@ def test_a_start_that_an_earlier_tick_intended_counts_as_fired_not_as_settled() 
 def test_a_job_that_failed_is_no_failure_of_the_tick() -> None:
     row = started(RunStatus.FAILED, reported_by="poll", run_id=70, message="boom")
     report = with_settled(replace(row, started_at=TEN, ended_at=minutes(2)))
-    assert not failed(report)
+    assert report.is_clean
     assert "boom" in printed(report)
     assert as_json(report, 0)["settled"] == 1
 
 
 def test_a_run_that_could_not_be_asked_about_is_a_failure() -> None:
     report = with_settled(job_5="the Jobs API does not answer")
-    assert failed(report)
+    assert not report.is_clean
     assert "the Jobs API does not answer" in printed(report)
 
 
 def test_a_look_that_failed_is_a_failure_and_news() -> None:
     report = idle()
     report.looks = (Look(upstream_id=ORDERS, failure="no such folder"),)
-    assert failed(report)
+    assert not report.is_clean
     assert has_news(report)
     assert as_json(report, 0)["failures"] == [
         {"sensor_id": "sales.orders", "reason": "no such folder"}

@@ -1,0 +1,63 @@
+"""What one tick did, step by step: for its own row, for people and for scripts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from harness.publish import Publication
+from harness.record import Recorded
+from harness.sense.types import Look, Upstream
+from harness.settle import Settled
+from harness.tables import RunRow, RunStatus, Tick
+
+#: Starts without a run: not answered yet, or nothing more is to be expected unless somebody acts.
+_NO_RUN = frozenset({RunStatus.INTENDED, RunStatus.REFUSED, RunStatus.PARKED})
+
+
+@dataclass(slots=True, kw_only=True)
+class TickReport:
+    """What a tick did, for people and for ``--json``."""
+
+    tick: Tick
+    sensed: int = 0
+    #: What was looked at, and how each was asked.
+    upstreams: tuple[Upstream, ...] = ()
+    looks: tuple[Look, ...] = ()
+    recorded: Recorded | None = None
+    settled: Settled | None = None
+    started: tuple[RunRow, ...] = ()
+    publication: Publication | None = None
+    control_changes: int = 0
+    #: The controls were fed in this tick, whether or not a row differed from what was recorded.
+    has_fed_controls: bool = False
+    warnings: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def failures(self) -> tuple[Look, ...]:
+        """The looks that failed, whether or not that was known already."""
+        return tuple(look for look in self.looks if look.failure is not None)
+
+    @property
+    def event_count(self) -> int:
+        """How many data-change events were recorded."""
+        return len(self.recorded.events) if self.recorded else 0
+
+    @property
+    def is_clean(self) -> bool:
+        """True when nothing failed that an operator should look at."""
+        sent = (*self.started, *(self.settled.rows if self.settled else ()))
+        has_no_run = any(row.run_status in _NO_RUN for row in sent)
+        unanswered = bool(self.settled and self.settled.unanswered)
+        return not (self.failures or has_no_run or unanswered)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What a tick did in numbers, under the names of ``ledger_ticks``."""
+        return {
+            "sensed_count": self.sensed,
+            "event_count": self.event_count,
+            "failed_look_count": len(self.failures),
+            "settled_count": len(self.settled.rows) if self.settled else 0,
+            "started_count": sum(row.run_id is not None for row in self.started),
+        }
