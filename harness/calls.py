@@ -6,7 +6,7 @@ An answer that tells nothing leaves the intent as it is: a later tick sends the 
 import json
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -74,16 +74,29 @@ def send(
             pool.submit(copy_context().run, _call, intent, firing): intent
             for intent in intents
         }
-        for call in as_completed(calls):
-            intent = calls[call]
-            row = _after_answer(intent, call.result(), tick, again=again)
+        waiting = set(calls)
+        while waiting:
+            # What has come is recorded at once, and together: a commit takes as long as an answer.
+            came, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            told = [_after_answer(calls[each], each.result(), tick, again=again) for each in came]
             firing.crash_point("before_outcome")
-            if row != intent:
-                row = replace(row, step_number=steps.next())
-                firing.store.append(Ledger.RUNS, [row])
+            rows += _recorded(told, [calls[each] for each in came], firing, steps)
             firing.crash_point("after_outcome")
-            rows.append(row)
     return rows
+
+
+def _recorded(
+    told: Sequence[RunRow], intents: Sequence[RunRow], firing: Firing, steps: Steps
+) -> list[RunRow]:
+    """Append the rows that say more than their intents; return the newest row of each run."""
+    newest = [
+        intent if row == intent else replace(row, step_number=steps.next())
+        for row, intent in zip(told, intents, strict=True)
+    ]
+    firing.store.append(
+        Ledger.RUNS, [row for row, intent in zip(newest, intents, strict=True) if row != intent]
+    )
+    return newest
 
 
 def _call(intent: RunRow, firing: Firing) -> RunNowAnswer:

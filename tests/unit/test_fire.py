@@ -44,13 +44,20 @@ def _event(tick_number: int, version: int) -> EventRow:
 def _fired(
     jobs: FakeJobs, *, origin: str = "here", handed_over: Path = Path("nowhere"), events: int = 0
 ) -> tuple[list[RunRow], Store]:
-    clock = FakeClock(AT)
     store = Store()
     store.append(
         Ledger.EVENTS, [_event(1, 8), _event(2, 9), _event(4, 11), _event(4, 10), _event(5, 12)]
     )
     store.append(Ledger.EVENTS, [_event(3, 100 + number) for number in range(events)])
-    firing = Firing(
+    firing = _firing(jobs, store, origin=origin, handed_over=handed_over)
+    return fire([_start(JOB)], tick=TICK, firing=firing, steps=Steps()), store
+
+
+def _firing(
+    jobs: FakeJobs, store: Store, *, origin: str = "here", handed_over: Path = Path("nowhere")
+) -> Firing:
+    clock = FakeClock(AT)
+    return Firing(
         api=jobs,
         origin=origin,
         store=store,
@@ -59,14 +66,16 @@ def _fired(
         handed_over=handed_over,
         crash_point=lambda name: None,
     )
-    start = Start(
-        job_id=JOB,
+
+
+def _start(job_id: int) -> Start:
+    return Start(
+        job_id=job_id,
         job_name="daily",
         intent_id="intent",
         attempt=1,
         consumed=(Consumed(upstream_id="u", from_tick=1, through_tick=4),),
     )
-    return fire([start], tick=TICK, firing=firing, steps=Steps()), store
 
 
 def _jobs() -> FakeJobs:
@@ -128,3 +137,30 @@ def test_a_state_folder_begun_anew_is_not_given_the_runs_of_the_old_one() -> Non
     (old,), _ = _fired(jobs, origin="first folder")
     (new,), _ = _fired(jobs, origin="second folder")
     assert old.run_id != new.run_id
+
+
+def test_of_many_starts_each_is_recorded_once_with_its_own_answer() -> None:
+    jobs, store = FakeJobs(clock=FakeClock(AT)), Store()
+    job_ids = range(JOB, JOB + 200)
+    for job_id in job_ids[::2]:
+        jobs.add_job(job_id)
+
+    newest = fire(
+        [_start(job_id) for job_id in job_ids],
+        tick=TICK,
+        firing=_firing(jobs, store),
+        steps=Steps(),
+    )
+
+    rows = [row for row in store.rows[Ledger.RUNS] if isinstance(row, RunRow)]
+    intents, answers = rows[:200], rows[200:]
+    assert {row.run_status for row in intents} == {RunStatus.INTENDED}
+    assert len({row.step_number for row in rows}) == 400
+    assert sorted(answers, key=lambda row: row.step_number) == sorted(
+        newest, key=lambda row: row.step_number
+    )
+    for row in answers:
+        runs = jobs.runs_of(row.job_id)
+        assert ([row.run_id] if row.run_id else []) == runs
+        assert row.run_status is (RunStatus.STARTED if runs else RunStatus.REFUSED)
+    assert len({row.job_id for row in answers}) == 200
