@@ -4,7 +4,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from harness.sense.types import Look, Probe, Upstream
@@ -22,6 +23,8 @@ class _Task:
     probe: Probe
     upstreams: list[Upstream]
     at: datetime
+    #: The log of a look names the tick, as that of its caller does.
+    context: Context = field(default_factory=copy_context)
     started: float = 0.0
     is_abandoned: bool = False
 
@@ -164,7 +167,7 @@ class Looker:
                 task = self._waiting.popleft()
                 task.started = self._monotonic()
                 self._running.add(task)
-            looks = _looks_of(task)
+            looks = task.context.run(_looks_of, task)
             with self._work:
                 if task.is_abandoned:
                     # Another thread took this one's place.

@@ -1,11 +1,13 @@
 """Many upstreams side by side."""
 
+import logging
 import threading
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 import pytest
 
+from harness.logs import FileFormatter, log_as_tick
 from harness.sense.look import Looker
 from harness.sense.types import Look, Upstream
 from tests.unit.sense.golden import AT
@@ -182,3 +184,18 @@ def test_slow_looks_run_side_by_side() -> None:
 
 def test_nothing_to_look_at_is_no_look() -> None:
     assert Looker({}).look_at_all([], at=AT) == []
+
+
+def test_what_a_look_logs_names_the_tick_that_asked_for_it() -> None:
+    lines: list[str] = []
+
+    class LoggingProbe(FakeProbe):
+        def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+            lines.append(FileFormatter().format(logging.makeLogRecord({"msg": "looking"})))
+            return super().look(group, at=at)
+
+    looker = Looker({"delta_table": LoggingProbe()}, threads=1)
+    for tick_id in ("first tick", "second tick"):
+        with log_as_tick(tick_id):
+            looker.look_at_all([upstream("a")], at=AT)
+    assert ["first tick" in lines[0], "second tick" in lines[1]] == [True, True]
