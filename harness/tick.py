@@ -60,8 +60,8 @@ class Engine:
         self._context = context
         self._installation = Installation(context)
         self._state: TickState | None = None
-        #: The limit of starts is in one of the decision's views; nothing else of it ever changes.
-        self._has_built_decision = False
+        #: The limit of starts that one of the decision's views was built with.
+        self._limit_in_views: int | None = None
 
     def tick(self, options: TickOptions | None = None) -> TickReport:
         """Do one tick.
@@ -88,7 +88,7 @@ class Engine:
     def _ready_state(self, at: datetime, options: TickOptions) -> TickState:
         context = self._context
         if self._state is None:
-            self._has_built_decision = False
+            self._limit_in_views = None
             self._installation.ensure(at, allow_mass_removal=options.allow_mass_removal)
             self._state = load_state(context.home.state, context.store)
         if self._state is None:
@@ -197,11 +197,11 @@ class Engine:
 
     def _decide(self, state: TickState) -> list[Start]:
         context = self._context
-        if not self._has_built_decision:
-            limit = context.settings.jobs.starts_per_tick
+        limit = context.settings.jobs.starts_per_tick
+        if self._limit_in_views != limit:
             variables = {"starts_per_tick": limit, "folded_through": state.folded_through}
             context.dbt.build("decide", variables)
-            self._has_built_decision = True
+            self._limit_in_views = limit
         context.crash_point("after_decide")
         starts = [_start(row) for row in context.rows("trigger_set")]
         if len({start.job_id for start in starts}) < len(starts):
