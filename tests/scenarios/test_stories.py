@@ -315,8 +315,11 @@ def test_a_limit_of_starts_makes_the_younger_event_wait_for_the_next_tick_with_t
     story.append(gate)
     story.append(second)
 
-    assert story.started(story.tick()) == [older]
-    assert story.blockers(younger) == ["over_start_limit"]
+    limited_tick = story.tick()
+    assert story.started(limited_tick) == [older]
+    assert limited_tick.publication is not None
+    told = limited_tick.publication.blockers[younger]
+    assert [each.blocker for each in told] == ["over_start_limit"]
     assert story.started(story.tick()) == [younger]
 
 
