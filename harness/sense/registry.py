@@ -50,6 +50,7 @@ def known_sources() -> Registry:
     registry.add(Source.DELTA_TABLE, _delta)
     registry.add(Source.LMU_DELTA_TABLE, _delta)
     registry.add(Source.TRIGGER_FILE, _trigger_file)
+    registry.add(Source.FILE, _file)
     return registry
 
 
@@ -75,4 +76,15 @@ def _trigger_file(surroundings: Surroundings) -> Probe:
     return TriggerFileProbe(
         Storages(LocalStorage(), HadoopStorage(surroundings.session)),
         surroundings.trigger_files_root,
+    )
+
+
+def _file(surroundings: Surroundings) -> Probe:
+    from harness.sense.file.probe import FileProbe
+    from harness.sense.questions import SparkQuestions
+    from harness.sense.storage import HadoopStorage, LocalStorage, Storages
+
+    return FileProbe(
+        Storages(LocalStorage(), HadoopStorage(surroundings.session)),
+        SparkQuestions(surroundings.session),
     )

@@ -1,15 +1,13 @@
 """Reads the rows that new commits added, through Spark; started only when a rule asks for rows."""
 
 import re
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import LookFailedError
 from harness.names import in_sql
 from harness.sense.delta.locate import is_path
+from harness.sense.questions import SparkQuestions
 from harness.sense.types import NewFile, NewFiles
 
 if TYPE_CHECKING:
@@ -18,53 +16,28 @@ if TYPE_CHECKING:
 
 #: Files of more partitions than this are read through the table's snapshot instead.
 _PLAIN_PARTITIONS = 16
-_VIEW = "sensor_new_data"
 
 
 class SparkNewRows:
-    """Answers from Spark; safe to ask from many threads at once.
-
-    Each thread has a Spark session of its own beside the given one: temporary views belong to a
-    session, so ``sensor_new_data`` of one look is never that of another.
-    """
+    """Answers from Spark; safe to ask from many threads at once."""
 
     def __init__(self, session: "Callable[[], SparkSession]") -> None:
-        self._session = session
-        self._own = threading.local()
+        self._questions = SparkQuestions(session)
 
     def largest(self, files: NewFiles, column: str) -> str | None:
         """Return the largest value among the new rows, as text; the column as SQL names it."""
-        from pyspark.sql import functions as f
-
-        with _one_sentence(f"the largest {column} cannot be read"):
-            rows = self._rows(files).select(f.col(column).alias("value"))
-            if dict(rows.dtypes)["value"] in {"double", "float"}:
-                rows = rows.where(~f.isnan("value"))
-            answer = rows.agg(f.max("value").cast("string").alias("largest")).collect()
-        found: str | None = answer[0]["largest"]
-        return found
+        return self._questions.largest(lambda session: _Reader(session).rows(files), column)
 
     def any_row(self, files: NewFiles, query: str) -> bool:
-        """Tell whether the query over ``sensor_new_data`` returns a row.
+        """Tell whether the query over ``sensor_new_data`` returns a row."""
+        return self._questions.any_row(lambda session: _Reader(session).rows(files), query)
 
-        The query stands as a subquery, where nothing but a query is admitted.
-        """
-        session = self._own_session()
-        with _one_sentence("its preprocess_query fails"):
-            self._rows(files).createOrReplaceTempView(_VIEW)
-            try:
-                wrapped = f"select 1 from (\n{query.strip().rstrip(';')}\n) limit 1"
-                return len(session.sql(wrapped).collect()) > 0
-            finally:
-                session.catalog.dropTempView(_VIEW)
 
-    def _own_session(self) -> "SparkSession":
-        own: SparkSession | None = getattr(self._own, "session", None)
-        if own is None or own.sparkContext._jsc is None:
-            own = self._own.session = self._session().newSession()
-        return own
+class _Reader:
+    def __init__(self, session: "SparkSession") -> None:
+        self._session = session
 
-    def _rows(self, files: NewFiles) -> "DataFrame":
+    def rows(self, files: NewFiles) -> "DataFrame":
         if files.files is None:
             return self._at_version(files.table_path, files.version)
         if not files.files:
@@ -73,17 +46,15 @@ class SparkNewRows:
         for file in files.files:
             groups.setdefault(file.partition, []).append(file)
         if files.plain and len(groups) <= _PLAIN_PARTITIONS:
-            schema = self._own_session().read.format("delta").load(files.table_path).schema
-            return _union([self._plain(files.table_path, schema, g) for g in groups.values()])
+            schema = self._session.read.format("delta").load(files.table_path).schema
+            return union([self._plain(files.table_path, schema, g) for g in groups.values()])
         return self._from_snapshots(files.table_path, files.files)
 
     def _at_version(self, path: str, version: int) -> "DataFrame":
         if not is_path(path):
             # Sensed by its history, a table stays a name: its catalog may be the only way to it.
-            return self._own_session().sql(
-                f"select * from {in_sql(path)} version as of {int(version)}"
-            )
-        reader = self._own_session().read.format("delta").option("versionAsOf", version)
+            return self._session.sql(f"select * from {in_sql(path)} version as of {int(version)}")
+        reader = self._session.read.format("delta").option("versionAsOf", version)
         return reader.load(path)
 
     def _plain(self, table: str, schema: "StructType", files: Sequence[NewFile]) -> "DataFrame":
@@ -93,8 +64,8 @@ class SparkNewRows:
 
         partition = dict(files[0].partition)
         stored = StructType([field for field in schema if field.name not in partition])
-        paths = [_literal(_absolute(table, file.path)) for file in files]
-        rows = self._own_session().read.schema(stored).parquet(*paths)
+        paths = [literal(_absolute(table, file.path)) for file in files]
+        rows = self._session.read.schema(stored).parquet(*paths)
         columns = [
             f.lit(partition[field.name] or None).cast(field.dataType).alias(field.name)
             if field.name in partition
@@ -110,7 +81,7 @@ class SparkNewRows:
         by_version: dict[int, list[NewFile]] = {}
         for file in files:
             by_version.setdefault(file.version, []).append(file)
-        return _union(
+        return union(
             [
                 self._at_version(table, version).where(
                     f.col("_metadata.file_path").isin(self._addresses(table, group))
@@ -121,7 +92,7 @@ class SparkNewRows:
 
     def _addresses(self, table: str, files: Sequence[NewFile]) -> list[str]:
         """Spell the files' addresses as Spark does; a local one in both ways that are in use."""
-        session: Any = self._own_session()
+        session: Any = self._session
         configuration = session._jsparkSession.sessionState().newHadoopConf()
         addresses = []
         for file in files:
@@ -134,7 +105,9 @@ class SparkNewRows:
         return addresses
 
 
-def _union(parts: "Sequence[DataFrame]") -> "DataFrame":
+def union(parts: "Sequence[DataFrame]") -> "DataFrame":
+    """Put rows together by the names of their columns; one that a part lacks is null there."""
+
     def join(left: "DataFrame", right: "DataFrame") -> "DataFrame":
         return left.unionByName(right, allowMissingColumns=True)
 
@@ -145,21 +118,9 @@ def _absolute(table: str, path: str) -> str:
     return path if path.startswith("/") or "://" in path else f"{table}/{path}"
 
 
-def _literal(path: str) -> str:
+def literal(path: str) -> str:
     """Escape what Spark would take for a pattern in a path that it is to read."""
     return _PATTERN.sub(r"\\\g<0>", path)
 
 
 _PATTERN = re.compile(r"[\\{}\[\]*?]")
-
-
-@contextmanager
-def _one_sentence(what: str) -> Iterator[None]:
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        lines = str(error).strip().splitlines() or [repr(error)]
-        raise LookFailedError(f"{what}: {lines[0].rstrip('.')}") from error

@@ -1,6 +1,6 @@
 """Reads files and folders where they are: on this machine, or through Spark's Hadoop file systems.
 
-It offers only the three operations that sensing needs and says what is wrong with Python's own
+It offers only the few operations that sensing needs and says what is wrong with Python's own
 ``FileNotFoundError``, ``PermissionError`` and ``OSError``, whatever is underneath.
 """
 
@@ -14,6 +14,11 @@ from urllib.parse import unquote
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_STATUS = re.compile(
+    r"\{path=(.*?); isDirectory=(true|false)"
+    r"(?:; length=(\d+); replication=\d+; blocksize=\d+)?; modification_time=(\d+)",
+    re.DOTALL,
+)
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):")
 
 
@@ -32,8 +37,16 @@ class Listed(NamedTuple):
     mtime_ns: int
 
 
+class Listing(NamedTuple):
+    """What is in a folder, in no order."""
+
+    files: list[Listed]
+    #: Names of the folders in it.
+    folders: list[str]
+
+
 class Storage(Protocol):
-    """The three operations that sensing needs."""
+    """The operations that sensing needs."""
 
     def stat(self, path: str) -> FileStat | None:
         """Return size and modified time, or ``None`` when nothing is there."""
@@ -50,6 +63,10 @@ class Storage(Protocol):
             FileNotFoundError: There is no such folder.
             NotADirectoryError: It is a file.
         """
+        ...
+
+    def list_all(self, folder: str) -> Listing:
+        """Return the files and the folders of a folder; it raises as ``list_files`` does."""
         ...
 
 
@@ -71,17 +88,22 @@ class LocalStorage:
 
     def list_files(self, folder: str) -> list[Listed]:
         """Return the files of a folder, in no order."""
-        files = []
+        return self.list_all(folder).files
+
+    def list_all(self, folder: str) -> Listing:
+        """Return the files and the folders of a folder."""
+        listing = Listing([], [])
         with os.scandir(folder) as entries:
             for entry in entries:
                 try:
                     if entry.is_dir():
+                        listing.folders.append(entry.name)
                         continue
                     found = entry.stat()
                 except FileNotFoundError:
                     continue  # it was taken away between the listing and the look at it
-                files.append(Listed(entry.name, found.st_size, found.st_mtime_ns))
-        return files
+                listing.files.append(Listed(entry.name, found.st_size, found.st_mtime_ns))
+        return listing
 
 
 class HadoopStorage:
@@ -111,19 +133,18 @@ class HadoopStorage:
 
     def list_files(self, folder: str) -> list[Listed]:
         """Return the files of a folder, in no order."""
+        return self.list_all(folder).files
+
+    def list_all(self, folder: str) -> Listing:
+        """Return the files and the folders of a folder."""
         with _java_errors_as_python(folder):
             file_system, path = self._file_system(folder), self._path(folder)
             if not file_system.getFileStatus(path).isDirectory():
                 raise NotADirectoryError(folder)
-            return [
-                Listed(
-                    str(status.getPath().getName()),
-                    int(status.getLen()),
-                    int(status.getModificationTime()) * 1_000_000,
-                )
-                for status in file_system.listStatus(path)
-                if not status.isDirectory()
-            ]
+            statuses = file_system.listStatus(path)
+            # One call for all: asked one by one, 20,000 files would take seconds.
+            text = str(self._jvm().scala.runtime.ScalaRunTime.stringOf(statuses))
+            return _listing_from(text, len(statuses)) or _listing_of(statuses)
 
     def _jvm(self) -> Any:
         return self._session().sparkContext._jvm
@@ -137,6 +158,33 @@ class HadoopStorage:
             configuration = self._session()._jsparkSession.sessionState().newHadoopConf()
             self._file_systems[root] = self._path(path).getFileSystem(configuration)
         return self._file_systems[root]
+
+
+def _listing_from(text: str, count: int) -> Listing | None:
+    """Read what Hadoop's statuses say of themselves; ``None`` if that is not what we know."""
+    found = _STATUS.findall(text)
+    if len(found) != count:
+        return None
+    listing = Listing([], [])
+    for path, is_folder, length, mtime_ms in found:
+        name = path.rsplit("/", 1)[-1]
+        if is_folder == "true":
+            listing.folders.append(name)
+        else:
+            listing.files.append(Listed(name, int(length or 0), int(mtime_ms) * 1_000_000))
+    return listing
+
+
+def _listing_of(statuses: Any) -> Listing:
+    listing = Listing([], [])
+    for status in statuses:
+        name = str(status.getPath().getName())
+        if status.isDirectory():
+            listing.folders.append(name)
+        else:
+            mtime_ns = int(status.getModificationTime()) * 1_000_000
+            listing.files.append(Listed(name, int(status.getLen()), mtime_ns))
+    return listing
 
 
 @contextmanager

@@ -18,6 +18,7 @@ class Source(StrEnum):
     DELTA_TABLE = "delta_table"
     LMU_DELTA_TABLE = "lmu_delta_table"
     TRIGGER_FILE = "trigger_file"
+    FILE = "file"
 
 
 class FirstSight(StrEnum):

@@ -129,8 +129,43 @@ class TriggerFolder:
         self._elsewhere.rename(self._path)
 
 
+class Files:
+    """A folder of CSV files on this machine."""
+
+    source = "file"
+    options = NO_OPTIONS
+    looks = 2
+    queries = (
+        "select * from sensor_new_data where id > 0",
+        "select * from sensor_new_data where id < 0",
+    )
+
+    def __init__(self, request: pytest.FixtureRequest, root: Path) -> None:
+        self._surroundings = surroundings(request, root)
+        self._path, self._elsewhere = root / "in", root / "elsewhere"
+        self._files = 0
+        self.sensor_id, self.missing_id = str(self._path), str(root / "missing")
+
+    def probe(self) -> Probe:
+        return known_sources().probes(self._surroundings)[self.source]
+
+    def create(self) -> None:
+        self._path.mkdir()
+
+    def add(self) -> None:
+        self._files += 1
+        (self._path / f"orders-{self._files}.csv").write_text(f"id,name\n{self._files},a\n")
+
+    def take_away(self) -> None:
+        self._path.rename(self._elsewhere)
+
+    def bring_back(self) -> None:
+        self._elsewhere.rename(self._path)
+
+
 #: One line a world: its name in the test's id, and what makes it.
 WORLDS: dict[str, Callable[[pytest.FixtureRequest, Path], World]] = {
     "delta_table": DeltaTable,
     "trigger_file": TriggerFolder,
+    "file": Files,
 }
