@@ -11,6 +11,9 @@ Problem = tuple[Code, str]
 _PART = r"(?:[^\s.`/\\\"',;()]+|`[^`]+`)"
 _TABLE_NAME = re.compile(rf"{_PART}(?:\.{_PART}){{1,2}}")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/.*[^/\s].*", re.DOTALL)
+_HAS_WILDCARD = re.compile(r"[*?\[]")
+#: A path may have a colon in it, so that only a space behind one ends the table's name.
+_SENSOR_OF_TABLE = re.compile(r"(?P<table>[^\s:/]+)\s*:\s*\S.*|(?P<path>.+?)\s*:\s+\S.*")
 _FOLDER_PART = re.compile(r"[^\"<>|*?:\\]+")
 
 #: Sources that are asked by the value of a column, so that a row without one cannot work.
@@ -41,6 +44,10 @@ def sensor_id_problem(source: str, sensor_id: str) -> str | None:
         return _delta_problem(sensor_id)
     if source == "trigger_file":
         return _folder_problem(sensor_id)
+    if source == "file":
+        return _file_problem(sensor_id)
+    if source == "delta_upstream_sensor":
+        return _upstream_sensor_problem(sensor_id)
     return None
 
 
@@ -67,6 +74,31 @@ def _delta_problem(sensor_id: str) -> str | None:
     return (
         f"{shown(sensor_id)} names no Delta table; allowed are schema.table, catalog.schema.table,"
         " an absolute path, or a URI."
+    )
+
+
+def _file_problem(sensor_id: str) -> str | None:
+    if "{" in sensor_id or "**" in sensor_id:
+        return (
+            f"{shown(sensor_id)} has {{ }} or **, which no pattern of files may have; allowed are"
+            " *, ? and [ ], and another row for another folder."
+        )
+    root = _URI.fullmatch(sensor_id) or (sensor_id.startswith("/") and sensor_id.strip("/"))
+    if root and not _HAS_WILDCARD.search(sensor_id.split("/")[2 if "://" in sensor_id else 0]):
+        return None
+    return (
+        f"{shown(sensor_id)} names no folder or files; allowed are an absolute path or a URI,"
+        " with *, ? and [ ] in the names of folders and files."
+    )
+
+
+def _upstream_sensor_problem(sensor_id: str) -> str | None:
+    match = _SENSOR_OF_TABLE.fullmatch(sensor_id)
+    if match is not None and _delta_problem(match["table"] or match["path"]) is None:
+        return None
+    return (
+        f"{shown(sensor_id)} names no sensor of a table; allowed is a sensors table, a colon, a"
+        " space, and a sensor id or an asset in it, such as sales.sensors: sales_orders_111."
     )
 
 

@@ -51,6 +51,7 @@ def known_sources() -> Registry:
     registry.add(Source.LMU_DELTA_TABLE, _delta)
     registry.add(Source.TRIGGER_FILE, _trigger_file)
     registry.add(Source.FILE, _file)
+    registry.add(Source.DELTA_UPSTREAM_SENSOR, _upstream_sensor)
     return registry
 
 
@@ -88,3 +89,19 @@ def _file(surroundings: Surroundings) -> Probe:
         Storages(LocalStorage(), HadoopStorage(surroundings.session)),
         SparkQuestions(surroundings.session),
     )
+
+
+def _upstream_sensor(surroundings: Surroundings) -> Probe:
+    from harness.sense.delta.locate import SparkTableLocator
+    from harness.sense.questions import SparkQuestions
+    from harness.sense.storage import HadoopStorage, LocalStorage, Storages
+    from harness.sense.upstream_sensor.probe import UpstreamSensorProbe
+    from harness.sense.upstream_sensor.rows import LakeRowReader
+    from harness.sense.upstream_sensor.tables import SensorsTables
+
+    tables = SensorsTables(
+        Storages(LocalStorage(), HadoopStorage(surroundings.session)),
+        SparkTableLocator(surroundings.session),
+        LakeRowReader(surroundings.session),
+    )
+    return UpstreamSensorProbe(tables, SparkQuestions(surroundings.session))

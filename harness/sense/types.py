@@ -19,6 +19,7 @@ class Source(StrEnum):
     LMU_DELTA_TABLE = "lmu_delta_table"
     TRIGGER_FILE = "trigger_file"
     FILE = "file"
+    DELTA_UPSTREAM_SENSOR = "delta_upstream_sensor"
 
 
 class FirstSight(StrEnum):
@@ -44,6 +45,7 @@ class TableFormat(StrEnum):
 
     DELTA = "DELTA"
     FILE = "FILE"
+    SENSOR = "SENSOR"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

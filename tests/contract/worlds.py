@@ -6,7 +6,7 @@ database) is a session fixture that it asks ``request`` for, and a world that ca
 ``pytest.skip`` with one sentence.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -163,9 +163,67 @@ class Files:
         self._elsewhere.rename(self._path)
 
 
+class UpstreamSensor:
+    """A sensor in another product's table at a path of this machine."""
+
+    source = "delta_upstream_sensor"
+    options = NO_OPTIONS
+    looks = 1
+    queries = (
+        "select * from sensor_new_data where status = 'PROCESSED_NEW_DATA'",
+        "select * from sensor_new_data where status = 'ACQUIRED_NEW_DATA'",
+    )
+
+    def __init__(self, request: pytest.FixtureRequest, root: Path) -> None:
+        self._surroundings = surroundings(request, root)
+        self._path, self._elsewhere = root / "sensors", root / "elsewhere"
+        self._minute = 0
+        self.sensor_id = f"{self._path}: sales_orders_111"
+        self.missing_id = f"{self._path}: sales_returns_111"
+
+    def probe(self) -> Probe:
+        return known_sources().probes(self._surroundings)[self.source]
+
+    def create(self) -> None:
+        self._write("ACQUIRED_NEW_DATA")
+
+    def add(self) -> None:
+        self._minute += 1
+        self._write("PROCESSED_NEW_DATA")
+
+    def take_away(self) -> None:
+        self._path.rename(self._elsewhere)
+
+    def bring_back(self) -> None:
+        self._elsewhere.rename(self._path)
+
+    def _write(self, status: str) -> None:
+        changed_at = f"2025-04-23T21:{self._minute:02}:00.000Z"
+        write_deltalake(
+            self._path, sensors([("sales_orders_111", [], status, changed_at)]), mode="overwrite"
+        )
+
+
+def sensors(rows: Sequence[tuple[str, Sequence[str], str | None, str | None]]) -> pa.Table:
+    """Return the seven columns of ``sensors``: id, assets, status and when it changed given."""
+    text, null = pa.string(), [None] * len(rows)
+    return pa.table(
+        {
+            "sensor_id": pa.array([row[0] for row in rows], text),
+            "assets": pa.array([list(row[1]) for row in rows], pa.list_(text)),
+            "status": pa.array([row[2] for row in rows], text),
+            "status_change_timestamp": pa.array([row[3] for row in rows], text),
+            "checkpoint_location": pa.array(null, text),
+            "upstream_key": pa.array(null, text),
+            "upstream_value": pa.array(null, text),
+        }
+    )
+
+
 #: One line a world: its name in the test's id, and what makes it.
 WORLDS: dict[str, Callable[[pytest.FixtureRequest, Path], World]] = {
     "delta_table": DeltaTable,
     "trigger_file": TriggerFolder,
     "file": Files,
+    "delta_upstream_sensor": UpstreamSensor,
 }

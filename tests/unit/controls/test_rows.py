@@ -30,7 +30,7 @@ def test_words_are_matched_whatever_their_case_and_padding(cells: dict[str, str]
 def test_an_unknown_source_is_found_and_the_legal_ones_are_listed() -> None:
     (found,) = checked(line(sensor_source="oracle"))
     assert (found.code, found.column, found.line) == (Code.SOURCE_UNKNOWN, "sensor_source", 2)
-    assert "delta_table, lmu_delta_table or trigger_file" in found.message
+    assert "allowed are delta_table, lmu_delta_table" in found.message
 
 
 def test_a_misspelled_source_says_which_is_meant() -> None:
@@ -44,7 +44,7 @@ def test_a_missing_source_is_found() -> None:
 
 @pytest.mark.parametrize(
     "source",
-    ["kafka", "delta_upstream_sensor", "file", "iceberg_table", "hive_table"],
+    ["kafka", "iceberg_table", "hive_table"],
 )
 def test_a_documented_source_that_is_not_sensed_yet_says_so(source: str) -> None:
     (found,) = checked(line(sensor_source=source, sensor_id="my_product: my.topic"))

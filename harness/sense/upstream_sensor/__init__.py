@@ -1,0 +1,1 @@
+"""Senses what other data products say of their own sensors."""
