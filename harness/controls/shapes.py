@@ -13,7 +13,7 @@ _TABLE_NAME = re.compile(rf"{_PART}(?:\.{_PART}){{1,2}}")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/.*[^/\s].*", re.DOTALL)
 _HAS_WILDCARD = re.compile(r"[*?\[]")
 #: A path may have a colon in it, so that only a space behind one ends the table's name.
-_SENSOR_OF_TABLE = re.compile(r"(?P<table>[^\s:/]+)\s*:\s*\S.*|(?P<path>.+?)\s*:\s+\S.*")
+_SENSOR_OF_TABLE = re.compile(r"(?P<spaced>.+?)\s*:\s+\S.*|(?P<name>[^\s:/]+):\S.*")
 _FOLDER_PART = re.compile(r"[^\"<>|*?:\\]+")
 
 #: Sources that are asked by the value of a column, so that a row without one cannot work.
@@ -94,7 +94,7 @@ def _file_problem(sensor_id: str) -> str | None:
 
 def _upstream_sensor_problem(sensor_id: str) -> str | None:
     match = _SENSOR_OF_TABLE.fullmatch(sensor_id)
-    if match is not None and _delta_problem(match["table"] or match["path"]) is None:
+    if match is not None and _delta_problem(match["spaced"] or match["name"]) is None:
         return None
     return (
         f"{shown(sensor_id)} names no sensor of a table; allowed is a sensors table, a colon, a"

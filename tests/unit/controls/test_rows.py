@@ -109,6 +109,56 @@ def test_a_trigger_folder_outside_the_root_is_found(sensor_id: str) -> None:
     assert found == [(Code.SENSOR_ID_SHAPE, "sensor_id", 2)]
 
 
+@pytest.mark.parametrize(
+    "sensor_id",
+    [
+        "/data/in",
+        "/data/in/2025-*/orders_?.csv",
+        "/data/in/[ab]*",
+        "/data/in/_SUCCESS",
+        "s3a://bucket/in/*.json",
+        "file:///data/in",
+        "dbfs:/Volumes/in",
+        "/Volumes/a/b/my files/*.csv",
+    ],
+)
+def test_files_are_named_by_an_absolute_path_or_a_uri(sensor_id: str) -> None:
+    assert checked(line(sensor_source="file", sensor_id=sensor_id)) == []
+
+
+@pytest.mark.parametrize(
+    "sensor_id",
+    ["in/*.csv", "*.csv", "/", "sales.orders", "s3a://*/in", "/in/{a,b}", "/in/**/x", "s3a://"],
+)
+def test_another_name_of_files_is_found(sensor_id: str) -> None:
+    found = codes(line(sensor_source="file", sensor_id=sensor_id))
+    assert found == [(Code.SENSOR_ID_SHAPE, "sensor_id", 2)]
+
+
+@pytest.mark.parametrize(
+    "sensor_id",
+    [
+        "sales.sensors: sales_orders_111",
+        "main.sales.sensors:sales_orders_111",
+        "sales.sensors: sales.orders",
+        "sales.sensors: s3://bucket/orders",
+        "/data/sales/sensors: sales_orders_111",
+        "s3a://bucket/sensors: sales_orders_111",
+    ],
+)
+def test_an_upstream_sensor_is_named_by_its_table_and_itself(sensor_id: str) -> None:
+    assert checked(line(sensor_source="delta_upstream_sensor", sensor_id=sensor_id)) == []
+
+
+@pytest.mark.parametrize(
+    "sensor_id",
+    ["sales.sensors", "sensors: orders", "sales.sensors: ", ": orders", "data/sensors: orders"],
+)
+def test_another_name_of_an_upstream_sensor_is_found(sensor_id: str) -> None:
+    found = codes(line(sensor_source="delta_upstream_sensor", sensor_id=sensor_id))
+    assert found == [(Code.SENSOR_ID_SHAPE, "sensor_id", 2)]
+
+
 @pytest.mark.parametrize("read_type", ["", "stream"])
 def test_another_read_type_is_found(read_type: str) -> None:
     found = codes(line(sensor_read_type=read_type))

@@ -1,0 +1,124 @@
+"""The rows of new files, whatever they are made of; and files that only Hadoop reaches."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.errors import LookFailedError
+from harness.sense.file.places import find, place_of
+from harness.sense.file.probe import FileProbe
+from harness.sense.file.rows import rows_of
+from harness.sense.questions import SparkQuestions
+from harness.sense.storage import HadoopStorage, LocalStorage, Storages
+from harness.sense.types import Look, Upstream
+from tests.unit.sense.golden import AT
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def found(spark: "SparkSession", folder: Path, query: str) -> bool:
+    files = find(LocalStorage(), place_of(str(folder)))
+    return SparkQuestions(lambda: spark).any_row(rows_of(files), query)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "condition"),
+    [
+        ("a.csv", "id,city\n9,x\n10,São Paulo\n", "id = 10 and city = 'São Paulo'"),
+        ("a b [1] {x} 100%.csv", "id\n10\n", "id = 10"),
+        ("a.tsv", "id\tcity\n10\tx,y\n", "id = 10 and city = 'x,y'"),
+        ("a.json", '{"id": 10, "at": {"city": "x"}}\n', "id = 10 and at.city = 'x'"),
+        ("a.JSONL", '{"id": 10}\n{"id": 11}\n', "id = 11"),
+        ("a.log", "one\ntwo\n", "value = 'two'"),
+        ("no_ending", "one\n", "value = 'one'"),
+        ("day=2025-04-23/a.csv", "id\n10\n", "id = 10 and day = date'2025-04-23'"),
+    ],
+)
+def test_a_file_is_read_by_the_end_of_its_name(
+    spark: "SparkSession", tmp_path: Path, name: str, text: str, condition: str
+) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(text)
+
+    assert found(spark, tmp_path, f"select * from sensor_new_data where {condition}")
+
+
+def test_parquet_and_compressed_files_are_read(spark: "SparkSession", tmp_path: Path) -> None:
+    rows = spark.range(5)
+    rows.write.partitionBy().parquet(str(tmp_path / "part=1"), compression="snappy")
+    rows.write.csv(str(tmp_path / "part=2"), header=True, compression="gzip")
+
+    assert found(
+        spark,
+        tmp_path,
+        "select 1 from sensor_new_data having count_if(part = 1) = 5 and count_if(part = 2) = 5",
+    )
+
+
+def test_the_largest_value_is_that_of_numbers(spark: "SparkSession", tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id\n9\n10\n")
+    files = find(LocalStorage(), place_of(str(tmp_path)))
+
+    assert SparkQuestions(lambda: spark).largest(rows_of(files), "id") == "10"
+
+
+def test_a_file_that_is_gone_when_it_is_read_is_a_failure(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_text("id\n9\n")
+    files = find(LocalStorage(), place_of(str(tmp_path)))
+    (tmp_path / "a.csv").unlink()
+
+    with pytest.raises(LookFailedError, match="its preprocess_query fails"):
+        SparkQuestions(lambda: spark).any_row(rows_of(files), "select * from sensor_new_data")
+
+
+class Watcher:
+    """Looks at one place again and again."""
+
+    def __init__(self, spark: "SparkSession", sensor_id: str, query: str | None = None) -> None:
+        hadoop = HadoopStorage(lambda: spark)
+        self.probe = FileProbe(Storages(hadoop, hadoop), SparkQuestions(lambda: spark))
+        self.upstream = Upstream(
+            upstream_id="u",
+            source="file",
+            sensor_id=sensor_id,
+            read_type="batch",
+            preprocess_query=query,
+        )
+
+    def look(self) -> Look:
+        [look] = self.probe.look([self.upstream], at=AT)
+        assert look.failure is None, look.failure
+        self.upstream = replace(self.upstream, position=look.position)
+        return look
+
+
+def test_what_spark_writes_is_told_by_its_marker(spark: "SparkSession", tmp_path: Path) -> None:
+    query = "select 1 from sensor_new_data having count(*) = 7"
+    watcher = Watcher(spark, f"{tmp_path}/out*/_SUCCESS", query)
+    watcher.look()
+    spark.range(7).selectExpr("id", "id % 2 as part").write.partitionBy("part").parquet(
+        f"{tmp_path}/out 1"
+    )
+
+    assert [event.tags["path"] for event in watcher.look().events] == [f"{tmp_path}/out 1/_SUCCESS"]
+
+
+def test_a_folder_is_listed_by_hadoop_as_it_is_by_this_machine(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    for name in ("a.csv", "ü [1]; isDirectory=no.csv", "day=1/b, c.csv", "other/d.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+    place = place_of(str(tmp_path))
+
+    def listed(storage: HadoopStorage | LocalStorage) -> list[tuple[str, int, int]]:
+        return sorted(
+            (each.path, each.length, each.mtime_ns // 1_000_000) for each in find(storage, place)
+        )
+
+    assert listed(HadoopStorage(lambda: spark)) == listed(LocalStorage())

@@ -1,0 +1,106 @@
+"""A ``sensors`` table as the model that publishes it writes it, by Spark's own MERGE."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.sense.registry import Surroundings, known_sources
+from harness.sense.types import Look, Upstream
+from harness.sense.upstream_sensor.rows import LakeRowReader
+from tests.unit.sense.golden import AT
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COLUMNS = """
+    sensor_id string, assets array<string>, status string, status_change_timestamp string,
+    checkpoint_location string, upstream_key string, upstream_value string
+"""
+OPTIONS = {
+    "plain": "",
+    "with vectors": "tblproperties ('delta.enableDeletionVectors' = 'true')",
+    "column-mapped": "tblproperties ('delta.columnMapping.mode' = 'name')",
+}
+
+
+class Product:
+    """Another product's table, and one who looks at its one sensor."""
+
+    def __init__(self, spark: "SparkSession", name: str, options: str) -> None:
+        self.spark, self.name = spark, name
+        spark.sql(f"create or replace table {name} ({COLUMNS}) using delta {options}")
+        spark.sql(
+            f"insert into {name} values"
+            " ('orders_1', array(), 'ACQUIRED_NEW_DATA', '2025-04-23T21:00:00.000Z', null, null, null),"
+            " ('other_1', array(), 'PROCESSED_NEW_DATA', '2025-04-23T21:00:00.000Z', null, null, null)"
+        )
+        self.probe = known_sources().probes(
+            Surroundings(session=lambda: spark, trigger_files_root="/none")
+        )["delta_upstream_sensor"]
+        self.upstream = Upstream(
+            upstream_id="u",
+            source="delta_upstream_sensor",
+            sensor_id=f"{name}: orders_1",
+            read_type="batch",
+        )
+
+    def change(self, status: str, minute: int) -> None:
+        self.spark.sql(
+            f"merge into {self.name} as old using (select 'orders_1' as sensor_id) as new"
+            " on old.sensor_id = new.sensor_id when matched then update set"
+            f" status = '{status}', status_change_timestamp = '2025-04-23T21:0{minute}:00.000Z'"
+        )
+
+    def told(self) -> list[str | None]:
+        look: Look
+        [look] = self.probe.look([self.upstream], at=AT)
+        assert look.failure is None, look.failure
+        self.upstream = replace(self.upstream, position=look.position)
+        return [event.snapshot_id for event in look.events]
+
+
+@pytest.fixture(params=OPTIONS)
+def product(spark: "SparkSession", request: pytest.FixtureRequest) -> Product:
+    spark.sql("create schema if not exists other_product")
+    return Product(spark, "other_product.sensors", OPTIONS[request.param])
+
+
+def test_a_sensor_of_a_table_that_spark_writes_is_sensed(product: Product) -> None:
+    before = product.told()
+    product.change("PROCESSED_NEW_DATA", 1)
+
+    assert (before, product.told()) == ([], ["orders_1@2025-04-23T21:01:00.000Z"])
+
+
+@pytest.mark.parametrize("product", ["with vectors"], indirect=True)
+def test_an_idle_look_launches_no_spark_job(product: Product) -> None:
+    product.told()
+    context = product.spark.sparkContext
+    context.setJobGroup("idle look", "")
+    product.told()
+    jobs = list(context.statusTracker().getJobIdsForGroup("idle look"))
+    context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+
+    assert jobs == []
+
+
+@pytest.mark.parametrize("product", ["plain", "with vectors"], indirect=True)
+def test_a_job_that_is_at_work_again_has_finished_all_the_same(product: Product) -> None:
+    product.told()
+    product.change("PROCESSED_NEW_DATA", 1)
+    product.change("ACQUIRED_NEW_DATA", 2)
+
+    assert product.told() == ["orders_1@2025-04-23T21:01:00.000Z"]
+
+
+def test_a_remote_table_is_read_by_spark(spark: "SparkSession", tmp_path: Path) -> None:
+    path = f"{tmp_path}/sensors"
+    spark.sql(f"create table delta.`{path}` ({COLUMNS}) using delta")
+    spark.sql(
+        f"insert into delta.`{path}` values ('a', array('x'), 'PROCESSED_NEW_DATA', 't', null, 'k', 'v')"
+    )
+    reader = LakeRowReader(lambda: spark)
+
+    assert reader._by_spark(path) == reader.read(path)
