@@ -149,7 +149,7 @@ def _listed(storage: Storage, folders: list[str]) -> Iterator[tuple[str, Listing
     for folder in folders:
         try:
             yield folder, storage.list_all(folder)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             continue  # it was taken away between the listing above it and this one
 
 

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.errors import LookFailedError
+from harness.names import in_sql
+from harness.sense.delta.locate import is_path
 from harness.sense.delta.log import read_commit
 from harness.sense.storage import Storage, is_remote
 
@@ -54,8 +56,12 @@ class SensorRow:
 class RowReader(Protocol):
     """Reads a whole table as it is now."""
 
-    def read(self, path: str) -> list[SensorRow]:
+    def read(self, table: str, path: str) -> list[SensorRow]:
         """Return its rows.
+
+        Args:
+            table: Its name, or the path again.
+            path: Where its files are.
 
         Raises:
             LookFailedError: It cannot be read, or is no sensors table.
@@ -69,28 +75,33 @@ class LakeRowReader:
     def __init__(self, session: "Callable[[], SparkSession]") -> None:
         self._session = session
 
-    def read(self, path: str) -> list[SensorRow]:
+    def read(self, table: str, path: str) -> list[SensorRow]:
         """Return the rows of a table."""
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
 
         if is_remote(path):
-            return self._by_spark(path)
+            return self.read_by_spark(table)
         try:
-            table = DeltaTable(path)
-            names = [field.name for field in table.schema().fields]
-            content = table.to_pyarrow_table(columns=_present(names))
+            lake = DeltaTable(path)
+            names = [field.name for field in lake.schema().fields]
+            content = lake.to_pyarrow_table(columns=_present(names))
         except DeltaError:
             # It uses a feature that only Spark reads.
-            return self._by_spark(path)
+            return self.read_by_spark(table)
         return rows_from(content.to_pylist())
 
-    def _by_spark(self, path: str) -> list[SensorRow]:
+    def read_by_spark(self, table: str) -> list[SensorRow]:
+        """Return the rows of a table as Spark reads it: one by name through its catalog."""
         from pyspark.errors import PySparkException
 
+        session = self._session()
         try:
-            table = self._session().read.format("delta").load(path)
-            content = table.select(*_present(table.columns)).collect()
+            if is_path(table):
+                rows = session.read.format("delta").load(table)
+            else:
+                rows = session.table(in_sql(table))
+            content = rows.select(*_present(rows.columns)).collect()
         except PySparkException as error:
             first_line = next(iter(str(error).strip().splitlines()), repr(error))
             raise LookFailedError(f"its rows cannot be read: {first_line.rstrip('.')}") from error

@@ -19,8 +19,14 @@ _REMEMBERED = 10_000
 class Passed:
     """A sensor that was finished at one version, and is perhaps already at work again."""
 
+    #: The first version that shows it.
     version: int
     row: SensorRow
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Return what tells one end of one sensor's work from another."""
+        return self.row.sensor_id, self.row.changed_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,21 +79,20 @@ class SensorsTables:
         versions = list_log(storage, path).versions
         # Noted before the rows are read: a commit that comes in between is seen by the next look.
         fingerprint = storage.stat(commit_path(path, versions[-1]))
-        rows = tuple(self._reader.read(path))
+        rows = tuple(self._reader.read(table, path))
         start = since() if before is None or before.path != path else before.version
         between = [] if start is None else [each for each in versions if start < each]
-        passed = [] if before is None else list(before.passed)
+        passed = {each.key: each for each in before.passed} if before is not None else {}
         if 1 < len(between) <= COMMITS_PER_LOOK:
-            passed += [
-                Passed(version=version, row=row)
-                for version in between[:-1]
-                for row in rows_of_commit(storage, path, version)
-                if row.is_finished
-            ]
+            for version in between[:-1]:
+                for row in rows_of_commit(storage, path, version):
+                    each = Passed(version=version, row=row)
+                    if row.is_finished:
+                        passed.setdefault(each.key, each)
         return Known(
             path=path,
             version=versions[-1],
             fingerprint=fingerprint,
             rows=rows,
-            passed=tuple(passed[-_REMEMBERED:]),
+            passed=tuple(passed.values())[-_REMEMBERED:],
         )

@@ -95,7 +95,7 @@ def test_a_job_that_is_at_work_again_has_finished_all_the_same(product: Product)
     assert product.told() == ["orders_1@2025-04-23T21:01:00.000Z"]
 
 
-def test_a_remote_table_is_read_by_spark(spark: "SparkSession", tmp_path: Path) -> None:
+def test_spark_reads_a_table_as_we_do_without_it(spark: "SparkSession", tmp_path: Path) -> None:
     path = f"{tmp_path}/sensors"
     spark.sql(f"create table delta.`{path}` ({COLUMNS}) using delta")
     spark.sql(
@@ -103,4 +103,4 @@ def test_a_remote_table_is_read_by_spark(spark: "SparkSession", tmp_path: Path) 
     )
     reader = LakeRowReader(lambda: spark)
 
-    assert reader._by_spark(path) == reader.read(path)
+    assert reader.read_by_spark(path) == reader.read(path, path)

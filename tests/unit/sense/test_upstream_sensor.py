@@ -29,9 +29,9 @@ class CountingReader:
     def __init__(self) -> None:
         self.count = 0
 
-    def read(self, path: str) -> list[SensorRow]:
+    def read(self, table: str, path: str) -> list[SensorRow]:
         self.count += 1
-        return LakeRowReader(self._no_session).read(path)
+        return LakeRowReader(self._no_session).read(table, path)
 
     def _no_session(self) -> None:  # type: ignore[return]
         raise AssertionError("Spark was started")
