@@ -21,7 +21,7 @@ from harness.decide import Dbt
 from harness.jobs.pacing import TokenBucket
 from harness.jobs.types import JobsApi
 from harness.sense.look import Looker
-from harness.settings import JobsTarget, Settings
+from harness.settings import EnvironmentSecrets, JobsTarget, Settings
 from harness.store.catalog import CatalogStore
 from harness.store.local import LocalStore
 from harness.tables import Store
@@ -152,7 +152,10 @@ class Context:
 
         sensing = self.settings.sensing
         surroundings = Surroundings(
-            session=lambda: self.session, trigger_files_root=str(self.settings.trigger_root)
+            session=lambda: self.session,
+            trigger_files_root=str(self.settings.trigger_root),
+            connections=self.settings.connections,
+            secrets=EnvironmentSecrets(self.environment),
         )
         return Looker(
             known_sources().probes(surroundings),

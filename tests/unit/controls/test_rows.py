@@ -44,7 +44,7 @@ def test_a_missing_source_is_found() -> None:
 
 @pytest.mark.parametrize(
     "source",
-    ["kafka", "delta_upstream_sensor", "file", "iceberg_table", "hive_table"],
+    ["delta_upstream_sensor", "file", "iceberg_table", "hive_table"],
 )
 def test_a_documented_source_that_is_not_sensed_yet_says_so(source: str) -> None:
     (found,) = checked(line(sensor_source=source, sensor_id="my_product: my.topic"))
@@ -59,12 +59,12 @@ def test_a_source_over_jdbc_that_is_not_sensed_yet_says_so(source: str) -> None:
 
 
 def test_a_paused_row_of_a_source_that_is_not_sensed_yet_only_warns() -> None:
-    (found,) = checked(line(sensor_source="kafka", job_state="PAUSED"))
+    (found,) = checked(line(sensor_source="hive_table", job_state="PAUSED"))
     assert (found.code, found.severity) == (Code.SOURCE_NOT_SENSED, Severity.WARNING)
 
 
 def test_a_source_that_the_caller_can_sense_is_legal() -> None:
-    assert checked(line(sensor_source="kafka"), sources=["kafka"]) == []
+    assert checked(line(sensor_source="hive_table"), sources=["hive_table"]) == []
 
 
 def test_a_missing_sensor_id_is_found() -> None:

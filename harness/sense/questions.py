@@ -1,0 +1,120 @@
+"""Asks Spark about the rows that a look found; started only when a control row asks for rows."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from harness.errors import LookFailedError
+from harness.names import column_in_sql
+from harness.sense.delta.admit import is_larger, needed_key, rendered
+from harness.sense.types import Upstream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_VIEW = "sensor_new_data"
+
+#: Reads the rows in question in the session that asks.
+Rows = Callable[["SparkSession"], "DataFrame"]
+
+
+class Questions(Protocol):
+    """The two questions."""
+
+    def largest(self, rows: Rows, column: str) -> str | None:
+        """Return the largest value among the rows, as text; the column as SQL names it."""
+        ...
+
+    def any_row(self, rows: Rows, query: str) -> bool:
+        """Tell whether the query over ``sensor_new_data`` returns a row."""
+        ...
+
+
+class SparkQuestions:
+    """Answers from Spark; safe to ask from many threads at once.
+
+    Each thread has a Spark session of its own beside the given one: temporary views belong to a
+    session, so ``sensor_new_data`` of one look is never that of another.
+    """
+
+    def __init__(self, session: "Callable[[], SparkSession]") -> None:
+        self._session = session
+        self._own = threading.local()
+
+    def largest(self, rows: Rows, column: str) -> str | None:
+        """Return the largest value among the rows, as text; the column as SQL names it."""
+        from pyspark.sql import functions as f
+
+        with _one_sentence(f"the largest {column} cannot be read"):
+            values = rows(self._own_session()).select(f.col(column).alias("value"))
+            if dict(values.dtypes)["value"] in {"double", "float"}:
+                values = values.where(~f.isnan("value"))
+            answer = values.agg(f.max("value").cast("string").alias("largest")).collect()
+        found: str | None = answer[0]["largest"]
+        return found
+
+    def any_row(self, rows: Rows, query: str) -> bool:
+        """Tell whether the query over ``sensor_new_data`` returns a row.
+
+        The query stands as a subquery, where nothing but a query is admitted.
+        """
+        session = self._own_session()
+        with _one_sentence("its preprocess_query fails"):
+            rows(session).createOrReplaceTempView(_VIEW)
+            try:
+                wrapped = f"select 1 from (\n{query.strip().rstrip(';')}\n) limit 1"
+                return len(session.sql(wrapped).collect()) > 0
+            finally:
+                session.catalog.dropTempView(_VIEW)
+
+    def _own_session(self) -> "SparkSession":
+        own: SparkSession | None = getattr(self._own, "session", None)
+        if own is None or own.sparkContext._jsc is None:
+            own = self._own.session = self._session().newSession()
+        return own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the rows say of a change."""
+
+    is_news: bool
+    #: The largest value of ``upstream_key`` after it, where that is kept.
+    upstream_value: str | None
+
+
+def ask(questions: Questions, upstream: Upstream, rows: Rows, *, is_baseline: bool) -> Answer:
+    """Ask the new rows what the upstream's control row wants to know of them.
+
+    Args:
+        questions: Answers.
+        upstream: Names the key and the query; without a query nobody is asked.
+        rows: The new rows.
+        is_baseline: Only the largest value is wanted: it is the one to outgrow.
+
+    Raises:
+        LookFailedError: The query or the key does not fit the rows.
+    """
+    query, key = rendered(upstream), needed_key(upstream)
+    value = upstream.upstream_value
+    if key is not None:
+        found = questions.largest(rows, column_in_sql(key))
+        if found is not None and (value is None or is_larger(found, value)):
+            value = found
+    if query is None or is_baseline:
+        return Answer(is_news=not is_baseline, upstream_value=value)
+    return Answer(is_news=questions.any_row(rows, query), upstream_value=value)
+
+
+@contextmanager
+def _one_sentence(what: str) -> Iterator[None]:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        lines = str(error).strip().splitlines() or [repr(error)]
+        raise LookFailedError(f"{what}: {lines[0].rstrip('.')}") from error
