@@ -1,0 +1,340 @@
+"""What every source keeps to, whatever is behind it: the same cases in every world."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.sense.look import Looker
+from harness.sense.types import DataChange, FirstSight, Look, Upstream
+from tests.contract.worlds import WORLDS, World
+
+AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
+
+
+class Watcher:
+    """Looks at a world again and again, as ticks do, and keeps the position between."""
+
+    def __init__(self, world: World, **more: Any) -> None:
+        self.world = world
+        self.upstream = Upstream(
+            upstream_id="u",
+            source=world.source,
+            sensor_id=world.sensor_id,
+            read_type="batch",
+            **{**world.options, **more},
+        )
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget all that is only in memory, as a new process does."""
+        self.probe = self.world.probe()
+
+    def peek(self, at: datetime = AT) -> Look:
+        """Look without taking the answer over, as a tick does that dies before it records."""
+        [look] = self.probe.look([self.upstream], at=at)
+        return look
+
+    def look(self) -> Look:
+        """Look once, and take the answer over unless it failed."""
+        look = self.peek()
+        if look.failure is None:
+            self.upstream = replace(
+                self.upstream, position=look.position, upstream_value=look.upstream_value
+            )
+        return look
+
+    def told(self) -> list[DataChange]:
+        """Look as often as data needs to be told, and return the events."""
+        events: list[DataChange] = []
+        for _ in range(self.world.looks):
+            look = self.look()
+            assert look.failure is None, look.failure
+            events += look.events
+        return events
+
+    def before_news(self) -> "Watcher":
+        """Look until the next look is the one that tells what has just arrived."""
+        for _ in range(self.world.looks - 1):
+            assert self.look().failure is None
+        return self
+
+
+@pytest.fixture(params=WORLDS)
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    world = WORLDS[request.param](request, tmp_path)
+    world.create()
+    return world
+
+
+@pytest.fixture
+def watcher(world: World) -> Watcher:
+    """One who has seen the upstream with some data in it."""
+    world.add()
+    watcher = Watcher(world)
+    watcher.told()
+    return watcher
+
+
+def ids(events: list[DataChange]) -> list[str]:
+    return [event.event_id("u") for event in events]
+
+
+# First sight
+
+
+def test_first_sight_of_an_upstream_without_data_is_silent(world: World) -> None:
+    assert Watcher(world).told() == []
+
+
+def test_first_sight_of_data_is_an_event(world: World) -> None:
+    world.add()
+
+    assert len(Watcher(world).told()) == 1
+
+
+def test_first_sight_as_baseline_is_silent(world: World) -> None:
+    world.add()
+
+    assert Watcher(world, on_first_sight=FirstSight.BASELINE).told() == []
+
+
+def test_what_follows_a_baseline_is_told(world: World) -> None:
+    world.add()
+    watcher = Watcher(world, on_first_sight=FirstSight.BASELINE)
+    watcher.told()
+    world.add()
+
+    assert len(watcher.told()) == 1
+
+
+def test_what_follows_the_first_sight_of_nothing_is_told(world: World) -> None:
+    watcher = Watcher(world)
+    watcher.told()
+    world.add()
+
+    assert len(watcher.told()) == 1
+
+
+# News, and none
+
+
+def test_an_idle_look_finds_nothing(watcher: Watcher) -> None:
+    assert watcher.told() == []
+
+
+def test_an_idle_look_has_the_very_same_position(watcher: Watcher) -> None:
+    before = watcher.upstream.position
+
+    assert watcher.look().position == before
+
+
+def test_new_data_is_told(watcher: Watcher) -> None:
+    watcher.world.add()
+
+    assert len(watcher.told()) == 1
+
+
+def test_new_data_is_told_once(watcher: Watcher) -> None:
+    watcher.world.add()
+    watcher.told()
+
+    assert watcher.told() == []
+
+
+def test_each_arrival_is_another_event(watcher: Watcher) -> None:
+    watcher.world.add()
+    first = ids(watcher.told())
+    watcher.world.add()
+
+    assert set(first).isdisjoint(ids(watcher.told()))
+
+
+def test_what_was_looked_at_but_not_recorded_is_the_same_event_again(watcher: Watcher) -> None:
+    watcher.world.add()
+    lost = watcher.before_news().peek().events
+
+    assert (len(lost), ids(list(lost))) == (1, ids(list(watcher.look().events)))
+
+
+def test_an_event_follows_its_upstream(watcher: Watcher) -> None:
+    watcher.world.add()
+    [event] = watcher.told()
+
+    assert (bool(event.table), bool(event.snapshot_id)) == (True, True)
+
+
+# The position
+
+
+def test_a_restart_tells_nothing_again(watcher: Watcher) -> None:
+    watcher.restart()
+
+    assert watcher.told() == []
+
+
+def test_a_restart_goes_on_from_the_position_alone(watcher: Watcher) -> None:
+    watcher.world.add()
+    watcher.restart()
+
+    assert len(watcher.told()) == 1
+
+
+def test_a_restart_at_each_look_tells_the_same(watcher: Watcher) -> None:
+    watcher.world.add()
+    events = []
+    for _ in range(watcher.world.looks):
+        watcher.restart()
+        events += watcher.look().events
+
+    assert len(events) == 1
+
+
+def test_the_position_is_json_text(watcher: Watcher) -> None:
+    assert json.loads(watcher.upstream.position or "") is not None
+
+
+@pytest.mark.parametrize("year", [1999, 2199])
+def test_our_clock_plays_no_part(watcher: Watcher, year: int) -> None:
+    watcher.world.add()
+    watcher.before_news()
+    normal = watcher.peek()
+    watcher.restart()
+    odd = watcher.peek(at=AT.replace(year=year))
+
+    assert (odd.position, ids(list(odd.events))) == (normal.position, ids(list(normal.events)))
+
+
+# Failures
+
+
+def test_an_upstream_that_is_away_is_a_failure(watcher: Watcher) -> None:
+    watcher.world.take_away()
+
+    assert watcher.look().failure is not None
+
+
+def test_an_upstream_that_is_away_at_first_sight_is_a_failure(world: World) -> None:
+    world.take_away()
+
+    assert Watcher(world).look().failure is not None
+
+
+def test_a_failure_is_one_sentence_that_names_the_upstream(watcher: Watcher) -> None:
+    watcher.world.take_away()
+    failure = watcher.look().failure or ""
+
+    assert failure.endswith(".") and "\n" not in failure and watcher.upstream.sensor_id in failure
+
+
+def test_a_failure_has_no_events(watcher: Watcher) -> None:
+    watcher.world.add()
+    watcher.world.take_away()
+
+    assert watcher.look().events == ()
+
+
+def test_an_upstream_that_comes_back_unchanged_is_no_news(watcher: Watcher) -> None:
+    watcher.world.take_away()
+    watcher.look()
+    watcher.world.bring_back()
+
+    assert watcher.told() == []
+
+
+def test_what_arrived_before_a_failure_is_told_after_it(watcher: Watcher) -> None:
+    watcher.world.add()
+    watcher.world.take_away()
+    watcher.look()
+    watcher.world.bring_back()
+
+    assert len(watcher.told()) == 1
+
+
+def test_what_arrives_after_a_failure_is_told(watcher: Watcher) -> None:
+    watcher.world.take_away()
+    watcher.look()
+    watcher.world.bring_back()
+    watcher.world.add()
+
+    assert len(watcher.told()) == 1
+
+
+def test_a_restart_while_it_was_away_loses_nothing(watcher: Watcher) -> None:
+    watcher.world.add()
+    watcher.world.take_away()
+    watcher.look()
+    watcher.restart()
+    watcher.look()
+    watcher.world.bring_back()
+
+    assert len(watcher.told()) == 1
+
+
+def test_one_that_is_missing_fails_alone(watcher: Watcher) -> None:
+    watcher.world.add()
+    watcher.before_news()
+    missing = replace(
+        watcher.upstream, upstream_id="m", sensor_id=watcher.world.missing_id, position=None
+    )
+    looks = Looker({watcher.world.source: watcher.probe}).look_at_all(
+        [missing, watcher.upstream], at=AT
+    )
+
+    assert [(look.failure is None, len(look.events)) for look in looks] == [(False, 0), (True, 1)]
+
+
+def test_a_position_of_another_version_of_heartbeat_is_a_failure(watcher: Watcher) -> None:
+    watcher.restart()
+    watcher.upstream = replace(watcher.upstream, position='{"v":0}')
+
+    assert "another version of Heartbeat" in (watcher.look().failure or "")
+
+
+# Queries
+
+
+def query_of(world: World, index: int) -> str:
+    if world.queries is None:
+        pytest.skip(f"{world.source} has no rows to query.")
+    return world.queries[index]
+
+
+def test_a_query_that_returns_a_row_lets_the_event_through(world: World) -> None:
+    watcher = Watcher(world, preprocess_query=query_of(world, 0))
+    watcher.told()
+    world.add()
+
+    assert len(watcher.told()) == 1
+
+
+def test_a_query_that_returns_no_row_makes_it_no_event(world: World) -> None:
+    watcher = Watcher(world, preprocess_query=query_of(world, 1))
+    watcher.told()
+    world.add()
+
+    assert watcher.told() == []
+
+
+def test_what_a_query_turned_down_is_passed(world: World) -> None:
+    watcher = Watcher(world, preprocess_query=query_of(world, 1))
+    watcher.told()
+    world.add()
+    watcher.told()
+    watcher.upstream = replace(watcher.upstream, preprocess_query=query_of(world, 0))
+
+    assert watcher.told() == []
+
+
+def test_a_query_that_cannot_run_is_a_failure_and_nothing_is_passed(world: World) -> None:
+    good = query_of(world, 0)
+    watcher = Watcher(world, preprocess_query="select no_such_column from sensor_new_data")
+    watcher.told()
+    world.add()
+    failure = watcher.before_news().look().failure
+    watcher.upstream = replace(watcher.upstream, preprocess_query=good)
+
+    assert (failure is None, len(watcher.look().events)) == (False, 1)
