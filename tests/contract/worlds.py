@@ -17,7 +17,6 @@ from deltalake import write_deltalake
 from harness.sense.registry import Surroundings, known_sources
 from harness.sense.types import Probe
 
-
 NO_OPTIONS: Mapping[str, str] = {}
 
 
