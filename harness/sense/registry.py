@@ -88,10 +88,9 @@ def _kafka(surroundings: Surroundings) -> Probe:
     from harness.sense.kafka.admit import Admission
     from harness.sense.kafka.connect import connector
     from harness.sense.kafka.probe import KafkaProbe
-    from harness.sense.kafka.rows import SparkMessageRows
     from harness.sense.questions import SparkQuestions
 
     return KafkaProbe(
         connector(surroundings.connections.kafka, surroundings.secrets),
-        Admission(SparkMessageRows(SparkQuestions(surroundings.session))),
+        Admission(SparkQuestions(surroundings.session)),
     )

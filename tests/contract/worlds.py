@@ -16,6 +16,7 @@ from deltalake import write_deltalake
 
 from harness.sense.registry import Surroundings, known_sources
 from harness.sense.types import Probe
+from tests.contract.world_kafka import KafkaTopic
 
 NO_OPTIONS: Mapping[str, str] = {}
 
@@ -133,4 +134,5 @@ class TriggerFolder:
 WORLDS: dict[str, Callable[[pytest.FixtureRequest, Path], World]] = {
     "delta_table": DeltaTable,
     "trigger_file": TriggerFolder,
+    "kafka": KafkaTopic,
 }

@@ -2,30 +2,17 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from harness.errors import LookFailedError
-from harness.names import column_in_sql
-from harness.sense.delta.admit import is_larger, needed_key, rendered
 from harness.sense.kafka.follow import Finding, event_of
-from harness.sense.kafka.types import Cluster, Message, Read, Trouble, Wanted
+from harness.sense.kafka.rows import rows_of
+from harness.sense.kafka.types import Cluster, Read, Trouble, Wanted
+from harness.sense.questions import Questions, ask
 from harness.sense.types import FirstSight, Look, Upstream
 from harness.topics import TopicName
 
 #: One message proves that there is data.
 _PROOF = 1
-
-
-class MessageRows(Protocol):
-    """Asks questions of messages as rows; only here may a look at Kafka need Spark."""
-
-    def largest(self, topic: str, messages: Sequence[Message], column: str) -> str | None:
-        """Return the largest value of a column among the messages, as text."""
-        ...
-
-    def any_row(self, topic: str, messages: Sequence[Message], query: str) -> bool:
-        """Tell whether the query over ``sensor_new_data`` returns a row."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +45,8 @@ class Found:
 class Admission:
     """Turns findings into looks."""
 
-    def __init__(self, rows: MessageRows) -> None:
-        self._rows = rows
+    def __init__(self, questions: Questions) -> None:
+        self._questions = questions
 
     def looks(
         self, cluster: Cluster, found: Sequence[Found]
@@ -95,23 +82,12 @@ class Admission:
             return Trouble(reason=str(error))
 
     def _asked(self, found: Found, read: Read) -> Look:
-        query = rendered(found.upstream)
-        topic = found.name.topic
-        if query is None or not read.messages:
+        if not read.messages:
             return _nothing(found, read.next_offsets)
-        has_row = self._rows.any_row(topic, read.messages, query)
-        value = self._largest(found.upstream, topic, read.messages)
-        look = _event(found, {}) if has_row else _nothing(found, read.next_offsets)
-        return replace(look, upstream_value=value)
-
-    def _largest(self, upstream: Upstream, topic: str, messages: Sequence[Message]) -> str | None:
-        key, known = needed_key(upstream), upstream.upstream_value
-        if key is None:
-            return known
-        largest = self._rows.largest(topic, messages, column_in_sql(key))
-        if largest is None or (known is not None and not is_larger(largest, known)):
-            return known
-        return largest
+        rows = rows_of(found.name.topic, read.messages)
+        answer = ask(self._questions, found.upstream, rows, is_baseline=False)
+        look = _event(found, {}) if answer.is_news else _nothing(found, read.next_offsets)
+        return replace(look, upstream_value=answer.upstream_value)
 
 
 def _unread(found: Found) -> Look:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.sense.kafka.types import Message
-from harness.sense.questions import SparkQuestions
+from harness.sense.questions import Rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -14,22 +14,9 @@ _SCHEMA = (
 )
 
 
-class SparkMessageRows:
-    """Answers from Spark; safe to ask from many threads at once."""
+def rows_of(topic: str, messages: Sequence[Message]) -> Rows:
+    """Return what makes the rows of ``sensor_new_data``; keys and values are read as UTF-8."""
 
-    def __init__(self, new_rows: SparkNewRows) -> None:
-        self._new_rows = new_rows
-
-    def largest(self, topic: str, messages: Sequence[Message], column: str) -> str | None:
-        """Return the largest value of a column among the messages, as text."""
-        return self._new_rows.largest_among(_rows(topic, messages), column)
-
-    def any_row(self, topic: str, messages: Sequence[Message], query: str) -> bool:
-        """Tell whether the query over ``sensor_new_data`` returns a row."""
-        return self._new_rows.any_row_among(_rows(topic, messages), query)
-
-
-def _rows(topic: str, messages: Sequence[Message]) -> Rows:
     def in_session(session: "SparkSession") -> "DataFrame":
         rows = [
             (topic, each.partition, each.offset, each.timestamp, _text(each.key), _text(each.value))

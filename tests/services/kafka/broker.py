@@ -149,6 +149,11 @@ class Broker:
             self._process.wait()
             self._process = None
 
+    def start_again(self) -> None:
+        """Start unless it runs."""
+        if self._process is None:
+            self.start()
+
     def freeze(self) -> None:
         """Go on accepting connections, and answer none."""
         self._signal(signal.SIGSTOP)
@@ -183,7 +188,9 @@ class Broker:
             socket.create_connection(("127.0.0.1", self._ports["plain"]), timeout=1).close()
             admin = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
             with contextlib.suppress(Exception):
-                return bool(admin.list_topics(timeout=5).brokers)
+                known = admin.list_topics(timeout=5)
+                partitions = [p for t in known.topics.values() for p in t.partitions.values()]
+                return bool(known.brokers) and all(each.leader >= 0 for each in partitions)
         return False
 
 

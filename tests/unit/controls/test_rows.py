@@ -30,7 +30,7 @@ def test_words_are_matched_whatever_their_case_and_padding(cells: dict[str, str]
 def test_an_unknown_source_is_found_and_the_legal_ones_are_listed() -> None:
     (found,) = checked(line(sensor_source="oracle"))
     assert (found.code, found.column, found.line) == (Code.SOURCE_UNKNOWN, "sensor_source", 2)
-    assert "delta_table, lmu_delta_table or trigger_file" in found.message
+    assert "delta_table, lmu_delta_table, kafka or trigger_file" in found.message
 
 
 def test_a_misspelled_source_says_which_is_meant() -> None:
@@ -106,6 +106,18 @@ def test_a_trigger_folder_is_a_name_below_the_root(sensor_id: str) -> None:
 @pytest.mark.parametrize("sensor_id", ["..", "a/../../b", "/etc", ".", "a//b", "s3://b/x", "c:\\x"])
 def test_a_trigger_folder_outside_the_root_is_found(sensor_id: str) -> None:
     found = codes(line(sensor_source="trigger_file", sensor_id=sensor_id))
+    assert found == [(Code.SENSOR_ID_SHAPE, "sensor_id", 2)]
+
+
+def test_a_topic_stands_behind_its_product() -> None:
+    assert checked(line(sensor_source="kafka", sensor_id="my_product: my.topic")) == []
+
+
+@pytest.mark.parametrize(
+    "sensor_id", ["my.topic", "my_product:", "p: my topic", "p: a: b", "p: .."]
+)
+def test_another_name_of_a_topic_is_found(sensor_id: str) -> None:
+    found = codes(line(sensor_source="kafka", sensor_id=sensor_id))
     assert found == [(Code.SENSOR_ID_SHAPE, "sensor_id", 2)]
 
 

@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 from harness.sense.kafka.types import Message, Place, Read, Topic, Trouble, Wanted
+from harness.sense.questions import Rows
 
 NO_TOPIC = Trouble(reason="the cluster has no such topic")
 WHEN = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
@@ -123,20 +125,25 @@ def _message(partition: int, offset: int, value: str) -> Message:
     )
 
 
-class FakeMessageRows:
+class FakeQuestions:
     """Stands in for Spark: a query returns the messages that have its last word as their value."""
 
     def __init__(self) -> None:
         self.seen: list[list[str]] = []
 
-    def largest(self, topic: str, messages: Sequence[Message], column: str) -> str | None:
-        return max(map(_value, messages), default=None)
+    def largest(self, rows: Rows, column: str) -> str | None:
+        return max(_values(rows), default=None)
 
-    def any_row(self, topic: str, messages: Sequence[Message], query: str) -> bool:
-        values = [_value(each) for each in messages]
-        self.seen.append(values)
-        return query.split()[-1] in values
+    def any_row(self, rows: Rows, query: str) -> bool:
+        self.seen.append(_values(rows))
+        return query.rsplit(maxsplit=1)[-1] in self.seen[-1]
 
 
-def _value(message: Message) -> str:
-    return (message.value or b"").decode()
+class _FakeSession:
+    def createDataFrame(self, rows: list[tuple[Any, ...]], schema: str) -> list[str]:
+        at = [each.split()[0] for each in schema.split(", ")].index("value")
+        return [row[at] for row in rows]
+
+
+def _values(rows: Rows) -> list[str]:
+    return rows(_FakeSession())  # type: ignore[arg-type, return-value]

@@ -11,7 +11,7 @@ from harness.sense.kafka.admit import Admission
 from harness.sense.kafka.probe import KafkaProbe
 from harness.sense.kafka.types import Place, Trouble
 from harness.sense.types import DataChange, FirstSight, Look, Operation, Upstream
-from tests.unit.sense.fake_kafka import FakeKafka, FakeMessageRows
+from tests.unit.sense.fake_kafka import FakeKafka, FakeQuestions
 from tests.unit.sense.golden import AT
 
 P0 = Place("orders", 0)
@@ -29,9 +29,9 @@ class Watcher:
     def __init__(self, **more: Any) -> None:
         self.kafka = FakeKafka()
         self.kafka.create("orders", 2)
-        self.rows = FakeMessageRows()
+        self.questions = FakeQuestions()
         self.upstream = upstream(**more)
-        self.probe = KafkaProbe(self.kafka.connect, Admission(self.rows))
+        self.probe = KafkaProbe(self.kafka.connect, Admission(self.questions))
 
     def look(self) -> Look:
         [look] = self.probe.look([self.upstream], at=AT)
@@ -105,7 +105,7 @@ def test_many_idle_topics_of_a_cluster_ask_two_things_together() -> None:
     for number in range(50):
         kafka.create(f"t{number}", 4)
         ups.append(upstream(f"shop: t{number}", on_first_sight=FirstSight.BASELINE))
-    probe = KafkaProbe(kafka.connect, Admission(FakeMessageRows()))
+    probe = KafkaProbe(kafka.connect, Admission(FakeQuestions()))
     looks = probe.look(ups, at=AT)
     seen = [replace(up, position=look.position) for up, look in zip(ups, looks, strict=True)]
     kafka.asked.clear()
@@ -325,7 +325,7 @@ def test_a_product_without_a_cluster_fails_each_of_its_topics() -> None:
     def connect(product: str) -> FakeKafka:
         raise LookFailedError(f"heartbeat.yml has no connections.kafka.{product}")
 
-    probe = KafkaProbe(connect, Admission(FakeMessageRows()))
+    probe = KafkaProbe(connect, Admission(FakeQuestions()))
 
     looks = probe.look([upstream("shop: a"), upstream("shop: b")], at=AT)
 
@@ -364,7 +364,7 @@ def test_a_query_sees_the_new_messages_only() -> None:
     watcher.look()
     watcher.kafka.send("orders", "c")
 
-    assert (len(watcher.events()), watcher.rows.seen) == (1, [["a", "b"], ["c"]])
+    assert (len(watcher.events()), watcher.questions.seen) == (1, [["a", "b"], ["c"]])
 
 
 def test_a_query_without_a_row_makes_it_no_event_and_the_position_moves() -> None:
@@ -379,7 +379,7 @@ def test_a_query_is_not_asked_of_markers() -> None:
     watcher = asking("value = c")
     watcher.kafka.abort("orders")
 
-    assert (watcher.events(), watcher.rows.seen) == ([], [])
+    assert (watcher.events(), watcher.questions.seen) == ([], [])
 
 
 def test_more_messages_than_a_query_may_see_wait_for_the_next_look() -> None:
@@ -389,7 +389,7 @@ def test_more_messages_than_a_query_may_see_wait_for_the_next_look() -> None:
 
     told = [len(watcher.events()) for _ in range(4)]
 
-    assert (told, watcher.rows.seen) == ([0, 0, 1, 0], [["a", "b"], ["c", "d"], ["e"]])
+    assert (told, watcher.questions.seen) == ([0, 0, 1, 0], [["a", "b"], ["c", "d"], ["e"]])
 
 
 def test_a_query_that_finds_a_row_makes_an_event_of_all_that_is_there() -> None:
