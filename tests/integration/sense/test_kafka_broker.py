@@ -40,7 +40,7 @@ class Shop:
         self.admin = AdminClient(self.client())
         self.create()
         self.upstream = Upstream(
-            upstream_id="u",
+            upstream_id=self.topic,
             source="kafka",
             sensor_id=f"shop: {self.topic}",
             read_type="streaming",
