@@ -166,6 +166,12 @@ def test_a_committed_transaction_is_told_once(shop: Shop, transactions: Producer
     assert (told, shop.told()) == (['{"0":[2,4]}'], [])
 
 
+def test_a_message_larger_than_one_fetch_is_told(shop: Shop) -> None:
+    shop.send("x" * 900_000)
+
+    assert "unconfirmed" not in shop.look().events[0].tags
+
+
 def test_retention_past_the_position_is_a_gap(shop: Shop) -> None:
     shop.send("c", "d", "e")
     done(shop.admin.delete_records([TopicPartition(shop.topic, 0, 4)]))
