@@ -23,8 +23,9 @@ from harness.sense.kafka.reader import read_messages
 from harness.sense.kafka.types import Place, Read, Topic, Trouble, Wanted
 from harness.settings_connections import KafkaCluster
 
-#: librdkafka accepts no less.
+#: librdkafka accepts no less, and no more.
 _LEAST_TIMEOUT_SECONDS = 1.0
+_MOST_SOCKET_TIMEOUT = 300_000
 #: When no broker can be reached, another address of theirs may still be tried for so long.
 _GRACE_SECONDS = 2.0
 _POLL_SECONDS = 0.1
@@ -54,7 +55,8 @@ _SENTENCES = {
 
 def configuration_of(cluster: KafkaCluster, password: str | None) -> dict[str, Any]:
     """Return the settings of every client of a cluster, as librdkafka names them."""
-    timeout = round(max(cluster.timeout_seconds, _LEAST_TIMEOUT_SECONDS) * 1000)
+    # A connection lasts longer than a request, so that silence is told from a refusal.
+    timeout = round((cluster.timeout_seconds + 1) * 1000)
     settings = {
         "bootstrap.servers": ",".join(cluster.bootstrap_servers),
         "client.id": "heartbeat",
@@ -63,9 +65,8 @@ def configuration_of(cluster: KafkaCluster, password: str | None) -> dict[str, A
         "sasl.username": cluster.user,
         "sasl.password": password,
         "ssl.ca.location": cluster.ca_file,
-        "socket.timeout.ms": timeout,
-        # Later than a request, so that silence is told from a refusal.
-        "socket.connection.setup.timeout.ms": timeout + 1000,
+        "socket.timeout.ms": min(timeout, _MOST_SOCKET_TIMEOUT),
+        "socket.connection.setup.timeout.ms": timeout,
         "allow.auto.create.topics": False,
         # Else it writes a line a second to the error stream while a broker is down.
         "log_level": 0,

@@ -48,19 +48,19 @@ class Shop:
         self.spark = spark
         self.connect(bootstrap_servers=(broker.address,))
 
-    def connect(self, password: str = "", **options: Any) -> None:
+    def connect(self, secret: str = "", **options: Any) -> None:
         cluster = KafkaCluster(**{"timeout_seconds": 5, **options})
         surroundings = Surroundings(
             session=self.spark or no_spark,
             trigger_files_root="",
             connections=Connections(kafka={"shop": cluster}),
-            secrets=EnvironmentSecrets({"SHOP_PASSWORD": password}),
+            secrets=EnvironmentSecrets({"SHOP_PASSWORD": secret}),
         )
         self.probe = known_sources().probes(surroundings)["kafka"]
 
-    def log_in(self, password: str) -> None:
+    def log_in(self, secret: str) -> None:
         self.connect(
-            password,
+            secret,
             bootstrap_servers=(self.broker.login_address,),
             security_protocol="SASL_PLAINTEXT",
             sasl_mechanism="PLAIN",
