@@ -203,6 +203,14 @@ def test_a_topic_created_again_past_the_old_offsets_is_noticed(shop: Shop) -> No
     assert look.events[0].tags["offsets"] == '{"0":[0,3]}'
 
 
+def test_a_look_never_creates_a_topic(shop: Shop) -> None:
+    missing = replace(shop.upstream, sensor_id="shop: never-made", position=None)
+
+    looks = [shop.probe.look([missing], at=AT)[0] for _ in range(2)]
+
+    assert all("no such topic" in (look.failure or "") for look in looks)
+
+
 def test_offsets_that_fell_back_are_a_gap(shop: Shop) -> None:
     position = (shop.upstream.position or "").replace("[2,0]", "[7,0]")
     shop.upstream = replace(shop.upstream, position=position)
