@@ -29,6 +29,7 @@ _MOST_SOCKET_TIMEOUT = 300_000
 #: When no broker can be reached, another address of theirs may still be tried for so long.
 _GRACE_SECONDS = 2.0
 _POLL_SECONDS = 0.1
+_STEP_SECONDS = 0.5
 
 #: Errors that a client made anew may not have: its knowledge of the cluster is out of date.
 _MAY_PASS = frozenset(
@@ -69,8 +70,6 @@ def configuration_of(cluster: KafkaCluster, password: str | None) -> dict[str, A
         "socket.connection.setup.timeout.ms": timeout,
         # Else the cluster may create a topic that is only asked about.
         "allow.auto.create.topics": False,
-        # Else the first request of a client waits a second or three, one time in thirty.
-        "enable.sparse.connections": False,
         # Else it writes a line a second to the error stream while a broker is down.
         "log_level": 0,
     }
@@ -93,6 +92,7 @@ class KafkaClient:
         self._errors = _Errors()
         settings = self._configuration | {"error_cb": self._errors.note}
         self._admin = AdminClient(settings)
+        self._is_connected = False
 
     @property
     def query_messages(self) -> int:
@@ -101,6 +101,8 @@ class KafkaClient:
 
     def topics(self, names: Sequence[str]) -> Mapping[str, Topic | Trouble]:
         """Describe every topic, in one request."""
+        if not self._connect(names[0]):
+            return dict.fromkeys(names, Trouble(reason=self._no_answer()))
         futures = self._admin.describe_topics(
             TopicCollection(list(names)), request_timeout=self._request_timeout
         )
@@ -133,6 +135,8 @@ class KafkaClient:
     def _offsets(self, places: Sequence[Place], spec: OffsetSpec) -> dict[Place, int | Trouble]:
         if not places:
             return {}
+        if not self._connect(places[0].topic):
+            return dict.fromkeys(places, Trouble(reason=self._no_answer()))
         futures = self._admin.list_offsets(
             {TopicPartition(*place): spec for place in places},
             isolation_level=IsolationLevel.READ_COMMITTED,
@@ -150,15 +154,34 @@ class KafkaClient:
         self._wait(list(futures.values()))
         return {asked: self._answer(future) for asked, future in futures.items()}
 
+    def _connect(self, topic: str) -> bool:
+        """Wait for a connection, by a question whose answer does not matter.
+
+        A new client sometimes lets its first batch of questions wait for seconds, though it has a
+        connection by then. One that has had an answer before never does.
+        """
+        started = self._monotonic()
+        while not self._is_connected:
+            try:
+                self._admin.list_topics(topic, timeout=min(_STEP_SECONDS, self._timeout_seconds))
+                self._is_connected = True
+            except KafkaException:
+                if self._is_hopeless(started):
+                    return False
+        return True
+
     def _wait(self, futures: "Sequence[Future[Any]]") -> None:
         started = self._monotonic()
         while wait(futures, _POLL_SECONDS).not_done:
-            self._admin.poll(0)
-            waited = self._monotonic() - started
-            if self._errors.is_refused or waited > self._timeout_seconds:
+            if self._is_hopeless(started):
                 return
-            if self._errors.is_unreachable and waited > _GRACE_SECONDS:
-                return
+
+    def _is_hopeless(self, started: float) -> bool:
+        self._admin.poll(0)
+        waited = self._monotonic() - started
+        if self._errors.is_refused or waited >= self._timeout_seconds:
+            return True
+        return self._errors.is_unreachable and waited > _GRACE_SECONDS
 
     def _answer(self, future: "Future[Any]") -> Any:
         if not future.done():
