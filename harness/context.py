@@ -21,7 +21,8 @@ from harness.decide import Dbt
 from harness.jobs.pacing import TokenBucket
 from harness.jobs.types import JobsApi
 from harness.sense.look import Looker
-from harness.settings import EnvironmentSecrets, JobsTarget, Settings
+from harness.settings import JobsTarget, Settings
+from harness.settings_secrets import EnvironmentSecrets
 from harness.store.catalog import CatalogStore
 from harness.store.local import LocalStore
 from harness.tables import Store

@@ -20,7 +20,7 @@ class Surroundings:
     session: "Callable[[], SparkSession]"
     trigger_files_root: str
     connections: Connections = field(default_factory=Connections)
-    #: Fetches what the connections name by reference only.
+    #: Fetches the secrets that connections refer to.
     secrets: SecretResolver = field(default_factory=lambda: EnvironmentSecrets({}))
 
 
