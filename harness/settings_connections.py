@@ -52,6 +52,12 @@ class KafkaCluster(Section):
     timeout_seconds: float = Field(
         default=15, gt=0, le=600, description="A request that takes longer has failed."
     )
+    query_messages: int = Field(
+        default=10_000,
+        ge=1,
+        le=1_000_000,
+        description="Most new messages of a topic that a preprocess_query is given in one look.",
+    )
 
     @model_validator(mode="after")
     def _sasl_is_complete(self) -> Self:

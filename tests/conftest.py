@@ -10,6 +10,8 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.services.kafka.broker import Broker
+
 PROJECT = Path(__file__).resolve().parent.parent
 
 
@@ -29,3 +31,18 @@ def spark(spark_home: Path) -> Iterator["SparkSession"]:
     session = start_session(PROJECT)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Broker"]:
+    """One real Kafka broker for all tests of the process."""
+    from tests.services.kafka.broker import Broker, NoBrokerError
+
+    try:
+        broker = Broker(tmp_path_factory.mktemp("kafka"))
+    except NoBrokerError as error:
+        pytest.skip(str(error))
+    try:
+        yield broker.create()
+    finally:
+        broker.kill()

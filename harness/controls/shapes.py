@@ -4,6 +4,7 @@ import re
 
 from harness.controls.findings import Code, shown
 from harness.names import is_column
+from harness.topics import topic_name_from
 
 #: What is wrong with a cell: the code, and the sentence.
 Problem = tuple[Code, str]
@@ -42,6 +43,8 @@ def sensor_id_problem(source: str, sensor_id: str) -> str | None:
     """Return the sentence that says what is wrong with the id, if it has the wrong shape."""
     if source in {"delta_table", "lmu_delta_table"}:
         return _delta_problem(sensor_id)
+    if source == "kafka":
+        return _topic_problem(sensor_id)
     if source == "trigger_file":
         return _folder_problem(sensor_id)
     if source == "file":
@@ -99,6 +102,15 @@ def _upstream_sensor_problem(sensor_id: str) -> str | None:
     return (
         f"{shown(sensor_id)} names no sensor of a table; allowed is a sensors table, a colon, a"
         " space, and a sensor id or an asset in it, such as sales.sensors: sales_orders_111."
+    )
+
+
+def _topic_problem(sensor_id: str) -> str | None:
+    if topic_name_from(sensor_id) is not None:
+        return None
+    return (
+        f"{shown(sensor_id)} names no Kafka topic; allowed is product: topic, such as my_product:"
+        " my.topic, with letters, digits, dots, _ and - in the topic."
     )
 
 

@@ -1,11 +1,13 @@
 """Knows which probe senses which source: a new source is one file, and one line here."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.errors import ConfigurationError
 from harness.sense.types import Probe, Source
+from harness.settings_connections import Connections
+from harness.settings_secrets import EnvironmentSecrets, SecretResolver
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,6 +19,9 @@ class Surroundings:
 
     session: "Callable[[], SparkSession]"
     trigger_files_root: str
+    connections: Connections = field(default_factory=Connections)
+    #: Fetches the secrets that connections refer to.
+    secrets: SecretResolver = field(default_factory=lambda: EnvironmentSecrets({}))
 
 
 class Registry:
@@ -49,6 +54,7 @@ def known_sources() -> Registry:
     registry = Registry()
     registry.add(Source.DELTA_TABLE, _delta)
     registry.add(Source.LMU_DELTA_TABLE, _delta)
+    registry.add(Source.KAFKA, _kafka)
     registry.add(Source.TRIGGER_FILE, _trigger_file)
     registry.add(Source.FILE, _file)
     registry.add(Source.DELTA_UPSTREAM_SENSOR, _upstream_sensor)
@@ -105,3 +111,15 @@ def _upstream_sensor(surroundings: Surroundings) -> Probe:
         LakeRowReader(surroundings.session),
     )
     return UpstreamSensorProbe(tables, SparkQuestions(surroundings.session))
+
+
+def _kafka(surroundings: Surroundings) -> Probe:
+    from harness.sense.kafka.admit import Admission
+    from harness.sense.kafka.connect import connector
+    from harness.sense.kafka.probe import KafkaProbe
+    from harness.sense.questions import SparkQuestions
+
+    return KafkaProbe(
+        connector(surroundings.connections.kafka, surroundings.secrets),
+        Admission(SparkQuestions(surroundings.session)),
+    )

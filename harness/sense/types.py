@@ -17,6 +17,7 @@ class Source(StrEnum):
 
     DELTA_TABLE = "delta_table"
     LMU_DELTA_TABLE = "lmu_delta_table"
+    KAFKA = "kafka"
     TRIGGER_FILE = "trigger_file"
     FILE = "file"
     DELTA_UPSTREAM_SENSOR = "delta_upstream_sensor"
@@ -44,6 +45,7 @@ class TableFormat(StrEnum):
     """How to read a data-change event's ``snapshot_id``."""
 
     DELTA = "DELTA"
+    KAFKA = "KAFKA"
     FILE = "FILE"
     SENSOR = "SENSOR"
 

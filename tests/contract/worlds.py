@@ -16,6 +16,7 @@ from deltalake import write_deltalake
 
 from harness.sense.registry import Surroundings, known_sources
 from harness.sense.types import Probe
+from tests.contract.world_kafka import KafkaTopic
 
 NO_OPTIONS: Mapping[str, str] = {}
 
@@ -226,4 +227,5 @@ WORLDS: dict[str, Callable[[pytest.FixtureRequest, Path], World]] = {
     "trigger_file": TriggerFolder,
     "file": Files,
     "delta_upstream_sensor": UpstreamSensor,
+    "kafka": KafkaTopic,
 }

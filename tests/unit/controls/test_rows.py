@@ -44,7 +44,7 @@ def test_a_missing_source_is_found() -> None:
 
 @pytest.mark.parametrize(
     "source",
-    ["kafka", "iceberg_table", "hive_table"],
+    ["iceberg_table", "hive_table"],
 )
 def test_a_documented_source_that_is_not_sensed_yet_says_so(source: str) -> None:
     (found,) = checked(line(sensor_source=source, sensor_id="my_product: my.topic"))
@@ -59,12 +59,12 @@ def test_a_source_over_jdbc_that_is_not_sensed_yet_says_so(source: str) -> None:
 
 
 def test_a_paused_row_of_a_source_that_is_not_sensed_yet_only_warns() -> None:
-    (found,) = checked(line(sensor_source="kafka", job_state="PAUSED"))
+    (found,) = checked(line(sensor_source="hive_table", job_state="PAUSED"))
     assert (found.code, found.severity) == (Code.SOURCE_NOT_SENSED, Severity.WARNING)
 
 
 def test_a_source_that_the_caller_can_sense_is_legal() -> None:
-    assert checked(line(sensor_source="kafka"), sources=["kafka"]) == []
+    assert checked(line(sensor_source="hive_table"), sources=["hive_table"]) == []
 
 
 def test_a_missing_sensor_id_is_found() -> None:
@@ -156,6 +156,18 @@ def test_an_upstream_sensor_is_named_by_its_table_and_itself(sensor_id: str) -> 
 )
 def test_another_name_of_an_upstream_sensor_is_found(sensor_id: str) -> None:
     found = codes(line(sensor_source="delta_upstream_sensor", sensor_id=sensor_id))
+    assert found == [(Code.SENSOR_ID_SHAPE, "sensor_id", 2)]
+
+
+def test_a_topic_stands_behind_its_product() -> None:
+    assert checked(line(sensor_source="kafka", sensor_id="my_product: my.topic")) == []
+
+
+@pytest.mark.parametrize(
+    "sensor_id", ["my.topic", "my_product:", "p: my topic", "p: a: b", "p: .."]
+)
+def test_another_name_of_a_topic_is_found(sensor_id: str) -> None:
+    found = codes(line(sensor_source="kafka", sensor_id=sensor_id))
     assert found == [(Code.SENSOR_ID_SHAPE, "sensor_id", 2)]
 
 
