@@ -22,6 +22,7 @@ from harness.jobs.pacing import TokenBucket
 from harness.jobs.types import JobsApi
 from harness.sense.look import Looker
 from harness.settings import JobsTarget, Settings
+from harness.settings_secrets import EnvironmentSecrets
 from harness.store.catalog import CatalogStore
 from harness.store.local import LocalStore
 from harness.tables import Store
@@ -152,7 +153,10 @@ class Context:
 
         sensing = self.settings.sensing
         surroundings = Surroundings(
-            session=lambda: self.session, trigger_files_root=str(self.settings.trigger_root)
+            session=lambda: self.session,
+            trigger_files_root=str(self.settings.trigger_root),
+            connections=self.settings.connections,
+            secrets=EnvironmentSecrets(self.environment),
         )
         return Looker(
             known_sources().probes(surroundings),

@@ -10,6 +10,8 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.services.postgres import Postgres
+
 PROJECT = Path(__file__).resolve().parent.parent
 
 
@@ -29,3 +31,21 @@ def spark(spark_home: Path) -> Iterator["SparkSession"]:
     session = start_session(PROJECT)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres(spark: "SparkSession") -> Iterator["Postgres"]:
+    """A PostgreSQL of this test process, whose driver Spark has."""
+    from tests.services.postgres import NoPostgresError, Postgres, postgres_driver
+
+    try:
+        driver = postgres_driver()
+        server = Postgres()
+    except NoPostgresError as error:
+        pytest.skip(f"PostgreSQL cannot be had here: {error}.")
+    try:
+        server.start()
+        spark.sql(f"add jar '{driver}'")
+        yield server
+    finally:
+        server.remove()

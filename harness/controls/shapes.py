@@ -4,6 +4,7 @@ import re
 
 from harness.controls.findings import Code, shown
 from harness.names import is_column
+from harness.relations import relation_from
 
 #: What is wrong with a cell: the code, and the sentence.
 Problem = tuple[Code, str]
@@ -14,7 +15,7 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/.*[^/\s].*", re.DOTALL)
 _FOLDER_PART = re.compile(r"[^\"<>|*?:\\]+")
 
 #: Sources that are asked by the value of a column, so that a row without one cannot work.
-NEED_UPSTREAM_KEY = frozenset({"sap_bw", "sap_b4", "jdbc"})
+NEED_UPSTREAM_KEY = frozenset({"jdbc"})
 
 #: Sources without rows and columns, so that neither a query nor a key means anything.
 HAVE_NO_ROWS = frozenset({"trigger_file"})
@@ -39,6 +40,8 @@ def sensor_id_problem(source: str, sensor_id: str) -> str | None:
     """Return the sentence that says what is wrong with the id, if it has the wrong shape."""
     if source in {"delta_table", "lmu_delta_table"}:
         return _delta_problem(sensor_id)
+    if source == "jdbc":
+        return _relation_problem(sensor_id)
     if source == "trigger_file":
         return _folder_problem(sensor_id)
     return None
@@ -67,6 +70,15 @@ def _delta_problem(sensor_id: str) -> str | None:
     return (
         f"{shown(sensor_id)} names no Delta table; allowed are schema.table, catalog.schema.table,"
         " an absolute path, or a URI."
+    )
+
+
+def _relation_problem(sensor_id: str) -> str | None:
+    if relation_from(sensor_id) is not None:
+        return None
+    return (
+        f"{shown(sensor_id)} names nothing in a database; allowed are connection: schema.table and"
+        " connection: (select ...), the connection as heartbeat.yml names it."
     )
 
 

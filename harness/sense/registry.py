@@ -1,11 +1,13 @@
 """Knows which probe senses which source: a new source is one file, and one line here."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.errors import ConfigurationError
 from harness.sense.types import Probe, Source
+from harness.settings_connections import Connections
+from harness.settings_secrets import EnvironmentSecrets, SecretResolver
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,6 +19,9 @@ class Surroundings:
 
     session: "Callable[[], SparkSession]"
     trigger_files_root: str
+    connections: Connections = field(default_factory=Connections)
+    #: Fetches the secrets that connections refer to.
+    secrets: SecretResolver = field(default_factory=lambda: EnvironmentSecrets({}))
 
 
 class Registry:
@@ -49,6 +54,7 @@ def known_sources() -> Registry:
     registry = Registry()
     registry.add(Source.DELTA_TABLE, _delta)
     registry.add(Source.LMU_DELTA_TABLE, _delta)
+    registry.add(Source.JDBC, _jdbc)
     registry.add(Source.TRIGGER_FILE, _trigger_file)
     return registry
 
@@ -65,6 +71,18 @@ def _delta(surroundings: Surroundings) -> Probe:
         SparkTableLocator(surroundings.session),
         SparkNewRows(surroundings.session),
         SparkTableHistory(surroundings.session),
+    )
+
+
+def _jdbc(surroundings: Surroundings) -> Probe:
+    from harness.sense.jdbc.jvm import JvmQueries
+    from harness.sense.jdbc.new_rows import SparkTableRows
+    from harness.sense.jdbc.probe import JdbcProbe
+
+    return JdbcProbe(
+        surroundings.connections.jdbc,
+        JvmQueries(surroundings.session, surroundings.secrets),
+        SparkTableRows(surroundings.session, surroundings.secrets),
     )
 
 

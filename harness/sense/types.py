@@ -17,6 +17,7 @@ class Source(StrEnum):
 
     DELTA_TABLE = "delta_table"
     LMU_DELTA_TABLE = "lmu_delta_table"
+    JDBC = "jdbc"
     TRIGGER_FILE = "trigger_file"
 
 
@@ -43,6 +44,8 @@ class TableFormat(StrEnum):
 
     DELTA = "DELTA"
     FILE = "FILE"
+    #: The largest value of the key, with ``+n`` for rows that came late.
+    JDBC = "JDBC"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
