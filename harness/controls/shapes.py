@@ -42,6 +42,8 @@ def sensor_id_problem(source: str, sensor_id: str) -> str | None:
         return _delta_problem(sensor_id)
     if source == "jdbc":
         return _relation_problem(sensor_id)
+    if source in {"sap_bw", "sap_b4"}:
+        return _chain_problem(sensor_id)
     if source == "trigger_file":
         return _folder_problem(sensor_id)
     return None
@@ -79,6 +81,15 @@ def _relation_problem(sensor_id: str) -> str | None:
     return (
         f"{shown(sensor_id)} names nothing in a database; allowed are connection: schema.table and"
         " connection: (select ...), the connection as heartbeat.yml names it."
+    )
+
+
+def _chain_problem(sensor_id: str) -> str | None:
+    if re.fullmatch(r"[^\s,;'\"]+", sensor_id):
+        return None
+    return (
+        f"{shown(sensor_id)} is no id of a process chain; allowed is one id without spaces, such as"
+        " SAP_CHAIN_ID_SAP_TABLE."
     )
 
 

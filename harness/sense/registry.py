@@ -54,6 +54,8 @@ def known_sources() -> Registry:
     registry = Registry()
     registry.add(Source.DELTA_TABLE, _delta)
     registry.add(Source.LMU_DELTA_TABLE, _delta)
+    registry.add(Source.SAP_BW, _sap)
+    registry.add(Source.SAP_B4, _sap)
     registry.add(Source.JDBC, _jdbc)
     registry.add(Source.TRIGGER_FILE, _trigger_file)
     return registry
@@ -81,6 +83,18 @@ def _jdbc(surroundings: Surroundings) -> Probe:
 
     return JdbcProbe(
         surroundings.connections.jdbc,
+        JvmQueries(surroundings.session, surroundings.secrets),
+        SparkTableRows(surroundings.session, surroundings.secrets),
+    )
+
+
+def _sap(surroundings: Surroundings) -> Probe:
+    from harness.sense.jdbc.jvm import JvmQueries
+    from harness.sense.jdbc.new_rows import SparkTableRows
+    from harness.sense.sap import SapProbe
+
+    return SapProbe(
+        surroundings.connections.sap,
         JvmQueries(surroundings.session, surroundings.secrets),
         SparkTableRows(surroundings.session, surroundings.secrets),
     )

@@ -18,6 +18,8 @@ class Source(StrEnum):
     DELTA_TABLE = "delta_table"
     LMU_DELTA_TABLE = "lmu_delta_table"
     JDBC = "jdbc"
+    SAP_BW = "sap_bw"
+    SAP_B4 = "sap_b4"
     TRIGGER_FILE = "trigger_file"
 
 
@@ -46,6 +48,8 @@ class TableFormat(StrEnum):
     FILE = "FILE"
     #: The largest value of the key, with ``+n`` for rows that came late.
     JDBC = "JDBC"
+    #: The log id of a run of a process chain.
+    SAP = "SAP"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,9 +15,9 @@ _KINDS = {
 }
 _KIND_OF_CODE = {code: kind for kind, codes in _KINDS.items() for code in codes}
 
-#: What a driver calls its limits for reaching the server: properties, and their unit in a second.
+#: What a driver calls its limits for reaching a server: properties, and their unit in a second.
 _LOGIN_LIMITS = {
-    "jdbc:postgresql:": (("loginTimeout", "connectTimeout"), 1),
+    "jdbc:postgresql:": (("loginTimeout", "connectTimeout", "cancelSignalTimeout"), 1),
     "jdbc:sqlserver:": (("loginTimeout",), 1),
     "jdbc:sap:": (("connectTimeout",), 1000),
     "jdbc:mysql:": (("connectTimeout",), 1000),

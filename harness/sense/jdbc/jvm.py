@@ -1,8 +1,4 @@
-"""Asks databases through the JVM that Spark brings, with ``java.sql`` alone and no Spark job.
-
-Drivers are loaded by the class loader that has Spark's jars (``spark.jars``, ``--jars``), which
-neither ``Class.forName`` nor ``DriverManager`` looks into.
-"""
+"""Asks databases through the JVM that Spark brings, with ``java.sql`` alone and no Spark job."""
 
 import contextlib
 import threading
@@ -10,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.errors import HeartbeatError, LookFailedError
-from harness.secrets import masked
 from harness.sense.jdbc.dialects import dialect_of, login_limits
+from harness.sense.jdbc.drivers import driver_of, first_line
 from harness.sense.jdbc.login import credentials
 from harness.sense.jdbc.queries import (
     Answer,
@@ -116,6 +112,7 @@ class _Desk:
     def _told(self, work: Callable[[], T]) -> T:
         """Do the work, and say in one sentence why it failed."""
         from py4j.protocol import Py4JError, Py4JJavaError
+        from pyspark.errors import PySparkException
 
         try:
             return work()
@@ -125,14 +122,17 @@ class _Desk:
             raise DatabaseDownError(str(error).rstrip(".")) from error
         except Py4JJavaError as error:
             raise self._failure(error.java_exception) from None
+        except PySparkException as error:
+            # PySpark takes some of Java's own errors for its own.
+            self._throw_away()
+            raise DatabaseDownError(f"the driver fails: {first_line(str(error))}") from error
         except (Py4JError, OSError) as error:
             self._connection = None
             raise DatabaseDownError("the JVM that asks the database does not answer") from error
 
     def _failure(self, error: Any) -> LookFailedError:
         # The text of the Python error holds a stack trace, and may hold the address.
-        lines = str(error.getMessage() or error.toString()).strip().splitlines()
-        message = masked(lines[0].strip().rstrip(".")) if lines else "no reason was given"
+        message = first_line(str(error.getMessage() or error.toString()))
         state = _sql_state(error)
         if state is not None and self._is_alive():
             if state in _TOO_SLOW or error.getClass().getSimpleName() == "SQLTimeoutException":
@@ -157,7 +157,9 @@ class _Desk:
             known = {**limits, **credentials(self._database, self._secrets)}
             for name, value in known.items():
                 properties.setProperty(name, value)
-            connection = self._driver().connect(self._database.url, properties)
+            connection = driver_of(self._spark, self._database).connect(
+                self._database.url, properties
+            )
             if connection is None:
                 raise DatabaseDownError(f"the driver does not take {self._database.url}")
             connection.setReadOnly(True)
@@ -165,35 +167,6 @@ class _Desk:
             connection.setAutoCommit(False)
             self._connection = connection
         return self._connection
-
-    def _driver(self) -> Any:
-        jvm = self._spark._jvm
-        loader = self._spark._jsparkSession.sharedState().jarClassLoader()
-        if self._database.driver:
-            return self._named_driver(loader, self._database.driver)
-        service = jvm.java.lang.Class.forName("java.sql.Driver")
-        drivers = jvm.java.util.ServiceLoader.load(service, loader).iterator()
-        while drivers.hasNext():
-            driver = drivers.next()
-            if driver.acceptsURL(self._database.url):
-                return driver
-        raise DatabaseDownError(
-            f"no JDBC driver takes {self._database.url.split('//')[0]}; add its jar to spark.jars"
-            " in profiles.yml"
-        )
-
-    def _named_driver(self, loader: Any, name: str) -> Any:
-        from py4j.protocol import Py4JJavaError
-
-        jvm, gateway = self._spark._jvm, self._spark.sparkContext._gateway
-        try:
-            found = loader.loadClass(name)
-        except Py4JJavaError as error:
-            raise DatabaseDownError(
-                f"there is no JDBC driver {name}; add its jar to spark.jars in profiles.yml"
-            ) from error
-        constructor = found.getDeclaredConstructor(gateway.new_array(jvm.java.lang.Class, 0))
-        return constructor.newInstance(gateway.new_array(jvm.java.lang.Object, 0))
 
     def _throw_away(self) -> None:
         """End the connection without waiting for it; what hangs in it fails then."""

@@ -1,12 +1,12 @@
 """Reads new rows of a table through Spark, for a ``preprocess_query``."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from harness.errors import LookFailedError
-from harness.secrets import masked
+from harness.sense.jdbc.drivers import driver_of, first_line
 from harness.sense.jdbc.login import credentials
 from harness.sense.jdbc.looking import SinceRows
 from harness.sense.jdbc.queries import Kind, Value
@@ -35,20 +35,32 @@ class SparkTableRows:
 
         The query stands as a subquery, where nothing but a query is admitted.
         """
-        from py4j.protocol import Py4JError
+        session = self._own_session()
+        return self._asked(session, lambda: self._rows(session, database, rows), query)
+
+    def any_of(self, rows: Sequence[Mapping[str, str]], query: str) -> bool:
+        """Tell whether the query over these rows, of text, returns a row."""
+        session = self._own_session()
+        schema = ", ".join(f"{name} string" for name in rows[0])
+        values = [tuple(row.values()) for row in rows]
+        return self._asked(session, lambda: session.createDataFrame(values, schema), query)
+
+    def _asked(self, session: "SparkSession", rows: "Callable[[], DataFrame]", query: str) -> bool:
+        from py4j.protocol import Py4JError, Py4JJavaError
         from pyspark.errors import PySparkException
 
-        session = self._own_session()
         try:
-            self._rows(session, database, rows).createOrReplaceTempView(_VIEW)
+            rows().createOrReplaceTempView(_VIEW)
             try:
                 wrapped = f"select 1 from (\n{query.strip().rstrip(';')}\n) limit 1"
                 return len(session.sql(wrapped).collect()) > 0
             finally:
                 session.catalog.dropTempView(_VIEW)
+        except Py4JJavaError as error:
+            reason = first_line(str(error.java_exception.getMessage() or error.java_exception))
+            raise LookFailedError(f"its preprocess_query fails: {reason}") from None
         except (PySparkException, Py4JError) as error:
-            lines = str(error).strip().splitlines() or [repr(error)]
-            reason = masked(lines[0]).rstrip(".")
+            reason = first_line(str(error))
             raise LookFailedError(f"its preprocess_query fails: {reason}") from error
 
     def _own_session(self) -> "SparkSession":
@@ -68,8 +80,9 @@ class SparkTableRows:
             # A time stamp without a zone is the same digits here as there.
             preferTimestampNTZ=True,
         )
-        if database.driver:
-            reader = reader.option("driver", database.driver)
+        # Spark would ask DriverManager, which knows a driver only when Spark has used it before.
+        driver = driver_of(session, database).getClass().getName()
+        reader = reader.option("driver", driver)
         found = reader.options(**credentials(database, self._secrets)).load()
         if rows.start is not None:
             key, start = f.col(f"`{rows.key_name}`"), _literal(rows.start)

@@ -108,7 +108,7 @@ def up_to_query(subject: Subject, start: Value, end: Value) -> Query:
     """Ask one table how many rows there are from a key to another."""
     key = subject.key
     return Query(
-        text=f"select count(*) as found from {subject.relation} where {key} >= ? and {key} <= ?",
+        text=f"select count(*) as counted from {subject.relation} where {key} >= ? and {key} <= ?",
         parameters=(start, end),
     )
 

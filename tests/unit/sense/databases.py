@@ -1,7 +1,7 @@
 """Databases in memory that run the very statements of the probes, and do as they are told."""
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -18,8 +18,9 @@ from harness.sense.jdbc.queries import (
     QueryRefusedError,
     QueryTooSlowError,
 )
+from harness.sense.sap import SapProbe
 from harness.sense.types import DataChange, Look, Upstream
-from harness.settings_connections import Database, JdbcDatabase
+from harness.settings_connections import Database, JdbcDatabase, SapSystem, SapSystems
 
 AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
 NOW = "2025-04-23 21:40:00"
@@ -144,3 +145,69 @@ class Shop:
         self.looks()
         self.queries.asked.clear()
         return self
+
+
+class FakeRuns:
+    """Says what it is told to, and remembers which runs it was asked about."""
+
+    def __init__(self) -> None:
+        self.answer = True
+        self.asked: list[tuple[list[Mapping[str, str]], str]] = []
+
+    def any_of(self, rows: Sequence[Mapping[str, str]], query: str) -> bool:
+        self.asked.append((list(rows), query))
+        return self.answer
+
+
+class Warehouse:
+    """An SAP system with process chains, and one who looks at them."""
+
+    def __init__(self, **more: Any) -> None:
+        self.queries = FakeQueries()
+        self.queries.kind = Kind.TEXT
+        self.system = SapSystem(url="jdbc:fake:bw", **more)
+        self.new_runs = FakeRuns()
+        self.upstreams: dict[str, Upstream] = {}
+        self.queries.sql.execute(
+            "create table RSPCLOGCHAIN"
+            " (CHAIN_ID text, LOG_ID text primary key, DATUM text, ZEIT text, ANALYZED_STATUS text)"
+        )
+        self.restart()
+
+    def restart(self) -> None:
+        systems = SapSystems(sap_bw=self.system)
+        self.probe = SapProbe(systems, self.queries, self.new_runs)
+
+    def watch(self, chain: str = "SALES", **more: Any) -> "Warehouse":
+        more.setdefault("source", "sap_bw")
+        self.upstreams[chain] = Upstream(
+            upstream_id=chain, sensor_id=chain, read_type="batch", **more
+        )
+        return self
+
+    def run(
+        self, log_id: str, status: str = "G", at: str = "20250423010000", chain: str = "SALES"
+    ) -> None:
+        """Let a run have this status, whether it is there already or not."""
+        values = (chain, log_id, at[:8], at[8:], status)
+        self.queries.sql.execute("insert or replace into RSPCLOGCHAIN values (?,?,?,?,?)", values)
+
+    def looks(self) -> dict[str, Look]:
+        looks = {
+            look.upstream_id: look for look in self.probe.look([*self.upstreams.values()], at=AT)
+        }
+        for name, look in looks.items():
+            if look.failure is None:
+                self.upstreams[name] = replace(
+                    self.upstreams[name], position=look.position, upstream_value=look.upstream_value
+                )
+        return looks
+
+    def events(self, looks: int = 2, chain: str = "SALES") -> list[str | None]:
+        """Look so often, and return the log ids that were told."""
+        told = []
+        for _ in range(looks):
+            look = self.looks()[chain]
+            assert look.failure is None, look.failure
+            told += [event.snapshot_id for event in look.events]
+        return told
