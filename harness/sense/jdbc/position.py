@@ -145,7 +145,10 @@ def _with_mark(
     marks: tuple[tuple[str, str], ...], new: tuple[str, str], overlap: timedelta
 ) -> tuple[tuple[str, str], ...]:
     """Add a mark; the first that is kept is the newest that is as old as the overlap."""
-    now = moment(new[0], Kind.TIME)
+    try:
+        now = moment(new[0], Kind.TIME)
+    except ValueError as error:
+        raise LookFailedError(f"the clock of its database cannot be read: {new[0]!r}") from error
     old = [mark for mark in marks if moment(mark[0], Kind.TIME) <= now - overlap]
     young = [mark for mark in marks if moment(mark[0], Kind.TIME) > now - overlap]
     kept = [*old[-1:], *young]

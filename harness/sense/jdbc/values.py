@@ -8,7 +8,9 @@ from harness.errors import LookFailedError
 from harness.sense.jdbc.queries import Kind
 
 _FRACTION = re.compile(r"\.(\d+)")
-_SHORT_OFFSET = re.compile(r"(:\d\d(?:\.\d+)?\s?)([+-]\d\d)$")
+_TIME_STAMP = re.compile(
+    r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.(\d+))?\s?(?:([+-])(\d\d)(?::?(\d\d))?)?"
+)
 
 
 def rank(kind: Kind, text: str) -> tuple[datetime | Decimal | str, int]:
@@ -36,12 +38,22 @@ def rank(kind: Kind, text: str) -> tuple[datetime | Decimal | str, int]:
 
 
 def moment(text: str, kind: Kind) -> datetime:
-    """Read a time stamp: an instant as UTC, another as the clock showed it; without a zone."""
-    cut = _FRACTION.sub(lambda digits: "." + digits.group(1)[:6].ljust(6, "0"), text.strip())
-    read = datetime.fromisoformat(_SHORT_OFFSET.sub(r"\1\2:00", cut).replace(" +", "+"))
-    if read.tzinfo is None:
+    """Read a time stamp: an instant as UTC, another as the clock showed it; without a zone.
+
+    Raises:
+        ValueError: It is none, or an instant whose zone is no offset.
+    """
+    found = _TIME_STAMP.match(text.strip())
+    if found is None:
+        raise ValueError(text)
+    day, clock, fraction, sign, hours, minutes = found.groups()
+    read = datetime.fromisoformat(f"{day}T{clock}.{(fraction or '')[:6].ljust(6, '0')}")
+    if kind is not Kind.ZONED:
         return read
-    return (read.astimezone(UTC) if kind is Kind.ZONED else read).replace(tzinfo=None)
+    if sign is None and not text.strip().endswith("Z"):
+        raise ValueError(text)
+    ahead = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
+    return read + ahead if sign == "-" else read - ahead
 
 
 def overlap_start(kind: Kind, largest: str, now: str, overlap: timedelta) -> str:
@@ -52,12 +64,17 @@ def overlap_start(kind: Kind, largest: str, now: str, overlap: timedelta) -> str
         largest: The largest value.
         now: The database's clock; a value ahead of it does not hide what comes after.
         overlap: How much older than the last a row may be and still be news.
+
+    Raises:
+        LookFailedError: The clock cannot be read.
     """
-    clock = moment(now, kind)
-    if kind is Kind.DATE:
-        last = min(datetime.fromisoformat(largest[:10]), clock)
-        return (last - overlap).date().isoformat()
-    return (min(moment(largest, kind), clock) - overlap).isoformat(sep=" ")
+    try:
+        clock = moment(now, kind)
+    except ValueError as error:
+        raise LookFailedError(f"the clock of its database cannot be read: {now!r}") from error
+    end = datetime.fromisoformat(largest[:10]) if kind is Kind.DATE else moment(largest, kind)
+    start = max(min(end, clock), datetime.min + overlap) - overlap
+    return start.date().isoformat() if kind is Kind.DATE else start.isoformat(sep=" ")
 
 
 def milliseconds(kind: Kind, text: str | None) -> int | None:
