@@ -11,6 +11,7 @@ _FRACTION = re.compile(r"\.(\d+)")
 _TIME_STAMP = re.compile(
     r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.(\d+))?\s?(?:([+-])(\d\d)(?::?(\d\d))?)?"
 )
+_FIRST_DAY = datetime.fromisoformat("0001-01-01")
 
 
 def rank(kind: Kind, text: str) -> tuple[datetime | Decimal | str, int]:
@@ -73,7 +74,7 @@ def overlap_start(kind: Kind, largest: str, now: str, overlap: timedelta) -> str
     except ValueError as error:
         raise LookFailedError(f"the clock of its database cannot be read: {now!r}") from error
     end = datetime.fromisoformat(largest[:10]) if kind is Kind.DATE else moment(largest, kind)
-    start = max(min(end, clock), datetime.min + overlap) - overlap
+    start = max(min(end, clock), _FIRST_DAY + overlap) - overlap
     return start.date().isoformat() if kind is Kind.DATE else start.isoformat(sep=" ")
 
 
