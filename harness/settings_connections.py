@@ -2,6 +2,7 @@
 
 import re
 from typing import Annotated, Literal, Self
+from zoneinfo import available_timezones
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
@@ -18,6 +19,12 @@ def _without_secret(url: str) -> str:
             " secret:scope/key"
         )
     return url
+
+
+def _zone(name: str) -> str:
+    if name not in available_timezones():
+        raise ValueError("allowed is the name of a time zone, such as Europe/Berlin or UTC")
+    return name
 
 
 def _listed(value: object) -> object:
@@ -102,6 +109,9 @@ class SapSystem(Database):
     )
     look_back_days: int = Field(
         default=7, ge=1, le=90, description="Chains that ended so long ago are still noticed."
+    )
+    time_zone: Annotated[str, AfterValidator(_zone)] | None = Field(
+        default=None, description="Zone of the server's clock, such as Europe/Berlin."
     )
 
 

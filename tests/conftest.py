@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.services.kafka.broker import Broker
+    from tests.services.postgres import Postgres
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -46,3 +47,21 @@ def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Broker"]
         yield broker.create()
     finally:
         broker.kill()
+
+
+@pytest.fixture(scope="session")
+def postgres(spark: "SparkSession") -> Iterator["Postgres"]:
+    """A PostgreSQL of this test process, whose driver Spark has."""
+    from tests.services.postgres import NoPostgresError, Postgres, postgres_driver
+
+    try:
+        driver = postgres_driver()
+        server = Postgres()
+    except NoPostgresError as error:
+        pytest.skip(f"PostgreSQL cannot be had here: {error}.")
+    try:
+        server.start()
+        spark.sql(f"add jar '{driver}'")
+        yield server
+    finally:
+        server.remove()

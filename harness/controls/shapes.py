@@ -1,9 +1,11 @@
 """What a ``sensor_id`` and an ``upstream_key`` have to look like, source by source."""
 
 import re
+from collections.abc import Callable, Mapping
 
 from harness.controls.findings import Code, shown
 from harness.names import is_column
+from harness.relations import relation_from
 from harness.topics import topic_name_from
 
 #: What is wrong with a cell: the code, and the sentence.
@@ -18,7 +20,7 @@ _SENSOR_OF_TABLE = re.compile(r"(?P<spaced>.+?)\s*:\s+\S.*|(?P<name>[^\s:/]+):\S
 _FOLDER_PART = re.compile(r"[^\"<>|*?:\\]+")
 
 #: Sources that are asked by the value of a column, so that a row without one cannot work.
-NEED_UPSTREAM_KEY = frozenset({"sap_bw", "sap_b4", "jdbc"})
+NEED_UPSTREAM_KEY = frozenset({"jdbc"})
 
 #: Sources without rows and columns, so that neither a query nor a key means anything.
 HAVE_NO_ROWS = frozenset({"trigger_file"})
@@ -41,17 +43,8 @@ DOCUMENTED_SOURCES = (
 
 def sensor_id_problem(source: str, sensor_id: str) -> str | None:
     """Return the sentence that says what is wrong with the id, if it has the wrong shape."""
-    if source in {"delta_table", "lmu_delta_table"}:
-        return _delta_problem(sensor_id)
-    if source == "kafka":
-        return _topic_problem(sensor_id)
-    if source == "trigger_file":
-        return _folder_problem(sensor_id)
-    if source == "file":
-        return _file_problem(sensor_id)
-    if source == "delta_upstream_sensor":
-        return _upstream_sensor_problem(sensor_id)
-    return None
+    problem_of = _PROBLEMS.get(source)
+    return problem_of(sensor_id) if problem_of else None
 
 
 def upstream_key_problem(key: str) -> str | None:
@@ -114,6 +107,24 @@ def _topic_problem(sensor_id: str) -> str | None:
     )
 
 
+def _relation_problem(sensor_id: str) -> str | None:
+    if relation_from(sensor_id) is not None:
+        return None
+    return (
+        f"{shown(sensor_id)} names nothing in a database; allowed are connection: schema.table and"
+        " connection: (select ...), the connection as heartbeat.yml names it."
+    )
+
+
+def _chain_problem(sensor_id: str) -> str | None:
+    if re.fullmatch(r"[^\s,;'\"]+", sensor_id):
+        return None
+    return (
+        f"{shown(sensor_id)} is no id of a process chain; allowed is one id without spaces, such as"
+        " SAP_CHAIN_ID_SAP_TABLE."
+    )
+
+
 def _folder_problem(sensor_id: str) -> str | None:
     parts = sensor_id.rstrip("/").split("/")
     if ".." in parts:
@@ -127,3 +138,16 @@ def _folder_problem(sensor_id: str) -> str | None:
         f"{shown(sensor_id)} names no folder under trigger_files.root; allowed is a relative"
         " name such as my_trigger or sales/my_trigger."
     )
+
+
+_PROBLEMS: Mapping[str, Callable[[str], str | None]] = {
+    "delta_table": _delta_problem,
+    "lmu_delta_table": _delta_problem,
+    "kafka": _topic_problem,
+    "jdbc": _relation_problem,
+    "sap_bw": _chain_problem,
+    "sap_b4": _chain_problem,
+    "trigger_file": _folder_problem,
+    "file": _file_problem,
+    "delta_upstream_sensor": _upstream_sensor_problem,
+}

@@ -55,6 +55,9 @@ def known_sources() -> Registry:
     registry.add(Source.DELTA_TABLE, _delta)
     registry.add(Source.LMU_DELTA_TABLE, _delta)
     registry.add(Source.KAFKA, _kafka)
+    registry.add(Source.SAP_BW, _sap)
+    registry.add(Source.SAP_B4, _sap)
+    registry.add(Source.JDBC, _jdbc)
     registry.add(Source.TRIGGER_FILE, _trigger_file)
     registry.add(Source.FILE, _file)
     registry.add(Source.DELTA_UPSTREAM_SENSOR, _upstream_sensor)
@@ -73,6 +76,30 @@ def _delta(surroundings: Surroundings) -> Probe:
         SparkTableLocator(surroundings.session),
         SparkNewRows(surroundings.session),
         SparkTableHistory(surroundings.session),
+    )
+
+
+def _jdbc(surroundings: Surroundings) -> Probe:
+    from harness.sense.jdbc.jvm import JvmQueries
+    from harness.sense.jdbc.new_rows import SparkTableRows
+    from harness.sense.jdbc.probe import JdbcProbe
+
+    return JdbcProbe(
+        surroundings.connections.jdbc,
+        JvmQueries(surroundings.session, surroundings.secrets),
+        SparkTableRows(surroundings.session, surroundings.secrets),
+    )
+
+
+def _sap(surroundings: Surroundings) -> Probe:
+    from harness.sense.jdbc.jvm import JvmQueries
+    from harness.sense.jdbc.new_rows import SparkTableRows
+    from harness.sense.sap import SapProbe
+
+    return SapProbe(
+        surroundings.connections.sap,
+        JvmQueries(surroundings.session, surroundings.secrets),
+        SparkTableRows(surroundings.session, surroundings.secrets),
     )
 
 

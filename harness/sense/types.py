@@ -18,6 +18,9 @@ class Source(StrEnum):
     DELTA_TABLE = "delta_table"
     LMU_DELTA_TABLE = "lmu_delta_table"
     KAFKA = "kafka"
+    JDBC = "jdbc"
+    SAP_BW = "sap_bw"
+    SAP_B4 = "sap_b4"
     TRIGGER_FILE = "trigger_file"
     FILE = "file"
     DELTA_UPSTREAM_SENSOR = "delta_upstream_sensor"
@@ -48,6 +51,10 @@ class TableFormat(StrEnum):
     KAFKA = "KAFKA"
     FILE = "FILE"
     SENSOR = "SENSOR"
+    #: The largest value of the key, with ``+n`` for rows that came late.
+    JDBC = "JDBC"
+    #: The log id of a run of a process chain.
+    SAP = "SAP"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

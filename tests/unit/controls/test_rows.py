@@ -52,12 +52,6 @@ def test_a_documented_source_that_is_not_sensed_yet_says_so(source: str) -> None
     assert f"{source} cannot be sensed by this version yet" in found.message
 
 
-@pytest.mark.parametrize("source", ["sap_bw", "sap_b4", "jdbc"])
-def test_a_source_over_jdbc_that_is_not_sensed_yet_says_so(source: str) -> None:
-    row = line(sensor_source=source, sensor_id="CHAIN", upstream_key="LOAD_DATE")
-    assert codes(row) == [(Code.SOURCE_NOT_SENSED, "sensor_source", 2)]
-
-
 def test_a_paused_row_of_a_source_that_is_not_sensed_yet_only_warns() -> None:
     (found,) = checked(line(sensor_source="hive_table", job_state="PAUSED"))
     assert (found.code, found.severity) == (Code.SOURCE_NOT_SENSED, Severity.WARNING)
@@ -214,10 +208,67 @@ def test_a_job_without_a_name_is_a_warning() -> None:
     assert (found.code, found.severity) == (Code.JOB_NAME_MISSING, Severity.WARNING)
 
 
-@pytest.mark.parametrize("source", ["jdbc", "sap_bw", "sap_b4"])
-def test_a_source_over_jdbc_needs_an_upstream_key(source: str) -> None:
-    (found,) = checked(line(sensor_source=source), sources=[source])
+def test_a_table_of_a_database_needs_an_upstream_key() -> None:
+    (found,) = checked(line(sensor_source="jdbc", sensor_id="shop: sales.orders"))
     assert (found.code, found.column) == (Code.UPSTREAM_KEY_MISSING, "upstream_key")
+
+
+@pytest.mark.parametrize("key", ["", "LOAD_DATE"])
+@pytest.mark.parametrize("source", ["sap_bw", "sap_b4"])
+def test_a_process_chain_needs_no_upstream_key(source: str, key: str) -> None:
+    row = line(sensor_source=source, sensor_id="SAP_CHAIN_ID_SAP_TABLE", upstream_key=key)
+    assert checked(row) == []
+
+
+@pytest.mark.parametrize(
+    "sensor_id",
+    [
+        "shop: orders",
+        "shop:sales.orders",
+        "my-shop: db.sales.orders",
+        'shop: "Sales"."my ""odd"" table"',
+        "shop: /BIC/AORDERS00",
+        "shop: (select * from orders where state = ')' and id in (1, 2))",
+        "shop: (with a as (select 1 as id) select * from a)",
+    ],
+)
+def test_a_connection_with_a_table_or_a_query_is_legal(sensor_id: str) -> None:
+    assert checked(line(sensor_source="jdbc", sensor_id=sensor_id, upstream_key="id")) == []
+
+
+@pytest.mark.parametrize(
+    "sensor_id",
+    [
+        "orders",
+        "shop:",
+        "shop: ",
+        ": orders",
+        "shop: a b",
+        "shop: a..b",
+        "shop: a.b.c.d",
+        "shop: orders; drop table orders",
+        "shop: orders -- x",
+        'shop: "orders',
+        "shop: (delete from orders)",
+        "shop: (select 1) union (select 2)",
+        "shop: (select 1)) x; drop table y; (select (2)",
+        "shop: (select 1 -- )",
+        "shop: (select 1 /* ) */)",
+        "shop: (select 1; select 2)",
+        "shop: (select 'its)",
+        "shop: (select '\\') or ('1')",
+        "shop: (select 1",
+    ],
+)
+def test_what_names_nothing_in_a_database_is_found(sensor_id: str) -> None:
+    row = line(sensor_source="jdbc", sensor_id=sensor_id, upstream_key="id")
+    assert codes(row) == [(Code.SENSOR_ID_SHAPE, "sensor_id", 2)]
+
+
+@pytest.mark.parametrize("sensor_id", ["MY CHAIN", "A,B"])
+def test_what_is_no_chain_id_is_found(sensor_id: str) -> None:
+    row = line(sensor_source="sap_bw", sensor_id=f'"{sensor_id}"')
+    assert codes(row) == [(Code.SENSOR_ID_SHAPE, "sensor_id", 2)]
 
 
 @pytest.mark.parametrize("placeholder", ["?upstream_key", "'?upstream_value'"])

@@ -1,0 +1,366 @@
+"""Tables of real databases, over their real drivers."""
+
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.sense.jdbc.jvm import JvmQueries
+from harness.sense.jdbc.new_rows import SparkTableRows
+from harness.sense.jdbc.probe import JdbcProbe
+from harness.sense.look import Looker
+from harness.sense.types import DataChange, Look, Upstream
+from harness.settings_connections import JdbcDatabase
+from harness.settings_secrets import EnvironmentSecrets, SecretReference
+from tests.services.databases import Writer
+from tests.services.postgres import Postgres
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
+DERBY = "jdbc:derby:memory:shop;create=true"
+NONE = EnvironmentSecrets({})
+
+
+class Shop:
+    """A schema of its own in a real database, and one who looks at its tables."""
+
+    def __init__(self, spark: "SparkSession", url: str, name: str, seconds: float = 30) -> None:
+        self.spark = spark
+        self.name = name
+        self.database = JdbcDatabase(url=url, timeout_seconds=seconds)
+        self.writer = Writer(spark, url)
+        self.writer.run(f"create schema {name}")
+        self.upstreams: dict[str, Upstream] = {}
+        self.restart()
+
+    def restart(self) -> None:
+        self.queries = JvmQueries(lambda: self.spark, NONE)
+        rows = SparkTableRows(lambda: self.spark, NONE)
+        self.probe = JdbcProbe({"shop": self.database}, self.queries, rows)
+
+    def table(self, columns: str, name: str = "orders", **more: str) -> "Shop":
+        self.run(f"create table {self.name}.{name} ({columns})")
+        self.watch(name, f"{self.name}.{name}", **more)
+        return self
+
+    def watch(self, name: str, relation: str, key: str = "changed", **more: str) -> None:
+        self.upstreams[name] = Upstream(
+            upstream_id=name,
+            source="jdbc",
+            sensor_id=f"shop: {relation}",
+            read_type="batch",
+            upstream_key=key,
+            **more,  # type: ignore[arg-type]
+        )
+
+    def run(self, *statements: str) -> "Shop":
+        self.writer.run(*statements)
+        return self
+
+    def add(self, *values: str, to: str = "orders") -> "Shop":
+        return self.run(*(f"insert into {self.name}.{to} values ({each})" for each in values))
+
+    def looks(self) -> dict[str, Look]:
+        looks = self.probe.look(list(self.upstreams.values()), at=AT)
+        for look in looks:
+            if look.failure is None:
+                self.upstreams[look.upstream_id] = replace(
+                    self.upstreams[look.upstream_id],
+                    position=look.position,
+                    upstream_value=look.upstream_value,
+                )
+        return {look.upstream_id: look for look in looks}
+
+    def events(self, name: str = "orders") -> list[DataChange]:
+        look = self.looks()[name]
+        assert look.failure is None, look.failure
+        return list(look.events)
+
+
+@pytest.fixture(params=["postgres", "derby"])
+def shop(request: pytest.FixtureRequest, spark: "SparkSession") -> Iterator[Shop]:
+    url = DERBY if request.param == "derby" else request.getfixturevalue("postgres").url
+    shop = Shop(spark, url, f"s{time.monotonic_ns()}")
+    yield shop
+    shop.writer.close()
+
+
+@pytest.fixture
+def pg(postgres: Postgres, spark: "SparkSession") -> Iterator[Shop]:
+    shop = Shop(spark, postgres.url, f"s{time.monotonic_ns()}", seconds=4)
+    yield shop
+    shop.writer.close()
+
+
+@pytest.mark.parametrize(
+    ("type_name", "first", "second", "told"),
+    [
+        ("timestamp", "{ts '2025-04-23 21:10:00'}", "{ts '2025-04-23 21:10:00.000001'}", "2025-04-23 21:10:00.000001"),
+        ("date", "{d '2025-04-22'}", "{d '2025-04-23'}", "2025-04-23"),
+        ("integer", "9", "10", "10"),
+        ("bigint", "9007199254740993", "9007199254740994", "9007199254740994"),
+        ("decimal(21,7)", "20250423211000.0000000", "20250423211000.0000001", "20250423211000.0000001"),
+        ("double precision", "9.5", "10.5", "10.5"),
+        ("varchar(20)", "'2025-04-22'", "'2025-04-23'", "2025-04-23"),
+        ("char(20)", "'20250422'", "'20250423'", "20250423"),
+    ],
+)  # fmt: skip
+def test_keys_of_each_type_are_compared_as_such(
+    shop: Shop, type_name: str, first: str, second: str, told: str
+) -> None:
+    shop.table(f"changed {type_name}").add(first)
+    shop.looks()
+    shop.add(second)
+    [event] = shop.events()
+
+    assert (event.snapshot_id, shop.upstreams["orders"].upstream_value) == (told, told)
+    assert shop.events() == []
+
+
+@pytest.mark.parametrize(
+    ("type_name", "value"),
+    [
+        ("timestamp", "{ts '2025-04-23 21:10:00'}"),
+        ("date", "{d '2025-04-22'}"),
+        ("integer", "9"),
+        ("varchar(20)", "'2025-04-22'"),
+    ],
+)
+def test_a_second_row_with_the_same_key_is_news(shop: Shop, type_name: str, value: str) -> None:
+    shop.table(f"changed {type_name}").add(value)
+    shop.looks()
+    shop.add(value)
+
+    assert (len(shop.events()), shop.events()) == (1, [])
+
+
+def test_a_row_that_moves_within_the_overlap_is_news(shop: Shop) -> None:
+    shop.table("id integer, changed timestamp").add(
+        "1, {ts '2025-04-23 21:10:00'}", "2, {ts '2025-04-23 21:08:00'}"
+    )
+    shop.looks()
+    shop.run(f"update {shop.name}.orders set changed = {{ts '2025-04-23 21:09:30'}} where id = 2")
+
+    assert len(shop.events()) == 1
+
+
+def test_a_row_without_a_key_is_news(shop: Shop) -> None:
+    shop.table("changed timestamp").add("{ts '2025-04-23 21:10:00'}")
+    shop.looks()
+    shop.add("null")
+
+    assert (len(shop.events()), shop.events()) == (1, [])
+
+
+def test_tables_whose_keys_have_many_types_are_looked_at_together(shop: Shop) -> None:
+    shop.table("changed timestamp", "a").add("{ts '2025-04-23 21:10:00'}", to="a")
+    shop.table("changed integer", "b").add("7", to="b")
+    shop.table("changed varchar(9)", "c").add("'x'", to="c")
+    shop.table("changed timestamp", "d")
+    first = {name: len(look.events) for name, look in shop.looks().items()}
+    shop.add("8", to="b").add("{ts '2025-04-23 21:10:00'}", to="d")
+    second = {name: len(look.events) for name, look in shop.looks().items()}
+
+    assert first == {"a": 1, "b": 1, "c": 1, "d": 0}
+    assert second == {"a": 0, "b": 1, "c": 0, "d": 1}
+
+
+def test_a_table_that_is_missing_fails_alone(shop: Shop) -> None:
+    shop.table("changed timestamp", "a").table("changed timestamp", "b")
+    shop.looks()
+    shop.run(f"drop table {shop.name}.a").add("{ts '2025-04-23 21:10:00'}", to="b")
+    looks = shop.looks()
+
+    assert "refuses the query" in (looks["a"].failure or "") and "\n" not in (
+        looks["a"].failure or ""
+    )
+    assert len(looks["b"].events) == 1
+
+
+def test_a_transaction_that_is_open_over_a_look_is_news_when_it_ends(pg: Shop) -> None:
+    pg.table("changed timestamp").add("{ts '2025-04-23 21:10:00'}")
+    pg.looks()
+    late = Writer(pg.spark, pg.database.url).begin()
+    late.run(f"insert into {pg.name}.orders values ({{ts '2025-04-23 21:10:30'}})")
+    pg.add("{ts '2025-04-23 21:11:00'}")
+    before = pg.events()
+    late.commit()
+    late.close()
+
+    assert (len(before), len(pg.events()), pg.events()) == (1, 1, [])
+
+
+def test_instants_are_compared_as_instants(pg: Shop) -> None:
+    pg.table("changed timestamptz").add("timestamptz '2025-10-26 02:30:00+02'")
+    pg.looks()
+    pg.add("timestamptz '2025-10-26 02:10:00+01'")
+    [event] = pg.events()
+
+    assert event.snapshot_ts == int(datetime(2025, 10, 26, 1, 10, tzinfo=UTC).timestamp() * 1000)
+
+
+def test_odd_names_are_quoted(pg: Shop) -> None:
+    pg.run(f'create table {pg.name}."Odd ""one"" a.b" ("when?" int)')
+    pg.watch("odd", f'{pg.name}."Odd ""one"" a.b"', key="`when?`")
+    pg.add("1", to='"Odd ""one"" a.b"')
+
+    assert len(pg.events("odd")) == 1
+
+
+def test_a_query_is_sensed_and_cannot_write(pg: Shop) -> None:
+    pg.table("changed int").add("1")
+    pg.watch("query", f"(select changed from {pg.name}.orders where changed > 5)")
+    pg.watch(
+        "writing",
+        f"(with gone as (delete from {pg.name}.orders returning changed) select * from gone)",
+    )
+    pg.looks()
+    pg.add("6")
+    looks = pg.looks()
+
+    assert len(looks["query"].events) == 1
+    assert looks["writing"].failure is not None and len(looks["orders"].events) == 1
+
+
+# Preprocess queries
+
+
+@pytest.mark.parametrize(
+    ("type_name", "first", "second"),
+    [
+        ("timestamp", "{ts '2025-04-23 21:10:00'}", "{ts '2025-04-23 21:20:00'}"),
+        ("date", "{d '2025-04-22'}", "{d '2025-04-23'}"),
+        ("integer", "9", "10"),
+        ("varchar(20)", "'2025-04-22'", "'2025-04-23'"),
+    ],
+)
+def test_a_query_is_asked_of_the_new_rows_only(
+    shop: Shop, type_name: str, first: str, second: str
+) -> None:
+    query = "select * from sensor_new_data where state = 'OLD'"
+    shop.table(f"changed {type_name}, state varchar(9)", preprocess_query=query)
+    shop.add(f"{first}, 'OLD'")
+    sighted = shop.events()
+    shop.add(f"{second}, 'NEW'")
+
+    assert (len(sighted), shop.events()) == (1, [])
+
+
+# Failures
+
+
+def test_a_restarted_database_is_no_failed_look(pg: Shop, postgres: Postgres) -> None:
+    pg.table("changed int").add("1")
+    pg.looks()
+    postgres.stop()
+    down = pg.looks()["orders"].failure
+    postgres.start()
+    Writer(pg.spark, pg.database.url).run(f"insert into {pg.name}.orders values (2)").close()
+    first = pg.events()
+    postgres.stop()
+    postgres.start()
+    second = pg.looks()["orders"]
+
+    assert "cannot be reached" in (down or "")
+    assert (len(first), second.failure) == (1, None)
+    pg.writer = Writer(pg.spark, pg.database.url)
+
+
+def test_a_locked_table_fails_within_its_time_and_alone(pg: Shop) -> None:
+    pg.table("changed int", "a").table("changed int", "b")
+    pg.looks()
+    locker = Writer(pg.spark, pg.database.url).begin()
+    locker.run(f"lock table {pg.name}.a in access exclusive mode")
+    pg.add("1", to="b")
+    looks = Looker({"jdbc": pg.probe}, deadline_seconds=8).look_at_all(
+        list(pg.upstreams.values()), at=AT
+    )
+    locker.close()
+
+    assert "gave the query up" in (looks[0].failure or "")
+    assert len(looks[1].events) == 1
+
+
+def test_a_frozen_database_fails_within_its_time_and_is_found_again(
+    pg: Shop, postgres: Postgres
+) -> None:
+    pg.table("changed int").add("1")
+    pg.looks()
+    pg.add("2")
+    postgres.freeze()
+    try:
+        frozen = pg.looks()["orders"].failure
+    finally:
+        postgres.thaw()
+
+    # What hung may take a moment to notice that it need not.
+    while (look := pg.looks()["orders"]).failure is not None:
+        time.sleep(0.05)
+
+    assert "did not answer within" in (frozen or "")
+    assert len(look.events) == 1
+
+
+def test_a_server_that_never_answers_fails_within_its_time(
+    postgres: Postgres, spark: "SparkSession"
+) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"jdbc:postgresql://127.0.0.1:{silent.getsockname()[1]}/shop"
+        database = JdbcDatabase(url=url, timeout_seconds=1)
+        probe = JdbcProbe(
+            {"shop": database}, JvmQueries(lambda: spark, NONE), SparkTableRows(lambda: spark, NONE)
+        )
+        upstream = Upstream(
+            upstream_id="u",
+            source="jdbc",
+            sensor_id="shop: orders",
+            read_type="batch",
+            upstream_key="changed",
+        )
+        [look] = Looker({"jdbc": probe}, deadline_seconds=5).look_at_all([upstream], at=AT)
+
+    assert "database" in (look.failure or "") and "within 5 s" not in (look.failure or "")
+
+
+def test_a_driver_that_is_not_there_is_named(spark: "SparkSession") -> None:
+    for database, told in (
+        (JdbcDatabase(url="jdbc:nosuch:x"), "no JDBC driver takes jdbc:nosuch:x"),
+        (JdbcDatabase(url=DERBY, driver="no.such.Driver"), "no JDBC driver no.such.Driver"),
+        (JdbcDatabase(url=DERBY, user="u", password=SecretReference.parse("env:NO_SUCH")), "env:NO_SUCH is not set"),
+    ):  # fmt: skip
+        probe = JdbcProbe(
+            {"shop": database}, JvmQueries(lambda: spark, NONE), SparkTableRows(lambda: spark, NONE)
+        )
+        upstream = Upstream(
+            upstream_id="u", source="jdbc", sensor_id="shop: t", read_type="batch", upstream_key="k"
+        )
+        [look] = probe.look([upstream], at=AT)
+        assert told in (look.failure or "")
+
+
+def test_looks_run_no_spark_job_and_keep_one_connection(pg: Shop) -> None:
+    def jobs() -> int:
+        return len(pg.spark.sparkContext.statusTracker().getJobIdsForGroup(None))
+
+    def connections() -> int:
+        rows = pg.writer.connection.createStatement().executeQuery(
+            "select count(*) from pg_stat_activity where backend_type = 'client backend'"
+        )
+        rows.next()
+        return int(rows.getInt(1))
+
+    pg.table("changed int").add("1")
+    before = jobs(), connections() + 1
+    for number in range(2, 5):
+        pg.events()
+        pg.add(str(number))
+
+    assert (jobs(), connections()) == before
