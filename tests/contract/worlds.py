@@ -16,6 +16,7 @@ from deltalake import write_deltalake
 
 from harness.sense.registry import Surroundings, known_sources
 from harness.sense.types import Probe
+from tests.contract.world_databases import DerbyTable, PostgresTable, ProcessChain
 from tests.contract.world_kafka import KafkaTopic
 
 NO_OPTIONS: Mapping[str, str] = {}
@@ -228,4 +229,7 @@ WORLDS: dict[str, Callable[[pytest.FixtureRequest, Path], World]] = {
     "file": Files,
     "delta_upstream_sensor": UpstreamSensor,
     "kafka": KafkaTopic,
+    "jdbc-derby": DerbyTable,
+    "jdbc-postgres": PostgresTable,
+    "sap": ProcessChain,
 }
