@@ -210,6 +210,9 @@ class TickState:
 
     def with_runs(self, rows: Iterable[RunRow]) -> "TickState":
         """Return a copy in which runs have taken further steps."""
+        rows = tuple(rows)
+        if not rows:
+            return self
         runs = {run.job_id: run for run in self.runs}
         upstreams = {each.upstream_id: each for each in self.upstreams}
         for row in rows:

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import unquote
 
+from harness.errors import LookFailedError
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -68,6 +70,22 @@ class Storage(Protocol):
     def list_all(self, folder: str) -> Listing:
         """Return the files and the folders of a folder; it raises as ``list_files`` does."""
         ...
+
+
+def reason_of(error: LookFailedError | OSError, *, missing: str | None = None) -> str:
+    """Say why a look failed, to go on from "cannot be sensed: ".
+
+    Args:
+        error: What was raised.
+        missing: The reason to give when a file or folder is not there.
+    """
+    if isinstance(error, LookFailedError):
+        return str(error)
+    if missing is not None and isinstance(error, FileNotFoundError | NotADirectoryError):
+        return missing
+    if isinstance(error, PermissionError):
+        return f"access to {error.filename or error} is denied"
+    return f"its storage does not answer: {error.strerror or error}"
 
 
 class LocalStorage:

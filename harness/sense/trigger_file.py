@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import PurePosixPath
 
 from harness.errors import LookFailedError
-from harness.sense.storage import Listed, Storages, is_remote, normalized
+from harness.sense.storage import Listed, Storages, is_remote, normalized, reason_of
 from harness.sense.types import (
     DataChange,
     FirstSight,
@@ -69,14 +69,8 @@ class TriggerFileProbe:
     def _look(self, upstream: Upstream) -> Look:
         try:
             return self._look_closely(upstream)
-        except LookFailedError as error:
-            reason = str(error)
-        except (FileNotFoundError, NotADirectoryError):
-            reason = f"there is no such folder under {self._root}"
-        except PermissionError as error:
-            reason = f"access to {error.filename or error} is denied"
-        except OSError as error:
-            reason = f"its storage does not answer: {error.strerror or error}"
+        except (LookFailedError, OSError) as error:
+            reason = reason_of(error, missing=f"there is no such folder under {self._root}")
         return Look(
             upstream_id=upstream.upstream_id,
             position=upstream.position,

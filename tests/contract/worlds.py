@@ -66,7 +66,26 @@ def surroundings(request: pytest.FixtureRequest, root: Path) -> Surroundings:
     )
 
 
-class DeltaTable:
+class OnThisMachine:
+    """What is at a path of this machine, and goes by being renamed."""
+
+    source: str
+
+    def __init__(self, request: pytest.FixtureRequest, root: Path, name: str) -> None:
+        self._surroundings = surroundings(request, root)
+        self._path, self._elsewhere = root / name, root / "elsewhere"
+
+    def probe(self) -> Probe:
+        return known_sources().probes(self._surroundings)[self.source]
+
+    def take_away(self) -> None:
+        self._path.rename(self._elsewhere)
+
+    def bring_back(self) -> None:
+        self._elsewhere.rename(self._path)
+
+
+class DeltaTable(OnThisMachine):
     """A Delta table at a path of this machine."""
 
     source = "delta_table"
@@ -78,13 +97,9 @@ class DeltaTable:
     )
 
     def __init__(self, request: pytest.FixtureRequest, root: Path) -> None:
-        self._surroundings = surroundings(request, root)
-        self._path, self._elsewhere = root / "orders", root / "elsewhere"
+        super().__init__(request, root, "orders")
         self._rows = 0
         self.sensor_id, self.missing_id = str(self._path), str(root / "missing")
-
-    def probe(self) -> Probe:
-        return known_sources().probes(self._surroundings)[self.source]
 
     def create(self) -> None:
         write_deltalake(self._path, pa.table({"id": pa.array([], pa.int64())}))
@@ -93,14 +108,8 @@ class DeltaTable:
         self._rows += 1
         write_deltalake(self._path, pa.table({"id": [self._rows]}), mode="append")
 
-    def take_away(self) -> None:
-        self._path.rename(self._elsewhere)
 
-    def bring_back(self) -> None:
-        self._elsewhere.rename(self._path)
-
-
-class TriggerFolder:
+class TriggerFolder(OnThisMachine):
     """A folder of trigger files on this machine."""
 
     source = "trigger_file"
@@ -110,12 +119,8 @@ class TriggerFolder:
     sensor_id, missing_id = "month_end", "missing"
 
     def __init__(self, request: pytest.FixtureRequest, root: Path) -> None:
-        self._surroundings = surroundings(request, root)
-        self._path, self._elsewhere = root / self.sensor_id, root / "elsewhere"
+        super().__init__(request, root, self.sensor_id)
         self._files = 0
-
-    def probe(self) -> Probe:
-        return known_sources().probes(self._surroundings)[self.source]
 
     def create(self) -> None:
         self._path.mkdir()
@@ -124,14 +129,8 @@ class TriggerFolder:
         self._files += 1
         (self._path / f"go-{self._files}").touch()
 
-    def take_away(self) -> None:
-        self._path.rename(self._elsewhere)
 
-    def bring_back(self) -> None:
-        self._elsewhere.rename(self._path)
-
-
-class Files:
+class Files(OnThisMachine):
     """A folder of CSV files on this machine."""
 
     source = "file"
@@ -143,13 +142,9 @@ class Files:
     )
 
     def __init__(self, request: pytest.FixtureRequest, root: Path) -> None:
-        self._surroundings = surroundings(request, root)
-        self._path, self._elsewhere = root / "in", root / "elsewhere"
+        super().__init__(request, root, "in")
         self._files = 0
         self.sensor_id, self.missing_id = str(self._path), str(root / "missing")
-
-    def probe(self) -> Probe:
-        return known_sources().probes(self._surroundings)[self.source]
 
     def create(self) -> None:
         self._path.mkdir()
@@ -158,14 +153,8 @@ class Files:
         self._files += 1
         (self._path / f"orders-{self._files}.csv").write_text(f"id,name\n{self._files},a\n")
 
-    def take_away(self) -> None:
-        self._path.rename(self._elsewhere)
 
-    def bring_back(self) -> None:
-        self._elsewhere.rename(self._path)
-
-
-class UpstreamSensor:
+class UpstreamSensor(OnThisMachine):
     """A sensor in another product's table at a path of this machine."""
 
     source = "delta_upstream_sensor"
@@ -177,14 +166,10 @@ class UpstreamSensor:
     )
 
     def __init__(self, request: pytest.FixtureRequest, root: Path) -> None:
-        self._surroundings = surroundings(request, root)
-        self._path, self._elsewhere = root / "sensors", root / "elsewhere"
+        super().__init__(request, root, "sensors")
         self._minute = 0
         self.sensor_id = f"{self._path}: sales_orders_111"
         self.missing_id = f"{self._path}: sales_returns_111"
-
-    def probe(self) -> Probe:
-        return known_sources().probes(self._surroundings)[self.source]
 
     def create(self) -> None:
         self._write("ACQUIRED_NEW_DATA")
@@ -192,12 +177,6 @@ class UpstreamSensor:
     def add(self) -> None:
         self._minute += 1
         self._write("PROCESSED_NEW_DATA")
-
-    def take_away(self) -> None:
-        self._path.rename(self._elsewhere)
-
-    def bring_back(self) -> None:
-        self._elsewhere.rename(self._path)
 
     def _write(self, status: str) -> None:
         changed_at = f"2025-04-23T21:{self._minute:02}:00.000Z"

@@ -18,7 +18,7 @@ from harness.sense.delta.lives import Subject, first_sight, in_doubt
 from harness.sense.delta.locate import TableLocator, is_path
 from harness.sense.delta.log import commit_path
 from harness.sense.delta.position import Position, position_from
-from harness.sense.storage import FileStat, Storage, Storages, normalized
+from harness.sense.storage import FileStat, Storage, Storages, normalized, reason_of
 from harness.sense.types import Look, NewRows, Upstream
 
 
@@ -62,12 +62,8 @@ class DeltaProbe:
     def _look(self, upstream: Upstream) -> Look:
         try:
             return self._idle_answer(upstream) or self._look_closely(upstream)
-        except LookFailedError as error:
-            reason = str(error)
-        except PermissionError as error:
-            reason = f"access to {error.filename or error} is denied"
-        except OSError as error:
-            reason = f"its storage does not answer: {error.strerror or error}"
+        except (LookFailedError, OSError) as error:
+            reason = reason_of(error)
         return Look(
             upstream_id=upstream.upstream_id,
             position=upstream.position,

@@ -16,7 +16,7 @@ from harness.sense.file.position import (
 )
 from harness.sense.file.rows import rows_of
 from harness.sense.questions import Questions, ask
-from harness.sense.storage import Storage, Storages
+from harness.sense.storage import Storage, Storages, reason_of
 from harness.sense.types import FirstSight, Look, Upstream
 
 
@@ -57,14 +57,8 @@ class FileProbe:
         place = place_of(upstream.sensor_id)
         try:
             return self._look_closely(upstream, place)
-        except LookFailedError as error:
-            reason = str(error)
-        except (FileNotFoundError, NotADirectoryError):
-            reason = f"there is no folder {place.base}"
-        except PermissionError as error:
-            reason = f"access to {error.filename or error} is denied"
-        except OSError as error:
-            reason = f"its storage does not answer: {error.strerror or error}"
+        except (LookFailedError, OSError) as error:
+            reason = reason_of(error, missing=f"there is no folder {place.base}")
         return Look(
             upstream_id=upstream.upstream_id,
             position=upstream.position,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.errors import LookFailedError
 from harness.sense.questions import Questions, Rows, ask
+from harness.sense.storage import reason_of
 from harness.sense.types import (
     DataChange,
     FirstSight,
@@ -60,12 +61,8 @@ class UpstreamSensorProbe:
     def _looks(self, group: Sequence[Upstream]) -> Iterator[Look]:
         try:
             known = self._tables.known(self.group_of(group[0]), lambda: _oldest_version(group))
-        except LookFailedError as error:
-            reason = str(error)
-        except PermissionError as error:
-            reason = f"access to {error.filename or error} is denied"
-        except OSError as error:
-            reason = f"its storage does not answer: {error.strerror or error}"
+        except (LookFailedError, OSError) as error:
+            reason = reason_of(error)
         else:
             for upstream in group:
                 try:
