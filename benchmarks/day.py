@@ -22,6 +22,8 @@ from harness.tick import Engine  # noqa: E402
 
 #: News comes with every tenth tick.
 BUSY_EVERY = 10
+#: Ticks between two lines of progress, on standard error.
+PROGRESS_EVERY = 100
 
 
 def main() -> None:
@@ -48,18 +50,26 @@ def day(context: BenchContext, paths: list[Path], ticks: int) -> None:
     engine.tick()
     idle: list[float] = []
     busy: list[float] = []
+    settled: list[float] = []
     for number in range(ticks):
         has_news = number % BUSY_EVERY == 0
         if has_news:
             append(paths[number // BUSY_EVERY % len(paths)])
         took, _ = timed(engine.tick)
-        # The tick after a start settles its run; it is busy as well.
+        # The tick after a start settles its run, which is work of its own.
         if number % BUSY_EVERY > 1:
             idle.append(took)
         elif has_news:
             busy.append(took)
+        else:
+            settled.append(took)
         housekeeper.between_ticks()
-    for name, seconds in (("idle", idle), ("busy", busy)):
+        if number % PROGRESS_EVERY == PROGRESS_EVERY - 1:
+            part = PROGRESS_EVERY // BUSY_EVERY
+            news, settling = (statistics.median(part_of[-part:]) for part_of in (busy, settled))
+            told = f"{number + 1} ticks: busy {news:.2f} s, settling {settling:.2f} s\n"
+            sys.stderr.write(told)
+    for name, seconds in (("idle", idle), ("busy", busy), ("settling", settled)):
         part = max(1, min(100, len(seconds) // 4))
         first, last = statistics.median(seconds[:part]), statistics.median(seconds[-part:])
         line(len(paths), f"{name} tick, first {part} (median)", first)
