@@ -182,6 +182,122 @@ def test_slow_looks_run_side_by_side() -> None:
     assert [look.failure for look in looks] == [None] * 8
 
 
+class Patient(FakeProbe):
+    """Comes back only when the other source has been looked at as often as it should."""
+
+    def __init__(self, others: int) -> None:
+        super().__init__()
+        self._others = others
+        self._seen_others: list[str] = []
+        self.all_seen = threading.Event()
+        self.came_back: list[bool] = []
+
+    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+        if group[0].source == "kafka":
+            self.came_back.append(self.all_seen.wait(10))
+        else:
+            self._seen_others.append(group[0].sensor_id)
+            if len(self._seen_others) == self._others:
+                self.all_seen.set()
+        return super().look(group, at=at)
+
+
+def test_the_hanging_looks_of_one_source_leave_threads_for_the_others() -> None:
+    probe = Patient(others=20)
+    looker = Looker({"kafka": probe, "delta_table": probe}, threads=4, monotonic=lambda: 0.0)
+    hanging = [upstream(f"k{number}:", "kafka") for number in range(10)]
+
+    looker.look_at_all([*hanging, *(upstream(f"t{n}") for n in range(20))], at=AT)
+
+    assert probe.came_back == [True] * 10
+
+
+def test_a_source_has_its_own_time_limit(probe: FakeProbe) -> None:
+    looker = Looker({"kafka": probe}, limits={"kafka": 90}, monotonic=Stopwatch(probe))
+
+    [look] = looker.look_at_all([upstream("hangs", "kafka")], at=AT)
+
+    assert look.failure == "kafka hangs did not answer within 90 s."
+
+
+def test_the_limit_of_one_source_is_none_for_another(probe: FakeProbe) -> None:
+    class Shy(Stopwatch):
+        """Lets the look come back when it was asked for the time often enough."""
+
+        asked = 0
+
+        def __call__(self) -> float:
+            self.asked += probe.hanging.is_set()
+            if self.asked > 3:
+                probe.let_go.set()
+            return 100.0 if probe.hanging.is_set() else 0.0
+
+    looker = Looker(
+        {"jdbc": probe}, deadline_seconds=200, limits={"kafka": 90}, monotonic=Shy(probe)
+    )
+
+    [look] = looker.look_at_all([upstream("hangs", "jdbc")], at=AT)
+
+    assert look.failure is None
+
+
+class HangingDisk(FakeProbe):
+    """Every look at ``delta_table`` hangs; time passes while two of them do."""
+
+    now = 0.0
+
+    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+        if group[0].source == "delta_table":
+            self.seen.append(group[0].sensor_id)
+            self.let_go.wait(30)
+        return [Look(upstream_id=one.upstream_id, position="here") for one in group]
+
+    def monotonic(self) -> float:
+        is_asked_for_limits = threading.current_thread() is threading.main_thread()
+        if is_asked_for_limits and len(self.seen) > 1:
+            self.now += 1000.0
+        return self.now
+
+
+def all_hang() -> tuple[HangingDisk, Looker]:
+    probe = HangingDisk()
+    probes = {"delta_table": probe, "kafka": probe}
+    limits = {"kafka": 1e9}
+    return probe, Looker(probes, threads=4, limits=limits, monotonic=probe.monotonic)
+
+
+def test_when_half_of_all_threads_hang_on_a_source_its_others_are_put_off() -> None:
+    probe, looker = all_hang()
+
+    looks = looker.look_at_all([upstream(f"t{number}") for number in range(50)], at=AT)
+    probe.let_go.set()
+
+    assert len(looks) == len(probe.seen) < 10
+
+
+def test_what_is_put_off_in_one_source_is_looked_at_in_the_others() -> None:
+    probe, looker = all_hang()
+    upstreams = [upstream(f"t{number}") for number in range(50)]
+    upstreams += [upstream(f"k{number}:", "kafka") for number in range(50)]
+
+    looks = looker.look_at_all(upstreams, at=AT)
+    probe.let_go.set()
+
+    assert sum(look.position == "here" for look in looks) == 50
+
+
+def test_what_was_put_off_is_looked_at_by_the_next_pass() -> None:
+    probe, looker = all_hang()
+    upstreams = [upstream(f"t{number}") for number in range(50)]
+    first = {look.upstream_id for look in looker.look_at_all(upstreams, at=AT)}
+    probe.let_go.set()
+    rest = [each for each in upstreams if each.upstream_id not in first]
+
+    looks = looker.look_at_all(rest, at=AT)
+
+    assert [look.failure for look in looks] == [None] * len(rest)
+
+
 def test_nothing_to_look_at_is_no_look() -> None:
     assert Looker({}).look_at_all([], at=AT) == []
 
