@@ -66,6 +66,11 @@ class Home:
         return self.folder / "status.json"
 
     @property
+    def back_off(self) -> Path:
+        """When what keeps failing is looked at again."""
+        return self.folder / "back_off.json"
+
+    @property
     def warehouse(self) -> Path:
         """The Delta tables of the local target."""
         return self.folder / "warehouse"
@@ -149,6 +154,7 @@ class Context:
     @cached_property
     def looker(self) -> Looker:
         """Looks at upstreams, side by side."""
+        from harness.sense.limits import look_limits
         from harness.sense.registry import Surroundings, known_sources
 
         sensing = self.settings.sensing
@@ -162,6 +168,7 @@ class Context:
             known_sources().probes(surroundings),
             threads=sensing.threads,
             deadline_seconds=sensing.look_timeout_seconds,
+            limits=look_limits(sensing, self.settings.connections),
         )
 
     @cached_property

@@ -143,7 +143,10 @@ class Jobs(Section):
 
 
 SourceName = Annotated[Source, BeforeValidator(_lower)]
-LookSeconds = Annotated[float, Field(gt=0, le=3600)]
+LookSeconds = Annotated[
+    float,
+    Field(gt=0, le=3600, description="A look at this source that takes longer has failed."),
+]
 
 
 class UpstreamOverride(Section):
@@ -164,7 +167,7 @@ class Sensing(Section):
         default=60, gt=0, le=3600, description="A look that takes longer has failed."
     )
     limits: Annotated[dict[SourceName, LookSeconds], KeyName("sensor_source")] = Field(
-        default_factory=dict, description="The same in seconds for single sources."
+        default_factory=dict, description="Time limits of single sources, in seconds."
     )
     back_off_at_most_seconds: float = Field(
         default=900,
@@ -247,12 +250,3 @@ class ConfigurationFile(Section):
                     f" connections; write at least {slowest[source]:g}, or lower timeout_seconds"
                 )
         return self
-
-    def look_limits(self) -> dict[str, float]:
-        """Return the time limit of a look at each source that differs from the project's."""
-        usual = self.sensing.look_timeout_seconds
-        limits: dict[str, float] = {
-            source: max(usual, seconds * REQUESTS_IN_A_LOOK)
-            for source, seconds in self.connections.slowest_by_source().items()
-        }
-        return {**limits, **self.sensing.limits}

@@ -67,6 +67,8 @@ def _initialise(context: "Context", *, allow_mass_removal: bool) -> "CheckedCont
     # Recorded here, a removal that was meant is not asked about again by the next tick.
     tick = Tick(number=load_from_models(context).tick_number + 1, at=now)
     feed.record_changes(context.rows, context.store, tick)
+    # Whoever sets things up anew wants to see at once whether all of it can be read.
+    context.home.back_off.unlink(missing_ok=True)
     return checked
 
 

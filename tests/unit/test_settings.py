@@ -320,3 +320,27 @@ def test_the_examples_in_the_shipped_file_are_right_when_uncommented(load: Load)
     assert set(settings.local_jobs) == {111111111}
     assert settings.sensing.first_sight_of("delta_table", "sales.orders") is FirstSight.BASELINE
     assert settings.connections.kafka["my_product"].user == "heartbeat"
+
+
+def test_a_limit_below_that_of_a_connection_is_refused(problems: Problems) -> None:
+    [problem] = problems(
+        "sensing: {limits: {jdbc: 10}}\n"
+        "connections: {jdbc: {shop: {url: 'jdbc:x:y', timeout_seconds: 30}}}\n"
+    )
+    assert problem.endswith(
+        "sensing.limits.jdbc is 10 s, less than timeout_seconds of its connections; write at"
+        " least 30, or lower timeout_seconds."
+    )
+
+
+def test_a_limit_out_of_its_bounds_says_what_is_allowed(problems: Problems) -> None:
+    [problem] = problems("sensing:\n  limits:\n    kafka: 0\n")
+    assert problem == (
+        "heartbeat.yml:3: sensing.limits.kafka: the number is out of bounds; allowed: number, over"
+        " 0 to 3,600."
+    )
+
+
+def test_a_limit_of_no_source_says_which_sources_there_are(problems: Problems) -> None:
+    [problem] = problems("sensing: {limits: {pigeon: 5}}\n")
+    assert "sensing.limits.pigeon: there is no such sensor_source; allowed are delta_" in problem

@@ -1,0 +1,147 @@
+"""Says when what keeps failing is looked at again, and keeps that over processes.
+
+The file is a convenience, never the truth: whether an upstream fails at all is in the ledgers, and
+without the file it is looked at by the next tick.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from harness.sense.types import Look
+
+VERSION = 1
+
+#: The first failures in a row are tried again by the next tick; many are over by then.
+_PATIENCE = 2
+#: A tick comes a little early or late; a look that is so much of its wait early is not put off.
+_TOLERANCE = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failing:
+    """An upstream whose last looks failed, and how long it is left alone now."""
+
+    upstream_id: str
+    reason: str
+    #: How many looks failed in a row.
+    failed_looks: int
+    #: When the first and the last of them began.
+    since: datetime
+    failed_at: datetime
+    #: Nothing: the next tick looks.
+    wait_seconds: float = 0.0
+
+    @property
+    def next_look_at(self) -> datetime:
+        """Return from when on a tick looks again."""
+        return self.failed_at + timedelta(seconds=self.wait_seconds)
+
+    def is_due(self, at: datetime) -> bool:
+        """Tell whether a tick at this instant looks; it does if the clock went back."""
+        waited = (at - self.failed_at).total_seconds()
+        return waited < 0 or waited >= self.wait_seconds * (1 - _TOLERANCE)
+
+    def again(self, reason: str, at: datetime, most_seconds: float) -> "Failing":
+        """Return a copy after one more look that failed.
+
+        The wait is twice the time since the look before: that was the ticks' own interval at
+        first, and what was waited later.
+        """
+        since_last = max(0.0, (at - self.failed_at).total_seconds())
+        has_patience = self.failed_looks + 1 <= _PATIENCE
+        wait = 0.0 if has_patience else 2 * max(since_last, self.wait_seconds)
+        return replace(
+            self,
+            reason=reason,
+            failed_looks=self.failed_looks + 1,
+            failed_at=at,
+            wait_seconds=min(wait, most_seconds),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackOff:
+    """Every upstream whose last look failed."""
+
+    failing: Mapping[str, Failing] = field(default_factory=dict)
+
+    def put_off(self, upstream_ids: Iterable[str], at: datetime) -> dict[str, Failing]:
+        """Return those that a tick at this instant leaves alone."""
+        known = (self.failing.get(upstream_id) for upstream_id in upstream_ids)
+        return {each.upstream_id: each for each in known if each and not each.is_due(at)}
+
+    def after(self, looks: Iterable[Look], at: datetime, most_seconds: float) -> "BackOff":
+        """Return a copy after looks: a success forgets all failures before it."""
+        failing = dict(self.failing)
+        for look in looks:
+            before = failing.pop(look.upstream_id, None)
+            if look.failure is not None:
+                failing[look.upstream_id] = (
+                    before.again(look.failure, at, most_seconds)
+                    if before
+                    else Failing(
+                        upstream_id=look.upstream_id,
+                        reason=look.failure,
+                        failed_looks=1,
+                        since=at,
+                        failed_at=at,
+                    )
+                )
+        return BackOff(failing=failing)
+
+    def only(self, upstream_ids: Iterable[str]) -> "BackOff":
+        """Return a copy without all others."""
+        kept = frozenset(upstream_ids)
+        return BackOff(failing={key: each for key, each in self.failing.items() if key in kept})
+
+    def without(self, upstream_ids: Iterable[str]) -> "BackOff":
+        """Return a copy without these."""
+        return self.only(self.failing.keys() - set(upstream_ids))
+
+
+def load_back_off(path: Path, connections: str | None = None) -> BackOff:
+    """Read the file; nothing when it is missing, broken, or of other connections.
+
+    Args:
+        path: The file.
+        connections: Names the connections as they are configured now; an edited one may be what
+            puts an upstream right. ``None`` reads the file whatever they were.
+    """
+    try:
+        content = json.loads(path.read_text())
+        is_other = connections is not None and content["connections"] != connections
+        if content["version"] != VERSION or is_other:
+            return BackOff()
+        found = [_failing_from(each) for each in content["failing"]]
+        return BackOff(failing={each.upstream_id: each for each in found})
+    except (OSError, ValueError, KeyError, TypeError):
+        return BackOff()
+
+
+def save_back_off(path: Path, back_off: BackOff, connections: str) -> None:
+    """Write the file, whole or not at all; none when nothing fails."""
+    if not back_off.failing:
+        path.unlink(missing_ok=True)
+        return
+    content = {
+        "version": VERSION,
+        "connections": connections,
+        "failing": [asdict(each) for each in back_off.failing.values()],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(content, default=datetime.isoformat))
+    os.replace(part, path)
+
+
+def _failing_from(row: Mapping[str, object]) -> Failing:
+    values = {
+        **row,
+        "since": datetime.fromisoformat(str(row["since"])),
+        "failed_at": datetime.fromisoformat(str(row["failed_at"])),
+    }
+    return Failing(**values)  # type: ignore[arg-type]
