@@ -17,8 +17,10 @@ VERSION = 1
 
 #: The first failures in a row are tried again by the next tick; many are over by then.
 _PATIENCE = 2
-#: A tick comes a little early or late; a look that is so much of its wait early is not put off.
+#: Ticks come a little early or late, so a look may be early by this part of its wait, and by no
+#: more than so many seconds.
 _TOLERANCE = 0.1
+_MOST_EARLY_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,14 +38,17 @@ class Failing:
     wait_seconds: float = 0.0
 
     @property
-    def next_look_at(self) -> datetime:
-        """Return from when on a tick looks again."""
+    def next_look_at(self) -> datetime | None:
+        """Return from when on a tick looks again; nothing when the next one does in any case."""
+        if not self.wait_seconds:
+            return None
         return self.failed_at + timedelta(seconds=self.wait_seconds)
 
     def is_due(self, at: datetime) -> bool:
         """Tell whether a tick at this instant looks; it does if the clock went back."""
         waited = (at - self.failed_at).total_seconds()
-        return waited < 0 or waited >= self.wait_seconds * (1 - _TOLERANCE)
+        early = min(_TOLERANCE * self.wait_seconds, _MOST_EARLY_SECONDS)
+        return waited < 0 or waited >= self.wait_seconds - early
 
     def again(self, reason: str, at: datetime, most_seconds: float) -> "Failing":
         """Return a copy after one more look that failed.
@@ -103,17 +108,17 @@ class BackOff:
         return self.only(self.failing.keys() - set(upstream_ids))
 
 
-def load_back_off(path: Path, connections: str | None = None) -> BackOff:
-    """Read the file; nothing when it is missing, broken, or of other connections.
+def load_back_off(path: Path, configuration: str | None = None) -> BackOff:
+    """Read the file; nothing when it is missing, broken, or of another configuration.
 
     Args:
         path: The file.
-        connections: Names the connections as they are configured now; an edited one may be what
-            puts an upstream right. ``None`` reads the file whatever they were.
+        configuration: Names the present one; an edit may be what puts an upstream right. ``None``
+            reads the file whatever it was.
     """
     try:
         content = json.loads(path.read_text())
-        is_other = connections is not None and content["connections"] != connections
+        is_other = configuration is not None and content["configuration"] != configuration
         if content["version"] != VERSION or is_other:
             return BackOff()
         found = [_failing_from(each) for each in content["failing"]]
@@ -122,14 +127,14 @@ def load_back_off(path: Path, connections: str | None = None) -> BackOff:
         return BackOff()
 
 
-def save_back_off(path: Path, back_off: BackOff, connections: str) -> None:
+def save_back_off(path: Path, back_off: BackOff, configuration: str) -> None:
     """Write the file, whole or not at all; none when nothing fails."""
     if not back_off.failing:
         path.unlink(missing_ok=True)
         return
     content = {
         "version": VERSION,
-        "connections": connections,
+        "configuration": configuration,
         "failing": [asdict(each) for each in back_off.failing.values()],
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -138,10 +143,12 @@ def save_back_off(path: Path, back_off: BackOff, connections: str) -> None:
     os.replace(part, path)
 
 
-def _failing_from(row: Mapping[str, object]) -> Failing:
-    values = {
-        **row,
-        "since": datetime.fromisoformat(str(row["since"])),
-        "failed_at": datetime.fromisoformat(str(row["failed_at"])),
-    }
-    return Failing(**values)  # type: ignore[arg-type]
+def _failing_from(row: Mapping[str, str]) -> Failing:
+    return Failing(
+        upstream_id=str(row["upstream_id"]),
+        reason=str(row["reason"]),
+        failed_looks=int(row["failed_looks"]),
+        since=datetime.fromisoformat(row["since"]),
+        failed_at=datetime.fromisoformat(row["failed_at"]),
+        wait_seconds=float(row["wait_seconds"]),
+    )

@@ -70,9 +70,7 @@ class Rounds:
     def __init__(self, settings: Settings, path: Path) -> None:
         self._settings = settings
         self._path = path
-        # What stands in the file, and nothing secret: a reference is no secret.
-        connections = repr((settings.connections, settings.trigger_root))
-        self._connections = sha256(connections.encode()).hexdigest()[:16]
+        self._configuration = _checksum(settings.file)
 
     def look(
         self,
@@ -90,7 +88,7 @@ class Rounds:
             at: The instant of the tick.
             listening: Who is told meanwhile.
         """
-        before = load_back_off(self._path, self._connections)
+        before = load_back_off(self._path, self._configuration)
         # The ledgers say which upstreams fail; a file from another time may say something else.
         known = before.without(each.upstream_id for each in wanted if not each.failing_since)
         failing = known.put_off((each.upstream_id for each in wanted), at)
@@ -121,14 +119,14 @@ class Rounds:
             edited: The upstreams of control rows that were added, changed or removed.
             watched: All that are still looked at.
         """
-        before = load_back_off(self._path, self._connections)
+        before = load_back_off(self._path, self._configuration)
         self._save(before, before.only(watched).without(edited))
 
     def _save(self, before: BackOff, after: BackOff) -> None:
         if after == before:
             return
         try:
-            save_back_off(self._path, after, self._connections)
+            save_back_off(self._path, after, self._configuration)
         except OSError as error:
             # Nothing is lost by it: the next tick looks a little too often.
             log.warning("what keeps failing cannot be written down: %s", error)
@@ -155,3 +153,10 @@ def _left_out(due: Sequence[Upstream], looks: Iterable[Look]) -> Iterable[PutOff
         if upstream.upstream_id not in made:
             reason = f"too many other looks at {upstream.source} hang"
             yield PutOff(upstream_id=upstream.upstream_id, reason=reason)
+
+
+def _checksum(file: Path) -> str:
+    try:
+        return sha256(file.read_bytes()).hexdigest()
+    except OSError:
+        return ""
