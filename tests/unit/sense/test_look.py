@@ -220,21 +220,28 @@ def test_a_source_has_its_own_time_limit(probe: FakeProbe) -> None:
     assert look.failure == "kafka hangs did not answer within 90 s."
 
 
-def test_the_limit_of_one_source_is_none_for_another(probe: FakeProbe) -> None:
-    class Shy(Stopwatch):
-        """Lets the look come back when it was asked for the time often enough."""
+class Shy(Stopwatch):
+    """Past 100 seconds while the look hangs; lets it come back when asked often enough."""
 
-        asked = 0
+    def __init__(self, probe: FakeProbe) -> None:
+        super().__init__(probe)
+        self._probe = probe
+        self._asked = 0
 
-        def __call__(self) -> float:
-            self.asked += probe.hanging.is_set()
-            if self.asked > 3:
-                probe.let_go.set()
-            return 100.0 if probe.hanging.is_set() else 0.0
+    def __call__(self) -> float:
+        self._asked += self._probe.hanging.is_set()
+        if self._asked > 3:
+            self._probe.let_go.set()
+        return 100.0 if self._probe.hanging.is_set() else 0.0
 
-    looker = Looker(
-        {"jdbc": probe}, deadline_seconds=200, limits={"kafka": 90}, monotonic=Shy(probe)
-    )
+
+@pytest.mark.parametrize(
+    ("usual", "limits"), [(200, {"kafka": 90}), (90, {"jdbc": 200})], ids=["others", "longer"]
+)
+def test_the_limit_of_a_source_is_its_own_and_no_other(
+    probe: FakeProbe, usual: float, limits: dict[str, float]
+) -> None:
+    looker = Looker({"jdbc": probe}, deadline_seconds=usual, limits=limits, monotonic=Shy(probe))
 
     [look] = looker.look_at_all([upstream("hangs", "jdbc")], at=AT)
 
@@ -242,60 +249,89 @@ def test_the_limit_of_one_source_is_none_for_another(probe: FakeProbe) -> None:
 
 
 class HangingDisk(FakeProbe):
-    """Every look at ``delta_table`` hangs; time passes while two of them do."""
+    """Looks at ``t...`` hang; time passes while so many do. The others wait for a failure."""
 
     now = 0.0
+    needed = 2
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gave_up = threading.Event()
 
     def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
-        if group[0].source == "delta_table":
+        if group[0].sensor_id.startswith("t"):
             self.seen.append(group[0].sensor_id)
             self.let_go.wait(30)
+        else:
+            self.gave_up.wait(30)
         return [Look(upstream_id=one.upstream_id, position="here") for one in group]
 
     def monotonic(self) -> float:
         is_asked_for_limits = threading.current_thread() is threading.main_thread()
-        if is_asked_for_limits and len(self.seen) > 1:
+        if is_asked_for_limits and len(self.seen) >= self.needed and not self.gave_up.is_set():
             self.now += 1000.0
         return self.now
 
+    def on_look(self, look: Look) -> None:
+        if look.failure:
+            self.gave_up.set()
 
-def all_hang() -> tuple[HangingDisk, Looker]:
-    probe = HangingDisk()
-    probes = {"delta_table": probe, "kafka": probe}
+
+@pytest.fixture
+def disk() -> Iterator[HangingDisk]:
+    disk = HangingDisk()
+    yield disk
+    disk.let_go.set()
+    disk.gave_up.set()
+
+
+def looker_at(disk: HangingDisk, threads: int = 4) -> Looker:
+    probes = {"delta_table": disk, "kafka": disk}
     limits = {"kafka": 1e9}
-    return probe, Looker(probes, threads=4, limits=limits, monotonic=probe.monotonic)
+    return Looker(probes, threads=threads, limits=limits, monotonic=disk.monotonic)
 
 
-def test_when_half_of_all_threads_hang_on_a_source_its_others_are_put_off() -> None:
-    probe, looker = all_hang()
+def test_when_half_of_all_threads_hang_on_a_source_its_others_are_put_off(
+    disk: HangingDisk,
+) -> None:
+    looks = looker_at(disk).look_at_all([upstream(f"t{number}") for number in range(50)], at=AT)
 
-    looks = looker.look_at_all([upstream(f"t{number}") for number in range(50)], at=AT)
-    probe.let_go.set()
-
-    assert len(looks) == len(probe.seen) < 10
+    assert len(looks) == len(disk.seen) < 10
 
 
-def test_what_is_put_off_in_one_source_is_looked_at_in_the_others() -> None:
-    probe, looker = all_hang()
+def test_what_is_put_off_in_one_source_is_looked_at_in_the_others(disk: HangingDisk) -> None:
     upstreams = [upstream(f"t{number}") for number in range(50)]
     upstreams += [upstream(f"k{number}:", "kafka") for number in range(50)]
 
-    looks = looker.look_at_all(upstreams, at=AT)
-    probe.let_go.set()
+    looks = looker_at(disk).look_at_all(upstreams, at=AT, on_look=disk.on_look)
 
     assert sum(look.position == "here" for look in looks) == 50
 
 
-def test_what_was_put_off_is_looked_at_by_the_next_pass() -> None:
-    probe, looker = all_hang()
+def test_what_was_put_off_is_looked_at_by_the_next_pass(disk: HangingDisk) -> None:
+    looker = looker_at(disk)
     upstreams = [upstream(f"t{number}") for number in range(50)]
     first = {look.upstream_id for look in looker.look_at_all(upstreams, at=AT)}
-    probe.let_go.set()
+    disk.let_go.set()
+    disk.gave_up.set()
     rest = [each for each in upstreams if each.upstream_id not in first]
 
     looks = looker.look_at_all(rest, at=AT)
 
     assert [look.failure for look in looks] == [None] * len(rest)
+
+
+def test_looks_that_hung_in_an_earlier_pass_put_nothing_off(disk: HangingDisk) -> None:
+    looker = looker_at(disk, threads=12)
+    disk.needed = 6
+    looker.look_at_all([upstream(f"t{n}") for n in range(6)], at=AT, on_look=disk.on_look)
+    disk.gave_up.clear()
+    disk.needed = 7
+    one_hangs = [upstream("t6"), *(upstream(f"q{number}") for number in range(20))]
+
+    looks = looker.look_at_all(one_hangs, at=AT, on_look=disk.on_look)
+
+    assert len(looks) == 21
 
 
 def test_nothing_to_look_at_is_no_look() -> None:
