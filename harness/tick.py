@@ -139,10 +139,9 @@ class Engine:
         report.control_changes = len(changes)
         context.forget_jobs()
         upstreams = tuple(map(WatchedUpstream.from_row, context.rows("queue_upstreams")))
-        self._rounds.forget(
-            edited=[row.upstream_id for row in changes],
-            watched=[each.upstream_id for each in upstreams],
-        )
+        # An edit may be what puts an upstream right.
+        self._rounds.try_again(row.upstream_id for row in changes)
+        self._rounds.keep_only(each.upstream_id for each in upstreams)
         return replace(
             state, upstreams=upstreams, controls_checksum=checked.checksum, must_decide=True
         )

@@ -56,6 +56,7 @@ def _initialise(context: "Context", *, allow_mass_removal: bool) -> "CheckedCont
     from harness import feed
     from harness.installation import Installation
     from harness.memory import load_from_models
+    from harness.sense.backoff import end_back_off
     from harness.tables import Tick
 
     checked = feed.check_controls(
@@ -68,7 +69,7 @@ def _initialise(context: "Context", *, allow_mass_removal: bool) -> "CheckedCont
     tick = Tick(number=load_from_models(context).tick_number + 1, at=now)
     feed.record_changes(context.rows, context.store, tick)
     # Whoever sets things up anew wants to see at once whether all of it can be read.
-    context.home.back_off.unlink(missing_ok=True)
+    end_back_off(context.home.back_off)
     return checked
 
 

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from harness.errors import StateError
 from harness.sense.types import Look
 
 VERSION = 1
@@ -21,6 +22,8 @@ _PATIENCE = 2
 #: more than so many seconds.
 _TOLERANCE = 0.1
 _MOST_EARLY_SECONDS = 5.0
+#: No configuration asks for a longer wait.
+_LONGEST_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +40,9 @@ class Failing:
     #: Nothing: the next tick looks.
     wait_seconds: float = 0.0
 
-    @property
-    def next_look_at(self) -> datetime | None:
+    def next_look(self, now: datetime) -> datetime | None:
         """Return from when on a tick looks again; nothing when the next one does in any case."""
-        if not self.wait_seconds:
+        if self.is_due(now):
             return None
         return self.failed_at + timedelta(seconds=self.wait_seconds)
 
@@ -107,6 +109,16 @@ class BackOff:
         """Return a copy without these."""
         return self.only(self.failing.keys() - set(upstream_ids))
 
+    def anew(self, upstream_ids: Iterable[str]) -> "BackOff":
+        """Return a copy in which the next tick looks at these, as if they began to fail then."""
+        meant = frozenset(upstream_ids)
+        return BackOff(
+            failing={
+                key: replace(each, failed_looks=0, wait_seconds=0.0) if key in meant else each
+                for key, each in self.failing.items()
+            }
+        )
+
 
 def load_back_off(path: Path, configuration: str | None = None) -> BackOff:
     """Read the file; nothing when it is missing, broken, or of another configuration.
@@ -123,7 +135,7 @@ def load_back_off(path: Path, configuration: str | None = None) -> BackOff:
             return BackOff()
         found = [_failing_from(each) for each in content["failing"]]
         return BackOff(failing={each.upstream_id: each for each in found})
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return BackOff()
 
 
@@ -143,12 +155,43 @@ def save_back_off(path: Path, back_off: BackOff, configuration: str) -> None:
     os.replace(part, path)
 
 
+def end_back_off(path: Path) -> BackOff:
+    """Let the next tick look at all that fails: remove the file, and return what it held.
+
+    A tick that is looking at this moment notices it when it ends.
+
+    Raises:
+        StateError: The file cannot be removed.
+    """
+    held = load_back_off(path)
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise StateError(f"{path} cannot be removed: {reason}") from error
+    return held
+
+
 def _failing_from(row: Mapping[str, str]) -> Failing:
     return Failing(
         upstream_id=str(row["upstream_id"]),
         reason=str(row["reason"]),
         failed_looks=int(row["failed_looks"]),
-        since=datetime.fromisoformat(row["since"]),
-        failed_at=datetime.fromisoformat(row["failed_at"]),
-        wait_seconds=float(row["wait_seconds"]),
+        since=_instant(row["since"]),
+        failed_at=_instant(row["failed_at"]),
+        wait_seconds=_wait(row["wait_seconds"]),
     )
+
+
+def _instant(text: str) -> datetime:
+    instant = datetime.fromisoformat(text)
+    if instant.tzinfo is None:
+        raise ValueError(f"{text} is in no time zone")
+    return instant
+
+
+def _wait(number: str) -> float:
+    seconds = float(number)
+    if not 0 <= seconds <= _LONGEST_SECONDS:
+        raise ValueError(f"{seconds} is no wait")
+    return seconds

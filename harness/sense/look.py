@@ -5,9 +5,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import Context, copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from harness.secrets import masked
 from harness.sense.turns import Turns
 from harness.sense.types import Look, Probe, Upstream
 
@@ -153,6 +154,9 @@ class Looker:
                 running = max(1, len(self._running))
                 if self._waiting and len(finished) < _QUICK_LOOKS * running:
                     self._wake(running)
+                    if not self._threads:
+                        # So many looks hang that the machine gives us no thread at all.
+                        finished += [(task, []) for task in self._waiting.drop_all()]
             unfinished -= len(finished)
             for _, looks in finished:
                 tell(looks)
@@ -161,8 +165,15 @@ class Looker:
         """Let that many more threads work, new ones if too few are idle; the lock is held."""
         self._work.notify(count)
         for _ in range(min(count - self._idle_threads, self._most_threads - self._threads)):
+            try:
+                self._start()
+            except RuntimeError:
+                # The machine gives no more; those that there are go on.
+                return
             self._threads += 1
-            threading.Thread(target=self._serve, name="look", daemon=True).start()
+
+    def _start(self) -> None:
+        threading.Thread(target=self._serve, name="look", daemon=True).start()
 
     def _abandon(self) -> list[tuple[_Task, list[Look]]]:
         """Give up the looks that passed their limit; the lock is held."""
@@ -218,7 +229,10 @@ class Looker:
 
 def _looks_of(task: _Task) -> list[Look]:
     try:
-        looks = {look.upstream_id: look for look in task.probe.look(task.upstreams, at=task.at)}
+        looks = {
+            look.upstream_id: look if look.failure is None else _without_secrets(look)
+            for look in task.probe.look(task.upstreams, at=task.at)
+        }
     except Exception as error:
         return [_failed(upstream, _what(error)) for upstream in task.upstreams]
     return [
@@ -227,8 +241,13 @@ def _looks_of(task: _Task) -> list[Look]:
     ]
 
 
+def _without_secrets(look: Look) -> Look:
+    """Hide what a system may have repeated of the login: a failure goes into rows and pages."""
+    return replace(look, failure=masked(look.failure or ""))
+
+
 def _what(error: Exception) -> str:
-    first_line = next(iter(str(error).strip().splitlines()), "").rstrip(".")
+    first_line = next(iter(masked(str(error)).strip().splitlines()), "").rstrip(".")
     name = type(error).__name__
     return f"cannot be sensed: {name}: {first_line}" if first_line else f"cannot be sensed: {name}"
 

@@ -101,7 +101,7 @@ class Rounds:
             PutOff(
                 upstream_id=each.upstream_id,
                 reason=each.reason,
-                next_look_at=each.next_look_at,
+                next_look_at=each.next_look(at),
                 is_failing=True,
             )
             for each in failing.values()
@@ -112,19 +112,22 @@ class Rounds:
             put_off=(*kept, *_left_out(due, looks)),
         )
 
-    def forget(self, *, edited: Iterable[str], watched: Iterable[str]) -> None:
-        """Let upstreams be looked at by the next round because a person has edited their rows.
-
-        Args:
-            edited: The upstreams of control rows that were added, changed or removed.
-            watched: All that are still looked at.
-        """
+    def try_again(self, upstream_ids: Iterable[str]) -> None:
+        """Let upstreams be looked at by the next round, because a person wants it."""
         before = load_back_off(self._path, self._configuration)
-        self._save(before, before.only(watched).without(edited))
+        self._save(before, before.anew(upstream_ids))
+
+    def keep_only(self, upstream_ids: Iterable[str]) -> None:
+        """Forget all others: nobody looks at them any longer."""
+        before = load_back_off(self._path, self._configuration)
+        self._save(before, before.only(upstream_ids))
 
     def _save(self, before: BackOff, after: BackOff) -> None:
         if after == before:
             return
+        if before.failing and not self._path.exists():
+            # Somebody has removed it while we looked: all of it is to be tried again.
+            after = after.anew(after.failing)
         try:
             save_back_off(self._path, after, self._configuration)
         except OSError as error:

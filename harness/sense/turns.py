@@ -53,3 +53,7 @@ class Turns(Generic[T]):
     def drop(self, source: str) -> list[T]:
         """Let nothing of a source wait any longer; return what did."""
         return list(self._waiting.pop(source, ()))
+
+    def drop_all(self) -> list[T]:
+        """Let nothing wait any longer; return what did."""
+        return [task for source in tuple(self._waiting) for task in self.drop(source)]

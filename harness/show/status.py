@@ -131,11 +131,15 @@ def as_json(status: Status) -> dict[str, object]:
                 "failing_since": iso(each.since),
                 "failed_looks": each.failed_looks,
                 "last_look_at": iso(each.failed_at),
-                "next_look_at": each.next_look_at and iso(each.next_look_at),
+                "next_look_at": _iso_or_none(each.next_look(status.now)),
             }
             for each in status.failing
         ],
     }
+
+
+def _iso_or_none(at: datetime | None) -> str | None:
+    return None if at is None else iso(at)
 
 
 def _plain(row: Row, columns: Sequence[str] | None = None) -> dict[str, object]:

@@ -178,12 +178,13 @@ class Page:
 
     def _unreadable(self, who: str, since: datetime | None, why: str) -> tuple[str, Cell, str, str]:
         now = self._status.now
-        tries = [each.next_look_at for each in self._status.failing if each.reason == why]
+        tries = [each.next_look(now) for each in self._status.failing if each.reason == why]
+        later = [at for at in tries if at is not None]
         when = ""
-        if any(at is None or at <= now for at in tries):
+        if len(later) < len(tries):
             when = "tried again by the next tick; "
-        elif tries:
-            when = f"next try {instant(min(at for at in tries if at), now)}; "
+        elif later:
+            when = f"next try {instant(min(later), now)}; "
         # In front: a long reason is cut.
         return who, ("unreadable", "red"), age(since, now), when + why
 

@@ -8,6 +8,7 @@ from datetime import datetime
 import pytest
 
 from harness.logs import FileFormatter, log_as_tick
+from harness.secrets import mask
 from harness.sense.look import Looker
 from harness.sense.types import Look, Upstream
 from tests.unit.sense.golden import AT
@@ -332,6 +333,53 @@ def test_looks_that_hung_in_an_earlier_pass_put_nothing_off(disk: HangingDisk) -
     looks = looker.look_at_all(one_hangs, at=AT, on_look=disk.on_look)
 
     assert len(looks) == 21
+
+
+class Crowded(Looker):
+    """On a machine that gives so many threads and no more."""
+
+    most = 1
+
+    def _start(self) -> None:
+        if self.most == 0:
+            raise RuntimeError("can't start new thread")
+        self.most -= 1
+        super()._start()
+
+
+def test_a_machine_without_more_threads_looks_with_those_it_has(probe: FakeProbe) -> None:
+    looks = Crowded({"delta_table": probe}).look_at_all(
+        [upstream(f"t{n}") for n in range(9)], at=AT
+    )
+
+    assert len(looks) == 9
+
+
+def test_a_machine_that_gives_no_thread_puts_off_what_is_left(probe: FakeProbe) -> None:
+    looker = Crowded({"delta_table": probe}, threads=4, monotonic=Stopwatch(probe))
+
+    looks = looker.look_at_all([upstream("hangs"), upstream("good")], at=AT)
+
+    assert [look.upstream_id for look in looks] == ["hangs"]
+
+
+def test_a_failure_does_not_repeat_a_secret() -> None:
+    mask("hunter2-hunter2")
+
+    class Talkative(FakeProbe):
+        def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+            if group[0].sensor_id == "raises":
+                raise RuntimeError("login with hunter2-hunter2 refused")
+            return [Look(upstream_id=group[0].upstream_id, failure="hunter2-hunter2 is wrong.")]
+
+    looks = Looker({"kafka": Talkative()}).look_at_all(
+        [upstream("raises", "kafka"), upstream("tells", "kafka")], at=AT
+    )
+
+    assert [look.failure for look in looks] == [
+        "kafka raises cannot be sensed: RuntimeError: login with *** refused.",
+        "*** is wrong.",
+    ]
 
 
 def test_nothing_to_look_at_is_no_look() -> None:

@@ -42,6 +42,7 @@ class FakeLooker:
     down: set[str] = field(default_factory=lambda: {"dead"})
     left_out: set[str] = field(default_factory=set)
     asked: list[list[str]] = field(default_factory=list)
+    meanwhile: Callable[[], None] = lambda: None
 
     def look_at_all(
         self,
@@ -52,6 +53,7 @@ class FakeLooker:
     ) -> list[Look]:
         ids = [each.upstream_id for each in upstreams]
         self.asked.append(ids)
+        self.meanwhile()
         return [
             Look(upstream_id=each, failure="it is down." if each in self.down else None)
             for each in ids
@@ -139,16 +141,32 @@ def test_a_success_puts_nothing_off_any_longer(ticking: Ticking) -> None:
 
 def test_an_edited_control_row_is_looked_at_by_the_next_tick(ticking: Ticking) -> None:
     ticking.ticks(3)
-    ticking.rounds.forget(edited=["dead"], watched=["dead", "alive"])
+    ticking.rounds.try_again(["dead"])
     ticking.tick()
     assert ticking.looker.asked[-1] == ["dead", "alive"]
 
 
 def test_the_edited_row_of_another_upstream_changes_nothing(ticking: Ticking) -> None:
     ticking.ticks(3)
-    ticking.rounds.forget(edited=["alive"], watched=["dead", "alive"])
+    ticking.rounds.try_again(["alive"])
     ticking.tick()
     assert ticking.looker.asked[-1] == ["alive"]
+
+
+def test_what_nobody_looks_at_any_longer_is_forgotten(ticking: Ticking) -> None:
+    ticking.ticks(3)
+    ticking.rounds.keep_only(["alive"])
+    assert not (ticking.folder / "back_off.json").exists()
+
+
+def test_a_wait_that_a_person_ends_while_a_round_looks_has_ended(ticking: Ticking) -> None:
+    ticking.upstreams.append(watched("slow"))
+    ticking.looker.down.add("slow")
+    ticking.ticks(4)
+    ticking.looker.meanwhile = (ticking.folder / "back_off.json").unlink
+    ticking.tick()
+    ticking.tick()
+    assert ticking.looker.asked[-1] == ["dead", "alive", "slow"]
 
 
 def test_an_edited_configuration_is_tried_by_the_next_tick(ticking: Ticking) -> None:
