@@ -258,10 +258,57 @@ def test_a_password_in_an_address_is_refused_and_never_repeated(load: Load, url:
 
 
 def test_an_sap_system_is_configured_by_its_source(load: Load) -> None:
-    text = "connections: {sap: {sap_bw: {url: 'jdbc:sap://h:30015', password: 'secret:s/k'}}}"
+    text = "connections: {sap: {sap_bw: {url: 'jdbc:sap://h:30015', password: 'env:SAP'}}}"
     system = load(text).connections.sap.sap_bw
     assert system is not None
     assert (system.look_back_days, system.log_table) == (7, "RSPCLOGCHAIN")
+
+
+SCOPED = "connections: {jdbc: {shop: {url: 'jdbc:x:y', password: 'secret:s/k'}}}"
+
+
+def test_a_secret_scope_without_a_workspace_is_refused_with_its_key(problems: Problems) -> None:
+    [told] = problems(f"logs: {{keep: 3}}\n{SCOPED}")
+    assert told == (
+        "heartbeat.yml:2: connections.jdbc.shop.password: secret:s/k is in a Databricks workspace,"
+        " and none is configured; set DATABRICKS_HOST and a way to log in, or write env:NAME."
+    )
+
+
+def test_every_secret_scope_without_a_workspace_is_told_at_once(problems: Problems) -> None:
+    told = problems(
+        "connections:\n"
+        "  kafka: {a: {bootstrap_servers: 'a:1', password: 'secret:s/a'}}\n"
+        "  jdbc: {b: {url: 'jdbc:x:y', password: 'secret:s/b'}}\n"
+        "  sap: {sap_b4: {url: 'jdbc:x:y', password: 'secret:s/c'}}\n"
+    )
+    assert [each.split(": ")[1] for each in told] == [
+        "connections.kafka.a.password",
+        "connections.jdbc.b.password",
+        "connections.sap.sap_b4.password",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "environment"),
+    [
+        ("jobs: {target: databricks}\n", {}),
+        ("", {"HEARTBEAT_TARGET": "databricks"}),
+        ("", {"DATABRICKS_HOST": "https://example.cloud.databricks.com"}),
+        ("", {"DATABRICKS_CONFIG_PROFILE": "production"}),
+    ],
+    ids=["jobs", "target", "host", "profile"],
+)
+def test_a_workspace_is_configured_in_several_ways(
+    load: Load, text: str, environment: dict[str, str]
+) -> None:
+    assert load(text + SCOPED, **environment).has_workspace
+
+
+@pytest.mark.parametrize("variable", ["HEARTBEAT_TARGET=local", "DATABRICKS_HOST="])
+def test_without_the_name_of_a_workspace_none_is_configured(load: Load, variable: str) -> None:
+    name, _, value = variable.partition("=")
+    assert not load("", **{name: value}).has_workspace
 
 
 def test_settings_do_not_change(load: Load) -> None:

@@ -290,3 +290,16 @@ def test_a_wait_that_cannot_be_ended_is_told_in_one_sentence(tmp_path: Path) -> 
     answer = call(tmp_path, "try-again")
     assert answer.returncode == ExitCode.FAILED
     assert is_one_sentence(answer.stderr)
+
+
+@pytest.mark.parametrize("command", ["validate", "init"])
+def test_a_secret_that_nobody_can_fetch_is_told_before_it_is_needed(
+    tmp_path: Path, command: str
+) -> None:
+    file = tmp_path / "other.yml"
+    file.write_text("connections: {jdbc: {shop: {url: 'jdbc:x:y', password: 'secret:s/k'}}}")
+    environment = {"HEARTBEAT_CONFIG": str(file), "DATABRICKS_HOST": ""}
+    answer = call(tmp_path, command, environment=environment)
+    assert answer.returncode == ExitCode.USAGE
+    assert is_one_sentence(answer.stderr)
+    assert "connections.jdbc.shop.password: secret:s/k" in answer.stderr
