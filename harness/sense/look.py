@@ -191,13 +191,17 @@ class Looker:
             (task, [_failed(upstream, reason) for upstream in task.upstreams])
             for task, reason in zip(late, reasons, strict=True)
         ]
-        return [*failed, *((task, []) for task in self._put_off({task.source for task in late}))]
+        return [*failed, *((task, []) for task in self._put_off())]
 
-    def _put_off(self, sources: Iterable[str]) -> Iterable[_Task]:
-        """Let the rest of a source wait for the next pass when half of all threads hung on it."""
-        most = max(_LEAST_HUNG, self._most_threads // 2)
-        for source in sources:
-            if self._given_up[source] >= most:
+    def _put_off(self) -> Iterable[_Task]:
+        """Let the rest of a source wait for the next pass when too many looks at it hung.
+
+        That is half of all threads, shared among the sources that hang: else a pass would wait for
+        each part of them in turn.
+        """
+        most = self._most_threads // 2 // max(1, len(self._given_up))
+        for source, count in self._given_up.items():
+            if count >= max(_LEAST_HUNG, most):
                 yield from self._waiting.drop(source)
 
     def _limit_of(self, task: _Task) -> float:

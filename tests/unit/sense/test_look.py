@@ -300,6 +300,19 @@ def test_when_half_of_all_threads_hang_on_a_source_its_others_are_put_off(
     assert len(looks) == len(disk.seen) < 10
 
 
+def test_several_sources_that_hang_are_waited_for_together_and_not_in_turn(
+    disk: HangingDisk,
+) -> None:
+    disk.needed = 16
+    sources = ("delta_table", "file", "jdbc", "sap_bw")
+    looker = Looker(dict.fromkeys(sources, disk), threads=16, monotonic=disk.monotonic)
+    upstreams = [upstream(f"t{source}{n}", source) for source in sources for n in range(20)]
+
+    looks = looker.look_at_all(upstreams, at=AT)
+
+    assert len(looks) == len(disk.seen) == 16
+
+
 def test_what_is_put_off_in_one_source_is_looked_at_in_the_others(disk: HangingDisk) -> None:
     upstreams = [upstream(f"t{number}") for number in range(50)]
     upstreams += [upstream(f"k{number}:", "kafka") for number in range(50)]
