@@ -92,7 +92,9 @@ class Rounds:
         # The ledgers say which upstreams fail; a file from another time may say something else.
         known = before.without(each.upstream_id for each in wanted if not each.failing_since)
         failing = known.put_off((each.upstream_id for each in wanted), at)
-        due = [self._upstream(each) for each in wanted if each.upstream_id not in failing]
+        # When too many looks hang, those that have not begun are put off: not what has worked.
+        trusted_first = sorted(wanted, key=lambda each: each.failing_since is not None)
+        due = [self._upstream(each) for each in trusted_first if each.upstream_id not in failing]
         if due and listening.on_plan:
             listening.on_plan(len(due))
         looks = looker().look_at_all(due, at=at, on_look=listening.on_look) if due else []

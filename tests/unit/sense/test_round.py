@@ -112,7 +112,7 @@ def test_what_is_put_off_is_no_look_at_all(ticking: Ticking) -> None:
 
 def test_what_is_put_off_is_looked_at_when_its_time_has_come(ticking: Ticking) -> None:
     ticking.ticks(5)
-    assert ticking.looker.asked[-1] == ["dead", "alive"]
+    assert ticking.looker.asked[-1] == ["alive", "dead"]
 
 
 def test_a_resident_process_puts_off_just_as_fresh_ones_do(ticking: Ticking) -> None:
@@ -136,14 +136,14 @@ def test_a_success_puts_nothing_off_any_longer(ticking: Ticking) -> None:
     ticking.tick()
     ticking.looker.down.add("dead")
     ticking.ticks(2)
-    assert ticking.looker.asked[-1] == ["dead", "alive"]
+    assert ticking.looker.asked[-1] == ["alive", "dead"]
 
 
 def test_an_edited_control_row_is_looked_at_by_the_next_tick(ticking: Ticking) -> None:
     ticking.ticks(3)
     ticking.rounds.try_again(["dead"])
     ticking.tick()
-    assert ticking.looker.asked[-1] == ["dead", "alive"]
+    assert ticking.looker.asked[-1] == ["alive", "dead"]
 
 
 def test_the_edited_row_of_another_upstream_changes_nothing(ticking: Ticking) -> None:
@@ -166,14 +166,14 @@ def test_a_wait_that_a_person_ends_while_a_round_looks_has_ended(ticking: Tickin
     ticking.looker.meanwhile = (ticking.folder / "back_off.json").unlink
     ticking.tick()
     ticking.tick()
-    assert ticking.looker.asked[-1] == ["dead", "alive", "slow"]
+    assert ticking.looker.asked[-1] == ["alive", "dead", "slow"]
 
 
 def test_an_edited_configuration_is_tried_by_the_next_tick(ticking: Ticking) -> None:
     ticking.ticks(3)
     ticking.text = "connections: {kafka: {shop: {bootstrap_servers: 'other:9092'}}}"
     ticking.tick()
-    assert ticking.looker.asked[-1] == ["dead", "alive"]
+    assert ticking.looker.asked[-1] == ["alive", "dead"]
 
 
 def test_an_upstream_that_fails_no_more_by_the_ledgers_is_looked_at(ticking: Ticking) -> None:
@@ -188,6 +188,11 @@ def test_a_tick_that_looks_at_a_part_forgets_nothing_of_the_rest(ticking: Tickin
     ticking.number -= 1
     ticking.tick()
     assert ticking.looker.asked[-1] == ["alive"]
+
+
+def test_what_worked_at_its_last_look_is_looked_at_before_what_failed(ticking: Ticking) -> None:
+    ticking.tick()
+    assert ticking.looker.asked == [["alive", "dead"]]
 
 
 def test_what_others_hold_up_is_put_off_to_the_next_tick_and_not_failing(ticking: Ticking) -> None:
