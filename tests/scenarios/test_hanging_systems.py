@@ -23,7 +23,7 @@ connections:
 """
 SENTENCES = {
     TOPIC: f"The Kafka topic {TOPIC} cannot be sensed: the cluster does not answer within 1 s.",
-    TABLE: f"jdbc {TABLE} cannot be sensed: the database",
+    TABLE: f"jdbc {TABLE} cannot be sensed: the database did not answer in time",
 }
 
 
@@ -136,3 +136,6 @@ def test_systems_that_hang_hold_up_nothing_else_and_what_came_meanwhile_is_found
     story.end(by_topic)
     story.end(by_table)
     assert story.tick().event_count == 0
+    probes = story.context.store.read("ledger_probes")
+    failed = [row["upstream_id"] for row in probes if row["outcome"] == "failed"]
+    assert sum("hanging.orders" in str(each) for each in failed) == 1
