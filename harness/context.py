@@ -21,12 +21,12 @@ from harness.decide import Dbt
 from harness.jobs.pacing import TokenBucket
 from harness.jobs.types import JobsApi
 from harness.sense.look import Looker
-from harness.settings import JobsTarget, Settings
-from harness.settings_secrets import EnvironmentSecrets
+from harness.settings import LOCAL_TARGET, JobsTarget, Settings, target_of
 from harness.store.catalog import CatalogStore
 from harness.store.local import LocalStore
 from harness.tables import Store
 from harness.views import Views
+from harness.workspace_secrets import secrets_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,8 +38,6 @@ log = logging.getLogger(__name__)
 
 #: Names the point at which a test wants this process to die.
 CRASH_VARIABLE = "HEARTBEAT_CRASH_AT"
-
-LOCAL_TARGET = "local"
 
 _LOCAL_REQUESTS_PER_SECOND = 500.0
 
@@ -64,6 +62,11 @@ class Home:
     def status(self) -> Path:
         """What the last tick left for people: its summary and every blocker."""
         return self.folder / "status.json"
+
+    @property
+    def back_off(self) -> Path:
+        """When what keeps failing is looked at again."""
+        return self.folder / "back_off.json"
 
     @property
     def warehouse(self) -> Path:
@@ -97,7 +100,7 @@ class Context:
     @property
     def target(self) -> str:
         """The output of ``profiles.yml``: ``local`` or ``databricks``."""
-        return self.environment.get("HEARTBEAT_TARGET", LOCAL_TARGET)
+        return target_of(self.environment)
 
     @property
     def schema(self) -> str:
@@ -149,6 +152,7 @@ class Context:
     @cached_property
     def looker(self) -> Looker:
         """Looks at upstreams, side by side."""
+        from harness.sense.limits import look_limits
         from harness.sense.registry import Surroundings, known_sources
 
         sensing = self.settings.sensing
@@ -156,12 +160,13 @@ class Context:
             session=lambda: self.session,
             trigger_files_root=str(self.settings.trigger_root),
             connections=self.settings.connections,
-            secrets=EnvironmentSecrets(self.environment),
+            secrets=secrets_for(self.settings, self.environment),
         )
         return Looker(
             known_sources().probes(surroundings),
             threads=sensing.threads,
             deadline_seconds=sensing.look_timeout_seconds,
+            limits=look_limits(sensing, self.settings.connections),
         )
 
     @cached_property

@@ -114,8 +114,8 @@ def recorded_controls(store: Store) -> frozenset[str]:
     return frozenset(key for key, (_, change) in newest.items() if change != "removed")
 
 
-def record_changes(rows: Rows, store: Store, tick: Tick) -> int:
-    """Append what differs between the seed and the recorded controls; return how many rows."""
+def record_changes(rows: Rows, store: Store, tick: Tick) -> list[ControlChangeRow]:
+    """Append what differs between the seed and the recorded controls, and return it."""
     names = {field.name for field in fields(ControlChangeRow)}
     changes = [
         _change_row({key: value for key, value in row.items() if key in names}, tick)
@@ -124,7 +124,7 @@ def record_changes(rows: Rows, store: Store, tick: Tick) -> int:
     store.append(Ledger.CONTROLS, changes)
     if changes:
         log.info("controls: %s rows changed", len(changes))
-    return len(changes)
+    return changes
 
 
 def _change_row(row: Mapping[str, object], tick: Tick) -> ControlChangeRow:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from harness.context import LOCAL_TARGET
 from harness.errors import HeartbeatError, StateError
+from harness.settings import LOCAL_TARGET
 from harness.state import TickState, load_state, save_state
 
 if TYPE_CHECKING:

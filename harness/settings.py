@@ -25,7 +25,13 @@ from harness.settings_models import (
     Sensing,
 )
 from harness.settings_problems import SettingsError, problems_of
-from harness.settings_secrets import EnvironmentSecrets, SecretReference, SecretResolver
+from harness.settings_secrets import (
+    EnvironmentSecrets,
+    SecretReference,
+    SecretResolver,
+    SecretStore,
+    references_in,
+)
 from harness.settings_yaml import Document, read_yaml
 
 __all__ = [
@@ -53,6 +59,12 @@ HOME_VARIABLE = "HEARTBEAT_HOME"
 DEFAULT_CONFIG = "heartbeat.yml"
 DEFAULT_HOME = ".heartbeat"
 
+TARGET_VARIABLE = "HEARTBEAT_TARGET"
+LOCAL_TARGET = "local"
+
+#: With any of these the Databricks SDK knows a workspace, whatever the jobs' target is.
+_WORKSPACE_VARIABLES = ("DATABRICKS_HOST", "DATABRICKS_CONFIG_PROFILE")
+
 _Checked = TypeVar("_Checked")
 
 
@@ -74,6 +86,13 @@ class Settings:
     maintenance: Maintenance
     logs: Logs
     connections: Connections
+    #: A Databricks workspace is configured, whose secret scopes can be read.
+    has_workspace: bool
+
+
+def target_of(environment: Mapping[str, str]) -> str:
+    """Return the output of ``profiles.yml``: ``local`` or ``databricks``."""
+    return environment.get(TARGET_VARIABLE, LOCAL_TARGET)
 
 
 def load_settings(project: Path, environment: Mapping[str, str]) -> Settings:
@@ -91,6 +110,9 @@ def load_settings(project: Path, environment: Mapping[str, str]) -> Settings:
     file = _under(project, environment.get(CONFIG_VARIABLE) or DEFAULT_CONFIG)
     document = read_yaml(file, _display(file, project))
     content = _checked(TypeAdapter(ConfigurationFile), document)
+    has_workspace = _has_workspace(content.jobs, environment)
+    if not has_workspace:
+        _stop_on_secret_scopes(content, document)
     return Settings(
         project=project,
         file=file,
@@ -102,7 +124,27 @@ def load_settings(project: Path, environment: Mapping[str, str]) -> Settings:
         maintenance=content.maintenance,
         logs=content.logs,
         connections=content.connections,
+        has_workspace=has_workspace,
     )
+
+
+def _has_workspace(jobs: Jobs, environment: Mapping[str, str]) -> bool:
+    is_in_one = target_of(environment) != LOCAL_TARGET
+    is_named = any(environment.get(name) for name in _WORKSPACE_VARIABLES)
+    return jobs.target is JobsTarget.DATABRICKS or is_in_one or is_named
+
+
+def _stop_on_secret_scopes(content: ConfigurationFile, document: Document) -> None:
+    """Refuse references that nobody could resolve, before a connection is needed."""
+    problems = [
+        f"{document.name}:{document.find(path)[1]}: {'.'.join(path)}: {reference.location} is in a"
+        " Databricks workspace, and none is configured; set DATABRICKS_HOST and a way to log in,"
+        " or write env:NAME."
+        for path, reference in references_in(content)
+        if reference.store is SecretStore.SCOPE
+    ]
+    if problems:
+        raise SettingsError(problems)
 
 
 def _local_jobs(commands: str | dict[int, LocalJob], project: Path) -> dict[int, LocalJob]:

@@ -6,6 +6,7 @@ from zoneinfo import available_timezones
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
+from harness.sense.types import Source
 from harness.settings_base import KeyName, Section, Text
 from harness.settings_secrets import SecretReference
 
@@ -132,3 +133,13 @@ class Connections(Section):
         default_factory=dict, description="Databases by the name used in sensor_id."
     )
     sap: SapSystems = Field(default_factory=SapSystems, description="SAP systems.")
+
+    def slowest_by_source(self) -> dict[str, float]:
+        """Return the largest ``timeout_seconds`` of each source that has a connection."""
+        timeouts = {
+            Source.KAFKA: [each.timeout_seconds for each in self.kafka.values()],
+            Source.JDBC: [each.timeout_seconds for each in self.jdbc.values()],
+            Source.SAP_BW: [self.sap.sap_bw.timeout_seconds] if self.sap.sap_bw else [],
+            Source.SAP_B4: [self.sap.sap_b4.timeout_seconds] if self.sap.sap_b4 else [],
+        }
+        return {source: max(seconds) for source, seconds in timeouts.items() if seconds}

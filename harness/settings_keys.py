@@ -114,7 +114,9 @@ def _inner_keys(annotation: Any, path: tuple[str, ...]) -> Iterator[SettingsKey]
         plain, *metadata = get_args(annotation)
         names = [each.name for each in metadata if isinstance(each, KeyName)]
         if names and get_origin(plain) is dict:
-            yield from _inner_keys(get_args(plain)[1], (*path, f"<{names[0]}>"))
+            inside = (*path, f"<{names[0]}>")
+            yield from _plain_values(get_args(plain)[1], inside)
+            yield from _inner_keys(get_args(plain)[1], inside)
         else:
             yield from _inner_keys(plain, path)
         return
@@ -122,6 +124,14 @@ def _inner_keys(annotation: Any, path: tuple[str, ...]) -> Iterator[SettingsKey]
     for each in get_args(annotation):
         if get_origin(annotation) is not Literal:
             yield from _inner_keys(each, inner)
+
+
+def _plain_values(annotation: Any, path: tuple[str, ...]) -> Iterator[SettingsKey]:
+    """Describe the values of a mapping that are no sections, where they say what they mean."""
+    for each in getattr(annotation, "__metadata__", ()):
+        if isinstance(each, FieldInfo) and each.description:
+            kind = _type(annotation) + _bounds(each)
+            yield SettingsKey(path=path, type=kind, default="", meaning=each.description)
 
 
 def _type(annotation: Any) -> str:

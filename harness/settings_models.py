@@ -142,12 +142,17 @@ class Jobs(Section):
     local: LocalJobs = Field(default_factory=LocalJobs, description="The local Jobs API.")
 
 
+SourceName = Annotated[Source, BeforeValidator(_lower)]
+LookSeconds = Annotated[
+    float,
+    Field(gt=0, le=3600, description="A look at this source that takes longer has failed."),
+]
+
+
 class UpstreamOverride(Section):
     """One upstream that differs from the project's default."""
 
-    sensor_source: Annotated[Source, BeforeValidator(_lower)] = Field(
-        description="Source, as in the controls CSV."
-    )
+    sensor_source: SourceName = Field(description="Source, as in the controls CSV.")
     sensor_id: Text = Field(description="Id, as in the controls CSV.")
     first_sight: FirstSight = Field(
         description="What the first look at data that is already there means."
@@ -160,6 +165,15 @@ class Sensing(Section):
     threads: int = Field(default=32, ge=1, le=256, description="Looks that run side by side.")
     look_timeout_seconds: float = Field(
         default=60, gt=0, le=3600, description="A look that takes longer has failed."
+    )
+    limits: Annotated[dict[SourceName, LookSeconds], KeyName("sensor_source")] = Field(
+        default_factory=dict, description="Time limits of single sources, in seconds."
+    )
+    back_off_at_most_seconds: float = Field(
+        default=900,
+        ge=0,
+        le=86_400,
+        description="Longest wait for the next look at what keeps failing; 0 looks at every tick.",
     )
     first_sight: FirstSight = Field(
         default=FirstSight.EVENT,
@@ -225,3 +239,14 @@ class ConfigurationFile(Section):
     connections: Connections = Field(
         default_factory=Connections, description="Systems that need an address or a password."
     )
+
+    @model_validator(mode="after")
+    def _limits_are_long_enough(self) -> Self:
+        slowest = self.connections.slowest_by_source()
+        for source, seconds in self.sensing.limits.items():
+            if seconds < slowest.get(source, 0):
+                raise ValueError(
+                    f"sensing.limits.{source} is {seconds:g} s, less than timeout_seconds of its"
+                    f" connections; write at least {slowest[source]:g}, or lower timeout_seconds"
+                )
+        return self

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from harness.errors import ConfigurationError
+from harness.sense.types import Source
 from harness.settings_keys import names_at, type_at
 from harness.settings_yaml import Document
 
@@ -63,7 +64,7 @@ def _sentence(details: ErrorDetails, path: tuple[str, ...]) -> str:
     kind, context = details["type"], details.get("ctx", {})
     if kind == "extra_forbidden":
         return _unknown_key(path)
-    if details["loc"][-1] == "[key]":
+    if details["loc"][-1:] == ("[key]",):
         return _wrong_key(path)
     if kind == "value_error":
         return f"{context.get('error', details['msg'])}."
@@ -85,6 +86,8 @@ def _fault(kind: str) -> str:
 def _wrong_key(path: tuple[str, ...]) -> str:
     if path[:3] == ("jobs", "local", "commands"):
         return "this is no job id; allowed is a whole number from 1 to 9223372036854775807."
+    if path[:2] == ("sensing", "limits"):
+        return f"there is no such sensor_source; allowed are {', '.join(Source)}."
     return "the name is empty; give it one."
 
 

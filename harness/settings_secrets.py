@@ -4,12 +4,12 @@ A reference never holds the value, so that its text, JSON and pickle cannot give
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
-from pydantic import GetCoreSchemaHandler, SecretStr
+from pydantic import BaseModel, GetCoreSchemaHandler, SecretStr
 from pydantic_core import CoreSchema, core_schema
 
 from harness.errors import ConfigurationError
@@ -92,6 +92,20 @@ class SecretReference:
         return core_schema.no_info_plain_validator_function(
             cls.parse, serialization=core_schema.to_string_ser_schema()
         )
+
+
+def references_in(
+    value: object, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], SecretReference]]:
+    """Return every reference in a part of the configuration, each with its path."""
+    if isinstance(value, SecretReference):
+        yield path, value
+    elif isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            yield from references_in(getattr(value, name), (*path, name))
+    elif isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from references_in(each, (*path, str(name)))
 
 
 class EnvironmentSecrets:

@@ -22,7 +22,8 @@ from harness.logs import log_as_tick
 from harness.memory import load_from_models
 from harness.publish import FOLD_AFTER_TICKS, publish
 from harness.record import record
-from harness.sense.types import Look, Upstream
+from harness.sense.round import Listening, Rounds
+from harness.sense.types import Look
 from harness.settle import settle
 from harness.state import TickState, WatchedUpstream, load_state, save_state
 from harness.tables import Consumed, LookOutcome, Tick
@@ -59,6 +60,7 @@ class Engine:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._installation = Installation(context)
+        self._rounds = Rounds(context.settings, context.home.back_off)
         self._state: TickState | None = None
         #: The limit of starts that one of the decision's views was built with.
         self._limit_in_views: int | None = None
@@ -133,9 +135,13 @@ class Engine:
         report.has_fed_controls = True
         context.dbt.seed_controls()
         feed.stop_if_edited(context.settings.project, checked)
-        report.control_changes = feed.record_changes(context.rows, context.store, report.tick)
+        changes = feed.record_changes(context.rows, context.store, report.tick)
+        report.control_changes = len(changes)
         context.forget_jobs()
         upstreams = tuple(map(WatchedUpstream.from_row, context.rows("queue_upstreams")))
+        # An edit may be what puts an upstream right.
+        self._rounds.try_again(row.upstream_id for row in changes)
+        self._rounds.keep_only(each.upstream_id for each in upstreams)
         return replace(
             state, upstreams=upstreams, controls_checksum=checked.checksum, must_decide=True
         )
@@ -153,32 +159,17 @@ class Engine:
 
     def _sense(self, state: TickState, report: TickReport, options: TickOptions) -> Sequence[Look]:
         wanted = [each for each in state.upstreams if options.wants(each)]
-        report.sensed = len(wanted)
         if not wanted:
             return ()
-        if options.on_plan:
-            options.on_plan(len(wanted))
-        upstreams = [self._upstream(each) for each in wanted]
-        report.upstreams = tuple(upstreams)
-        looks = self._context.looker.look_at_all(
-            upstreams, at=report.tick.at, on_look=options.on_look
+        made = self._rounds.look(
+            wanted,
+            lambda: self._context.looker,
+            at=report.tick.at,
+            listening=Listening(on_plan=options.on_plan, on_look=options.on_look),
         )
-        report.looks = tuple(looks)
-        return looks
-
-    def _upstream(self, each: WatchedUpstream) -> Upstream:
-        sensing = self._context.settings.sensing
-        return Upstream(
-            upstream_id=each.upstream_id,
-            source=each.sensor_source,
-            sensor_id=each.sensor_id,
-            read_type=each.sensor_read_type,
-            upstream_key=each.upstream_key,
-            preprocess_query=each.preprocess_query,
-            on_first_sight=sensing.first_sight_of(each.sensor_source, each.sensor_id),
-            position=each.position,
-            upstream_value=each.upstream_value,
-        )
+        report.sensed, report.looks = len(made.looks), made.looks
+        report.upstreams, report.put_off = made.upstreams, made.put_off
+        return made.looks
 
     def _record(self, state: TickState, looks: Sequence[Look], report: TickReport) -> TickState:
         context = self._context

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from harness.publish import Publication
 from harness.record import Recorded
+from harness.sense.round import PutOff
 from harness.sense.types import Look, Upstream
 from harness.settle import Settled
 from harness.tables import RunRow, RunStatus, Tick
@@ -19,9 +20,11 @@ class TickReport:
 
     tick: Tick
     sensed: int = 0
-    #: What was looked at, and how each was asked.
+    #: What was to be looked at, and how each is asked.
     upstreams: tuple[Upstream, ...] = ()
     looks: tuple[Look, ...] = ()
+    #: What was to be looked at and was not: neither failures nor "nothing new".
+    put_off: tuple[PutOff, ...] = ()
     recorded: Recorded | None = None
     settled: Settled | None = None
     started: tuple[RunRow, ...] = ()
@@ -45,11 +48,11 @@ class TickReport:
 
     @property
     def is_clean(self) -> bool:
-        """True when nothing failed that an operator should look at."""
+        """True when nothing fails that an operator should look at, whether or not it is put off."""
         sent = (*self.started, *(self.settled.rows if self.settled else ()))
         has_no_run = any(row.run_status in _NO_RUN for row in sent)
         unanswered = bool(self.settled and self.settled.unanswered)
-        return not (self.failures or has_no_run or unanswered)
+        return not (self.failures or self.put_off or has_no_run or unanswered)
 
     @property
     def counts(self) -> Mapping[str, int]:

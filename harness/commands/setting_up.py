@@ -56,6 +56,7 @@ def _initialise(context: "Context", *, allow_mass_removal: bool) -> "CheckedCont
     from harness import feed
     from harness.installation import Installation
     from harness.memory import load_from_models
+    from harness.sense.backoff import end_back_off
     from harness.tables import Tick
 
     checked = feed.check_controls(
@@ -67,6 +68,8 @@ def _initialise(context: "Context", *, allow_mass_removal: bool) -> "CheckedCont
     # Recorded here, a removal that was meant is not asked about again by the next tick.
     tick = Tick(number=load_from_models(context).tick_number + 1, at=now)
     feed.record_changes(context.rows, context.store, tick)
+    # Whoever sets things up anew wants to see at once whether all of it can be read.
+    end_back_off(context.home.back_off)
     return checked
 
 

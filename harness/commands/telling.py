@@ -1,4 +1,4 @@
-"""Tells the next tick something, without a JVM and while one runs: ``complete`` and ``retry``."""
+"""Tells the next tick something, without a JVM and while one runs: what ended, what to try."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,6 +30,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command()(complete)
     app.command()(retry)
+    app.command("try-again")(try_again)
 
 
 def complete(
@@ -97,6 +98,30 @@ def retry(
         typer.echo(f"{name} ({job_id}) runs again with the next tick{way}")
     if now:
         _tick_now(is_held=is_held, is_quiet=as_json)
+
+
+def try_again(as_json: Annotated[bool, AS_JSON] = False) -> None:
+    """Let the next tick look at all that keeps failing, whenever its next try would be.
+
+    Once a system can be reached again, nobody has to wait for the try that `status` tells.
+
+    Examples:
+        python -m harness try-again
+
+        python -m harness try-again && python -m harness tick
+    """
+    from harness.context import Home
+    from harness.sense.backoff import end_back_off
+    from harness.show.words import count
+
+    with interruptible("stopped"):
+        failing = end_back_off(Home(folder=settings_of_project().home).back_off).failing
+    if as_json:
+        print_json({"upstreams": sorted(failing)})
+    elif failing:
+        typer.echo(f"the next tick looks at {count(len(failing), 'upstream')} that kept failing")
+    else:
+        typer.echo("nothing keeps failing: the next tick looks at everything")
 
 
 def _held_job(context: "Context", wanted: str) -> tuple[int, str]:

@@ -1,7 +1,5 @@
 """Reads what came of one ``run_now`` call: did a run start, surely not, or can nobody tell?"""
 
-import re
-
 from databricks.sdk.errors import (
     Aborted,
     BadRequest,
@@ -13,6 +11,7 @@ from databricks.sdk.errors import (
 from databricks.sdk.errors.base import DatabricksError
 
 from harness.jobs.types import NotAllowed, Refused, RunNowAnswer, Unknown
+from harness.workspace import told, words_of
 
 #: Codes that come with a refusing status but ask to try again.
 _TRY_AGAIN_CODES = frozenset(
@@ -27,7 +26,6 @@ _TRY_AGAIN_CODES = frozenset(
 )
 #: What the SDK calls a 404 page that is no answer of the API, such as a proxy's.
 _PAGE_CODES = frozenset({"NOT_FOUND"})
-_LONGEST_MESSAGE = 500
 
 
 def answer_of_error(error: Exception) -> RunNowAnswer:
@@ -40,7 +38,7 @@ def answer_of_error(error: Exception) -> RunNowAnswer:
     if isinstance(error, Unauthenticated | PermissionDenied):
         return NotAllowed(message=told(error))
     if isinstance(error, DatabricksError) and _is_refusal(error):
-        return Refused(error_code=str(error.error_code), message=_words(error))
+        return Refused(error_code=str(error.error_code), message=words_of(error))
     return Unknown(message=told(error), retry_after_seconds=_retry_after(error))
 
 
@@ -57,19 +55,3 @@ def _is_refusal(error: DatabricksError) -> bool:
 def _retry_after(error: BaseException) -> float | None:
     seconds = getattr(error, "retry_after_secs", None)
     return float(seconds) if seconds is not None else None
-
-
-def told(error: BaseException) -> str:
-    """Put an error into one short line, without the client's configuration that the SDK appends."""
-    line = _words(error)
-    code = getattr(error, "error_code", None)
-    if code:
-        line = f"{code}: {line}"
-    elif not isinstance(error, DatabricksError):
-        line = f"{type(error).__name__}: {line}"
-    return line[:_LONGEST_MESSAGE]
-
-
-def _words(error: BaseException) -> str:
-    text = re.split(r"\. Config: |\. Env: ", str(error), maxsplit=1)[0]
-    return " ".join(text.split())[:_LONGEST_MESSAGE] or type(error).__name__

@@ -5,37 +5,26 @@ run, its answer was lost, and a second request was refused.
 """
 
 import logging
-import os
 import re
-import ssl
-import threading
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import cast
-from urllib.parse import urlsplit
 
 from databricks.sdk import WorkspaceClient
-from databricks.sdk.clock import Clock as SdkClock
-from databricks.sdk.config import Config, ConfigAttribute
 from databricks.sdk.errors import BadRequest, NotFound, ResourceDoesNotExist
 
 from harness.errors import JobsApiError
-from harness.jobs.answers import answer_of_error, told
+from harness.jobs.answers import answer_of_error
 from harness.jobs.states import exact_id, report_of
 from harness.jobs.types import Accepted, Outcome, RunNowAnswer, RunReport
+from harness.workspace import bounded_config, told
 
 logger = logging.getLogger(__name__)
 
 _API = "/api/2.2/jobs"
 _RUNS_PER_PAGE = 25
 _NO_SUCH_JOB = re.compile(r"Job \S+ does not exist")
-_PAST_ANY_DEADLINE = 86_400.0
-#: How long a host may take to say at the start whether it is there at all.
-_SECONDS_TO_SHOW_UP = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,15 +53,10 @@ class DatabricksJobs:
     def __init__(self, settings: ClientSettings | None = None) -> None:
         settings = settings or ClientSettings()
         try:
-            config = _BoundedConfig(
+            config = bounded_config(
                 host=settings.host,
                 token=settings.token,
-                auth_type="pat" if settings.token else None,
                 http_timeout_seconds=settings.http_timeout_seconds,
-                retry_timeout_seconds=1,
-                clock=OneRequestClock(),
-                product="heartbeat",
-                product_version="0.1.0",
             )
             self._client = WorkspaceClient(config=config)
         except (ValueError, OSError) as error:
@@ -175,74 +159,3 @@ class DatabricksJobs:
         if not isinstance(answer, dict):
             raise ValueError(f"the answer is a {type(answer).__name__}, not a JSON object")
         return cast(Mapping[str, object], answer)
-
-
-class OneRequestClock(SdkClock):
-    """Ends the SDK's retry loop after its first request: waiting moves the clock past any deadline.
-
-    Each thread has its own offset, so that one thread's wait does not end another's first request.
-    """
-
-    def __init__(self) -> None:
-        self._thread = threading.local()
-
-    def time(self) -> float:
-        """Return seconds that only ever grow, ahead by what this thread has waited."""
-        return time.monotonic() + self._ahead()
-
-    def sleep(self, seconds: float) -> None:
-        """Move on past any deadline, without waiting."""
-        self._thread.ahead = self._ahead() + seconds + _PAST_ANY_DEADLINE
-
-    def _ahead(self) -> float:
-        ahead: float = getattr(self._thread, "ahead", 0.0)
-        return ahead
-
-
-class _BoundedConfig(Config):
-    """The SDK's configuration, without its minutes of waiting for a host that is not there."""
-
-    identity = ""
-
-    @classmethod
-    def attributes(cls) -> Iterable[ConfigAttribute]:
-        """Return the SDK's own settings, which it would look for on this very class."""
-        return Config.attributes()
-
-    def _resolve_host_metadata(self) -> None:
-        self.identity = f"{self.host}#{self.workspace_id}" if self.workspace_id else str(self.host)
-        if self.host and _is_here(self.host):
-            _keep_proxies_out(str(urlsplit(self.host).hostname))
-        if self.host and _shows_up(self.host):
-            super()._resolve_host_metadata()
-
-
-def _is_here(host: str) -> bool:
-    return urlsplit(host).hostname in ("127.0.0.1", "localhost", "::1")
-
-
-def _keep_proxies_out(hostname: str) -> None:
-    """Go to this machine directly: a proxy that the environment names cannot reach our loopback."""
-    for name in ("no_proxy", "NO_PROXY"):
-        known = [part for part in os.environ.get(name, "").split(",") if part]
-        if hostname not in known:
-            os.environ[name] = ",".join([*known, hostname])
-
-
-def _shows_up(host: str) -> bool:
-    """Tell whether the host answers at all, in a way that the SDK would not wait on."""
-    url = f"{host}/.well-known/databricks-config"
-    if not url.startswith(("http://", "https://")):
-        return False
-    try:
-        urllib.request.urlopen(url, timeout=_SECONDS_TO_SHOW_UP).close()
-    except urllib.error.HTTPError as error:
-        error.close()
-        return error.code not in (429, 503)
-    except urllib.error.URLError as error:
-        # A certificate that Python does not trust may be fine for the SDK, which brings its own.
-        return isinstance(error.reason, ssl.SSLError)
-    except (OSError, ValueError) as error:
-        logger.warning("The Jobs API at %s does not answer: %s", host, error)
-        return False
-    return True

@@ -2,12 +2,14 @@
 
 import threading
 import time
-from collections import deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import Context, copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from harness.secrets import masked
+from harness.sense.turns import Turns
 from harness.sense.types import Look, Probe, Upstream
 
 #: While looks wait for a thread, twice as many threads work after each of these, unless each of
@@ -16,10 +18,13 @@ _GROW_EVERY_SECONDS = 0.005
 _QUICK_LOOKS = 4
 #: How often finished and hung looks are collected, once all threads work.
 _COLLECT_EVERY_SECONDS = 0.05
+#: A source has so many looks hang in one pass at least before its others are put off.
+_LEAST_HUNG = 2
 
 
 @dataclass(slots=True, eq=False)
 class _Task:
+    source: str
     probe: Probe
     upstreams: list[Upstream]
     at: datetime
@@ -34,6 +39,13 @@ class Looker:
 
     A thread whose look hangs is left behind, and its upstreams are not looked at again before it
     comes back. Threads are daemons: a hung look does not keep the process from ending.
+
+    Args:
+        probes: The probe of each source.
+        threads: Looks that run side by side.
+        deadline_seconds: A look that takes longer has failed.
+        limits: The same for single sources.
+        monotonic: Measures the time limits.
     """
 
     def __init__(
@@ -42,22 +54,26 @@ class Looker:
         *,
         threads: int = 32,
         deadline_seconds: float = 120.0,
+        limits: Mapping[str, float] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._probes = probes
         self._most_threads = threads
         self._deadline_seconds = deadline_seconds
+        self._limits = limits or {}
         self._monotonic = monotonic
         lock = threading.Lock()
         self._one_pass_at_a_time = threading.Lock()
         #: Both guard everything below.
         self._work = threading.Condition(lock)
         self._done = threading.Condition(lock)
-        self._waiting: deque[_Task] = deque()
+        self._waiting: Turns[_Task] = Turns()
         self._running: set[_Task] = set()
         self._finished: list[tuple[_Task, list[Look]]] = []
         self._threads = 0
         self._idle_threads = 0
+        #: Looks of each source that were given up in this pass.
+        self._given_up: Counter[str] = Counter()
         #: Upstreams whose look hangs, and since when.
         self._hung: dict[str, datetime] = {}
 
@@ -76,7 +92,9 @@ class Looker:
             on_look: Called with each look as it comes in, from the calling thread.
 
         Returns:
-            One look per upstream, in the order in which they were given.
+            One look per upstream, in the order in which they were given. Those are missing whose
+            turn did not come because too many looks of their source hang: the next pass begins
+            anew.
         """
         made: dict[str, Look] = {}
 
@@ -90,10 +108,11 @@ class Looker:
             tasks, refused = self._tasks(upstreams, at)
             tell(refused)
             self._run(tasks, tell)
-        return [made[upstream.upstream_id] for upstream in upstreams]
+        ids = (upstream.upstream_id for upstream in upstreams)
+        return [made[upstream_id] for upstream_id in ids if upstream_id in made]
 
     def _tasks(self, upstreams: Sequence[Upstream], at: datetime) -> tuple[list[_Task], list[Look]]:
-        tasks: dict[tuple[int, str], _Task] = {}
+        tasks: dict[tuple[str, str], _Task] = {}
         refused = []
         with self._work:
             hung = dict(self._hung)
@@ -109,19 +128,20 @@ class Looker:
                 refused.append(_failed(upstream, f"has not answered since {since}"))
             else:
                 try:
-                    key = (id(probe), probe.group_of(upstream))
+                    key = (upstream.source, probe.group_of(upstream))
                 except Exception as error:
                     refused.append(_failed(upstream, _what(error)))
                     continue
                 if key not in tasks:
-                    tasks[key] = _Task(probe=probe, upstreams=[], at=at)
+                    tasks[key] = _Task(source=upstream.source, probe=probe, upstreams=[], at=at)
                 tasks[key].upstreams.append(upstream)
         return list(tasks.values()), refused
 
     def _run(self, tasks: list[_Task], tell: Callable[[Iterable[Look]], None]) -> None:
         unfinished = len(tasks)
         with self._work:
-            self._waiting.extend(tasks)
+            self._given_up.clear()
+            self._waiting.add(tasks)
             self._wake(1)
         while unfinished:
             with self._work:
@@ -134,6 +154,9 @@ class Looker:
                 running = max(1, len(self._running))
                 if self._waiting and len(finished) < _QUICK_LOOKS * running:
                     self._wake(running)
+                    if not self._threads:
+                        # So many looks hang that the machine gives us no thread at all.
+                        finished += [(task, []) for task in self._waiting.drop_all()]
             unfinished -= len(finished)
             for _, looks in finished:
                 tell(looks)
@@ -142,20 +165,47 @@ class Looker:
         """Let that many more threads work, new ones if too few are idle; the lock is held."""
         self._work.notify(count)
         for _ in range(min(count - self._idle_threads, self._most_threads - self._threads)):
+            try:
+                self._start()
+            except RuntimeError:
+                # The machine gives no more; those that there are go on.
+                return
             self._threads += 1
-            threading.Thread(target=self._serve, name="look", daemon=True).start()
+
+    def _start(self) -> None:
+        threading.Thread(target=self._serve, name="look", daemon=True).start()
 
     def _abandon(self) -> list[tuple[_Task, list[Look]]]:
-        """Give up the looks that passed the deadline; the lock is held."""
+        """Give up the looks that passed their limit; the lock is held."""
         now = self._monotonic()
-        late = [task for task in self._running if now - task.started >= self._deadline_seconds]
+        late = [task for task in self._running if now - task.started >= self._limit_of(task)]
         for task in late:
             task.is_abandoned = True
             self._running.discard(task)
+            self._waiting.ended(task)
             self._threads -= 1
+            self._given_up[task.source] += 1
             self._hung.update((upstream.upstream_id, task.at) for upstream in task.upstreams)
-        reason = f"did not answer within {self._deadline_seconds:g} s"
-        return [(task, [_failed(upstream, reason) for upstream in task.upstreams]) for task in late]
+        reasons = [f"did not answer within {self._limit_of(task):g} s" for task in late]
+        failed = [
+            (task, [_failed(upstream, reason) for upstream in task.upstreams])
+            for task, reason in zip(late, reasons, strict=True)
+        ]
+        return [*failed, *((task, []) for task in self._put_off())]
+
+    def _put_off(self) -> Iterable[_Task]:
+        """Let the rest of a source wait for the next pass when too many looks at it hung.
+
+        That is half of all threads, shared among the sources that hang: else a pass would wait for
+        each part of them in turn.
+        """
+        most = self._most_threads // 2 // max(1, len(self._given_up))
+        for source, count in self._given_up.items():
+            if count >= max(_LEAST_HUNG, most):
+                yield from self._waiting.drop(source)
+
+    def _limit_of(self, task: _Task) -> float:
+        return self._limits.get(task.source, self._deadline_seconds)
 
     def _serve(self) -> None:
         while True:
@@ -164,7 +214,7 @@ class Looker:
                     self._idle_threads += 1
                     self._work.wait()
                     self._idle_threads -= 1
-                task = self._waiting.popleft()
+                task = self._waiting.take()
                 task.started = self._monotonic()
                 self._running.add(task)
             looks = task.context.run(_looks_of, task)
@@ -175,6 +225,7 @@ class Looker:
                         self._hung.pop(upstream.upstream_id, None)
                     return
                 self._running.discard(task)
+                self._waiting.ended(task)
                 self._finished.append((task, looks))
                 if not self._waiting and not self._running:
                     self._done.notify()
@@ -182,7 +233,10 @@ class Looker:
 
 def _looks_of(task: _Task) -> list[Look]:
     try:
-        looks = {look.upstream_id: look for look in task.probe.look(task.upstreams, at=task.at)}
+        looks = {
+            look.upstream_id: look if look.failure is None else _without_secrets(look)
+            for look in task.probe.look(task.upstreams, at=task.at)
+        }
     except Exception as error:
         return [_failed(upstream, _what(error)) for upstream in task.upstreams]
     return [
@@ -191,8 +245,13 @@ def _looks_of(task: _Task) -> list[Look]:
     ]
 
 
+def _without_secrets(look: Look) -> Look:
+    """Hide what a system may have repeated of the login: a failure goes into rows and pages."""
+    return replace(look, failure=masked(look.failure or ""))
+
+
 def _what(error: Exception) -> str:
-    first_line = next(iter(str(error).strip().splitlines()), "").rstrip(".")
+    first_line = next(iter(masked(str(error)).strip().splitlines()), "").rstrip(".")
     name = type(error).__name__
     return f"cannot be sensed: {name}: {first_line}" if first_line else f"cannot be sensed: {name}"
 

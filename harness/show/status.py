@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from harness.sense.backoff import Failing, load_back_off
 from harness.show.facts import (
     LastDecision,
     LockHolder,
@@ -17,7 +18,7 @@ from harness.show.facts import (
     runs_now,
     whole,
 )
-from harness.show.words import iso
+from harness.show.words import iso, upstream_name
 
 if TYPE_CHECKING:
     from harness.context import Context
@@ -81,6 +82,8 @@ class Status:
     holder: LockHolder | None
     #: A tick that found nothing leaves no row, but it was there.
     last_tick_at: datetime | None
+    #: Upstreams that cannot be read, and when they are tried again.
+    failing: Sequence[Failing] = ()
 
 
 def read_status(context: "Context", *, every_run: bool) -> Status:
@@ -101,6 +104,10 @@ def read_status(context: "Context", *, every_run: bool) -> Status:
         decision=decision,
         holder=holder_of(context.home.folder),
         last_tick_at=last_tick_at(context.home.folder, decision),
+        failing=sorted(
+            load_back_off(context.home.back_off).failing.values(),
+            key=lambda each: each.upstream_id,
+        ),
     )
 
 
@@ -116,7 +123,23 @@ def as_json(status: Status) -> dict[str, object]:
         ],
         "runs": [_plain(run.row, RUN_COLUMNS) for run in status.runs],
         "sensors": [_plain(row) for row in status.sensors],
+        "failing": [
+            {
+                "sensor_id": upstream_name(each.upstream_id),
+                "upstream_id": each.upstream_id,
+                "reason": each.reason,
+                "failing_since": iso(each.since),
+                "failed_looks": each.failed_looks,
+                "last_look_at": iso(each.failed_at),
+                "next_look_at": _iso_or_none(each.next_look(status.now)),
+            }
+            for each in status.failing
+        ],
     }
+
+
+def _iso_or_none(at: datetime | None) -> str | None:
+    return None if at is None else iso(at)
 
 
 def _plain(row: Row, columns: Sequence[str] | None = None) -> dict[str, object]:

@@ -10,7 +10,7 @@ from harness.show.facts import JobReasons, RunFact, newest_by_job, whole
 from harness.show.status import Status
 from harness.show.terminal import Cell, Column, line, print_table
 from harness.show.tick import main_reason, name_of, reason_in_words
-from harness.show.words import age, count, instant
+from harness.show.words import age, count, instant, upstream_name
 from harness.tables import RunStatus
 
 #: Without a tick for so long the picture is old, and the person is told.
@@ -169,7 +169,24 @@ class Page:
         for why, jobs in waiting.items():
             since = min((at for at, _ in jobs if at), default=None)
             more = f" +{len(jobs) - 1}" if len(jobs) > 1 else ""
-            yield jobs[0][1] + more, ("unreadable", "red"), age(since, self._status.now), why
+            yield self._unreadable(jobs[0][1] + more, since, why)
+        for failing in self._status.failing:
+            # No job waits for it, or none is known yet.
+            if failing.reason not in waiting:
+                name = upstream_name(failing.upstream_id)
+                yield self._unreadable(f"({name})", failing.since, failing.reason)
+
+    def _unreadable(self, who: str, since: datetime | None, why: str) -> tuple[str, Cell, str, str]:
+        now = self._status.now
+        tries = [each.next_look(now) for each in self._status.failing if each.reason == why]
+        later = [at for at in tries if at is not None]
+        when = ""
+        if len(later) < len(tries):
+            when = "tried again by the next tick; "
+        elif later:
+            when = f"next try {instant(min(later), now)}; "
+        # In front: a long reason is cut.
+        return who, ("unreadable", "red"), age(since, now), when + why
 
     def _rows_of_running(self) -> Iterator[tuple[str, Cell, str, str]]:
         now = self._status.now

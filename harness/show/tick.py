@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.show.words import count, instant, took, upstream_name
+from harness.show.words import count, instant, iso, took, upstream_name
 from harness.tables import OPEN, Blocker, RunRow, RunStatus
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ def troubles(report: "TickReport") -> frozenset[str]:
     return frozenset(
         [
             *(look.failure for look in report.failures if look.failure),
+            # It stays wrong while nobody looks.
+            *(each.reason for each in report.put_off if each.is_failing),
             *(f"{job_id}: {reason}" for job_id, reason in unanswered.items()),
         ]
     )
@@ -82,6 +84,15 @@ def as_json(report: "TickReport", waiting: int) -> dict[str, object]:
         "failures": [
             {"sensor_id": upstream_name(look.upstream_id), "reason": look.failure}
             for look in report.failures
+        ],
+        "put_off": len(report.put_off),
+        "put_off_looks": [
+            {
+                "sensor_id": upstream_name(each.upstream_id),
+                "reason": each.reason,
+                "next_look_at": each.next_look_at and iso(each.next_look_at),
+            }
+            for each in report.put_off
         ],
         "fired": [_run_as_json(row) for row in runs.started],
         "settled": len(settled),
@@ -131,6 +142,7 @@ def headline(report: "TickReport") -> str:
     told = [f"looked at {count(report.sensed, 'upstream')}"]
     told += [count(report.event_count, "event")] if report.event_count else []
     told += [f"{len(report.failures)} cannot be read"] if report.failures else []
+    told += [f"{len(report.put_off)} put off"] if report.put_off else []
     told += [f"{count(report.control_changes, 'control row')} changed"] * bool(
         report.control_changes
     )

@@ -17,7 +17,7 @@ from harness.show.tick import (
     runs_of,
 )
 from harness.show.upstreams import names_of, reason_beside, reason_of_waiting
-from harness.show.words import age, size, upstream_name
+from harness.show.words import age, instant, size, upstream_name
 from harness.tables import EventRow, RunRow, RunStatus
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def show(console: Console, report: "TickReport") -> None:
         console.print(line(("warning: ", "yellow"), warning), soft_wrap=True)
     _show_found(console, report)
     _show_failures(console, report)
+    _show_put_off(console, report)
     _show_given_back(console, runs.given_back)
     _show_started(console, runs.started)
     _show_ended(console, runs.ended)
@@ -102,6 +103,24 @@ def _show_failures(console: Console, report: "TickReport") -> None:
     asked = [(str(job_id), reason) for job_id, reason in unanswered.items()]
     columns = (Column(title="job"), Column(title="why", may_wrap=True))
     _section(console, "jobs of which the Jobs API says nothing", columns, asked, style="red")
+
+
+def _show_put_off(console: Console, report: "TickReport") -> None:
+    names = names_of((each.upstream_id for each in report.put_off), report.upstreams)
+    rows = [
+        (
+            names[each.upstream_id],
+            instant(each.next_look_at, report.tick.at) if each.next_look_at else "next tick",
+            reason_beside(upstream_name(each.upstream_id), each.reason),
+        )
+        for each in report.put_off
+    ]
+    columns = (
+        _upstream_column(names),
+        Column(title="next try"),
+        Column(title="why", may_wrap=True),
+    )
+    _section(console, "put off", columns, rows, style="yellow")
 
 
 def _show_given_back(console: Console, runs: Sequence[RunRow]) -> None:

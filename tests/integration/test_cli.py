@@ -162,10 +162,16 @@ def test_beside_a_resident_process_status_answers_and_says_who_is_at_work(shell:
 
 def test_status_has_every_face(shell: Shell) -> None:
     status = shell.json("status")
-    assert list(status) == ["control", "blockers", "runs", "sensors"]
+    assert list(status) == ["control", "blockers", "runs", "sensors", "failing"]
     statuses = {row["trigger_job_id"]: row["status"] for row in status["control"]}  # type: ignore[attr-defined]
     assert statuses == {str(GOOD): "COMPLETED", str(BAD): "FAILED", str(WAITS): None}
     assert {run["run_status"] for run in status["runs"]} == {"SUCCEEDED", "FAILED"}  # type: ignore[attr-defined]
+
+
+def test_status_knows_what_has_kept_failing_over_several_processes(shell: Shell) -> None:
+    [failing] = shell.json("status")["failing"]  # type: ignore[misc]
+    assert "does not exist" in failing["reason"]
+    assert failing["failed_looks"] > 1
 
 
 def test_explain_knows_why_a_job_is_held(shell: Shell) -> None:

@@ -283,6 +283,20 @@ def test_an_upstream_that_cannot_be_read_stops_no_other_and_is_recorded_once(
     assert sorted(outcomes) == ["failed", "found"]
 
 
+def test_an_upstream_that_keeps_failing_is_put_off_and_found_when_its_time_has_come(
+    story: Story,
+) -> None:
+    job, later = story.job(1), str(story.folder / "later")
+    story.control(later, job)
+    for _ in range(3):
+        story.tick()
+
+    story.append(later)
+    early = story.tick()
+    assert (len(early.put_off), early.failures, story.started(early)) == (1, (), [])
+    assert story.started(story.tick()) == [job]
+
+
 def test_a_paused_hard_row_blocks_its_job_with_that_reason_until_the_csv_says_otherwise(
     story: Story,
 ) -> None:

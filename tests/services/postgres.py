@@ -9,6 +9,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from tests.services.processes import is_stopped
+
 _BINARIES = Path("/usr/lib/postgresql")
 _OPTIONS = (
     "-c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off"
@@ -58,6 +60,11 @@ class Postgres:
         """Let every process of it stand still: it takes connections, and never answers."""
         self._signal(signal.SIGSTOP)
 
+    @property
+    def is_frozen(self) -> bool:
+        """Whether every process of it stands still now."""
+        return all(map(is_stopped, self._processes))
+
     def thaw(self) -> None:
         """Let it go on."""
         self._signal(signal.SIGCONT)
@@ -70,10 +77,14 @@ class Postgres:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _signal(self, number: signal.Signals) -> None:
+        for each in self._processes:
+            os.kill(each, number)
+
+    @property
+    def _processes(self) -> list[int]:
         first = int((self._folder / "data" / "postmaster.pid").read_text().splitlines()[0])
         children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
-        for each in [first, *map(int, children)]:
-            os.kill(each, number)
+        return [first, *map(int, children)]
 
     def _run(self, program: str, *arguments: str) -> None:
         done = subprocess.run(

@@ -258,10 +258,57 @@ def test_a_password_in_an_address_is_refused_and_never_repeated(load: Load, url:
 
 
 def test_an_sap_system_is_configured_by_its_source(load: Load) -> None:
-    text = "connections: {sap: {sap_bw: {url: 'jdbc:sap://h:30015', password: 'secret:s/k'}}}"
+    text = "connections: {sap: {sap_bw: {url: 'jdbc:sap://h:30015', password: 'env:SAP'}}}"
     system = load(text).connections.sap.sap_bw
     assert system is not None
     assert (system.look_back_days, system.log_table) == (7, "RSPCLOGCHAIN")
+
+
+SCOPED = "connections: {jdbc: {shop: {url: 'jdbc:x:y', password: 'secret:s/k'}}}"
+
+
+def test_a_secret_scope_without_a_workspace_is_refused_with_its_key(problems: Problems) -> None:
+    [told] = problems(f"logs: {{keep: 3}}\n{SCOPED}")
+    assert told == (
+        "heartbeat.yml:2: connections.jdbc.shop.password: secret:s/k is in a Databricks workspace,"
+        " and none is configured; set DATABRICKS_HOST and a way to log in, or write env:NAME."
+    )
+
+
+def test_every_secret_scope_without_a_workspace_is_told_at_once(problems: Problems) -> None:
+    told = problems(
+        "connections:\n"
+        "  kafka: {a: {bootstrap_servers: 'a:1', password: 'secret:s/a'}}\n"
+        "  jdbc: {b: {url: 'jdbc:x:y', password: 'secret:s/b'}}\n"
+        "  sap: {sap_b4: {url: 'jdbc:x:y', password: 'secret:s/c'}}\n"
+    )
+    assert [each.split(": ")[1] for each in told] == [
+        "connections.kafka.a.password",
+        "connections.jdbc.b.password",
+        "connections.sap.sap_b4.password",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "environment"),
+    [
+        ("jobs: {target: databricks}\n", {}),
+        ("", {"HEARTBEAT_TARGET": "databricks"}),
+        ("", {"DATABRICKS_HOST": "https://example.cloud.databricks.com"}),
+        ("", {"DATABRICKS_CONFIG_PROFILE": "production"}),
+    ],
+    ids=["jobs", "target", "host", "profile"],
+)
+def test_a_workspace_is_configured_in_several_ways(
+    load: Load, text: str, environment: dict[str, str]
+) -> None:
+    assert load(text + SCOPED, **environment).has_workspace
+
+
+@pytest.mark.parametrize("variable", ["HEARTBEAT_TARGET=local", "DATABRICKS_HOST="])
+def test_without_the_name_of_a_workspace_none_is_configured(load: Load, variable: str) -> None:
+    name, _, value = variable.partition("=")
+    assert not load("", **{name: value}).has_workspace
 
 
 def test_settings_do_not_change(load: Load) -> None:
@@ -320,3 +367,27 @@ def test_the_examples_in_the_shipped_file_are_right_when_uncommented(load: Load)
     assert set(settings.local_jobs) == {111111111}
     assert settings.sensing.first_sight_of("delta_table", "sales.orders") is FirstSight.BASELINE
     assert settings.connections.kafka["my_product"].user == "heartbeat"
+
+
+def test_a_limit_below_that_of_a_connection_is_refused(problems: Problems) -> None:
+    [problem] = problems(
+        "sensing: {limits: {jdbc: 10}}\n"
+        "connections: {jdbc: {shop: {url: 'jdbc:x:y', timeout_seconds: 30}}}\n"
+    )
+    assert problem.endswith(
+        "sensing.limits.jdbc is 10 s, less than timeout_seconds of its connections; write at"
+        " least 30, or lower timeout_seconds."
+    )
+
+
+def test_a_limit_out_of_its_bounds_says_what_is_allowed(problems: Problems) -> None:
+    [problem] = problems("sensing:\n  limits:\n    kafka: 0\n")
+    assert problem == (
+        "heartbeat.yml:3: sensing.limits.kafka: the number is out of bounds; allowed: number, over"
+        " 0 to 3,600."
+    )
+
+
+def test_a_limit_of_no_source_says_which_sources_there_are(problems: Problems) -> None:
+    [problem] = problems("sensing: {limits: {pigeon: 5}}\n")
+    assert "sensing.limits.pigeon: there is no such sensor_source; allowed are delta_" in problem

@@ -107,7 +107,11 @@ class _Desk:
             return self._worker.do(lambda: self._told(work), within=within + _GRACE_SECONDS)
         except TimeoutError:
             self._throw_away()
-            raise _DatabaseHangsError(f"the database did not answer within {within:g} s") from None
+            # Without what was left of it: a reason that differs each time is recorded each time.
+            limit = self._database.timeout_seconds
+            raise _DatabaseHangsError(
+                f"the database did not answer in time, its timeout_seconds being {limit:g}"
+            ) from None
 
     def _told(self, work: Callable[[], T]) -> T:
         """Do the work, and say in one sentence why it failed."""

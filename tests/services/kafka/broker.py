@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from harness.errors import ConfigurationError
 from harness.java import find_java
+from tests.services.processes import is_stopped
 
 POM = Path(__file__).with_name("pom.xml")
 USER, PASSWORD = "heartbeat", "not-a-secret"
@@ -157,6 +158,11 @@ class Broker:
     def freeze(self) -> None:
         """Go on accepting connections, and answer none."""
         self._signal(signal.SIGSTOP)
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether it answers nobody now."""
+        return self._process is not None and is_stopped(self._process.pid)
 
     def thaw(self) -> None:
         """Answer again, and wait until it does."""

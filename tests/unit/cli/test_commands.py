@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from harness.cli import app
 from harness.errors import ExitCode
 from harness.inbox import MessageKind, receive
 from harness.lock import ProcessLock
+from harness.sense.backoff import BackOff, Failing, save_back_off
 
 PROJECT = Path(__file__).resolve().parents[3]
 COMMANDS = (
@@ -27,6 +29,7 @@ COMMANDS = (
     "explain",
     "complete",
     "retry",
+    "try-again",
     "maintain",
     "jobs-api",
     "demo",
@@ -70,6 +73,21 @@ def set_up(home: Path, *, version: int) -> None:
     """What tells a state folder from an empty one, without its tables."""
     (home / "version.json").write_text(json.dumps({"state_version": version, "models": "x"}))
     (home / "warehouse" / "heartbeat.db" / "heartbeat_control" / "_delta_log").mkdir(parents=True)
+
+
+def keep_failing(home: Path) -> None:
+    """What ticks leave behind that saw something fail."""
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    failing = Failing(
+        upstream_id="file:x:ab5c14a4",
+        reason="it is down.",
+        failed_looks=5,
+        since=noon,
+        failed_at=noon,
+        wait_seconds=900,
+    )
+    back_off = BackOff(failing={failing.upstream_id: failing})
+    save_back_off(home / "back_off.json", back_off, "any")
 
 
 def is_one_sentence(said: str) -> bool:
@@ -245,3 +263,43 @@ def test_nothing_heavy_is_imported(tmp_path: Path, arguments: Sequence[str]) -> 
 def test_reading_needs_no_jvm_and_no_dbt(tmp_path: Path, arguments: Sequence[str]) -> None:
     set_up(tmp_path, version=1)
     assert not modules_of(tmp_path, *arguments) & (HEAVY - {"deltalake"})
+
+
+def test_a_person_ends_every_wait_while_somebody_ticks(tmp_path: Path) -> None:
+    keep_failing(tmp_path)
+    with ProcessLock(tmp_path, command="run"):
+        answer = call(tmp_path, "try-again")
+    assert answer.stdout == "the next tick looks at 1 upstream that kept failing\n"
+    assert not (tmp_path / "back_off.json").exists()
+
+
+def test_a_script_is_told_whose_wait_has_ended(tmp_path: Path) -> None:
+    keep_failing(tmp_path)
+    answer = call(tmp_path, "try-again", "--json")
+    assert json.loads(answer.stdout) == {"upstreams": ["file:x:ab5c14a4"]}
+
+
+def test_there_may_be_no_wait_to_end(tmp_path: Path) -> None:
+    answer = call(tmp_path, "try-again")
+    assert answer.returncode == ExitCode.DONE
+    assert answer.stdout == "nothing keeps failing: the next tick looks at everything\n"
+
+
+def test_a_wait_that_cannot_be_ended_is_told_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "back_off.json").mkdir()
+    answer = call(tmp_path, "try-again")
+    assert answer.returncode == ExitCode.FAILED
+    assert is_one_sentence(answer.stderr)
+
+
+@pytest.mark.parametrize("command", ["validate", "init"])
+def test_a_secret_that_nobody_can_fetch_is_told_before_it_is_needed(
+    tmp_path: Path, command: str
+) -> None:
+    file = tmp_path / "other.yml"
+    file.write_text("connections: {jdbc: {shop: {url: 'jdbc:x:y', password: 'secret:s/k'}}}")
+    environment = {"HEARTBEAT_CONFIG": str(file), "DATABRICKS_HOST": ""}
+    answer = call(tmp_path, command, environment=environment)
+    assert answer.returncode == ExitCode.USAGE
+    assert is_one_sentence(answer.stderr)
+    assert "connections.jdbc.shop.password: secret:s/k" in answer.stderr

@@ -8,6 +8,7 @@ from datetime import datetime
 import pytest
 
 from harness.logs import FileFormatter, log_as_tick
+from harness.secrets import mask
 from harness.sense.look import Looker
 from harness.sense.types import Look, Upstream
 from tests.unit.sense.golden import AT
@@ -180,6 +181,218 @@ def test_slow_looks_run_side_by_side() -> None:
     looks = looker.look_at_all([upstream(f"t{number}") for number in range(8)], at=AT)
 
     assert [look.failure for look in looks] == [None] * 8
+
+
+class Patient(FakeProbe):
+    """Comes back only when the other source has been looked at as often as it should."""
+
+    def __init__(self, others: int) -> None:
+        super().__init__()
+        self._others = others
+        self._seen_others: list[str] = []
+        self.all_seen = threading.Event()
+        self.came_back: list[bool] = []
+
+    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+        if group[0].source == "kafka":
+            self.came_back.append(self.all_seen.wait(10))
+        else:
+            self._seen_others.append(group[0].sensor_id)
+            if len(self._seen_others) == self._others:
+                self.all_seen.set()
+        return super().look(group, at=at)
+
+
+def test_the_hanging_looks_of_one_source_leave_threads_for_the_others() -> None:
+    probe = Patient(others=20)
+    looker = Looker({"kafka": probe, "delta_table": probe}, threads=4, monotonic=lambda: 0.0)
+    hanging = [upstream(f"k{number}:", "kafka") for number in range(10)]
+
+    looker.look_at_all([*hanging, *(upstream(f"t{n}") for n in range(20))], at=AT)
+
+    assert probe.came_back == [True] * 10
+
+
+def test_a_source_has_its_own_time_limit(probe: FakeProbe) -> None:
+    looker = Looker({"kafka": probe}, limits={"kafka": 90}, monotonic=Stopwatch(probe))
+
+    [look] = looker.look_at_all([upstream("hangs", "kafka")], at=AT)
+
+    assert look.failure == "kafka hangs did not answer within 90 s."
+
+
+class Shy(Stopwatch):
+    """Past 100 seconds while the look hangs; lets it come back when asked often enough."""
+
+    def __init__(self, probe: FakeProbe) -> None:
+        super().__init__(probe)
+        self._probe = probe
+        self._asked = 0
+
+    def __call__(self) -> float:
+        self._asked += self._probe.hanging.is_set()
+        if self._asked > 3:
+            self._probe.let_go.set()
+        return 100.0 if self._probe.hanging.is_set() else 0.0
+
+
+@pytest.mark.parametrize(
+    ("usual", "limits"), [(200, {"kafka": 90}), (90, {"jdbc": 200})], ids=["others", "longer"]
+)
+def test_the_limit_of_a_source_is_its_own_and_no_other(
+    probe: FakeProbe, usual: float, limits: dict[str, float]
+) -> None:
+    looker = Looker({"jdbc": probe}, deadline_seconds=usual, limits=limits, monotonic=Shy(probe))
+
+    [look] = looker.look_at_all([upstream("hangs", "jdbc")], at=AT)
+
+    assert look.failure is None
+
+
+class HangingDisk(FakeProbe):
+    """Looks at ``t...`` hang; time passes while so many do. The others wait for a failure."""
+
+    now = 0.0
+    needed = 2
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gave_up = threading.Event()
+
+    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+        if group[0].sensor_id.startswith("t"):
+            self.seen.append(group[0].sensor_id)
+            self.let_go.wait(30)
+        else:
+            self.gave_up.wait(30)
+        return [Look(upstream_id=one.upstream_id, position="here") for one in group]
+
+    def monotonic(self) -> float:
+        is_asked_for_limits = threading.current_thread() is threading.main_thread()
+        if is_asked_for_limits and len(self.seen) >= self.needed and not self.gave_up.is_set():
+            self.now += 1000.0
+        return self.now
+
+    def on_look(self, look: Look) -> None:
+        if look.failure:
+            self.gave_up.set()
+
+
+@pytest.fixture
+def disk() -> Iterator[HangingDisk]:
+    disk = HangingDisk()
+    yield disk
+    disk.let_go.set()
+    disk.gave_up.set()
+
+
+def looker_at(disk: HangingDisk, threads: int = 4) -> Looker:
+    probes = {"delta_table": disk, "kafka": disk}
+    limits = {"kafka": 1e9}
+    return Looker(probes, threads=threads, limits=limits, monotonic=disk.monotonic)
+
+
+def test_when_half_of_all_threads_hang_on_a_source_its_others_are_put_off(
+    disk: HangingDisk,
+) -> None:
+    looks = looker_at(disk).look_at_all([upstream(f"t{number}") for number in range(50)], at=AT)
+
+    assert len(looks) == len(disk.seen) < 10
+
+
+def test_several_sources_that_hang_are_waited_for_together_and_not_in_turn(
+    disk: HangingDisk,
+) -> None:
+    disk.needed = 16
+    sources = ("delta_table", "file", "jdbc", "sap_bw")
+    looker = Looker(dict.fromkeys(sources, disk), threads=16, monotonic=disk.monotonic)
+    upstreams = [upstream(f"t{source}{n}", source) for source in sources for n in range(20)]
+
+    looks = looker.look_at_all(upstreams, at=AT)
+
+    assert len(looks) == len(disk.seen) == 16
+
+
+def test_what_is_put_off_in_one_source_is_looked_at_in_the_others(disk: HangingDisk) -> None:
+    upstreams = [upstream(f"t{number}") for number in range(50)]
+    upstreams += [upstream(f"k{number}:", "kafka") for number in range(50)]
+
+    looks = looker_at(disk).look_at_all(upstreams, at=AT, on_look=disk.on_look)
+
+    assert sum(look.position == "here" for look in looks) == 50
+
+
+def test_what_was_put_off_is_looked_at_by_the_next_pass(disk: HangingDisk) -> None:
+    looker = looker_at(disk)
+    upstreams = [upstream(f"t{number}") for number in range(50)]
+    first = {look.upstream_id for look in looker.look_at_all(upstreams, at=AT)}
+    disk.let_go.set()
+    disk.gave_up.set()
+    rest = [each for each in upstreams if each.upstream_id not in first]
+
+    looks = looker.look_at_all(rest, at=AT)
+
+    assert [look.failure for look in looks] == [None] * len(rest)
+
+
+def test_looks_that_hung_in_an_earlier_pass_put_nothing_off(disk: HangingDisk) -> None:
+    looker = looker_at(disk, threads=12)
+    disk.needed = 6
+    looker.look_at_all([upstream(f"t{n}") for n in range(6)], at=AT, on_look=disk.on_look)
+    disk.gave_up.clear()
+    disk.needed = 7
+    one_hangs = [upstream("t6"), *(upstream(f"q{number}") for number in range(20))]
+
+    looks = looker.look_at_all(one_hangs, at=AT, on_look=disk.on_look)
+
+    assert len(looks) == 21
+
+
+class Crowded(Looker):
+    """On a machine that gives so many threads and no more."""
+
+    most = 1
+
+    def _start(self) -> None:
+        if self.most == 0:
+            raise RuntimeError("can't start new thread")
+        self.most -= 1
+        super()._start()
+
+
+def test_a_machine_without_more_threads_looks_with_those_it_has(probe: FakeProbe) -> None:
+    looks = Crowded({"delta_table": probe}).look_at_all(
+        [upstream(f"t{n}") for n in range(9)], at=AT
+    )
+
+    assert len(looks) == 9
+
+
+def test_a_machine_that_gives_no_thread_puts_off_what_is_left(probe: FakeProbe) -> None:
+    looker = Crowded({"delta_table": probe}, threads=4, monotonic=Stopwatch(probe))
+
+    looks = looker.look_at_all([upstream("hangs"), upstream("good")], at=AT)
+
+    assert [look.upstream_id for look in looks] == ["hangs"]
+
+
+def test_a_failure_does_not_repeat_a_secret() -> None:
+    mask("hunter2-hunter2")
+
+    class Talkative(FakeProbe):
+        def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+            if group[0].sensor_id == "raises":
+                raise RuntimeError("login with hunter2-hunter2 refused")
+            return [Look(upstream_id=group[0].upstream_id, failure="hunter2-hunter2 is wrong.")]
+
+    looks = Looker({"kafka": Talkative()}).look_at_all(
+        [upstream("raises", "kafka"), upstream("tells", "kafka")], at=AT
+    )
+
+    assert [look.failure for look in looks] == [
+        "kafka raises cannot be sensed: RuntimeError: login with *** refused.",
+        "*** is wrong.",
+    ]
 
 
 def test_nothing_to_look_at_is_no_look() -> None:

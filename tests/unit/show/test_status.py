@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.lock import ProcessLock
+from harness.sense.backoff import Failing
 from harness.show.facts import (
     JobReasons,
     LastDecision,
@@ -124,6 +125,55 @@ def test_an_unreadable_upstream_is_told_once_for_all_its_jobs() -> None:
     assert any(line.startswith("waiting 6") for line in lines)
 
 
+def failing(wait_seconds: float, reason: str = "no such folder") -> Failing:
+    return Failing(
+        upstream_id="file:sales.x:ab5c14a4",
+        reason=reason,
+        failed_looks=4,
+        since=NOW - timedelta(hours=1),
+        failed_at=NOW - timedelta(minutes=1),
+        wait_seconds=wait_seconds,
+    )
+
+
+def unreadable() -> Status:
+    reason = "its hard dependency sales.x cannot be read: no such folder"
+    return status_of(9, job_3=replace(NOTHING_NEW, reason=reason))
+
+
+def test_an_unreadable_upstream_is_told_with_its_next_try() -> None:
+    lines = page(replace(unreadable(), failing=[failing(240)]))
+    assert "next try 20:03:00Z; no such folder" in section(lines, "needs attention 1")
+
+
+def test_an_unreadable_upstream_that_is_due_is_tried_by_the_next_tick() -> None:
+    lines = page(replace(unreadable(), failing=[failing(20)]))
+    assert "tried again by the next tick; no such folder" in section(lines, "needs attention 1")
+
+
+def test_an_unreadable_upstream_that_holds_no_job_up_is_told_by_its_name() -> None:
+    lines = page(replace(status_of(9), failing=[failing(240)]))
+    assert "(sales.x)  unreadable" in section(lines, "needs attention 1")
+
+
+def test_the_next_try_stays_when_the_reason_is_too_long_for_the_page() -> None:
+    lines = page(replace(status_of(9), failing=[failing(240, "x" * 500)]))
+    assert "next try 20:03:00Z" in section(lines, "needs attention 1")
+
+
+def test_scripts_get_the_next_try_of_what_fails() -> None:
+    told = as_json(replace(status_of(1), failing=[failing(240)]))
+    assert json.loads(json.dumps(told))["failing"][0] == {
+        "sensor_id": "sales.x",
+        "upstream_id": "file:sales.x:ab5c14a4",
+        "reason": "no such folder",
+        "failing_since": "2026-03-01T19:00:00Z",
+        "failed_looks": 4,
+        "last_look_at": "2026-03-01T19:59:00Z",
+        "next_look_at": "2026-03-01T20:03:00Z",
+    }
+
+
 def test_jobs_over_the_limit_of_starts_come_before_those_that_wait() -> None:
     ready = replace(NOTHING_NEW, blocker="over_start_limit", reason="one tick starts no more")
     waiting = section(page(status_of(100, job_77=ready)), "waiting 100")
@@ -149,10 +199,10 @@ def test_without_a_terminal_there_is_no_colour() -> None:
     assert not any("\x1b" in line for line in page(status_of(3, [a_run(1, RunStatus.FAILED)])))
 
 
-def test_json_has_the_four_keys_with_ids_as_strings_and_instants_in_utc() -> None:
+def test_json_has_its_keys_with_ids_as_strings_and_instants_in_utc() -> None:
     first = status_of(1, [a_run(0, RunStatus.FAILED, run_id=JOB)])
     content = json.loads(json.dumps(as_json(first)))
-    assert list(content) == ["control", "blockers", "runs", "sensors"]
+    assert list(content) == ["control", "blockers", "runs", "sensors", "failing"]
     assert list(content["control"][0]) == list(CONTROL_COLUMNS)
     assert content["runs"][0]["run_id"] == str(JOB)
     assert content["blockers"][0]["job_id"] == "0"

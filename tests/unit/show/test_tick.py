@@ -8,10 +8,11 @@ import pytest
 
 from harness.publish import Publication
 from harness.record import Recorded
+from harness.sense.round import PutOff
 from harness.sense.types import Look, Upstream
 from harness.settle import Settled
 from harness.show.terminal import console_for
-from harness.show.tick import as_json, has_news, headline
+from harness.show.tick import as_json, has_news, headline, troubles
 from harness.show.tick_page import show
 from harness.tables import Blocker, RunRow, RunStatus, Tick
 from harness.tick_report import TickReport
@@ -286,3 +287,52 @@ def test_json_has_the_promised_keys() -> None:
     assert content["tick_at"] == "2026-03-01T10:00:00Z"
     assert content["fired"][0]["job"] == str(JOB)
     assert content["waiting"] == 3
+
+
+def put_off(*, is_failing: bool = True) -> TickReport:
+    report = idle()
+    upstream_id = "kafka:shop: orders:ab5c14a4"
+    later = minutes(4) if is_failing else None
+    reason = "The Kafka topic shop: orders cannot be sensed: it is down."
+    report.put_off = (
+        PutOff(upstream_id=upstream_id, reason=reason, next_look_at=later, is_failing=is_failing),
+    )
+    return report
+
+
+def test_what_is_put_off_is_counted_and_is_not_nothing_new() -> None:
+    assert headline(put_off()).endswith("looked at 14 upstreams, 1 put off  (0.2s)")
+
+
+def test_what_is_put_off_is_shown_with_its_next_try_and_its_reason() -> None:
+    page = printed(put_off())
+    assert "put off 1" in page
+    assert "shop: orders  10:04:00Z  it is down." in page
+
+
+def test_what_others_hold_up_is_shown_for_the_next_tick() -> None:
+    assert "next tick" in printed(put_off(is_failing=False))
+
+
+def test_what_is_put_off_is_no_failure_for_scripts() -> None:
+    told = as_json(put_off(), 0)
+    assert (told["failed_looks"], told["failures"], told["put_off"]) == (0, [], 1)
+    assert told["put_off_looks"] == [
+        {
+            "sensor_id": "shop: orders",
+            "reason": "The Kafka topic shop: orders cannot be sensed: it is down.",
+            "next_look_at": "2026-03-01T10:04:00Z",
+        }
+    ]
+
+
+def test_a_tick_that_puts_off_what_fails_is_not_clean() -> None:
+    assert not put_off().is_clean
+
+
+def test_a_failure_that_is_put_off_and_tried_again_is_told_once() -> None:
+    failed = idle()
+    reason = put_off().put_off[0].reason
+    failed.looks = (Look(upstream_id="kafka:shop: orders:ab5c14a4", failure=reason),)
+    assert not has_news(put_off(), troubles(failed))
+    assert not has_news(failed, troubles(put_off()))

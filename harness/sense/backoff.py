@@ -1,0 +1,197 @@
+"""Says when what keeps failing is looked at again, and keeps that over processes.
+
+The file is a convenience, never the truth: whether an upstream fails at all is in the ledgers, and
+without the file it is looked at by the next tick.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from harness.errors import StateError
+from harness.sense.types import Look
+
+VERSION = 1
+
+#: The first failures in a row are tried again by the next tick; many are over by then.
+_PATIENCE = 2
+#: Ticks come a little early or late, so a look may be early by this part of its wait, and by no
+#: more than so many seconds.
+_TOLERANCE = 0.1
+_MOST_EARLY_SECONDS = 5.0
+#: No configuration asks for a longer wait.
+_LONGEST_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failing:
+    """An upstream whose last looks failed, and how long it is left alone now."""
+
+    upstream_id: str
+    reason: str
+    #: How many looks failed in a row.
+    failed_looks: int
+    #: When the first and the last of them began.
+    since: datetime
+    failed_at: datetime
+    #: Nothing: the next tick looks.
+    wait_seconds: float = 0.0
+
+    def next_look(self, now: datetime) -> datetime | None:
+        """Return from when on a tick looks again; nothing when the next one does in any case."""
+        if self.is_due(now):
+            return None
+        return self.failed_at + timedelta(seconds=self.wait_seconds)
+
+    def is_due(self, at: datetime) -> bool:
+        """Tell whether a tick at this instant looks; it does if the clock went back."""
+        waited = (at - self.failed_at).total_seconds()
+        early = min(_TOLERANCE * self.wait_seconds, _MOST_EARLY_SECONDS)
+        return waited < 0 or waited >= self.wait_seconds - early
+
+    def again(self, reason: str, at: datetime, most_seconds: float) -> "Failing":
+        """Return a copy after one more look that failed.
+
+        The wait is twice the time since the look before: that was the ticks' own interval at
+        first, and what was waited later.
+        """
+        since_last = max(0.0, (at - self.failed_at).total_seconds())
+        has_patience = self.failed_looks + 1 <= _PATIENCE
+        wait = 0.0 if has_patience else 2 * max(since_last, self.wait_seconds)
+        return replace(
+            self,
+            reason=reason,
+            failed_looks=self.failed_looks + 1,
+            failed_at=at,
+            wait_seconds=min(wait, most_seconds),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackOff:
+    """Every upstream whose last look failed."""
+
+    failing: Mapping[str, Failing] = field(default_factory=dict)
+
+    def put_off(self, upstream_ids: Iterable[str], at: datetime) -> dict[str, Failing]:
+        """Return those that a tick at this instant leaves alone."""
+        known = (self.failing.get(upstream_id) for upstream_id in upstream_ids)
+        return {each.upstream_id: each for each in known if each and not each.is_due(at)}
+
+    def after(self, looks: Iterable[Look], at: datetime, most_seconds: float) -> "BackOff":
+        """Return a copy after looks: a success forgets all failures before it."""
+        failing = dict(self.failing)
+        for look in looks:
+            before = failing.pop(look.upstream_id, None)
+            if look.failure is not None:
+                failing[look.upstream_id] = (
+                    before.again(look.failure, at, most_seconds)
+                    if before
+                    else Failing(
+                        upstream_id=look.upstream_id,
+                        reason=look.failure,
+                        failed_looks=1,
+                        since=at,
+                        failed_at=at,
+                    )
+                )
+        return BackOff(failing=failing)
+
+    def only(self, upstream_ids: Iterable[str]) -> "BackOff":
+        """Return a copy without all others."""
+        kept = frozenset(upstream_ids)
+        return BackOff(failing={key: each for key, each in self.failing.items() if key in kept})
+
+    def without(self, upstream_ids: Iterable[str]) -> "BackOff":
+        """Return a copy without these."""
+        return self.only(self.failing.keys() - set(upstream_ids))
+
+    def anew(self, upstream_ids: Iterable[str]) -> "BackOff":
+        """Return a copy in which the next tick looks at these, as if they began to fail then."""
+        meant = frozenset(upstream_ids)
+        return BackOff(
+            failing={
+                key: replace(each, failed_looks=0, wait_seconds=0.0) if key in meant else each
+                for key, each in self.failing.items()
+            }
+        )
+
+
+def load_back_off(path: Path, configuration: str | None = None) -> BackOff:
+    """Read the file; nothing when it is missing, broken, or of another configuration.
+
+    Args:
+        path: The file.
+        configuration: Names the present one; an edit may be what puts an upstream right. ``None``
+            reads the file whatever it was.
+    """
+    try:
+        content = json.loads(path.read_text())
+        is_other = configuration is not None and content["configuration"] != configuration
+        if content["version"] != VERSION or is_other:
+            return BackOff()
+        found = [_failing_from(each) for each in content["failing"]]
+        return BackOff(failing={each.upstream_id: each for each in found})
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return BackOff()
+
+
+def save_back_off(path: Path, back_off: BackOff, configuration: str) -> None:
+    """Write the file, whole or not at all; none when nothing fails."""
+    if not back_off.failing:
+        path.unlink(missing_ok=True)
+        return
+    content = {
+        "version": VERSION,
+        "configuration": configuration,
+        "failing": [asdict(each) for each in back_off.failing.values()],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(content, default=datetime.isoformat))
+    os.replace(part, path)
+
+
+def end_back_off(path: Path) -> BackOff:
+    """Let the next tick look at all that fails: remove the file, and return what it held.
+
+    A tick that is looking at this moment notices it when it ends.
+
+    Raises:
+        StateError: The file cannot be removed.
+    """
+    held = load_back_off(path)
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise StateError(f"{path} cannot be removed: {reason}") from error
+    return held
+
+
+def _failing_from(row: Mapping[str, str]) -> Failing:
+    return Failing(
+        upstream_id=str(row["upstream_id"]),
+        reason=str(row["reason"]),
+        failed_looks=int(row["failed_looks"]),
+        since=_instant(row["since"]),
+        failed_at=_instant(row["failed_at"]),
+        wait_seconds=_wait(row["wait_seconds"]),
+    )
+
+
+def _instant(text: str) -> datetime:
+    instant = datetime.fromisoformat(text)
+    if instant.tzinfo is None:
+        raise ValueError(f"{text} is in no time zone")
+    return instant
+
+
+def _wait(number: str) -> float:
+    seconds = float(number)
+    if not 0 <= seconds <= _LONGEST_SECONDS:
+        raise ValueError(f"{seconds} is no wait")
+    return seconds
