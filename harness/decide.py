@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: What operators edit; the other seeds belong to the models.
+_OPERATORS_SEEDS = ("heartbeat_controls", "scheduled_jobs", "sensor_assets")
 #: Selectors of tables alone; every view stays as it is.
 _FILLS_TABLES = frozenset({"publish"})
 _HEADLINE = re.compile(r"(\w+ Error( in \w+ \S+ \(.*\))?$)")
@@ -65,13 +67,13 @@ class Dbt:
         self._invoke(arguments, variables)
 
     def seed_controls(self) -> None:
-        """Load the controls CSV into its table.
+        """Load the controls CSV and the optional seeds into their tables.
 
         Raises:
             DecideError: The seed failed.
         """
         self._before_views()
-        self._invoke(["seed", "--select", "heartbeat_controls"], None)
+        self._invoke(["seed", "--select", *_OPERATORS_SEEDS], None)
 
     def build_everything(self) -> None:
         """Create or update every table and view, seeds included; ledgers keep their rows.

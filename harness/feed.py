@@ -20,6 +20,8 @@ from harness.tables import ControlChangeRow, Ledger, Store, Tick
 log = logging.getLogger(__name__)
 
 CONTROLS = Path("seeds") / "heartbeat_controls.csv"
+#: Seeds that may be missing or empty; fed together with the controls.
+OPTIONAL_SEEDS = (Path("seeds") / "scheduled_jobs.csv", Path("seeds") / "sensor_assets.csv")
 
 
 class Rows(Protocol):
@@ -53,12 +55,12 @@ class CheckedControls:
 
 
 def checksum_of(project: Path) -> str:
-    """Return the checksum of the controls CSV.
+    """Return one checksum of the controls CSV and the optional seeds.
 
     Raises:
         ControlsError: The file cannot be read.
     """
-    return sha256(_bytes(project)).hexdigest()
+    return _checksum(project, _bytes(project))
 
 
 def check_controls(
@@ -77,7 +79,7 @@ def check_controls(
         removal_is_meant=allow_mass_removal,
     )
     return CheckedControls(
-        controls=controls, findings=tuple(findings), checksum=sha256(data).hexdigest()
+        controls=controls, findings=tuple(findings), checksum=_checksum(project, data)
     )
 
 
@@ -135,6 +137,14 @@ def _change_row(row: Mapping[str, object], tick: Tick) -> ControlChangeRow:
 def job_names(controls: ControlsFile) -> Mapping[int, str]:
     """Return the jobs that the controls name."""
     return {row.job_id: row.trigger_job_name for row in controls.rows if row.job_id is not None}
+
+
+def _checksum(project: Path, controls: bytes) -> str:
+    digest = sha256(controls)
+    for seed in OPTIONAL_SEEDS:
+        file = project / seed
+        digest.update(file.read_bytes() if file.is_file() else b"")
+    return digest.hexdigest()
 
 
 def _bytes(project: Path) -> bytes:

@@ -21,5 +21,6 @@
         {%- do adapter.add_query(sql, abridge_sql_log=True) -%}
         {%- do statements.append(sql) if loop.first -%}
     {%- endfor -%}
-    {{ return(statements[0]) }}
+    {#- An optional seed has a header and no rows. -#}
+    {{ return(statements[0] if statements else '') }}
 {% endmacro %}

@@ -19,6 +19,7 @@ _ORDER = (
     "waiting_for_required_event",
     "nothing_new",
     "job_paused",
+    "on_own_schedule",
 )
 _OF_DEPENDENCIES = frozenset({"required_row_paused", "waiting_for_required_event"})
 

@@ -14,6 +14,8 @@ grouped as (
         max(int_dependency_states.job_name) as job_name,
         count_if(int_dependency_states.is_in_controls) as control_count,
         bool_and(int_dependency_states.is_paused) as is_paused,
+        coalesce(bool_or(int_dependency_states.is_on_own_schedule), false)
+            as is_on_own_schedule,
         count_if(int_dependency_states.is_required) as required_count,
         count_if(int_dependency_states.is_takeable) as news_count,
         min(
@@ -90,6 +92,7 @@ final as (
         grouped.job_id,
         grouped.job_name,
         grouped.is_paused,
+        grouped.is_on_own_schedule,
         grouped.required_count,
         grouped.news_count,
         grouped.oldest_unconsumed_tick,
@@ -104,9 +107,18 @@ final as (
         grouped.last_run.recorded_at as run_recorded_at,
         grouped.last_run.decided_tick,
         grouped.last_run.decided_at,
-        coalesce(grouped.last_run.is_open, false) as has_open_run,
+        -- What a job took by itself and has not processed keeps nobody waiting: it may have died.
+        coalesce(
+            grouped.last_run.is_open
+            and not coalesce(grouped.last_run.gives_back_events, false),
+            false
+        ) as has_open_run,
         coalesce(grouped.last_run.holds_job, false) as is_held,
-        coalesce(grouped.last_run.gives_back_events, false) as is_retry
+        coalesce(
+            grouped.last_run.gives_back_events
+            and not coalesce(grouped.last_run.is_open, false),
+            false
+        ) as is_retry
     from grouped
     where grouped.control_count > 0
 

@@ -8,6 +8,12 @@ controls as (
 
 ),
 
+scheduled_jobs as (
+
+    select * from {{ ref('scheduled_jobs') }}
+
+),
+
 cleaned as (
 
     select
@@ -62,8 +68,11 @@ final as (
         cleaned.job_state,
         cleaned.dependency_flag,
         coalesce(cleaned.job_state = 'PAUSED', false) as is_paused,
-        cleaned.dependency_flag != 'FALSE' as is_required
+        cleaned.dependency_flag != 'FALSE' as is_required,
+        scheduled_jobs.job_id is not null as is_on_own_schedule
     from cleaned
+    left join scheduled_jobs
+        on cleaned.job_id = scheduled_jobs.job_id
 
 )
 

@@ -1,0 +1,356 @@
+"""Hands a job the events that it has not processed yet, and notes when it has.
+
+Meant for jobs on their own schedule: their first task asks, their last one says that it is done. It
+reads the tables and leaves messages in the inbox; it takes no lock, starts no JVM on the local
+target, and decides nothing: which events a job has consumed is read from its runs.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from harness.errors import ConfigurationError, LookFailedError
+from harness.fire import as_handed_over, events_of
+from harness.inbox import Message, MessageKind, peek, send
+from harness.show.facts import RunFact, instant_from, newest_runs, whole
+from harness.show.words import instant
+from harness.tables import HOLDING, OPEN, Consumed, Ledger, RunStatus, Store
+
+Row = Mapping[str, object]
+
+#: Jobs that Heartbeat never starts; filled from an optional seed.
+SCHEDULED_JOBS = "scheduled_jobs"
+
+#: The events of a run in this state count as not consumed.
+_GIVES_BACK = frozenset({RunStatus.RETRY_REQUESTED, RunStatus.ACQUIRED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where an answer is looked up."""
+
+    store: Store
+    inbox: Path
+    #: Ledger rows up to this tick are in the current-state tables.
+    folded_through: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensor:
+    """One upstream of one job."""
+
+    sensor_id: str
+    upstream_id: str
+    job_id: int
+    job_name: str
+    is_paused: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who asks, and when."""
+
+    at: datetime
+    #: The job's own run, where it is known: what one run was handed, another has not processed.
+    run_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Progress:
+    """How far a job has come with an upstream, messages that no tick has folded in included."""
+
+    done_through: int
+    #: Handed over and not processed yet.
+    acquired_through: int | None
+    decided_tick: int | None
+    decided_at: datetime | None
+
+    @property
+    def is_open(self) -> bool:
+        return self.acquired_through is not None
+
+
+def find_sensor(store: Store, wanted: str, job: str | None = None) -> Sensor:
+    """Return the sensor that an id means: its own, or its upstream's in the controls.
+
+    Raises:
+        ConfigurationError: No sensor, or more than one, has the id.
+    """
+    name = wanted.strip()
+    rows = _recorded(store, name)
+    meant = {key: row for key, row in rows.items() if job is None or _is_job(row, job)}
+    if len(meant) > 1:
+        listed = " and ".join(sorted(meant))
+        raise ConfigurationError(
+            f"{len(meant)} sensors have the id '{name}': name one by its own id, {listed}"
+            + ("" if job else ", or its job with --job")
+        )
+    if not meant:
+        of = f" of job '{job}'" if job else ""
+        known = f"; the sensors of that id are {' and '.join(sorted(rows))}" if rows else ""
+        raise ConfigurationError(
+            f"There is no sensor '{name}'{of}{known or '; `sensors` lists every one by its id'}"
+        )
+    row = next(iter(meant.values()))
+    return Sensor(
+        sensor_id=str(row["control_id"]),
+        upstream_id=str(row["upstream_id"]),
+        job_id=whole(row["job_id"]),
+        job_name=str(row["job_name"]),
+        is_paused=row["job_state"] == "PAUSED",
+    )
+
+
+def acquire(place: Place, sensor: Sensor, caller: Caller) -> list[dict[str, object]]:
+    """Return the events that the job has not processed, and note that it was handed them.
+
+    Asked again before they are processed, the same events come again, and newer ones with them.
+
+    Raises:
+        ConfigurationError: The job is one that Heartbeat starts, and no run of it goes on.
+        LookFailedError: The upstream cannot be read, so nobody knows whether there is news.
+        StateError: A table cannot be read, or the message cannot be left.
+    """
+    # The inbox first: what a tick folds in meanwhile is then seen twice, and never not at all.
+    messages = _messages(place.inbox, sensor)
+    run = _run_of_heartbeat(place, sensor)
+    if run is not None:
+        return _in_its_hands(place.store, run, sensor)
+    if not _is_on_own_schedule(place.store, sensor.job_id):
+        raise ConfigurationError(_not_scheduled(sensor))
+    if sensor.is_paused:
+        return []
+    progress = _progress(place, sensor, messages)
+    latest = _latest_event_tick(place, sensor, progress.done_through)
+    if latest is None:
+        return []
+    taken = Consumed(
+        upstream_id=sensor.upstream_id, from_tick=progress.done_through, through_tick=latest
+    )
+    events = as_handed_over(events_of(taken, place.store))
+    if not progress.is_open or progress.acquired_through != latest or caller.run_id is not None:
+        _tell(place, _message(sensor, caller, MessageKind.ACQUIRED, taken), progress)
+    return events
+
+
+def processed(place: Place, sensor: Sensor, caller: Caller) -> bool:
+    """Note that the job has processed what it was handed; return whether there was anything.
+
+    Raises:
+        ConfigurationError: This run of the job was handed nothing.
+        StateError: A table cannot be read, or the message cannot be left.
+    """
+    messages = _messages(place.inbox, sensor)
+    run = _run_of_heartbeat(place, sensor)
+    if run is not None:
+        complete = Message(
+            kind=MessageKind.COMPLETE,
+            job_id=sensor.job_id,
+            run_id=caller.run_id,
+            sent_at=caller.at,
+        )
+        send(place.inbox, complete)
+        return True
+    progress = _progress(place, sensor, messages)
+    through = _handed_through(place, sensor, caller, messages)
+    if through is None:
+        through = progress.acquired_through
+    if through is None or through <= progress.done_through:
+        return False
+    taken = Consumed(
+        upstream_id=sensor.upstream_id, from_tick=progress.done_through, through_tick=through
+    )
+    _tell(place, _message(sensor, caller, MessageKind.PROCESSED, taken), progress)
+    return True
+
+
+def _recorded(store: Store, name: str) -> dict[str, Row]:
+    """Return the control rows that have an id, as the ledger last recorded them."""
+    found = [
+        str(row["control_id"])
+        for column in ("control_id", "sensor_id")
+        for row in store.read(Ledger.CONTROLS, where=[(column, "=", name)])
+    ]
+    if not found:
+        return {}
+    rows = store.read(Ledger.CONTROLS, where=[("control_id", "in", sorted(set(found)))])
+    newest: dict[str, Row] = {}
+    for row in sorted(rows, key=lambda row: (whole(row["tick_number"]), str(row["change"]))):
+        newest[str(row["control_id"])] = row
+    return {key: row for key, row in newest.items() if _has_id(row, name)}
+
+
+def _has_id(row: Row, name: str) -> bool:
+    return row["change"] != "removed" and name in (row["control_id"], row["sensor_id"])
+
+
+def _is_job(row: Row, job: str) -> bool:
+    wanted = job.strip()
+    if wanted == str(row["job_id"]):
+        return True
+    return wanted.lower() == str(row["job_name"]).strip().lower()
+
+
+def _messages(inbox: Path, sensor: Sensor) -> list[Message]:
+    return [
+        message
+        for message in peek(inbox)
+        if message.job_id == sensor.job_id
+        and message.taken is not None
+        and message.taken.upstream_id == sensor.upstream_id
+    ]
+
+
+def _is_on_own_schedule(store: Store, job_id: int) -> bool:
+    return bool(store.read(SCHEDULED_JOBS, where=[("job_id", "=", job_id)]))
+
+
+def _not_scheduled(sensor: Sensor) -> str:
+    return (
+        f"{sensor.job_name} ({sensor.job_id}) is started by Heartbeat, and no run of it goes on: "
+        "put its id into seeds/scheduled_jobs.csv if it is to run on its own schedule"
+    )
+
+
+def _run_of_heartbeat(place: Place, sensor: Sensor) -> RunFact | None:
+    """Return the job's run that Heartbeat started and that goes on, or holds the job."""
+    wanted = sorted(status.value for status in (OPEN | HOLDING) - _GIVES_BACK)
+    own_job = ("job_id", "=", sensor.job_id)
+    state = place.store.read("run_state", where=[own_job, ("run_status", "in", wanted)])
+    runs = newest_runs([*state, *_tail(place, sensor.job_id)])
+    followed = [run for run in runs if run.run_status.value in wanted]
+    return followed[-1] if followed else None
+
+
+def _in_its_hands(store: Store, run: RunFact, sensor: Sensor) -> list[dict[str, object]]:
+    if sensor.upstream_id not in run.consumed:
+        return []
+    from_tick, through_tick = run.consumed[sensor.upstream_id]
+    taken = Consumed(upstream_id=sensor.upstream_id, from_tick=from_tick, through_tick=through_tick)
+    return as_handed_over(events_of(taken, store))
+
+
+def _tail(place: Place, job_id: int) -> list[dict[str, object]]:
+    where = [("job_id", "=", job_id), ("tick_number", ">", place.folded_through)]
+    return place.store.read(Ledger.RUNS, where=where)
+
+
+def _progress(place: Place, sensor: Sensor, messages: Sequence[Message]) -> _Progress:
+    """Put together what the ledgers say and what waits in the inbox; neither ever goes back."""
+    newest = _newest_step(place, sensor)
+    done, acquired = -1, []
+    decided_tick, decided_at = None, None
+    if newest is not None:
+        status = RunStatus(str(newest["run_status"]))
+        done = whole(newest["from_tick" if status in _GIVES_BACK else "through_tick"])
+        if status is RunStatus.ACQUIRED:
+            acquired.append(whole(newest["through_tick"]))
+            decided_tick = whole(newest["decided_tick"])
+            decided_at = instant_from(newest["decided_at"])
+    done = max([done, *_through(messages, MessageKind.PROCESSED)])
+    acquired += _through(messages, MessageKind.ACQUIRED)
+    is_same = newest is not None and done == whole(newest["from_tick"])
+    return _Progress(
+        done_through=done,
+        acquired_through=max((tick for tick in acquired if tick > done), default=None),
+        decided_tick=decided_tick if is_same else None,
+        decided_at=decided_at if is_same else None,
+    )
+
+
+def _through(messages: Iterable[Message], kind: MessageKind) -> list[int]:
+    return [each.taken.through_tick for each in messages if each.kind is kind and each.taken]
+
+
+def _newest_step(place: Place, sensor: Sensor) -> Row | None:
+    """Return the newest step of any run that took the upstream's events for the job."""
+    where = [("job_id", "=", sensor.job_id), ("upstream_id", "=", sensor.upstream_id)]
+    steps: list[dict[str, object]] = place.store.read("dependency_state", where=where)
+    for row in _tail(place, sensor.job_id):
+        steps += [{**row, **taken} for taken in _taken(row, sensor.upstream_id)]
+    return max(
+        steps,
+        key=lambda row: (whole(row["tick_number"]), whole(row["step_number"])),
+        default=None,
+    )
+
+
+def _taken(row: Row, upstream_id: str) -> list[dict[str, object]]:
+    consumed = row["consumed"]
+    assert isinstance(consumed, Sequence)
+    return [dict(each) for each in consumed if each["upstream_id"] == upstream_id]
+
+
+def _handed_through(
+    place: Place, sensor: Sensor, caller: Caller, messages: Sequence[Message]
+) -> int | None:
+    """Return up to where this run of the job was handed events.
+
+    Raises:
+        ConfigurationError: The run is known, and was handed nothing.
+    """
+    if caller.run_id is None:
+        return None
+    where = [("job_id", "=", sensor.job_id), ("run_id", "=", caller.run_id)]
+    handed = [
+        whole(taken["through_tick"])
+        for row in place.store.read(Ledger.RUNS, where=where)
+        for taken in _taken(row, sensor.upstream_id)
+    ]
+    of_run = [message for message in messages if message.run_id == caller.run_id]
+    handed += _through(of_run, MessageKind.ACQUIRED)
+    if not handed:
+        raise ConfigurationError(
+            f"Run {caller.run_id} of {sensor.job_name} ({sensor.job_id}) was handed nothing of "
+            f"{sensor.sensor_id}: call `sense {sensor.sensor_id} --run {caller.run_id}` first, or "
+            "both without --run"
+        )
+    return max(handed)
+
+
+def _latest_event_tick(place: Place, sensor: Sensor, done_through: int) -> int | None:
+    """Return the newest tick with events that are not processed; nothing when there is none.
+
+    Raises:
+        LookFailedError: There is none, and the upstream cannot be read: that is not "no data".
+    """
+    newest = _newest_look(place, sensor.upstream_id)
+    if newest is None:
+        return None
+    latest = newest["latest_event_tick"]
+    if latest is not None and whole(latest) > done_through:
+        return whole(latest)
+    since = instant_from(newest["failing_since"])
+    if since is not None:
+        raise LookFailedError(
+            f"{sensor.sensor_id} cannot be read since {instant(since)} ({newest['reason']}), so "
+            "whether there is anything new is not known; sense again once a tick has read it"
+        )
+    return None
+
+
+def _newest_look(place: Place, upstream_id: str) -> Row | None:
+    where = [("upstream_id", "=", upstream_id)]
+    tail = [*where, ("tick_number", ">", place.folded_through)]
+    rows = [
+        *place.store.read("upstream_state", where=where),
+        *place.store.read(Ledger.PROBES, where=tail),
+    ]
+    return max(rows, key=lambda row: whole(row["tick_number"]), default=None)
+
+
+def _tell(place: Place, message: Message, progress: _Progress) -> None:
+    known = replace(message, decided_tick=progress.decided_tick, decided_at=progress.decided_at)
+    send(place.inbox, known)
+
+
+def _message(sensor: Sensor, caller: Caller, kind: MessageKind, taken: Consumed) -> Message:
+    return Message(
+        kind=kind,
+        job_id=sensor.job_id,
+        job_name=sensor.job_name,
+        run_id=caller.run_id,
+        sent_at=caller.at,
+        taken=taken,
+    )
