@@ -15,13 +15,12 @@ from harness.controls.checking import check
 from harness.controls.findings import Finding, Severity, has_errors, render_findings
 from harness.controls.reading import ControlsFile, parse_controls
 from harness.errors import ControlsError
+from harness.feed_seeds import OPTIONAL_SEEDS, check_seeds
 from harness.tables import ControlChangeRow, Ledger, Store, Tick
 
 log = logging.getLogger(__name__)
 
 CONTROLS = Path("seeds") / "heartbeat_controls.csv"
-#: Seeds that may be missing or empty; fed together with the controls.
-OPTIONAL_SEEDS = (Path("seeds") / "scheduled_jobs.csv", Path("seeds") / "sensor_assets.csv")
 
 
 class Rows(Protocol):
@@ -69,9 +68,10 @@ def check_controls(
     """Read the controls CSV and find everything that is wrong with it.
 
     Raises:
-        ControlsError: The file cannot be read.
+        ControlsError: The file cannot be read, or a seed beside it is wrong.
     """
     data = _bytes(project)
+    check_seeds(project)
     controls = parse_controls(data, project / CONTROLS)
     findings = check(
         controls,

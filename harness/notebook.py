@@ -6,6 +6,7 @@ from pathlib import Path
 from harness import acquire as asking
 from harness.acquire import Caller, Place
 from harness.context import Context
+from harness.find_sensor import find_sensor
 from harness.settings import load_settings
 from harness.show.facts import folded_through, last_decision, require_state
 
@@ -52,7 +53,7 @@ def acquire_in(
 ) -> list[dict[str, object]]:
     """Do what ``acquired`` does, with the services of a process."""
     place = place_of(context)
-    found = asking.find_sensor(context.store, sensor, _text(job))
+    found = find_sensor(context.store, sensor, _text(job))
     return asking.acquire(place, found, Caller(at=context.clock.now(), run_id=run))
 
 
@@ -61,7 +62,7 @@ def process_in(
 ) -> bool:
     """Do what ``processed`` does, with the services of a process."""
     place = place_of(context)
-    found = asking.find_sensor(context.store, sensor, _text(job))
+    found = find_sensor(context.store, sensor, _text(job))
     return asking.processed(place, found, Caller(at=context.clock.now(), run_id=run))
 
 

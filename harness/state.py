@@ -236,7 +236,7 @@ class TickState:
 
 
 #: The tables that make the file stale when anything else has written to them.
-WATCHED_TABLES = (*Ledger, "heartbeat_controls")
+WATCHED_TABLES = (*Ledger, "heartbeat_controls", "scheduled_jobs", "sensor_assets")
 
 
 def fingerprints(store: Store) -> dict[str, str | None]:

@@ -97,9 +97,9 @@ def processed(
 
 def _tick(sensor: str, job: str | None) -> None:
     """Look at the job's upstreams, unless the process that ticks does so anyway."""
-    from harness.acquire import find_sensor
     from harness.commands.ticking import tick
     from harness.errors import LockedError
+    from harness.find_sensor import find_sensor
     from harness.show.facts import holder_of
 
     with reading() as context:

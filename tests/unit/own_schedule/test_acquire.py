@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.acquire import Caller, Place, acquire, find_sensor, processed
+from harness.acquire import Caller, Place, acquire, processed
 from harness.calls import Steps
 from harness.errors import ConfigurationError, LookFailedError
+from harness.find_sensor import find_sensor
 from harness.inbox import MessageKind, peek, receive, remove
 from harness.own_schedule import fold
 from harness.tables import Consumed, Ledger, LookOutcome, RunRow, RunStatus, Tick
