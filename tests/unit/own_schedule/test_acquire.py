@@ -15,6 +15,8 @@ from harness.errors import ConfigurationError, LookFailedError
 from harness.find_sensor import find_sensor
 from harness.inbox import MessageKind, peek, receive, remove
 from harness.own_schedule import fold
+from harness.settle import _rows_of_messages
+from harness.state import FollowedRun, TickState, WatchedUpstream
 from harness.tables import Consumed, Ledger, LookOutcome, RunRow, RunStatus, Tick
 from tests.unit.show.ledgers import JOB, ORDERS, TEN, FakeStore, control, event, minutes, probe, run
 
@@ -61,6 +63,36 @@ class Desk:
             if not is_killed:
                 remove(message)
         return list(rows)
+
+
+def state_of(upstream_id: str) -> TickState:
+    """What a process knows of one upstream, before anything was taken."""
+    upstream = WatchedUpstream(
+        upstream_id=upstream_id,
+        sensor_source="delta_table",
+        sensor_id="sales.orders",
+        sensor_read_type="streaming",
+        upstream_key=None,
+        preprocess_query=None,
+        job_ids=(JOB,),
+        position=None,
+        upstream_value=None,
+        latest_event_tick=None,
+        latest_event_at=None,
+        recent_events=(),
+        failing_since=None,
+        reason=None,
+    )
+    return TickState(
+        tick_number=1,
+        tick_at=TEN,
+        folded_through=-1,
+        upstreams=(upstream,),
+        runs=(),
+        controls_checksum=None,
+        ended_tick_number=1,
+        must_decide=False,
+    )
 
 
 @pytest.fixture
@@ -305,6 +337,30 @@ def test_a_message_keeps_all_it_says_on_its_way_through_the_inbox(desk: Desk) ->
     assert (message.job_id, message.job_name, message.run_id) == (JOB, "daily-revenue", 9)
     assert (message.decided_tick, message.decided_at) == (4, minutes(4))
     assert message.sent_at == TEN + timedelta(minutes=2)
+
+
+def test_what_a_job_was_handed_moves_its_upstream_and_is_no_run_to_follow(desk: Desk) -> None:
+    desk.arrives(3)
+    desk.senses()
+    state = state_of(ORDERS).with_taken(desk.ticks(4))
+    assert state.runs == ()
+    assert state.upstreams[0].boundaries == {-1, 3}
+
+
+def test_the_run_that_heartbeat_started_is_followed_on_all_the_same(desk: Desk) -> None:
+    started = run(2, 1, minutes(2), RunStatus.STARTED, run_id=70)
+    state = state_of(ORDERS).with_runs([started])
+    desk.arrives(3)
+    desk.senses()
+    assert [each.run_id for each in state.with_taken(desk.ticks(4)).runs] == [70]
+
+
+def test_following_runs_leaves_what_jobs_say_of_themselves_alone(desk: Desk) -> None:
+    desk.arrives(3)
+    desk.senses()
+    started = FollowedRun.from_step(run(2, 1, minutes(2), RunStatus.STARTED, run_id=70))
+    tick = Tick(number=4, at=minutes(4))
+    assert _rows_of_messages(peek(desk.inbox), {JOB: started}, tick) == []
 
 
 def test_importing_the_package_imports_nothing_heavy() -> None:
