@@ -105,7 +105,9 @@ final as (
         grouped.last_run.run_status,
         grouped.last_run.message as run_message,
         grouped.last_run.recorded_at as run_recorded_at,
-        grouped.last_run.decided_tick,
+        -- What a job took by itself is no start of ours: it does not count against their limit.
+        if(grouped.is_on_own_schedule, null, grouped.last_run.decided_tick)
+            as decided_tick,
         grouped.last_run.decided_at,
         -- What a job took by itself and has not processed keeps nobody waiting: it may have died.
         coalesce(
