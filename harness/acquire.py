@@ -6,7 +6,7 @@ target, and decides nothing: which events a job has consumed is read from its ru
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -14,17 +14,15 @@ from harness.errors import ConfigurationError, LookFailedError
 from harness.find_sensor import Sensor
 from harness.fire import as_handed_over, events_of
 from harness.inbox import Message, MessageKind, peek, send
+from harness.own_schedule import done_through, last_step, taken_of
 from harness.show.facts import RunFact, instant_from, newest_runs, whole
 from harness.show.words import instant
-from harness.tables import HOLDING, OPEN, Consumed, Ledger, RunStatus, Store
+from harness.tables import GIVING_BACK, HOLDING, OPEN, Consumed, Ledger, RunStatus, Store
 
 Row = Mapping[str, object]
 
 #: Jobs that Heartbeat never starts; filled from an optional seed.
 SCHEDULED_JOBS = "scheduled_jobs"
-
-#: The events of a run in this state count as not consumed.
-_GIVES_BACK = frozenset({RunStatus.RETRY_REQUESTED, RunStatus.ACQUIRED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +51,6 @@ class _Progress:
     done_through: int
     #: Handed over and not processed yet.
     acquired_through: int | None
-    decided_tick: int | None
-    decided_at: datetime | None
-
-    @property
-    def is_open(self) -> bool:
-        return self.acquired_through is not None
 
 
 def acquire(place: Place, sensor: Sensor, caller: Caller) -> list[dict[str, object]]:
@@ -88,8 +80,8 @@ def acquire(place: Place, sensor: Sensor, caller: Caller) -> list[dict[str, obje
         upstream_id=sensor.upstream_id, from_tick=progress.done_through, through_tick=latest
     )
     events = as_handed_over(events_of(taken, place.store))
-    if not progress.is_open or progress.acquired_through != latest or caller.run_id is not None:
-        _tell(place, _message(sensor, caller, MessageKind.ACQUIRED, taken), progress)
+    if progress.acquired_through != latest or caller.run_id is not None:
+        send(place.inbox, _message(sensor, caller, MessageKind.ACQUIRED, taken))
     return events
 
 
@@ -112,15 +104,18 @@ def processed(place: Place, sensor: Sensor, caller: Caller) -> bool:
         send(place.inbox, complete)
         return True
     progress = _progress(place, sensor, messages)
-    through = _handed_through(place, sensor, caller, messages)
-    if through is None:
-        through = progress.acquired_through
+    through = progress.acquired_through
+    if caller.run_id is not None:
+        handed = _handed_to(caller.run_id, place, sensor, messages)
+        if not handed and through is not None:
+            raise ConfigurationError(_handed_nothing(caller.run_id, sensor))
+        through = max(handed, default=None)
     if through is None or through <= progress.done_through:
         return False
     taken = Consumed(
         upstream_id=sensor.upstream_id, from_tick=progress.done_through, through_tick=through
     )
-    _tell(place, _message(sensor, caller, MessageKind.PROCESSED, taken), progress)
+    send(place.inbox, _message(sensor, caller, MessageKind.PROCESSED, taken))
     return True
 
 
@@ -141,13 +136,13 @@ def _is_on_own_schedule(store: Store, job_id: int) -> bool:
 def _not_scheduled(sensor: Sensor) -> str:
     return (
         f"{sensor.job_name} ({sensor.job_id}) is started by Heartbeat, and no run of it goes on: "
-        "put its id into seeds/scheduled_jobs.csv if it is to run on its own schedule"
+        "if it is to run on its own schedule, put its id into seeds/scheduled_jobs.csv, and tick"
     )
 
 
 def _run_of_heartbeat(place: Place, sensor: Sensor) -> RunFact | None:
     """Return the job's run that Heartbeat started and that goes on, or holds the job."""
-    wanted = sorted(status.value for status in (OPEN | HOLDING) - _GIVES_BACK)
+    wanted = sorted(status.value for status in (OPEN | HOLDING) - GIVING_BACK)
     own_job = ("job_id", "=", sensor.job_id)
     state = place.store.read("run_state", where=[own_job, ("run_status", "in", wanted)])
     runs = newest_runs([*state, *_tail(place, sensor.job_id)])
@@ -170,24 +165,14 @@ def _tail(place: Place, job_id: int) -> list[dict[str, object]]:
 
 def _progress(place: Place, sensor: Sensor, messages: Sequence[Message]) -> _Progress:
     """Put together what the ledgers say and what waits in the inbox; neither ever goes back."""
-    newest = _newest_step(place, sensor)
-    done, acquired = -1, []
-    decided_tick, decided_at = None, None
-    if newest is not None:
-        status = RunStatus(str(newest["run_status"]))
-        done = whole(newest["from_tick" if status in _GIVES_BACK else "through_tick"])
-        if status is RunStatus.ACQUIRED:
-            acquired.append(whole(newest["through_tick"]))
-            decided_tick = whole(newest["decided_tick"])
-            decided_at = instant_from(newest["decided_at"])
-    done = max([done, *_through(messages, MessageKind.PROCESSED)])
-    acquired += _through(messages, MessageKind.ACQUIRED)
-    is_same = newest is not None and done == whole(newest["from_tick"])
+    last = last_step(place.store, sensor.job_id, sensor.upstream_id, place.folded_through)
+    done = max([done_through(last), *_through(messages, MessageKind.PROCESSED)])
+    acquired = _through(messages, MessageKind.ACQUIRED)
+    if last is not None and last.run_status is RunStatus.ACQUIRED:
+        acquired.append(last.taken.through_tick)
     return _Progress(
         done_through=done,
         acquired_through=max((tick for tick in acquired if tick > done), default=None),
-        decided_tick=decided_tick if is_same else None,
-        decided_at=decided_at if is_same else None,
     )
 
 
@@ -195,50 +180,24 @@ def _through(messages: Iterable[Message], kind: MessageKind) -> list[int]:
     return [each.taken.through_tick for each in messages if each.kind is kind and each.taken]
 
 
-def _newest_step(place: Place, sensor: Sensor) -> Row | None:
-    """Return the newest step of any run that took the upstream's events for the job."""
-    where = [("job_id", "=", sensor.job_id), ("upstream_id", "=", sensor.upstream_id)]
-    steps: list[dict[str, object]] = place.store.read("dependency_state", where=where)
-    for row in _tail(place, sensor.job_id):
-        steps += [{**row, **taken} for taken in _taken(row, sensor.upstream_id)]
-    return max(
-        steps,
-        key=lambda row: (whole(row["tick_number"]), whole(row["step_number"])),
-        default=None,
-    )
-
-
-def _taken(row: Row, upstream_id: str) -> list[dict[str, object]]:
-    consumed = row["consumed"]
-    assert isinstance(consumed, Sequence)
-    return [dict(each) for each in consumed if each["upstream_id"] == upstream_id]
-
-
-def _handed_through(
-    place: Place, sensor: Sensor, caller: Caller, messages: Sequence[Message]
-) -> int | None:
-    """Return up to where this run of the job was handed events.
-
-    Raises:
-        ConfigurationError: The run is known, and was handed nothing.
-    """
-    if caller.run_id is None:
-        return None
-    where = [("job_id", "=", sensor.job_id), ("run_id", "=", caller.run_id)]
-    handed = [
+def _handed_to(run_id: int, place: Place, sensor: Sensor, messages: Sequence[Message]) -> list[int]:
+    """Return up to where one run of the job was handed events, each time it asked."""
+    where = [("job_id", "=", sensor.job_id), ("run_id", "=", run_id)]
+    recorded = [
         whole(taken["through_tick"])
         for row in place.store.read(Ledger.RUNS, where=where)
-        for taken in _taken(row, sensor.upstream_id)
+        for taken in taken_of(row, sensor.upstream_id)
     ]
-    of_run = [message for message in messages if message.run_id == caller.run_id]
-    handed += _through(of_run, MessageKind.ACQUIRED)
-    if not handed:
-        raise ConfigurationError(
-            f"Run {caller.run_id} of {sensor.job_name} ({sensor.job_id}) was handed nothing of "
-            f"{sensor.sensor_id}: call `sense {sensor.sensor_id} --run {caller.run_id}` first, or "
-            "both without --run"
-        )
-    return max(handed)
+    told = [message for message in messages if message.run_id == run_id]
+    return recorded + _through(told, MessageKind.ACQUIRED)
+
+
+def _handed_nothing(run_id: int, sensor: Sensor) -> str:
+    return (
+        f"Run {run_id} of {sensor.job_name} ({sensor.job_id}) was handed nothing of "
+        f"{sensor.sensor_id}: call `sense {sensor.sensor_id} --run {run_id}` first, or "
+        "both without --run"
+    )
 
 
 def _latest_event_tick(place: Place, sensor: Sensor, done_through: int) -> int | None:
@@ -270,11 +229,6 @@ def _newest_look(place: Place, upstream_id: str) -> Row | None:
         *place.store.read(Ledger.PROBES, where=tail),
     ]
     return max(rows, key=lambda row: whole(row["tick_number"]), default=None)
-
-
-def _tell(place: Place, message: Message, progress: _Progress) -> None:
-    known = replace(message, decided_tick=progress.decided_tick, decided_at=progress.decided_at)
-    send(place.inbox, known)
 
 
 def _message(sensor: Sensor, caller: Caller, kind: MessageKind, taken: Consumed) -> Message:

@@ -46,9 +46,6 @@ class Message:
     job_name: str | None = None
     #: What a job on its own schedule was handed, or has processed.
     taken: Consumed | None = None
-    #: When it was first handed over, if a ledger says so already.
-    decided_tick: int | None = None
-    decided_at: datetime | None = None
     #: The file it was read from; ``None`` before it is sent.
     path: Path | None = None
 
@@ -61,7 +58,6 @@ def send(inbox: Path, message: Message) -> Path:
     """
     content = asdict(message)
     content["sent_at"] = message.sent_at.isoformat()
-    content["decided_at"] = message.decided_at.isoformat() if message.decided_at else None
     del content["path"]
     name = f"{message.sent_at:%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}.json"
     part, whole = inbox / f".{name}.part", inbox / name
@@ -113,7 +109,7 @@ def remove(message: Message) -> None:
 
 def _read(path: Path) -> Message:
     content = json.loads(path.read_text())
-    taken, decided_at = content.get("taken"), content.get("decided_at")
+    taken = content.get("taken")
     return Message(
         kind=MessageKind(content["kind"]),
         job_id=int(content["job_id"]),
@@ -122,8 +118,6 @@ def _read(path: Path) -> Message:
         sent_at=datetime.fromisoformat(content["sent_at"]),
         job_name=content.get("job_name"),
         taken=Consumed(**taken) if taken else None,
-        decided_tick=content.get("decided_tick"),
-        decided_at=datetime.fromisoformat(decided_at) if decided_at else None,
         path=path,
     )
 

@@ -54,6 +54,8 @@ HOLDING = frozenset(
         RunStatus.PARKED,
     }
 )
+#: A run that has consumed nothing, whatever it was handed: ``gives_back_events``.
+GIVING_BACK = frozenset({RunStatus.RETRY_REQUESTED, RunStatus.ACQUIRED})
 
 
 class LookOutcome(StrEnum):

@@ -143,9 +143,10 @@ class Engine:
     def _settle(
         self, state: TickState, messages: Sequence[Message], report: TickReport, steps: Steps
     ) -> TickState:
-        told = own_schedule.fold(messages, tick=report.tick, steps=steps, store=self._context.store)
-        report.own_steps = told
-        state = state.with_taken(told)
+        report.own_steps = own_schedule.fold(
+            messages, state, tick=report.tick, steps=steps, store=self._context.store
+        )
+        state = state.with_taken(report.own_steps)
         if not state.runs:
             return state
         report.settled = settle(

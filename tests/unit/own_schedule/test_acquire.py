@@ -13,7 +13,7 @@ from harness.acquire import Caller, Place, acquire, processed
 from harness.calls import Steps
 from harness.errors import ConfigurationError, LookFailedError
 from harness.find_sensor import find_sensor
-from harness.inbox import MessageKind, peek, receive, remove
+from harness.inbox import Message, MessageKind, peek, receive, remove, send
 from harness.own_schedule import fold
 from harness.settle import _rows_of_messages
 from harness.state import FollowedRun, TickState, WatchedUpstream
@@ -31,6 +31,7 @@ class Desk:
         self.store = FakeStore()
         self.inbox = inbox
         self.clock = 0
+        self.followed: tuple[FollowedRun, ...] = ()
         self.store.append(Ledger.CONTROLS, [control(1, TEN, "sales.orders")])
         if is_scheduled:
             self.store.tables["scheduled_jobs"] = [{"job_id": JOB, "note": None}]
@@ -55,10 +56,17 @@ class Desk:
     def has_processed(self, run_id: int | None = None) -> bool:
         return processed(self.place, find_sensor(self.store, SENSOR), self._caller(run_id))
 
+    def tells(self, kind: MessageKind, *, from_tick: int, through_tick: int) -> None:
+        """Leave a message as a run does that has read the tables a while ago."""
+        self.clock += 1
+        taken = Consumed(upstream_id=ORDERS, from_tick=from_tick, through_tick=through_tick)
+        send(self.inbox, Message(kind=kind, job_id=JOB, sent_at=minutes(self.clock), taken=taken))
+
     def ticks(self, number: int, *, is_killed: bool = False) -> list[RunRow]:
         messages = receive(self.inbox)
         tick = Tick(number=number, at=minutes(number))
-        rows = fold(messages, tick=tick, steps=Steps(), store=self.store)
+        state = replace(state_of(ORDERS), runs=self.followed)
+        rows = fold(messages, state, tick=tick, steps=Steps(), store=self.store)
         for message in messages:
             if not is_killed:
                 remove(message)
@@ -185,6 +193,28 @@ def test_processed_twice_is_processed_once(desk: Desk) -> None:
     assert len(peek(desk.inbox)) == 2
 
 
+@pytest.mark.parametrize("has_ticked", [False, True])
+def test_the_run_that_goes_on_ends_what_the_one_before_it_did_not(
+    desk: Desk, has_ticked: bool
+) -> None:
+    desk.arrives(3)
+    desk.senses(run_id=1)
+    desk.arrives(4)
+    desk.senses(run_id=2)
+    desk.has_processed(run_id=1)
+    if has_ticked:
+        desk.ticks(5)
+    assert desk.has_processed(run_id=2)
+    assert desk.senses() == []
+
+
+def test_a_run_ends_without_harm_when_another_has_processed_all(desk: Desk) -> None:
+    desk.arrives(3)
+    desk.senses(run_id=1)
+    desk.has_processed(run_id=1)
+    assert not desk.has_processed(run_id=2)
+
+
 def test_a_run_that_was_handed_nothing_cannot_have_processed_it(desk: Desk) -> None:
     desk.arrives(3)
     desk.senses(run_id=1)
@@ -218,13 +248,54 @@ def test_a_hand_over_that_grows_stays_one_run_from_its_first_tick_on(desk: Desk)
     assert second.event_count == 2
 
 
-def test_a_message_that_a_killed_tick_left_is_folded_in_again_without_harm(desk: Desk) -> None:
+@pytest.mark.parametrize("is_done", [False, True])
+def test_a_message_that_a_killed_tick_left_is_recorded_once(desk: Desk, is_done: bool) -> None:
+    desk.arrives(3)
+    desk.senses()
+    if is_done:
+        desk.has_processed()
+    desk.ticks(4, is_killed=True)
+    assert desk.ticks(5) == []
+
+
+def test_a_hand_over_that_is_told_late_gives_nothing_back_that_was_processed(desk: Desk) -> None:
     desk.arrives(3)
     desk.senses()
     desk.has_processed()
-    desk.ticks(4, is_killed=True)
-    desk.ticks(5)
+    desk.ticks(4)
+    desk.tells(MessageKind.ACQUIRED, from_tick=-1, through_tick=5)  # read before, sent after it
+    (row,) = desk.ticks(6)
+    assert row.consumed == (Consumed(upstream_id=ORDERS, from_tick=3, through_tick=5),)
+
+
+@pytest.mark.parametrize("has_ticked", [False, True])
+def test_an_end_that_is_told_late_takes_nothing_back(desk: Desk, has_ticked: bool) -> None:
+    desk.arrives(3)
+    desk.arrives(4)
+    desk.senses()
+    desk.has_processed()
+    if has_ticked:
+        desk.ticks(5)
+    desk.tells(MessageKind.PROCESSED, from_tick=-1, through_tick=3)
+    desk.ticks(6)
     assert desk.senses() == []
+
+
+def test_no_tick_between_what_was_processed_and_what_comes_next_is_left_out(desk: Desk) -> None:
+    desk.arrives(3)
+    desk.senses()
+    desk.has_processed()
+    desk.ticks(4)
+    desk.tells(MessageKind.ACQUIRED, from_tick=9, through_tick=12)
+    (row,) = desk.ticks(12)
+    assert row.consumed[0].from_tick == 3
+
+
+def test_what_heartbeat_started_keeps_its_events_when_a_message_comes_late(desk: Desk) -> None:
+    started = run(2, 1, minutes(2), RunStatus.STARTED, run_id=70)
+    desk.followed = (FollowedRun.from_step(started),)
+    desk.tells(MessageKind.ACQUIRED, from_tick=-1, through_tick=3)
+    assert desk.ticks(4) == []
 
 
 def test_a_tick_that_learns_of_it_while_the_job_asks_loses_nothing(desk: Desk) -> None:
@@ -335,7 +406,6 @@ def test_a_message_keeps_all_it_says_on_its_way_through_the_inbox(desk: Desk) ->
     assert message.kind is MessageKind.PROCESSED
     assert message.taken == Consumed(upstream_id=ORDERS, from_tick=-1, through_tick=3)
     assert (message.job_id, message.job_name, message.run_id) == (JOB, "daily-revenue", 9)
-    assert (message.decided_tick, message.decided_at) == (4, minutes(4))
     assert message.sent_at == TEN + timedelta(minutes=2)
 
 
