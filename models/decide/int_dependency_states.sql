@@ -34,7 +34,6 @@ joined as (
         stg_controls.dependency_flag,
         stg_controls.is_paused,
         stg_controls.is_required,
-        stg_controls.is_on_own_schedule,
         coalesce(stg_controls.job_id, int_dependency_progress.job_id) as job_id,
         coalesce(stg_controls.upstream_id, int_dependency_progress.upstream_id)
             as upstream_id,
@@ -107,7 +106,6 @@ final as (
         with_events.is_in_controls,
         with_events.is_paused,
         with_events.is_required,
-        with_events.is_on_own_schedule,
         with_events.look_outcome,
         with_events.look_reason,
         with_events.failing_since,

@@ -7,6 +7,12 @@ int_dependency_states as (
 
 ),
 
+scheduled_jobs as (
+
+    select * from {{ ref('scheduled_jobs') }}
+
+),
+
 grouped as (
 
     select
@@ -14,8 +20,6 @@ grouped as (
         max(int_dependency_states.job_name) as job_name,
         count_if(int_dependency_states.is_in_controls) as control_count,
         bool_and(int_dependency_states.is_paused) as is_paused,
-        coalesce(bool_or(int_dependency_states.is_on_own_schedule), false)
-            as is_on_own_schedule,
         count_if(int_dependency_states.is_required) as required_count,
         count_if(int_dependency_states.is_takeable) as news_count,
         min(
@@ -92,7 +96,7 @@ final as (
         grouped.job_id,
         grouped.job_name,
         grouped.is_paused,
-        grouped.is_on_own_schedule,
+        scheduled_jobs.job_id is not null as is_on_own_schedule,
         grouped.required_count,
         grouped.news_count,
         grouped.oldest_unconsumed_tick,
@@ -106,7 +110,7 @@ final as (
         grouped.last_run.message as run_message,
         grouped.last_run.recorded_at as run_recorded_at,
         -- What a job took by itself is no start of ours: it does not count against their limit.
-        if(grouped.is_on_own_schedule, null, grouped.last_run.decided_tick)
+        if(scheduled_jobs.job_id is null, grouped.last_run.decided_tick, null)
             as decided_tick,
         grouped.last_run.decided_at,
         -- What a job took by itself and has not processed keeps nobody waiting: it may have died.
@@ -122,6 +126,8 @@ final as (
             false
         ) as is_retry
     from grouped
+    left join scheduled_jobs
+        on grouped.job_id = scheduled_jobs.job_id
     where grouped.control_count > 0
 
 )

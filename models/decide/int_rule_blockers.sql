@@ -119,41 +119,31 @@ with_run_blocker as (
 ),
 
 -- A job on its own schedule is never started from here, whatever else there is to say about it.
-with_schedule_blocker as (
-
-    select
-        with_run_blocker.*,
-        case
-            when with_run_blocker.is_on_own_schedule
-                then named_struct(
-                        'blocker', 'on_own_schedule',
-                        'reason', 'the job runs on its own schedule and asks by itself',
-                        'waits_for', 'its own next run, whose first task is `sense`',
-                        'since', with_run_blocker.oldest_unconsumed_at
-                    )
-        end as schedule_blocker
-    from with_run_blocker
-
-),
-
 with_blockers as (
 
     select
-        with_schedule_blocker.*,
+        with_run_blocker.*,
         if(
-            with_schedule_blocker.schedule_blocker is not null,
-            array(with_schedule_blocker.schedule_blocker),
+            with_run_blocker.is_on_own_schedule,
+            array(
+                named_struct(
+                    'blocker', 'on_own_schedule',
+                    'reason', 'the job runs on its own schedule and asks by itself',
+                    'waits_for', 'its own next run, whose first task is `sense`',
+                    'since', with_run_blocker.oldest_unconsumed_at
+                )
+            ),
             concat(
                 array_compact(
                     array(
-                        with_schedule_blocker.run_blocker,
-                        with_schedule_blocker.news_blocker
+                        with_run_blocker.run_blocker,
+                        with_run_blocker.news_blocker
                     )
                 ),
-                with_schedule_blocker.dependency_blockers
+                with_run_blocker.dependency_blockers
             )
         ) as blockers
-    from with_schedule_blocker
+    from with_run_blocker
 
 ),
 

@@ -16,10 +16,10 @@ sensor_assets as (
 assets_by_sensor as (
 
     select
-        sensor_assets.sensor_id,
+        trim(sensor_assets.sensor_id) as sensor_id,
         sort_array(collect_set(trim(sensor_assets.asset))) as assets
     from sensor_assets
-    group by sensor_assets.sensor_id
+    group by trim(sensor_assets.sensor_id)
 
 ),
 

@@ -8,12 +8,6 @@ controls as (
 
 ),
 
-scheduled_jobs as (
-
-    select * from {{ ref('scheduled_jobs') }}
-
-),
-
 cleaned as (
 
     select
@@ -68,11 +62,8 @@ final as (
         cleaned.job_state,
         cleaned.dependency_flag,
         coalesce(cleaned.job_state = 'PAUSED', false) as is_paused,
-        cleaned.dependency_flag != 'FALSE' as is_required,
-        scheduled_jobs.job_id is not null as is_on_own_schedule
+        cleaned.dependency_flag != 'FALSE' as is_required
     from cleaned
-    left join scheduled_jobs
-        on cleaned.job_id = scheduled_jobs.job_id
 
 )
 
