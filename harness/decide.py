@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: What operators edit; the other seeds belong to the models.
-_OPERATORS_SEEDS = ("heartbeat_controls", "scheduled_jobs", "sensor_assets")
 #: Selectors of tables alone; every view stays as it is.
 _FILLS_TABLES = frozenset({"publish"})
 _HEADLINE = re.compile(r"(\w+ Error( in \w+ \S+ \(.*\))?$)")
@@ -73,7 +71,7 @@ class Dbt:
             DecideError: The seed failed.
         """
         self._before_views()
-        self._invoke(["seed", "--select", *_OPERATORS_SEEDS], None)
+        self._invoke(["seed", "--selector", "controls"], None)
 
     def build_everything(self) -> None:
         """Create or update every table and view, seeds included; ledgers keep their rows.

@@ -8,9 +8,12 @@ from harness.acquire import Caller, Place
 from harness.context import Context
 from harness.find_sensor import find_sensor
 from harness.settings import load_settings
-from harness.show.facts import folded_through, last_decision, require_state
+from harness.show.facts import LastDecision, folded_through, last_decision, require_state
 
 PROJECT = Path(__file__).resolve().parents[1]
+
+#: The blocker of a job that starts itself, as the model ``int_rule_blockers`` names it.
+ON_OWN_SCHEDULE = "on_own_schedule"
 
 
 def acquired(
@@ -73,8 +76,21 @@ def place_of(context: Context) -> Place:
         StateError: The folder is not set up, or belongs to a newer version.
     """
     require_state(context)
-    folded = folded_through(context.store, last_decision(context.home.status))
-    return Place(store=context.store, inbox=context.home.inbox, folded_through=folded)
+    decision = last_decision(context.home.status)
+    return Place(
+        store=context.store,
+        inbox=context.home.inbox,
+        folded_through=folded_through(context.store, decision),
+        left_alone=_left_alone(decision),
+    )
+
+
+def _left_alone(decision: LastDecision | None) -> frozenset[int]:
+    return frozenset(
+        job.job_id
+        for job in (decision.jobs if decision else ())
+        if any(each.blocker == ON_OWN_SCHEDULE for each in job.blockers)
+    )
 
 
 def _text(job: str | int | None) -> str | None:

@@ -21,6 +21,5 @@
         {%- do adapter.add_query(sql, abridge_sql_log=True) -%}
         {%- do statements.append(sql) if loop.first -%}
     {%- endfor -%}
-    {#- An optional seed has a header and no rows. -#}
-    {{ return(statements[0] if statements else '') }}
+    {{ return(statements[0]) }}
 {% endmacro %}

@@ -5,12 +5,7 @@ from typing import Annotated
 
 import typer
 
-from harness.commands.surroundings import (
-    AS_JSON,
-    leave,
-    print_json,
-    reading,
-)
+from harness.commands.surroundings import AS_JSON, leave, print_json, reading
 from harness.errors import ExitCode
 
 SENSOR = typer.Argument(
@@ -55,15 +50,19 @@ def sense(
         python -m harness sense sales.orders --job daily-revenue --now > events.json
     """
     from harness.notebook import acquire_in
+    from harness.show.facts import last_decision, last_tick_at
+    from harness.show.words import instant
 
     if now:
         _tick(sensor, job)
     with reading() as context:
         events = acquire_in(context, sensor, job=job, run=run)
+        home = context.home
     if events:
         print_json(events)
         return
-    typer.echo(f"nothing new at {sensor}", err=True)
+    seen = instant(last_tick_at(home.folder, last_decision(home.status)))
+    typer.echo(f"nothing new at {sensor}, as the last tick saw it: {seen}", err=True)
     leave(ExitCode.NOTHING_NEW)
 
 

@@ -40,9 +40,10 @@ judged as (
     select
         steps.*,
         case
-            -- What a job tells of itself may be folded in twice, when a tick was killed.
+            -- What a job on its own schedule was handed may grow until the job has processed it.
             when steps.reported_by = 'job'
                 then steps.run_status in ('ACQUIRED', 'SUCCEEDED')
+                    and coalesce(steps.previous_status, 'ACQUIRED') = 'ACQUIRED'
             when steps.previous_status is null
                 then steps.run_status = 'INTENDED'
             -- An intent may be recorded again, with the latest reason why it has no answer.

@@ -4,12 +4,21 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from harness.errors import ConfigurationError
 from harness.feed_seeds import SCHEDULED_JOBS, SENSOR_ASSETS
 from harness.notebook import acquire_in, process_in
 from tests.scenarios.conftest import SCHEMA, Story
 from tests.scenarios.test_chained_products import sensor_of
 
 Schedule = Callable[..., None]
+
+#: What is promised of every ledger, as data tests.
+PROMISES = (
+    "no_event_fires_a_job_twice",
+    "a_run_takes_only_legal_steps",
+    "a_job_has_one_open_run_at_most",
+    "the_control_table_shows_what_the_state_says",
+)
 
 
 @pytest.fixture
@@ -31,6 +40,16 @@ def on_own_schedule(story: Story) -> Iterator[Schedule]:
 def sensor_row(story: Story, sensor: str) -> dict[str, object]:
     (row,) = story.context.store.read("sensors", where=[("sensor_id", "=", sensor)])
     return row
+
+
+def keeps_its_promises(story: Story) -> bool:
+    """Run the data tests on what the stories have left so far; the one that fails is told."""
+    story.context.dbt._invoke(["test", "--select", *PROMISES], None)
+    return True
+
+
+def steps_of(story: Story, job: int) -> list[object]:
+    return [row["run_status"] for row in story.run_rows(job)]
 
 
 def test_a_job_on_its_own_schedule_is_never_started_and_gets_its_events_at_least_once(
@@ -66,10 +85,12 @@ def test_a_job_on_its_own_schedule_is_never_started_and_gets_its_events_at_least
     assert sensor_row(story, sensor)["status"] == "PROCESSED_NEW_DATA"
     assert acquire_in(story.context, sensor) == []
     assert story.jobs.requests == []
+    assert steps_of(story, job) == ["ACQUIRED", "ACQUIRED", "SUCCEEDED"]
 
     story.restart()
     idle = story.tick()
     assert idle.skipped == ("decide", "fire", "publish")
+    assert keeps_its_promises(story)
 
 
 def test_a_tick_that_dies_after_a_message_is_recorded_loses_and_doubles_nothing(
@@ -82,11 +103,14 @@ def test_a_tick_that_dies_after_a_message_is_recorded_loses_and_doubles_nothing(
     on_own_schedule(job)
     story.tick()
     acquire_in(story.context, sensor)
+    story.clock.sleep(1)
     process_in(story.context, sensor)
 
     story.tick(dies_at="before_record")
+    assert steps_of(story, job) == ["ACQUIRED", "SUCCEEDED"]
     story.tick()
 
+    assert steps_of(story, job) == ["ACQUIRED", "SUCCEEDED"]
     assert story.status(flights, job) == "COMPLETED"
     assert acquire_in(story.context, sensor) == []
 
@@ -107,6 +131,55 @@ def test_a_job_that_is_no_longer_on_its_own_schedule_is_started_with_what_it_had
 
     assert story.started(report) == [job]
     assert list(report.started[0].event_ids) == [handed["event_id"]]
+
+
+def test_what_came_while_a_job_asked_is_told_with_its_time(
+    story: Story, on_own_schedule: Schedule
+) -> None:
+    job = story.job(1)
+    flights = story.table("flights")
+    sensor = sensor_of(flights, job)
+    story.control(flights, job)
+    on_own_schedule(job)
+    story.tick()
+    acquire_in(story.context, sensor)
+    (asked,) = story.context.home.inbox.glob("*.json")
+    held_back = asked.read_text()
+    asked.unlink()
+    story.append(flights)
+    story.tick()  # it had read the inbox before the message came
+    asked.write_text(held_back)
+    process_in(story.context, sensor)
+    story.tick()
+
+    row = sensor_row(story, sensor)
+    assert row["status"] == "ACQUIRED_NEW_DATA"
+    assert row["status_change_timestamp"] is not None
+    assert len(acquire_in(story.context, sensor)) == 1
+
+
+def test_a_job_whose_row_was_taken_out_and_put_back_gets_what_it_had_not_processed(
+    story: Story, on_own_schedule: Schedule
+) -> None:
+    job, other = story.job(1), story.job(2)
+    flights, planes = story.table("flights"), story.table("planes")
+    sensor = sensor_of(flights, job)
+    story.control(planes, other, job_state="PAUSED")
+    story.control(flights, job)
+    on_own_schedule(job)
+    story.tick()
+    (handed,) = acquire_in(story.context, sensor)
+    row = story.rows.pop()
+    story.write_controls()
+    story.tick()
+    with pytest.raises(ConfigurationError, match="There is no sensor"):
+        process_in(story.context, sensor)
+
+    story.rows.append(row)
+    story.write_controls()
+    assert story.started(story.tick()) == []
+
+    assert acquire_in(story.context, sensor) == [handed]
 
 
 def test_what_a_job_on_its_own_schedule_processed_starts_a_job_of_another_product(

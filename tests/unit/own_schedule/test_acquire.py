@@ -397,6 +397,14 @@ def test_a_job_that_heartbeat_starts_takes_nothing_by_itself(tmp_path: Path) -> 
         desk.senses()
 
 
+def test_a_job_asks_on_while_a_tick_loads_the_edited_seed(desk: Desk) -> None:
+    desk.arrives(3)
+    del desk.store.tables["scheduled_jobs"]
+    place = replace(desk.place, left_alone=frozenset({JOB}))
+    sensor = find_sensor(desk.store, SENSOR)
+    assert len(acquire(place, sensor, Caller(at=TEN))) == 1
+
+
 def test_a_message_keeps_all_it_says_on_its_way_through_the_inbox(desk: Desk) -> None:
     desk.arrives(3)
     desk.senses(run_id=9)
