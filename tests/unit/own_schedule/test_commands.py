@@ -1,6 +1,7 @@
 """`sense` and `processed` as a shell sees them, over Delta tables on the disk and without a JVM."""
 
 import json
+import shutil
 from dataclasses import asdict
 from pathlib import Path
 
@@ -58,12 +59,24 @@ def test_sense_prints_the_events_until_they_are_processed_and_then_ends_with_fou
     assert call(home, "processed", SENSOR).returncode == ExitCode.DONE
     after = call(home, "sense", SENSOR)
     assert (after.returncode, after.stdout) == (ExitCode.NOTHING_NEW, "")
+    assert after.stderr.startswith(f"nothing new at {SENSOR}, as the last tick saw it: ")
 
 
 def test_both_answer_while_another_process_ticks(home: Path) -> None:
     with ProcessLock(home, command="run"):
         assert call(home, "sense", SENSOR, "--now").returncode == ExitCode.DONE
         assert call(home, "processed", SENSOR).returncode == ExitCode.DONE
+
+
+def test_sense_answers_while_a_tick_loads_the_edited_seed(home: Path) -> None:
+    shutil.rmtree(home / "warehouse" / "heartbeat.db" / "scheduled_jobs")
+    refused = call(home, "sense", SENSOR)
+    blocker = {"blocker": "on_own_schedule", "reason": "-", "waits_for": "-", "since": None}
+    job = {"job_id": str(JOB), "job_name": "daily-revenue", "blockers": [blocker]}
+    status = {"tick_id": "3-x", "tick_number": 3, "tick_at": TEN.isoformat(), "jobs": [job]}
+    (home / "status.json").write_text(json.dumps(status))
+    answered = call(home, "sense", SENSOR)
+    assert (refused.returncode, answered.returncode) == (ExitCode.USAGE, ExitCode.DONE)
 
 
 def test_two_sensors_with_one_id_are_refused_with_two(home: Path) -> None:
