@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 _ORDER = (
     "last_run_failed",
     "run_in_progress",
+    "on_own_schedule",
     "over_start_limit",
     "required_row_paused",
     "waiting_for_required_event",
     "nothing_new",
     "job_paused",
-    "on_own_schedule",
 )
 _OF_DEPENDENCIES = frozenset({"required_row_paused", "waiting_for_required_event"})
 
