@@ -62,7 +62,7 @@ final as (
         ),
         (
             'ACQUIRED', 'IN_PROGRESS', true, false, true,
-            'A job on its own schedule was handed the events and has not processed them.'
+            'A job on its own schedule was handed the events and is not done with them.'
         )
             as statuses (
                 run_status,
