@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from harness.commands import keeping, reading, setting_up, telling, ticking
+from harness.commands import keeping, reading, scheduling, setting_up, telling, ticking
 from harness.errors import ExitCode, HeartbeatError
 
 DEBUG = "HEARTBEAT_DEBUG"
@@ -32,13 +32,13 @@ def options(
     """Is there new data, and which jobs may run because of it?
 
     Exit codes: 0 done, 1 something failed and is recorded, 2 usage or configuration, 3 another
-    process holds the lock.
+    process holds the lock, 4 nothing new (`sense`).
     """
     if debug:
         os.environ[DEBUG] = "1"
 
 
-for module in (setting_up, ticking, reading, telling, keeping):
+for module in (setting_up, ticking, reading, telling, scheduling, keeping):
     module.register(app)
 
 

@@ -65,13 +65,13 @@ class Dbt:
         self._invoke(arguments, variables)
 
     def seed_controls(self) -> None:
-        """Load the controls CSV into its table.
+        """Load the controls CSV and the optional seeds into their tables.
 
         Raises:
             DecideError: The seed failed.
         """
         self._before_views()
-        self._invoke(["seed", "--select", "heartbeat_controls"], None)
+        self._invoke(["seed", "--selector", "controls"], None)
 
     def build_everything(self) -> None:
         """Create or update every table and view, seeds included; ledgers keep their rows.

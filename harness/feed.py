@@ -15,6 +15,7 @@ from harness.controls.checking import check
 from harness.controls.findings import Finding, Severity, has_errors, render_findings
 from harness.controls.reading import ControlsFile, parse_controls
 from harness.errors import ControlsError
+from harness.feed_seeds import OPTIONAL_SEEDS, check_seeds
 from harness.tables import ControlChangeRow, Ledger, Store, Tick
 
 log = logging.getLogger(__name__)
@@ -53,12 +54,12 @@ class CheckedControls:
 
 
 def checksum_of(project: Path) -> str:
-    """Return the checksum of the controls CSV.
+    """Return one checksum of the controls CSV and the optional seeds.
 
     Raises:
         ControlsError: The file cannot be read.
     """
-    return sha256(_bytes(project)).hexdigest()
+    return _checksum(project, _bytes(project))
 
 
 def check_controls(
@@ -67,9 +68,10 @@ def check_controls(
     """Read the controls CSV and find everything that is wrong with it.
 
     Raises:
-        ControlsError: The file cannot be read.
+        ControlsError: The file cannot be read, or a seed beside it is wrong.
     """
     data = _bytes(project)
+    check_seeds(project)
     controls = parse_controls(data, project / CONTROLS)
     findings = check(
         controls,
@@ -77,7 +79,7 @@ def check_controls(
         removal_is_meant=allow_mass_removal,
     )
     return CheckedControls(
-        controls=controls, findings=tuple(findings), checksum=sha256(data).hexdigest()
+        controls=controls, findings=tuple(findings), checksum=_checksum(project, data)
     )
 
 
@@ -135,6 +137,14 @@ def _change_row(row: Mapping[str, object], tick: Tick) -> ControlChangeRow:
 def job_names(controls: ControlsFile) -> Mapping[int, str]:
     """Return the jobs that the controls name."""
     return {row.job_id: row.trigger_job_name for row in controls.rows if row.job_id is not None}
+
+
+def _checksum(project: Path, controls: bytes) -> str:
+    digest = sha256(controls)
+    for seed in OPTIONAL_SEEDS:
+        file = project / seed
+        digest.update(file.read_bytes() if file.is_file() else b"")
+    return digest.hexdigest()
 
 
 def _bytes(project: Path) -> bytes:

@@ -97,6 +97,22 @@ def _order(row: Mapping[str, object]) -> tuple[int, str]:
     return (int(snapshot) if snapshot.isdigit() else 0, snapshot)
 
 
+def events_of(consumed: Consumed, store: Store) -> list[dict[str, object]]:
+    """Read the events of one upstream that a run takes, in the order in which they happened."""
+    where = [
+        ("tick_number", ">", consumed.from_tick),
+        ("tick_number", "<=", consumed.through_tick),
+        ("upstream_id", "=", consumed.upstream_id),
+    ]
+    rows = store.read(Ledger.EVENTS, where=where)
+    return sorted(rows, key=lambda row: (row["tick_number"], _order(row)))
+
+
+def as_handed_over(events: Iterable[Mapping[str, object]]) -> list[dict[str, object]]:
+    """Return events as a job gets them: their id and the nine fields of each."""
+    return [{name: event[name] for name in _EVENT_FIELDS} for event in events]
+
+
 def _taken(
     start: Start, events: Mapping[str, list[dict[str, object]]]
 ) -> Iterable[dict[str, object]]:
@@ -138,7 +154,7 @@ def _parameters(
     start: Start, token: str, events: Sequence[Mapping[str, object]], handed_over: Path
 ) -> str:
     """Return the job parameters as JSON: the events themselves, or where they are to be read."""
-    listed = json.dumps([{name: event[name] for name in _EVENT_FIELDS} for event in events])
+    listed = json.dumps(as_handed_over(events))
     names = {"heartbeat_intent_id": start.intent_id, TOKEN_PARAMETER: token}
     whole = json.dumps({**names, "heartbeat_events": listed})
     if len(whole.encode()) <= PARAMETER_BYTES:

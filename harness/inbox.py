@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from harness.errors import StateError
+from harness.tables import Consumed
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +27,10 @@ class MessageKind(StrEnum):
     COMPLETE = "complete"
     #: An operator wants a failed job's events to be run again.
     RETRY = "retry"
+    #: A job on its own schedule was handed events of one upstream.
+    ACQUIRED = "acquired"
+    #: A job on its own schedule has processed what it was handed.
+    PROCESSED = "processed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +42,10 @@ class Message:
     run_id: int | None = None
     intent_id: str | None = None
     sent_at: datetime
+    #: The job's name; known to whoever has read the controls.
+    job_name: str | None = None
+    #: What a job on its own schedule was handed, or has processed.
+    taken: Consumed | None = None
     #: The file it was read from; ``None`` before it is sent.
     path: Path | None = None
 
@@ -82,6 +91,16 @@ def receive(inbox: Path) -> list[Message]:
     return messages
 
 
+def peek(inbox: Path) -> list[Message]:
+    """Read every message, oldest first, beside a tick that may take them out meanwhile."""
+    messages = []
+    for path in sorted(inbox.glob("*.json")):
+        # What cannot be read is left for the tick to set aside; what is gone is in a ledger.
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            messages.append(_read(path))
+    return messages
+
+
 def remove(message: Message) -> None:
     """Take a message out of the inbox, once a ledger has what it says."""
     if message.path:
@@ -90,12 +109,15 @@ def remove(message: Message) -> None:
 
 def _read(path: Path) -> Message:
     content = json.loads(path.read_text())
+    taken = content.get("taken")
     return Message(
         kind=MessageKind(content["kind"]),
         job_id=int(content["job_id"]),
         run_id=int(content["run_id"]) if content.get("run_id") is not None else None,
         intent_id=content.get("intent_id"),
         sent_at=datetime.fromisoformat(content["sent_at"]),
+        job_name=content.get("job_name"),
+        taken=Consumed(**taken) if taken else None,
         path=path,
     )
 

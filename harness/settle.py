@@ -127,6 +127,9 @@ def _row_of(message: Message, run: FollowedRun, tick: Tick) -> RunRow | None:
             if not run.holds_job:
                 return None
             return run.step(tick, RunStatus.RETRY_REQUESTED, "operator")
+        case MessageKind.ACQUIRED | MessageKind.PROCESSED:
+            # No run that the Jobs API knows; `own_schedule` folds them in.
+            return None
 
 
 def _row_of_completion(message: Message, run: FollowedRun, tick: Tick) -> RunRow | None:

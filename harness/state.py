@@ -214,15 +214,20 @@ class TickState:
         if not rows:
             return self
         runs = {run.job_id: run for run in self.runs}
-        upstreams = {each.upstream_id: each for each in self.upstreams}
         for row in rows:
             runs[row.job_id] = FollowedRun.from_step(row)
+        kept = [run for run in runs.values() if run.is_open or run.holds_job]
+        return replace(self.with_taken(rows), runs=tuple(kept))
+
+    def with_taken(self, rows: Iterable[RunRow]) -> "TickState":
+        """Return a copy in which runs have taken events; no run is followed because of it."""
+        upstreams = {each.upstream_id: each for each in self.upstreams}
+        for row in rows:
             for each in row.consumed:
                 if each.upstream_id in upstreams:
                     before = upstreams[each.upstream_id]
                     upstreams[each.upstream_id] = before.taken_by(row.job_id, each)
-        kept = [run for run in runs.values() if run.is_open or run.holds_job]
-        return replace(self, runs=tuple(kept), upstreams=tuple(upstreams.values()))
+        return replace(self, upstreams=tuple(upstreams.values()))
 
     def with_upstreams(self, changed: Mapping[str, WatchedUpstream]) -> "TickState":
         """Return a copy with some upstreams replaced."""
@@ -231,7 +236,7 @@ class TickState:
 
 
 #: The tables that make the file stale when anything else has written to them.
-WATCHED_TABLES = (*Ledger, "heartbeat_controls")
+WATCHED_TABLES = (*Ledger, "heartbeat_controls", "scheduled_jobs", "sensor_assets")
 
 
 def fingerprints(store: Store) -> dict[str, str | None]:

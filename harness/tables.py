@@ -37,10 +37,11 @@ class RunStatus(StrEnum):
     PARKED = "PARKED"
     SUCCEEDED_ELSEWHERE = "SUCCEEDED_ELSEWHERE"
     RETRY_REQUESTED = "RETRY_REQUESTED"
+    ACQUIRED = "ACQUIRED"
 
 
 #: A run that goes on. The same as ``is_open`` in the model ``run_statuses``; a test compares them.
-OPEN = frozenset({RunStatus.INTENDED, RunStatus.STARTED})
+OPEN = frozenset({RunStatus.INTENDED, RunStatus.STARTED, RunStatus.ACQUIRED})
 #: A run that keeps its job from starting until some run of it succeeds: ``holds_job``.
 HOLDING = frozenset(
     {
@@ -53,6 +54,8 @@ HOLDING = frozenset(
         RunStatus.PARKED,
     }
 )
+#: A run that has consumed nothing, whatever it was handed: ``gives_back_events``.
+GIVING_BACK = frozenset({RunStatus.RETRY_REQUESTED, RunStatus.ACQUIRED})
 
 
 class LookOutcome(StrEnum):
@@ -162,7 +165,7 @@ class RunRow:
     token: str
     run_id: int | None = None
     run_status: RunStatus
-    #: Who says so: ``decision``, ``answer``, ``poll``, ``notice``, ``operator``.
+    #: Who says so: ``decision``, ``answer``, ``poll``, ``notice``, ``operator``, ``job``.
     reported_by: str
     decided_tick: int
     decided_at: datetime

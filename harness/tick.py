@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from harness import feed
+from harness import feed, own_schedule
 from harness.calls import Steps
 from harness.context import Context
 from harness.errors import DecideError
@@ -149,6 +149,10 @@ class Engine:
     def _settle(
         self, state: TickState, messages: Sequence[Message], report: TickReport, steps: Steps
     ) -> TickState:
+        report.own_steps = own_schedule.fold(
+            messages, state, tick=report.tick, steps=steps, store=self._context.store
+        )
+        state = state.with_taken(report.own_steps)
         if not state.runs:
             return state
         report.settled = settle(
@@ -244,7 +248,7 @@ class Engine:
 
 def _must_decide(state: TickState, report: TickReport) -> bool:
     """Tell whether anything happened that a decision could depend on."""
-    settled = bool(report.settled and report.settled.rows)
+    settled = bool(report.own_steps) or bool(report.settled and report.settled.rows)
     news = report.recorded is not None and any(
         row.outcome is not LookOutcome.MOVED for row in report.recorded.probes
     )

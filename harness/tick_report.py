@@ -27,6 +27,8 @@ class TickReport:
     put_off: tuple[PutOff, ...] = ()
     recorded: Recorded | None = None
     settled: Settled | None = None
+    #: Steps that jobs on their own schedule told of.
+    own_steps: tuple[RunRow, ...] = ()
     started: tuple[RunRow, ...] = ()
     publication: Publication | None = None
     control_changes: int = 0
@@ -61,6 +63,6 @@ class TickReport:
             "sensed_count": self.sensed,
             "event_count": self.event_count,
             "failed_look_count": len(self.failures),
-            "settled_count": len(self.settled.rows) if self.settled else 0,
+            "settled_count": len(self.own_steps) + (len(self.settled.rows) if self.settled else 0),
             "started_count": sum(row.run_id is not None for row in self.started),
         }

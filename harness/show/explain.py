@@ -9,7 +9,7 @@ from harness.show.facts import RunFact
 from harness.show.history import Dependency, History
 from harness.show.tick import main_reason
 from harness.show.words import count, iso
-from harness.tables import Blocker
+from harness.tables import Blocker, RunStatus
 
 
 class Verdict(StrEnum):
@@ -64,7 +64,7 @@ def _verdict(history: History) -> Verdict:
     run = history.last_run
     if not history.dependencies:
         return Verdict.NOT_IN_CONTROLS
-    if run and run.is_open:
+    if run and run.is_open and run.run_status is not RunStatus.ACQUIRED:
         return Verdict.STARTING if run.run_id is None else Verdict.RUNNING
     if run and run.holds_job:
         return Verdict.HELD

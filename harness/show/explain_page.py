@@ -12,6 +12,7 @@ from harness.show.history import Dependency, History
 from harness.show.terminal import Column, line, print_table
 from harness.show.tick import STYLES
 from harness.show.words import age, count, instant
+from harness.tables import RunStatus
 
 _STYLES = {
     Verdict.RUNNING: "bold green",
@@ -89,8 +90,16 @@ def _dependency_in_words(each: Dependency, at: datetime) -> tuple[str, str | tup
         return what, "nothing has come yet"
     if each.taken_by is None:
         return what, ("new: waits to be taken", "green")
-    which = f"run {each.taken_by.run_id}" if each.taken_by.run_id else "a start without an answer"
-    return what, f"taken by {which}"
+    return what, _taker_in_words(each.taken_by)
+
+
+def _taker_in_words(run: RunFact) -> str:
+    if run.run_status is RunStatus.ACQUIRED:
+        return "handed to the job, not processed yet"
+    if run.run_id:
+        return f"taken by run {run.run_id}"
+    is_own = run.run_status is RunStatus.SUCCEEDED
+    return "taken by a run of its own" if is_own else "taken by a start without an answer"
 
 
 def _event_in_words(event: Row) -> str:

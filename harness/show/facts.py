@@ -50,6 +50,11 @@ class RunFact:
         return self.run_status in OPEN
 
     @property
+    def is_unanswered(self) -> bool:
+        """True while the Jobs API has not said that there is a run."""
+        return self.is_open and self.run_id is None and self.run_status is not RunStatus.ACQUIRED
+
+    @property
     def holds_job(self) -> bool:
         """True while the run keeps its job from starting again."""
         return self.run_status in HOLDING

@@ -30,6 +30,7 @@ _WAITING: Mapping[str, str] = {
     "waiting_for_required_event": "waiting for an event",
     "nothing_new": "with nothing new",
     "job_paused": "paused",
+    "on_own_schedule": "on their own schedule",
 }
 #: As much of a message as two or three lines hold.
 _MESSAGE_LENGTH = 160
@@ -66,6 +67,11 @@ class Job:
     def runs_for_long(self, now: datetime) -> bool:
         """Tell whether a run of it goes on for longer than is usual."""
         return self.run is not None and (now - began(self.run)).total_seconds() > LONG_RUN_SECONDS
+
+
+def name_of_run(run: RunFact) -> str:
+    """Name a run; one that the job began by itself may have told no id."""
+    return f"run {run.run_id}" if run.run_id else "its own run has not said `processed`"
 
 
 def began(run: RunFact) -> datetime:
@@ -152,11 +158,11 @@ class Page:
                 words = run.run_status.value.lower().replace("_", " ")
                 said = run.message or _without_a_word(run)
                 yield job.name, (words, "red"), age(run.ended_at or run.recorded_at, now), said
-            elif run and run.is_open and run.run_id is None:
+            elif run and run.is_unanswered:
                 said = run.message or "the Jobs API has not answered; every tick asks again"
                 yield job.name, ("no answer", "yellow"), age(run.decided_at, now), said
             elif run and run.is_open and job.runs_for_long(now):
-                yield job.name, ("runs long", "yellow"), age(began(run), now), f"run {run.run_id}"
+                yield job.name, ("runs long", "yellow"), age(began(run), now), name_of_run(run)
 
     def _rows_of_unreadable(self) -> Iterator[tuple[str, Cell, str, str]]:
         """Return one row per upstream that cannot be read, with the jobs that wait for it."""
@@ -192,9 +198,9 @@ class Page:
         now = self._status.now
         for job in self._jobs:
             run = job.run
-            if run and run.is_open and run.run_id is not None and not job.runs_for_long(now):
+            if run and run.is_open and not run.is_unanswered and not job.runs_for_long(now):
                 handed = count(run.event_count, "event")
-                yield job.name, str(run.run_id), age(began(run), now), handed
+                yield job.name, str(run.run_id or "its own"), age(began(run), now), handed
 
     def _show_waiting(self) -> None:
         waiting = [job for job in self._jobs if job.blocker in _WAITING and not _is_told(job)]

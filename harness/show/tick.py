@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _ORDER = (
     "last_run_failed",
     "run_in_progress",
+    "on_own_schedule",
     "over_start_limit",
     "required_row_paused",
     "waiting_for_required_event",
@@ -44,7 +45,7 @@ class Told:
 
 def runs_of(report: "TickReport") -> Told:
     """Tell starts from ends; a start that an earlier tick intended and this one sent is a start."""
-    settled = report.settled.rows if report.settled else ()
+    settled = (*(report.settled.rows if report.settled else ()), *report.own_steps)
     resent = [row for row in settled if row.reported_by == "answer"]
     return Told(
         started=(*report.started, *resent),

@@ -117,8 +117,16 @@ final as (
         with_events.is_in_controls
         and with_events.has_unconsumed_event
         and not with_events.is_paused as is_takeable,
-        get(with_events.unconsumed_events, 0).tick_number as oldest_unconsumed_tick,
-        get(with_events.unconsumed_events, 0).event_at as oldest_unconsumed_at,
+        -- What a job on its own schedule took may end before the latest event, where nothing was
+        -- kept of the ticks between: the latest one stands in for them.
+        coalesce(
+            get(with_events.unconsumed_events, 0).tick_number,
+            if(with_events.has_unconsumed_event, with_events.latest_event_tick, null)
+        ) as oldest_unconsumed_tick,
+        coalesce(
+            get(with_events.unconsumed_events, 0).event_at,
+            if(with_events.has_unconsumed_event, with_events.latest_event_at, null)
+        ) as oldest_unconsumed_at,
         with_events.consumed_through_tick,
         with_events.from_tick,
         with_events.intent_id,

@@ -7,6 +7,12 @@ int_dependency_states as (
 
 ),
 
+scheduled_jobs as (
+
+    select * from {{ ref('scheduled_jobs') }}
+
+),
+
 grouped as (
 
     select
@@ -90,6 +96,7 @@ final as (
         grouped.job_id,
         grouped.job_name,
         grouped.is_paused,
+        scheduled_jobs.job_id is not null as is_on_own_schedule,
         grouped.required_count,
         grouped.news_count,
         grouped.oldest_unconsumed_tick,
@@ -102,12 +109,25 @@ final as (
         grouped.last_run.run_status,
         grouped.last_run.message as run_message,
         grouped.last_run.recorded_at as run_recorded_at,
-        grouped.last_run.decided_tick,
+        -- What a job took by itself is no start of ours: it does not count against their limit.
+        if(scheduled_jobs.job_id is null, grouped.last_run.decided_tick, null)
+            as decided_tick,
         grouped.last_run.decided_at,
-        coalesce(grouped.last_run.is_open, false) as has_open_run,
+        -- What a job took by itself and has not processed keeps nobody waiting: it may have died.
+        coalesce(
+            grouped.last_run.is_open
+            and not coalesce(grouped.last_run.gives_back_events, false),
+            false
+        ) as has_open_run,
         coalesce(grouped.last_run.holds_job, false) as is_held,
-        coalesce(grouped.last_run.gives_back_events, false) as is_retry
+        coalesce(
+            grouped.last_run.gives_back_events
+            and not coalesce(grouped.last_run.is_open, false),
+            false
+        ) as is_retry
     from grouped
+    left join scheduled_jobs
+        on grouped.job_id = scheduled_jobs.job_id
     where grouped.control_count > 0
 
 )

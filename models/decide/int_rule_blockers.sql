@@ -76,7 +76,8 @@ with_news_blocker as (
 
 ),
 
--- Rule D5: one run at a time, and none after a failure until a run succeeds.
+-- Rule D5: one run at a time, none after a failure until a run succeeds; and none of a job that
+-- starts itself.
 with_run_blocker as (
 
     select
@@ -113,44 +114,39 @@ with_run_blocker as (
                         ),
                         'since', with_news_blocker.run_recorded_at
                     )
+            when with_news_blocker.is_on_own_schedule
+                then named_struct(
+                        'blocker', 'on_own_schedule',
+                        'reason', 'the job runs on its own schedule and asks by itself',
+                        'waits_for', 'its own next run, whose first task is `sense`',
+                        'since', cast(null as timestamp)
+                    )
         end as run_blocker
     from with_news_blocker
-
-),
-
-with_blockers as (
-
-    select
-        with_run_blocker.*,
-        concat(
-            array_compact(
-                array(
-                    with_run_blocker.run_blocker,
-                    with_run_blocker.news_blocker
-                )
-            ),
-            with_run_blocker.dependency_blockers
-        ) as blockers
-    from with_run_blocker
 
 ),
 
 final as (
 
     select
-        with_blockers.job_id,
-        with_blockers.job_name,
-        with_blockers.intent_id,
-        with_blockers.attempt,
-        with_blockers.is_retry,
-        with_blockers.decided_tick,
-        with_blockers.takeable,
-        with_blockers.news_count,
-        with_blockers.oldest_unconsumed_tick,
-        with_blockers.oldest_unconsumed_at,
-        with_blockers.blockers,
-        transform(with_blockers.blockers, each -> each.blocker) as blocker_names
-    from with_blockers
+        with_run_blocker.job_id,
+        with_run_blocker.job_name,
+        with_run_blocker.intent_id,
+        with_run_blocker.attempt,
+        with_run_blocker.is_retry,
+        with_run_blocker.decided_tick,
+        with_run_blocker.takeable,
+        with_run_blocker.news_count,
+        with_run_blocker.oldest_unconsumed_tick,
+        with_run_blocker.oldest_unconsumed_at,
+        concat(
+            array_compact(
+                array(with_run_blocker.run_blocker, with_run_blocker.news_blocker)
+            ),
+            with_run_blocker.dependency_blockers
+        ) as blockers,
+        transform(blockers, each -> each.blocker) as blocker_names
+    from with_run_blocker
 
 )
 

@@ -70,17 +70,20 @@ final as (
         with_change.dependency_flag,
         with_change.upstream_value,
         -- The first event that no successful run has taken.
-        get(
-            filter(
-                with_change.recent_events,
-                recent -> recent.tick_number > if(
-                    with_change.is_kept_by_run,
-                    with_change.from_tick,
-                    with_change.consumed_through_tick
-                )
-            ),
-            0
-        ).event_at as acquired_at,
+        coalesce(
+            get(
+                filter(
+                    with_change.recent_events,
+                    recent -> recent.tick_number > if(
+                        with_change.is_kept_by_run,
+                        with_change.from_tick,
+                        with_change.consumed_through_tick
+                    )
+                ),
+                0
+            ).event_at,
+            with_change.oldest_unconsumed_at
+        ) as acquired_at,
         with_change.run_recorded_at
     from with_change
 

@@ -7,6 +7,22 @@ int_control_rows as (
 
 ),
 
+sensor_assets as (
+
+    select * from {{ ref('sensor_assets') }}
+
+),
+
+assets_by_sensor as (
+
+    select
+        trim(sensor_assets.sensor_id) as sensor_id,
+        sort_array(collect_set(trim(sensor_assets.asset))) as assets
+    from sensor_assets
+    group by trim(sensor_assets.sensor_id)
+
+),
+
 with_status as (
 
     select
@@ -23,7 +39,7 @@ final as (
 
     select
         with_status.control_id as sensor_id,
-        cast(array() as array<string>) as assets,
+        coalesce(assets_by_sensor.assets, cast(array() as array<string>)) as assets,
         with_status.sensor_status as status,
         date_format(
             if(
@@ -37,6 +53,8 @@ final as (
         with_status.upstream_key,
         with_status.upstream_value
     from with_status
+    left join assets_by_sensor
+        on with_status.control_id = assets_by_sensor.sensor_id
 
 )
 

@@ -59,6 +59,10 @@ final as (
         (
             'RETRY_REQUESTED', 'NEW_EVENT_AVAILABLE', false, false, true,
             'An operator wants the failed run again; its events are unconsumed again.'
+        ),
+        (
+            'ACQUIRED', 'IN_PROGRESS', true, false, true,
+            'A job on its own schedule was handed the events and is not done with them.'
         )
             as statuses (
                 run_status,

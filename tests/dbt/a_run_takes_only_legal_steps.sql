@@ -22,6 +22,7 @@ steps as (
         ledger_runs.tick_number,
         ledger_runs.step_number,
         ledger_runs.run_status,
+        ledger_runs.reported_by,
         ledger_runs.run_status in ('INTENDED', 'STARTED', 'REFUSED', 'PARKED')
             as is_before_the_end,
         ledger_runs.run_status in ('SUCCEEDED_ELSEWHERE', 'RETRY_REQUESTED')
@@ -39,6 +40,10 @@ judged as (
     select
         steps.*,
         case
+            -- What a job on its own schedule was handed may grow until the job has processed it.
+            when steps.reported_by = 'job'
+                then steps.run_status in ('ACQUIRED', 'SUCCEEDED')
+                    and coalesce(steps.previous_status, 'ACQUIRED') = 'ACQUIRED'
             when steps.previous_status is null
                 then steps.run_status = 'INTENDED'
             -- An intent may be recorded again, with the latest reason why it has no answer.

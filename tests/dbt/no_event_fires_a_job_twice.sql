@@ -22,6 +22,15 @@ given_back as (
     inner join run_statuses
         on ledger_runs.run_status = run_statuses.run_status
     where run_statuses.gives_back_events
+        and not run_statuses.is_open
+
+),
+
+acquired as (
+
+    select * from run_statuses
+    where is_open
+        and gives_back_events
 
 ),
 
@@ -36,6 +45,9 @@ kept as (
     left anti join given_back
         on ledger_runs.intent_id = given_back.intent_id
             and ledger_runs.attempt = given_back.attempt
+    -- What a job on its own schedule was handed, it has not taken before it says so.
+    left anti join acquired
+        on ledger_runs.run_status = acquired.run_status
 
 ),
 

@@ -3,12 +3,12 @@
 import re
 from pathlib import Path
 
-from harness.tables import HOLDING, OPEN, RunStatus
+from harness.tables import GIVING_BACK, HOLDING, OPEN, RunStatus
 
 ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "models" / "settle" / "run_statuses.sql"
 #: name, control_status, is_open, holds_job, gives_back_events
-ROW = re.compile(r"'([A-Z_]+)', '[A-Z_]+', (true|false), (true|false), (?:true|false),")
+ROW = re.compile(r"'([A-Z_]+)', '[A-Z_]+', (true|false), (true|false), (true|false),")
 ROWS = ROW.findall(MODEL.read_text(encoding="utf-8"))
 
 
@@ -17,11 +17,15 @@ def test_the_harness_knows_exactly_the_statuses_of_the_model() -> None:
 
 
 def test_the_harness_and_the_model_agree_on_which_runs_go_on() -> None:
-    assert {name for name, is_open, _ in ROWS if is_open == "true"} == OPEN
+    assert {name for name, is_open, *_ in ROWS if is_open == "true"} == OPEN
 
 
 def test_the_harness_and_the_model_agree_on_which_runs_hold_their_job() -> None:
-    assert {name for name, _, holds_job in ROWS if holds_job == "true"} == HOLDING
+    assert {name for name, _, holds_job, _ in ROWS if holds_job == "true"} == HOLDING
+
+
+def test_the_harness_and_the_model_agree_on_which_runs_give_their_events_back() -> None:
+    assert {name for name, *_, gives_back in ROWS if gives_back == "true"} == GIVING_BACK
 
 
 def test_the_manual_describes_every_status() -> None:

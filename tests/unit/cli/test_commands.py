@@ -30,6 +30,8 @@ COMMANDS = (
     "complete",
     "retry",
     "try-again",
+    "sense",
+    "processed",
     "maintain",
     "jobs-api",
     "demo",
@@ -127,7 +129,15 @@ def test_wrong_usage_ends_with_two(tmp_path: Path, arguments: Sequence[str]) -> 
 
 
 @pytest.mark.parametrize(
-    "arguments", [("status",), ("explain", "x"), ("retry", "x"), ("maintain",)]
+    "arguments",
+    [
+        ("status",),
+        ("explain", "x"),
+        ("retry", "x"),
+        ("sense", "x"),
+        ("processed", "x"),
+        ("maintain",),
+    ],
 )
 def test_a_folder_that_is_not_set_up_is_told_with_the_way_out(
     tmp_path: Path, arguments: Sequence[str]

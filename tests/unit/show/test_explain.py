@@ -9,7 +9,7 @@ from harness.show.explain import Answer, Verdict, answer_to, as_json
 from harness.show.explain_page import show
 from harness.show.history import History, history_of
 from harness.show.terminal import console_for
-from harness.tables import Ledger
+from harness.tables import Ledger, RunStatus
 from tests.unit.show.ledgers import (
     CUSTOMERS,
     JOB,
@@ -21,6 +21,7 @@ from tests.unit.show.ledgers import (
     event,
     minutes,
     probe,
+    run,
 )
 
 
@@ -148,6 +149,34 @@ def test_rows_of_long_ago_are_found() -> None:
     assert history.tick_number == 7
     assert history.last_run is not None
     assert history.last_run.run_id == 72
+
+
+def test_a_job_on_its_own_schedule_waits_for_itself_however_long_it_has_its_events() -> None:
+    store = a_day()
+    store.tables[Ledger.RUNS] = []
+    store.append(Ledger.RUNS, [run(2, 1, minutes(10), RunStatus.ACQUIRED, reported_by="job")])
+    left_alone = ("on_own_schedule", "the job runs on its own schedule and asks by itself")
+    store.append(Ledger.DECISIONS, [decision(3, minutes(11), left_alone)])
+    history = history_of(store, JOB, at=minutes(15), is_now=True)
+    assert answer_to(history).verdict is Verdict.WAITING
+    assert answer_to(history).sentence.startswith("the job runs on its own schedule")
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (RunStatus.ACQUIRED, "handed to the job, not processed yet"),
+        (RunStatus.SUCCEEDED, "taken by a run of its own"),
+        (RunStatus.INTENDED, "taken by a start without an answer"),
+    ],
+)
+def test_what_has_no_run_of_the_jobs_api_is_told_by_who_has_it(
+    status: RunStatus, said: str
+) -> None:
+    store = a_day()
+    store.tables[Ledger.RUNS] = []
+    store.append(Ledger.RUNS, [run(2, 1, minutes(10), status)])
+    assert said in printed(history_of(store, JOB, at=minutes(15), is_now=True))
 
 
 def test_a_job_that_never_ran_says_so() -> None:

@@ -104,6 +104,12 @@ def test_a_start_without_an_answer_needs_attention() -> None:
     assert "503" in section(lines, "needs attention 1")
 
 
+def test_what_a_job_was_handed_on_its_own_schedule_waits_for_no_answer() -> None:
+    lines = page(status_of(3, [a_run(1, RunStatus.ACQUIRED, decided_at=NOW)]))
+    assert "its own" in section(lines, "running 1")
+    assert not any("no answer" in line for line in lines)
+
+
 def test_a_run_that_goes_on_for_hours_needs_attention() -> None:
     long = a_run(1, RunStatus.STARTED, run_id=70, started_at=NOW - timedelta(hours=7))
     short = a_run(2, RunStatus.STARTED, run_id=71, started_at=NOW - timedelta(hours=1))

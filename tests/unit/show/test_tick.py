@@ -55,6 +55,16 @@ def printed(report: TickReport) -> str:
     return stream.getvalue()
 
 
+def test_what_a_job_on_its_own_schedule_has_processed_has_ended() -> None:
+    report = idle()
+    report.own_steps = (
+        started(RunStatus.ACQUIRED, reported_by="job"),
+        started(RunStatus.SUCCEEDED, reported_by="job"),
+    )
+    assert "1 run ended" in headline(report)
+    assert as_json(report, waiting=0)["settled"] == 1
+
+
 def test_a_tick_that_found_nothing_is_one_line() -> None:
     assert printed(idle()).splitlines() == [headline(idle())]
     assert "looked at 14 upstreams, nothing new" in headline(idle())
