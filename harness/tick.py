@@ -158,7 +158,10 @@ class Engine:
             return ()
         if options.on_plan:
             options.on_plan(len(wanted))
-        upstreams = [self._upstream(each) for each in wanted]
+        told = state.told_snapshots
+        upstreams = [
+            self._upstream(each, told.get(each.upstream_id, frozenset())) for each in wanted
+        ]
         report.upstreams = tuple(upstreams)
         looks = self._context.looker.look_at_all(
             upstreams, at=report.tick.at, on_look=options.on_look
@@ -166,7 +169,7 @@ class Engine:
         report.looks = tuple(looks)
         return looks
 
-    def _upstream(self, each: WatchedUpstream) -> Upstream:
+    def _upstream(self, each: WatchedUpstream, told_snapshots: frozenset[str]) -> Upstream:
         sensing = self._context.settings.sensing
         return Upstream(
             upstream_id=each.upstream_id,
@@ -178,6 +181,7 @@ class Engine:
             on_first_sight=sensing.first_sight_of(each.sensor_source, each.sensor_id),
             position=each.position,
             upstream_value=each.upstream_value,
+            told_snapshots=told_snapshots,
         )
 
     def _record(self, state: TickState, looks: Sequence[Look], report: TickReport) -> TickState:
@@ -189,7 +193,7 @@ class Engine:
             tick=report.tick,
             watched=watched,
             store=context.store,
-            recorded_events=frozenset(state.orphans),
+            recorded_events=frozenset(orphan.event_id for orphan in state.orphans),
         )
         state = state.with_upstreams(report.recorded.changed)
         self._context.crash_point("after_record")

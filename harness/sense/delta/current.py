@@ -60,6 +60,8 @@ def list_log(storage: Storage, path: str) -> LogFolder:
     except NotADirectoryError as error:
         raise LookFailedError(f"{path} is no Delta table: it has no _delta_log folder") from error
     if not folder.versions:
+        if storage.stat(f"{path}/_delta_log/_staged_commits") is not None:
+            raise BareLogSaysTooLittleError("a catalog has its commits, not its log")
         raise LookFailedError(f"{path} is no Delta table: its _delta_log folder has no commit")
     return folder
 
@@ -153,6 +155,8 @@ def _checkpoint(storage: Storage, path: str, folder: LogFolder) -> _Checkpoint:
                 facts.has_files = facts.has_files or _is_file(row)
         except (ValueError, KeyError, TypeError, OSError) as error:
             raise LookFailedError(f"the checkpoint {name} of {path} cannot be read") from error
+        if facts.metadata and facts.protocol and facts.has_files:
+            break
     return facts
 
 

@@ -16,7 +16,7 @@ COMMIT_LIMIT_BYTES = 64 * 1024 * 1024
 
 _COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
 _CHECKPOINT_NAME = re.compile(
-    r"^(\d{20})\.checkpoint(?:\.(?:parquet|\d{10}\.\d{10}\.parquet|[0-9a-f-]{36}\.(?:json|parquet)))$"
+    r"^(\d{20})\.checkpoint\.(?:parquet|\d{10}\.(\d{10})\.parquet|[0-9a-f-]{36}\.(?:json|parquet))$"
 )
 
 
@@ -84,17 +84,24 @@ def commit_path(table: str, version: int) -> str:
 
 def arrange(files: Iterable[Listed]) -> LogFolder:
     """Pick the commits and the newest checkpoint out of a listing."""
-    versions, checkpoints = [], dict[int, list[str]]()
+    versions, checkpoints = [], dict[tuple[int, int], list[str]]()
     for file in files:
         if commit := _COMMIT_NAME.match(file.name):
             versions.append(int(commit.group(1)))
         elif checkpoint := _CHECKPOINT_NAME.match(file.name):
-            checkpoints.setdefault(int(checkpoint.group(1)), []).append(file.name)
+            version, parts = int(checkpoint.group(1)), int(checkpoint.group(2) or 1)
+            checkpoints.setdefault((version, parts), []).append(file.name)
     # A checkpoint is of a commit that is there; one beyond the newest is left over from elsewhere.
-    newest = max((at for at in checkpoints if at <= max(versions, default=-1)), default=-1)
+    # One of several parts is none before the last part is written.
+    whole = [
+        (version, parts)
+        for (version, parts), names in checkpoints.items()
+        if version <= max(versions, default=-1) and len(names) >= parts
+    ]
+    newest = max(whole, default=(-1, 0))
     return LogFolder(
         versions=tuple(sorted(versions)),
-        checkpoint=newest,
+        checkpoint=newest[0],
         checkpoint_names=tuple(sorted(checkpoints.get(newest, ()))),
     )
 
