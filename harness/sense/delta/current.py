@@ -45,14 +45,14 @@ class Current:
         )
 
 
-def list_log(storage: Storage, path: str) -> LogFolder:
-    """List the log folder of a table.
+def list_log(storage: Storage, path: str, told: frozenset[int] = frozenset()) -> LogFolder:
+    """List the log folder of a table, as it was when one of these versions was told.
 
     Raises:
         LookFailedError: There is no folder, or no Delta log with commits in it.
     """
     try:
-        folder = arrange(storage.list_files(f"{path}/_delta_log"))
+        folder = arrange(storage.list_files(f"{path}/_delta_log"), told=told)
     except FileNotFoundError as error:
         if storage.stat(path) is None:
             raise LookFailedError(f"the folder {path} does not exist") from error

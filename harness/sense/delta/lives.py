@@ -17,7 +17,7 @@ from harness.sense.types import DataChange, FirstSight, Operation, TableFormat
 
 def first_sight(subject: Subject, mode: FirstSight) -> Finding:
     """Look at a table for the first time: one listing, one event if it already holds data."""
-    folder = list_log(subject.storage, subject.path)
+    folder = list_log(subject.storage, subject.path, subject.portion.told)
     current = current_of(subject.storage, subject.path, folder)
     key = key_of(current.table, subject.key_name)
     position = first_position(subject.path, current.table, current.newest, key)
@@ -47,7 +47,7 @@ def in_doubt(subject: Subject, position: Position) -> Finding:
         if len(content) > known_length and digest_of(content[:known_length]) == position.digest:
             # The file was half-written at a line's end when it was read: it is told again, whole.
             return follow(subject, replace(position, version=position.version - 1))
-    folder = list_log(subject.storage, subject.path)
+    folder = list_log(subject.storage, subject.path, subject.portion.told)
     current = current_of(subject.storage, subject.path, folder)
     is_same_table = (
         fingerprint is None

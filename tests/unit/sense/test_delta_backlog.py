@@ -1,6 +1,8 @@
 """Tables that ran far ahead between two looks: nothing is lost, nothing is told twice."""
 
-from collections.abc import Iterable
+import itertools
+import shutil
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +22,12 @@ from tests.unit.sense.golden import (
     remove,
     stats,
 )
+from tests.unit.sense.test_delta_edges import clean, write_checkpoint
 from tests.unit.sense.test_delta_history import row
+
+
+#: Commits of two lives of a table are never the same text.
+NUMBERS = itertools.count()
 
 
 @pytest.fixture
@@ -38,7 +45,7 @@ def watcher(table: GoldenTable) -> Watcher:
 
 def appends(table: GoldenTable, count: int, **more: object) -> None:
     for _ in range(count):
-        table.commit(info("WRITE"), add(f"f{table.version}", **more))
+        table.commit(info("WRITE"), add(f"f{next(NUMBERS)}", **more))
 
 
 def versions(events: Iterable[DataChange]) -> list[int]:
@@ -271,6 +278,50 @@ def test_a_tick_that_dies_before_it_records_anything_changes_nothing(
     appends(table, 100)
 
     assert versions(watcher.look().events) == [*range(1, TOLD_SINGLY + 341)]
+
+
+def first_sight(table: GoldenTable) -> Watcher:
+    appends(table, 3)
+    return Watcher(str(table.path))
+
+
+def a_gap(table: GoldenTable) -> Watcher:
+    watcher = Watcher(str(table.path))
+    watcher.look()
+    appends(table, 8)
+    write_checkpoint(table, 7)
+    clean(table, 7)
+    return watcher
+
+
+def another_life(table: GoldenTable) -> Watcher:
+    appends(table, 3)
+    watcher = Watcher(str(table.path))
+    watcher.look()
+    shutil.rmtree(table.path)
+    table.log.mkdir(parents=True)
+    table.version = -1
+    table.create(table_id="t-2")
+    appends(table, 5)
+    return watcher
+
+
+@pytest.mark.parametrize("begun", [first_sight, a_gap, another_life])
+def test_an_event_for_the_whole_table_is_the_same_when_the_look_is_made_again(
+    table: GoldenTable, begun: Callable[[GoldenTable], Watcher]
+) -> None:
+    watcher = begun(table)
+    lost = watcher.die_after_the_events()
+    appends(table, 2)
+    write_checkpoint(table, table.version)
+
+    again, after = watcher.look(), watcher.look()
+
+    assert again.events == lost.events
+    assert [event.snapshot_id for event in after.events] == [
+        str(table.version - 1),
+        str(table.version),
+    ]
 
 
 # How far one look goes
