@@ -25,7 +25,6 @@ from tests.unit.sense.golden import (
 from tests.unit.sense.test_delta_edges import clean, write_checkpoint
 from tests.unit.sense.test_delta_history import row
 
-
 #: Commits of two lives of a table are never the same text.
 NUMBERS = itertools.count()
 
