@@ -60,6 +60,7 @@ def test_a_backlog_of_hundreds_of_commits_starts_its_job_once_though_the_tick_di
     assert mended.started[0].event_count == len(recorded()) == 501
     assert versions(recorded()) == [*range(1, 741)]
 
+    story.restart()
     story.end(job)
     after = story.tick()
     story.end(job)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.sense.delta.change import TOLD_SINGLY, VERSIONS_PER_LOOK
+from harness.sense.delta.change import FILES_PER_LOOK, TOLD_SINGLY, VERSIONS_PER_LOOK, Portion
 from harness.sense.types import DataChange, Look
 from tests.unit.sense.golden import (
     Action,
@@ -345,6 +345,13 @@ def test_a_look_that_is_made_again_goes_as_far_however_slow_the_store_has_become
     watcher.slowness = 60.0
 
     assert watcher.look().events == lost.events
+
+
+@pytest.mark.parametrize(("read", "is_full"), [(TOLD_SINGLY - 1, False), (TOLD_SINGLY, True)])
+def test_a_look_that_keeps_many_files_reads_only_the_first_ones(read: int, is_full: bool) -> None:
+    found = Portion().is_full(version=read, read=read, changes=1, files=FILES_PER_LOOK + 1)
+
+    assert found is is_full
 
 
 def test_more_than_one_look_reads_is_left_to_the_next(table: GoldenTable, watcher: Watcher) -> None:

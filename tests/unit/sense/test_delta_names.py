@@ -190,6 +190,7 @@ def test_files_that_are_locked_for_a_while_change_nothing_of_how_a_table_is_sens
     unlocked = watcher.storage._storage
     watcher.storage._storage = Locked()  # type: ignore[assignment]
     watcher.history = FakeHistory(row(0))
+    watcher.restart()
     locked = watcher.look().failure
     watcher.storage._storage = unlocked
     table.commit(info("WRITE"), add("b"))
