@@ -9,7 +9,7 @@ import pytest
 
 from harness.sense.registry import Surroundings, known_sources
 from harness.sense.types import Probe
-from tests.services.commit_catalog import MANAGED, be_catalog_of_commits
+from tests.services.commit_catalog import create_managed_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +28,6 @@ class NamedTable:
         "select * from sensor_new_data where id < 0",
     )
     missing_id = "worlds.missing"
-    properties = ""
 
     def __init__(self, request: pytest.FixtureRequest, root: Path) -> None:
         self._spark: SparkSession = request.getfixturevalue("spark")
@@ -44,7 +43,7 @@ class NamedTable:
         return known_sources().probes(surroundings)[self.source]
 
     def create(self) -> None:
-        self._spark.sql(f"create table {self.sensor_id} (id bigint) using delta {self.properties}")
+        self._spark.sql(f"create table {self.sensor_id} (id bigint) using delta")
 
     def add(self) -> None:
         self._rows += 1
@@ -63,8 +62,5 @@ class NamedTable:
 class CatalogManagedTable(NamedTable):
     """A table whose newest commits only its catalog knows: here Delta's own one in memory."""
 
-    properties = MANAGED
-
     def create(self) -> None:
-        be_catalog_of_commits(self._spark)
-        super().create()
+        create_managed_table(self._spark, self.sensor_id, "id bigint")

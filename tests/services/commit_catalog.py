@@ -10,16 +10,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Makes a new table one of the catalog's.
-MANAGED = "tblproperties ('delta.feature.catalogManaged' = 'supported')"
 _PUBLISHES_AFTER = 1000
 
 
-def be_catalog_of_commits(spark: "SparkSession") -> None:
-    """Let the session's catalog take commits, for the life of the session."""
+def create_managed_table(spark: "SparkSession", name: str, columns: str) -> None:
+    """Create a table whose commits the session's catalog takes."""
     jvm: Any = spark.sparkContext._jvm
     package = jvm.org.apache.spark.sql.delta.coordinatedcommits
     provider = package.CatalogOwnedCommitCoordinatorProvider
     if not provider.getBuilder("spark_catalog").isDefined():
         builder = package.InMemoryCommitCoordinatorBuilder(_PUBLISHES_AFTER)
         provider.registerBuilder("spark_catalog", builder)
+    # Only a workspace's catalog may create such tables, or somebody who tests.
+    jvm.System.setProperty("spark.testing", "true")
+    try:
+        spark.sql(
+            f"create table {name} ({columns}) using delta "
+            "tblproperties ('delta.feature.catalogManaged' = 'supported')"
+        )
+    finally:
+        jvm.System.clearProperty("spark.testing")

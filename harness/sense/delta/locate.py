@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from zlib import crc32
 
 from harness.errors import LookFailedError
-from harness.names import in_sql
+from harness.names import in_sql, parts_of
 from harness.sense.storage import normalized
 
 if TYPE_CHECKING:
@@ -20,6 +20,10 @@ log = logging.getLogger(__name__)
 #: A name is asked for again after so long: between the two, so that not all are at once.
 _ASK_AGAIN_SECONDS = (600, 900)
 _SESSION_CATALOG = "spark_catalog"
+#: What Spark says of the first of three parts, here and in a workspace.
+_NO_CATALOG = frozenset(
+    {"REQUIRES_SINGLE_PART_NAMESPACE", "CATALOG_NOT_FOUND", "NO_SUCH_CATALOG_EXCEPTION"}
+)
 _DETAILS = "# Detailed Table Information"
 
 
@@ -111,7 +115,11 @@ class SparkTableLocator:
         try:
             return self._location(name).rstrip("/")
         except PySparkException as error:
-            if "NOT_FOUND" in (error.getCondition() or ""):
+            condition = error.getCondition() or ""
+            if condition in _NO_CATALOG:
+                catalog = parts_of(name)[0]
+                raise NoSuchTableError(f"the session has no catalog {catalog}") from error
+            if "NOT_FOUND" in condition:
                 raise NoSuchTableError(f"the catalog has no table {name}") from error
             first_line = str(error).strip().splitlines()[0].rstrip(".")
             raise LookFailedError(f"the catalog cannot tell where it is: {first_line}") from error

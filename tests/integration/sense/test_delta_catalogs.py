@@ -11,7 +11,7 @@ from harness.errors import LookFailedError
 from harness.sense.delta.history import SparkTableHistory
 from harness.sense.delta.locate import SparkTableLocator, described_location
 from harness.sense.rows import SparkNewRows
-from tests.services.commit_catalog import MANAGED, be_catalog_of_commits
+from tests.services.commit_catalog import create_managed_table
 from tests.unit.sense.golden import AT, Watcher
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def shop(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Ite
 NO_TABLES = {
     "a missing table": ("shop.nothing", "the catalog has no table shop.nothing"),
     "a missing schema": ("nowhere.orders", "the catalog has no table nowhere.orders"),
-    "a missing catalog": ("nobody.shop.orders", "the catalog has no table nobody.shop.orders"),
+    "a missing catalog": ("nobody.shop.orders", "the session has no catalog nobody"),
     "a missing table of another catalog": (
         "derby.shop.nothing",
         "the catalog has no table derby.shop.nothing",
@@ -163,7 +163,7 @@ class Managed:
         assert self.watcher.operations() == []
 
     def create(self) -> None:
-        self.spark.sql(f"create table shop.managed (id bigint) using delta {MANAGED}")
+        create_managed_table(self.spark, "shop.managed", "id bigint")
 
     def append(self, *ids: int) -> None:
         for each in ids:
@@ -176,7 +176,6 @@ class Managed:
 
 @pytest.fixture
 def managed(spark: "SparkSession", shop: str) -> Iterator[Managed]:
-    be_catalog_of_commits(spark)
     yield Managed(spark)
     spark.sql("drop table if exists shop.managed")
 
