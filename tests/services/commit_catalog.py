@@ -7,20 +7,19 @@ version, and publishes none of them before there are a thousand.
 
 from typing import TYPE_CHECKING, Any
 
+from harness.sense.delta.locate import SparkTableLocator
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_CATALOG = "spark_catalog"
 _PUBLISHES_AFTER = 1000
 
 
 def create_managed_table(spark: "SparkSession", name: str, columns: str) -> None:
     """Create a table whose commits the session's catalog takes."""
+    _builder(spark)
     jvm: Any = spark.sparkContext._jvm
-    package = jvm.org.apache.spark.sql.delta.coordinatedcommits
-    provider = package.CatalogOwnedCommitCoordinatorProvider
-    if not provider.getBuilder("spark_catalog").isDefined():
-        builder = package.InMemoryCommitCoordinatorBuilder(_PUBLISHES_AFTER)
-        provider.registerBuilder("spark_catalog", builder)
     # Only a workspace's catalog may create such tables, or somebody who tests.
     jvm.System.setProperty("spark.testing", "true")
     try:
@@ -30,3 +29,22 @@ def create_managed_table(spark: "SparkSession", name: str, columns: str) -> None
         )
     finally:
         jvm.System.clearProperty("spark.testing")
+
+
+def drop_managed_table(spark: "SparkSession", name: str) -> None:
+    """Drop a table, and let the catalog forget its commits, as a workspace's does by itself."""
+    jvm: Any = spark.sparkContext._jvm
+    log = SparkTableLocator(lambda: spark).locate(name) + "/_delta_log"
+    spark.sql(f"drop table {name}")
+    catalog = _builder(spark).buildForCatalog(spark._jsparkSession, _CATALOG)
+    catalog.dropTable(jvm.org.apache.hadoop.fs.Path(f"file:{log}"))
+
+
+def _builder(spark: "SparkSession") -> Any:
+    jvm: Any = spark.sparkContext._jvm
+    package = jvm.org.apache.spark.sql.delta.coordinatedcommits
+    provider = package.CatalogOwnedCommitCoordinatorProvider
+    if not provider.getBuilder(_CATALOG).isDefined():
+        builder = package.InMemoryCommitCoordinatorBuilder(_PUBLISHES_AFTER)
+        provider.registerBuilder(_CATALOG, builder)
+    return provider.getBuilder(_CATALOG).get()

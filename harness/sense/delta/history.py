@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from harness.errors import LookFailedError
 from harness.names import in_sql
-from harness.sense.delta.locate import is_path
+from harness.sense.delta.locate import is_path, said
 from harness.sense.types import Operation
 
 if TYPE_CHECKING:
@@ -74,16 +74,18 @@ class SparkTableHistory:
 
     def table_id(self, table: str) -> str:
         """Return the table's id."""
+        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
         try:
             detail = self._session().sql(f"describe detail {_quoted(table)}").collect()
-        except PySparkException as error:
+        except (PySparkException, Py4JError) as error:
             raise LookFailedError(_sentence(error)) from error
         return str(detail[0]["id"])
 
     def newest(self, table: str, count: int) -> list[HistoryRow]:
         """Return that many of the newest versions, newest first."""
+        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
         from pyspark.sql import functions as f
 
@@ -91,7 +93,7 @@ class SparkTableHistory:
         try:
             history = self._session().sql(statement)
             rows = history.withColumn("at", f.unix_millis("timestamp")).collect()
-        except PySparkException as error:
+        except (PySparkException, Py4JError) as error:
             raise LookFailedError(_sentence(error)) from error
         return [
             HistoryRow(
@@ -127,7 +129,7 @@ def _quoted(table: str) -> str:
 
 
 def _sentence(error: Exception) -> str:
-    first_line = next(iter(str(error).strip().splitlines()), repr(error))
-    if "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE" in first_line:
+    words = said(error)
+    if "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE" in words:
         return "its commits are with a catalog: name it as the catalog does, not by its path"
-    return f"Spark cannot tell its history: {first_line.rstrip('.')}"
+    return f"Spark cannot tell its history: {words}"

@@ -110,19 +110,19 @@ class SparkTableLocator:
 
     def locate(self, name: str) -> str:
         """Return the path of a table."""
+        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
         try:
             return self._location(name).rstrip("/")
-        except PySparkException as error:
-            condition = error.getCondition() or ""
+        except (PySparkException, Py4JError) as error:
+            condition = getattr(error, "getCondition", str)() or ""
             if condition in _NO_CATALOG:
                 catalog = parts_of(name)[0]
                 raise NoSuchTableError(f"the session has no catalog {catalog}") from error
             if "NOT_FOUND" in condition:
                 raise NoSuchTableError(f"the catalog has no table {name}") from error
-            first_line = str(error).strip().splitlines()[0].rstrip(".")
-            raise LookFailedError(f"the catalog cannot tell where it is: {first_line}") from error
+            raise LookFailedError(f"the catalog cannot tell where it is: {said(error)}") from error
 
     def _location(self, name: str) -> str:
         session = self._session()
@@ -178,6 +178,13 @@ def refuse_other_kinds(name: str, kind: str, provider: str) -> None:
     if provider.lower() != "delta":
         found = f"a table of {provider}" if provider else "a table of another system"
         raise NoSuchTableError(f"{name} is {found}, not of Delta")
+
+
+def said(error: Exception) -> str:
+    """Return what Spark says of a failure, without the lines that tell where it came from."""
+    cause = getattr(error, "java_exception", None)
+    text = str(error if cause is None else cause.getMessage()).strip()
+    return next(iter(text.splitlines()), repr(error)).rstrip(".")
 
 
 def _strings(sequence: Any) -> list[str]:

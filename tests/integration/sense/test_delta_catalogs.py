@@ -11,7 +11,7 @@ from harness.errors import LookFailedError
 from harness.sense.delta.history import SparkTableHistory
 from harness.sense.delta.locate import SparkTableLocator, described_location
 from harness.sense.rows import SparkNewRows
-from tests.services.commit_catalog import create_managed_table
+from tests.services.commit_catalog import create_managed_table, drop_managed_table
 from tests.unit.sense.golden import AT, Watcher
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class Managed:
 @pytest.fixture
 def managed(spark: "SparkSession", shop: str) -> Iterator[Managed]:
     yield Managed(spark)
-    spark.sql("drop table if exists shop.managed")
+    drop_managed_table(spark, "shop.managed")
 
 
 def test_commits_that_only_the_catalog_has_are_each_told_once(managed: Managed) -> None:
@@ -217,7 +217,7 @@ def test_a_managed_table_created_again_is_a_new_life_whatever_its_version(
 ) -> None:
     managed.append(1)
     [old] = managed.watcher.look().events
-    managed.spark.sql("drop table shop.managed")
+    drop_managed_table(managed.spark, "shop.managed")
     gone = managed.watcher.look().failure
     managed.create()
     managed.append(*range(appends))
