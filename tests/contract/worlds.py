@@ -17,7 +17,6 @@ from deltalake import write_deltalake
 from harness.sense.registry import Surroundings, known_sources
 from harness.sense.types import Probe
 from tests.contract.world_databases import DerbyTable, PostgresTable, ProcessChain
-from tests.contract.world_delta import CatalogManagedTable, NamedTable
 from tests.contract.world_kafka import KafkaTopic
 
 NO_OPTIONS: Mapping[str, str] = {}
@@ -205,8 +204,6 @@ def sensors(rows: Sequence[tuple[str, Sequence[str], str | None, str | None]]) -
 #: One line a world: its name in the test's id, and what makes it.
 WORLDS: dict[str, Callable[[pytest.FixtureRequest, Path], World]] = {
     "delta_table": DeltaTable,
-    "delta_table-by-name": NamedTable,
-    "delta_table-managed-by-catalog": CatalogManagedTable,
     "trigger_file": TriggerFolder,
     "file": Files,
     "delta_upstream_sensor": UpstreamSensor,
