@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.sense.types import Look
-from harness.state import WatchedUpstream
+from harness.state import Orphan, WatchedUpstream
 from harness.tables import (
     EventRow,
     Ledger,
@@ -67,13 +67,21 @@ def record(
 
 def orphans_among(
     events: Iterable[Mapping[str, object]], watched: Mapping[str, WatchedUpstream]
-) -> tuple[str, ...]:
-    """Return the ids of events whose tick was killed before it recorded their upstream.
+) -> tuple[Orphan, ...]:
+    """Return the events whose tick was killed before it recorded their upstream.
 
     The upstream's position has not moved, so a later look finds the same events again; they must
     then count as news and not be recorded twice.
     """
-    return tuple(str(event["event_id"]) for event in events if _is_orphan(event, watched))
+    return tuple(
+        Orphan(
+            event_id=str(event["event_id"]),
+            upstream_id=str(event["upstream_id"]),
+            snapshot_id=str(event["snapshot_id"] or ""),
+        )
+        for event in events
+        if _is_orphan(event, watched)
+    )
 
 
 def _is_orphan(event: Mapping[str, object], watched: Mapping[str, WatchedUpstream]) -> bool:

@@ -26,7 +26,7 @@ from harness.tables import (
 )
 
 #: Raised when the file's meaning changes; a file of another version is not read.
-VERSION = 2
+VERSION = 3
 
 
 #: Where the events of a job begin that never had a run.
@@ -172,6 +172,15 @@ class FollowedRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Orphan:
+    """An event that a killed tick recorded without moving its upstream."""
+
+    event_id: str
+    upstream_id: str
+    snapshot_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TickState:
     """Everything that a tick starts from."""
 
@@ -186,8 +195,8 @@ class TickState:
     controls_checksum: str | None
     #: The last tick that came to its end; a later one that recorded something was killed.
     ended_tick_number: int
-    #: Events that a killed tick recorded without moving their upstream; found again some day.
-    orphans: tuple[str, ...] = ()
+    #: They are found again some day.
+    orphans: tuple[Orphan, ...] = ()
     #: True when the last tick left something to decide: a limit, or it did not come to its end.
     must_decide: bool
     #: What every table was when this was written.
@@ -197,6 +206,14 @@ class TickState:
     def is_recovering(self) -> bool:
         """True when the last tick was killed before it came to its end."""
         return self.tick_number > self.ended_tick_number
+
+    @property
+    def told_snapshots(self) -> dict[str, frozenset[str]]:
+        """What the killed tick told, by upstream."""
+        told: dict[str, set[str]] = {}
+        for orphan in self.orphans:
+            told.setdefault(orphan.upstream_id, set()).add(orphan.snapshot_id)
+        return {upstream_id: frozenset(each) for upstream_id, each in told.items()}
 
     def ended(self, tick: Tick, *, must_decide: bool) -> "TickState":
         """Return a copy after a tick that recorded something and came to its end."""
@@ -262,7 +279,7 @@ def load_state(path: Path, store: Store) -> TickState | None:
             return None
         content["tick_at"] = _instant(content["tick_at"])
         content["upstreams"] = tuple(map(WatchedUpstream.from_row, content["upstreams"]))
-        content["orphans"] = tuple(content["orphans"])
+        content["orphans"] = tuple(Orphan(**each) for each in content["orphans"])
         content["runs"] = tuple(map(FollowedRun.from_row, content["runs"]))
         return TickState(**content)
     except (OSError, ValueError, KeyError, TypeError):

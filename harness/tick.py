@@ -169,6 +169,7 @@ class Engine:
             wanted,
             lambda: self._context.looker,
             at=report.tick.at,
+            told=state.told_snapshots,
             listening=Listening(on_plan=options.on_plan, on_look=options.on_look),
         )
         report.sensed, report.looks = len(made.looks), made.looks
@@ -184,7 +185,7 @@ class Engine:
             tick=report.tick,
             watched=watched,
             store=context.store,
-            recorded_events=frozenset(state.orphans),
+            recorded_events=frozenset(orphan.event_id for orphan in state.orphans),
         )
         state = state.with_upstreams(report.recorded.changed)
         self._context.crash_point("after_record")

@@ -79,6 +79,7 @@ class Rounds:
         *,
         at: datetime,
         listening: Listening,
+        told: Mapping[str, frozenset[str]] | None = None,
     ) -> Round:
         """Look at every upstream that is due.
 
@@ -87,6 +88,7 @@ class Rounds:
             looker: Gives the looker when there is anything to look at.
             at: The instant of the tick.
             listening: Who is told meanwhile.
+            told: The snapshots that a tick which was killed has told already, by upstream.
         """
         before = load_back_off(self._path, self._configuration)
         # The ledgers say which upstreams fail; a file from another time may say something else.
@@ -94,7 +96,8 @@ class Rounds:
         failing = known.put_off((each.upstream_id for each in wanted), at)
         # When too many looks hang, those that have not begun are put off: not what has worked.
         trusted_first = sorted(wanted, key=lambda each: each.failing_since is not None)
-        due = [self._upstream(each) for each in trusted_first if each.upstream_id not in failing]
+        upstreams = self._upstreams(trusted_first, told or {})
+        due = [each for each in upstreams if each.upstream_id not in failing]
         if due and listening.on_plan:
             listening.on_plan(len(due))
         looks = looker().look_at_all(due, at=at, on_look=listening.on_look) if due else []
@@ -109,7 +112,7 @@ class Rounds:
             for each in failing.values()
         )
         return Round(
-            upstreams=tuple(map(self._upstream, wanted)),
+            upstreams=upstreams,
             looks=tuple(looks),
             put_off=(*kept, *_left_out(due, looks)),
         )
@@ -136,19 +139,24 @@ class Rounds:
             # Nothing is lost by it: the next tick looks a little too often.
             log.warning("what keeps failing cannot be written down: %s", error)
 
-    def _upstream(self, each: WatchedUpstream) -> Upstream:
-        return Upstream(
-            upstream_id=each.upstream_id,
-            source=each.sensor_source,
-            sensor_id=each.sensor_id,
-            read_type=each.sensor_read_type,
-            upstream_key=each.upstream_key,
-            preprocess_query=each.preprocess_query,
-            on_first_sight=self._settings.sensing.first_sight_of(
-                each.sensor_source, each.sensor_id
-            ),
-            position=each.position,
-            upstream_value=each.upstream_value,
+    def _upstreams(
+        self, wanted: Iterable[WatchedUpstream], told: Mapping[str, frozenset[str]]
+    ) -> tuple[Upstream, ...]:
+        first_sight_of = self._settings.sensing.first_sight_of
+        return tuple(
+            Upstream(
+                upstream_id=each.upstream_id,
+                source=each.sensor_source,
+                sensor_id=each.sensor_id,
+                read_type=each.sensor_read_type,
+                upstream_key=each.upstream_key,
+                preprocess_query=each.preprocess_query,
+                on_first_sight=first_sight_of(each.sensor_source, each.sensor_id),
+                position=each.position,
+                upstream_value=each.upstream_value,
+                told_snapshots=told.get(each.upstream_id, frozenset()),
+            )
+            for each in wanted
         )
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: Files of more partitions than this are read through the table's snapshot instead.
 _PLAIN_PARTITIONS = 16
+#: Of more versions than this not the new files are read that way, but the whole table is.
+_SNAPSHOTS = 50
 
 
 class SparkNewRows:
@@ -81,6 +83,8 @@ class _Reader:
         by_version: dict[int, list[NewFile]] = {}
         for file in files:
             by_version.setdefault(file.version, []).append(file)
+        if len(by_version) > _SNAPSHOTS:
+            return self._at_version(table, max(by_version))
         return union(
             [
                 self._at_version(table, version).where(

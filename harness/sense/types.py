@@ -72,6 +72,8 @@ class Upstream:
     position: str | None = None
     #: The largest value of ``upstream_key`` seen so far, as text; ``None`` when there is no key.
     upstream_value: str | None = None
+    #: Snapshots of events that a killed tick recorded without recording the position after them.
+    told_snapshots: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

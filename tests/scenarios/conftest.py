@@ -1,7 +1,8 @@
 """A Heartbeat that tests tell stories with: real Spark, real Delta, real dbt; time and jobs by hand.
 
-Building every table takes long, so the stories of one process share a schema. Each has upstreams
-and jobs of its own, and takes its rows out of the controls at the end.
+Building every table takes long, so the stories of one process share an installation. Each has
+upstreams and jobs of its own, and takes its rows out of the controls at the end. A story of two
+products gets a second installation, with its own project, state, schema, jobs and clock.
 """
 
 import csv
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 #: Stories share the warehouse of the test process, and nothing else.
 SCHEMA = "stories"
+#: The product that follows the one of the stories.
+OTHER_SCHEMA = "followers"
 
 
 class Killed(BaseException):
@@ -44,7 +47,8 @@ class StoryContext(Context):
     """A context whose Spark, Jobs API and death are given."""
 
     def __init__(self, home: "StoryHome", clock: FakeClock, jobs: FakeJobs) -> None:
-        environment = {**os.environ, "HEARTBEAT_HOME": str(home.folder), "HEARTBEAT_SCHEMA": SCHEMA}
+        own = {"HEARTBEAT_HOME": str(home.folder), "HEARTBEAT_SCHEMA": home.schema}
+        environment = {**os.environ, **own}
         super().__init__(load_settings(home.project, environment), environment, clock)
         self.__dict__["session"] = home.spark
         self.__dict__["jobs"] = jobs
@@ -64,18 +68,31 @@ class StoryContext(Context):
 
 
 class StoryHome:
-    """The copy of the project and the state folder that the stories of one process share."""
+    """One installation: a copy of the project, a state folder, a schema, a clock and a Jobs API.
 
-    def __init__(self, folder: Path, warehouse: Path, spark: "SparkSession") -> None:
+    Args:
+        folder: Where its own files go.
+        spark: The session of the process, which only one can be.
+        schema: Its schema.
+        warehouse: Where its tables are; the schema is made there unless Spark would do so anyway.
+    """
+
+    def __init__(
+        self, folder: Path, spark: "SparkSession", schema: str, warehouse: Path | None = None
+    ) -> None:
         self.folder = folder / "home"
         self.project = folder / "project"
-        self.warehouse = warehouse
+        self.schema = schema
+        self.warehouse = warehouse or self.folder / "warehouse"
         self.spark = spark
+        if warehouse is None:
+            place = self.warehouse / f"{schema}.db"
+            spark.sql(f"create database {schema} location '{place}'")
         copy_project(self.project)
         (self.project / "heartbeat.yml").write_text("trigger_files:\n  root: triggers\n")
         (self.project / "triggers").mkdir()
         self.clock = FakeClock(datetime(2026, 3, 1, 8, 0, tzinfo=UTC))
-        # One Jobs API for all: a run that an earlier story left open goes on, and is nobody's news.
+        # One Jobs API for all its stories: a run that an earlier story left open goes on, and is nobody's news.
         self.jobs = FakeJobs(clock=self.clock)
 
 
@@ -140,6 +157,8 @@ class Story:
     def tick(self, *, minutes: float = 1, dies_at: str | None = None) -> TickReport:
         """Let time pass and tick; a tick that is to die is followed by a new process."""
         self.clock.sleep(minutes * 60)
+        # dbt reads the profile from the environment; the fixture puts the variable back.
+        os.environ["HEARTBEAT_SCHEMA"] = self.home.schema
         self.context.dies_at = dies_at
         options = TickOptions(allow_mass_removal=True)
         if dies_at is None:
@@ -190,8 +209,15 @@ class Story:
 def story_home(
     spark: "SparkSession", spark_home: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> StoryHome:
-    """The state that every story of the process shares."""
-    return StoryHome(tmp_path_factory.mktemp("stories"), spark_home / "warehouse", spark)
+    """The installation that every story of the process shares."""
+    folder = tmp_path_factory.mktemp("stories")
+    return StoryHome(folder, spark, SCHEMA, spark_home / "warehouse")
+
+
+@pytest.fixture(scope="session")
+def other_home(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> StoryHome:
+    """Another installation, whose tables are elsewhere."""
+    return StoryHome(tmp_path_factory.mktemp("followers"), spark, OTHER_SCHEMA)
 
 
 @pytest.fixture
@@ -203,3 +229,9 @@ def story(
     told = Story(story_home, tmp_path)
     yield told
     story_home.spark.catalog.clearCache()
+
+
+@pytest.fixture
+def other_story(story: Story, other_home: StoryHome, tmp_path: Path) -> Story:
+    """A story of the other installation, beside the story of the first."""
+    return Story(other_home, tmp_path)

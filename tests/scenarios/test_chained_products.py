@@ -32,6 +32,43 @@ def test_a_finished_job_of_one_product_starts_a_job_of_another(story: Story) -> 
     assert story.status(sensor, reports) == "COMPLETED"
 
 
+def test_a_finished_job_of_one_installation_starts_a_job_of_another_once_for_each_run(
+    story: Story, other_story: Story
+) -> None:
+    loads, reports = story.job(1), other_story.job(1)
+    flights = story.table("flights")
+    story.control(flights, loads)
+    story.tick()
+    sensors = story.home.warehouse / f"{story.home.schema}.db" / "sensors"
+    sensor = f"{sensors}: {sensor_of(flights, loads)}"
+    other_story.control(sensor, reports, sensor_source="delta_upstream_sensor")
+
+    def a_run_of_the_first() -> list[list[int]]:
+        """Let the first product's job end; return what three ticks of the other one started."""
+        story.end(loads)
+        story.tick()
+        ticks = [other_story.tick()]
+        other_story.restart()
+        ticks.append(other_story.tick())
+        other_story.end(reports)
+        other_story.tick()
+        ticks.append(other_story.tick())
+        return [other_story.started(tick) for tick in ticks]
+
+    while_it_loads = other_story.tick()
+    first = a_run_of_the_first()
+    story.append(flights)
+    assert story.started(story.tick()) == [loads]
+    second = a_run_of_the_first()
+
+    assert other_story.started(while_it_loads) == []
+    assert first == [[reports], [], []]
+    assert second == [[reports], [], []]
+    assert story.jobs.runs_of(reports) == other_story.jobs.runs_of(loads) == []
+    assert len(other_story.jobs.runs_of(reports)) == 2
+    assert other_story.status(sensor, reports) == "COMPLETED"
+
+
 def test_a_file_starts_a_job_once_it_is_whole(story: Story) -> None:
     job = story.job(1)
     folder = story.folder / "in"

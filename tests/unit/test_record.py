@@ -106,13 +106,15 @@ def test_an_event_that_a_killed_tick_left_is_news_but_no_second_row() -> None:
 
 
 def test_the_events_of_a_killed_tick_are_those_after_the_last_that_their_upstream_knows() -> None:
+    flights = {"upstream_id": FLIGHTS.upstream_id, "snapshot_id": "4"}
     left = [
-        {"event_id": "known", "upstream_id": FLIGHTS.upstream_id, "tick_number": 5},
-        {"event_id": "left", "upstream_id": FLIGHTS.upstream_id, "tick_number": 6},
-        {"event_id": "of a paused upstream", "upstream_id": "other", "tick_number": 2},
+        {"event_id": "known", "tick_number": 5} | flights,
+        {"event_id": "left", "tick_number": 6} | flights,
+        {"event_id": "of a paused upstream", "tick_number": 2} | flights | {"upstream_id": "other"},
     ]
     watched = {FLIGHTS.upstream_id: FLIGHTS}
-    assert orphans_among(left, watched) == ("left", "of a paused upstream")
+    found = [orphan.event_id for orphan in orphans_among(left, watched)]
+    assert found == ["left", "of a paused upstream"]
 
 
 def test_since_when_a_job_has_had_something_to_take_is_known_however_long_it_waits() -> None:

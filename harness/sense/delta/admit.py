@@ -9,9 +9,9 @@ from typing import Any
 
 from harness.errors import LookFailedError
 from harness.names import column_in_sql, is_column
+from harness.sense.delta.change import Change, Finding
 from harness.sense.delta.classify import added_files, operation_of
 from harness.sense.delta.current import Current
-from harness.sense.delta.follow import Change, Finding
 from harness.sense.delta.log import Commit, FileAction
 from harness.sense.delta.position import Position
 from harness.sense.delta.schema import Column
@@ -118,8 +118,8 @@ class Admission:
             return None
 
     def _largest_after(self, finding: Finding, change: Change, key: Column) -> str | None:
-        if change.commit is not None:
-            return self._largest_of_commit(finding.position, change.commit, key)
+        if change.commits:
+            return self._largest_of_commits(finding.position, change.commits, key)
         if finding.current is not None:
             return self._largest_of_table(finding.position, finding.current, key)
         return self._largest_at(finding.position, int(change.event.snapshot_id or 0), key)
@@ -143,18 +143,21 @@ class Admission:
                 return value
         return self._new_rows.largest(_whole(position), column_in_sql(key.name))
 
-    def _largest_of_commit(self, position: Position, commit: Commit, key: Column) -> str | None:
-        if commit.is_cut:
+    def _largest_of_commits(
+        self, position: Position, commits: Sequence[Commit], key: Column
+    ) -> str | None:
+        if any(commit.is_cut for commit in commits):
             return self._new_rows.largest(_whole(position), column_in_sql(key.name))
-        files = added_files(commit)
+        files = [file for commit in commits for file in added_files(commit)]
         is_known, value = largest_in_log(files, key)
         if is_known:
             return value
-        return self._new_rows.largest(_new_files(position, [commit]), column_in_sql(key.name))
+        return self._new_rows.largest(_new_files(position, commits), column_in_sql(key.name))
 
     def _returns_row(self, finding: Finding, changes: Sequence[Change], query: str) -> bool:
-        commits = [change.commit for change in changes if change.commit is not None]
-        if len(commits) < len(changes) or any(commit.is_cut for commit in commits):
+        commits = [commit for change in changes for commit in change.commits]
+        tells_all = all(change.commits for change in changes)
+        if not tells_all or any(commit.is_cut for commit in commits):
             return self._new_rows.any_row(_whole(finding.position), query)
         if all(operation_of(commit) is Operation.DELETE for commit in commits):
             return False

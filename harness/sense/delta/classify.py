@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from harness.sense.delta.log import Commit, FileAction
@@ -27,6 +28,16 @@ _METRICS = {
     "num_deleted_rows": "rows_deleted",
 }
 _TEXT_LIMIT = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partitions:
+    """The partitions that something touched; none of a table without partitions."""
+
+    #: One JSON value per level.
+    values: frozenset[tuple[str, ...]] = frozenset()
+    #: False when there may be others.
+    are_all: bool = True
 
 
 def operation_of(commit: Commit) -> Operation | None:
@@ -65,27 +76,31 @@ def _only_hides_rows(commit: Commit) -> bool:
     return any(hidden_after[path] > hidden_before[path] for path in hidden_after)
 
 
-def partitions_of(
-    commit: Commit, columns: Sequence[Column]
-) -> tuple[tuple[str, ...] | None, dict[str, str]]:
-    """Return the one partition that a commit touched, or the tags that tell of several."""
+def partitions_of(commit: Commit, columns: Sequence[Column]) -> Partitions:
+    """Return the partitions that a commit touched."""
     if not columns:
-        return None, {}
-    seen: dict[tuple[str, ...], None] = {}
-    unknown = commit.is_cut
+        return Partitions()
+    seen = set()
+    are_all = not commit.is_cut
     for file in (*commit.adds, *commit.removes):
         values = file.partition
         if values is None or any(column.physical not in values for column in columns):
-            unknown = True
+            are_all = False
             continue
-        seen[tuple(column.json_value(values[column.physical]) for column in columns)] = None
-    if len(seen) == 1 and not unknown:
-        return next(iter(seen)), {}
+        seen.add(tuple(column.json_value(values[column.physical]) for column in columns))
+    return Partitions(values=frozenset(seen), are_all=are_all)
+
+
+def told_partitions(partitions: Partitions) -> tuple[tuple[str, ...] | None, dict[str, str]]:
+    """Return the one partition that was touched, or the tags that tell of several."""
+    values = sorted(partitions.values)
+    if len(values) == 1 and partitions.are_all:
+        return values[0], {}
     tags = {}
-    if seen:
-        rows = ",".join(f"[{','.join(values)}]" for values in sorted(seen)[:PARTITIONS_LIMIT])
+    if values:
+        rows = ",".join(f"[{','.join(each)}]" for each in values[:PARTITIONS_LIMIT])
         tags["partitions"] = f"[{rows}]"
-    if unknown or len(seen) > PARTITIONS_LIMIT:
+    if not partitions.are_all or len(values) > PARTITIONS_LIMIT:
         tags["partitions_truncated"] = "true"
     return None, tags
 

@@ -45,14 +45,14 @@ class Current:
         )
 
 
-def list_log(storage: Storage, path: str) -> LogFolder:
-    """List the log folder of a table.
+def list_log(storage: Storage, path: str, told: frozenset[int] = frozenset()) -> LogFolder:
+    """List the log folder of a table, as it was when one of these versions was told.
 
     Raises:
         LookFailedError: There is no folder, or no Delta log with commits in it.
     """
     try:
-        folder = arrange(storage.list_files(f"{path}/_delta_log"))
+        folder = arrange(storage.list_files(f"{path}/_delta_log"), told=told)
     except FileNotFoundError as error:
         if storage.stat(path) is None:
             raise LookFailedError(f"the folder {path} does not exist") from error
@@ -60,6 +60,8 @@ def list_log(storage: Storage, path: str) -> LogFolder:
     except NotADirectoryError as error:
         raise LookFailedError(f"{path} is no Delta table: it has no _delta_log folder") from error
     if not folder.versions:
+        if storage.stat(f"{path}/_delta_log/_staged_commits") is not None:
+            raise BareLogSaysTooLittleError("a catalog has its commits, not its log")
         raise LookFailedError(f"{path} is no Delta table: its _delta_log folder has no commit")
     return folder
 
@@ -153,6 +155,8 @@ def _checkpoint(storage: Storage, path: str, folder: LogFolder) -> _Checkpoint:
                 facts.has_files = facts.has_files or _is_file(row)
         except (ValueError, KeyError, TypeError, OSError) as error:
             raise LookFailedError(f"the checkpoint {name} of {path} cannot be read") from error
+        if facts.metadata and facts.protocol and facts.has_files:
+            break
     return facts
 
 

@@ -1,42 +1,20 @@
 """Reads the commits that came after a position, one by one, and turns them into changes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from harness.errors import LookFailedError
 from harness.names import parts_of
-from harness.sense.delta.classify import operation_of, partitions_of, tags_of
-from harness.sense.delta.current import Current, refuse_unreadable
+from harness.sense.delta.change import VERSIONS_PER_LOOK, Change, Finding, Subject, told
+from harness.sense.delta.classify import operation_of, partitions_of, tags_of, told_partitions
+from harness.sense.delta.current import refuse_unreadable
 from harness.sense.delta.log import Commit, read_commit
 from harness.sense.delta.position import Position
 from harness.sense.delta.schema import Column, Table, has_plain_features, table_of
-from harness.sense.storage import Storage
 from harness.sense.types import DataChange, Operation, TableFormat
 
-#: One look reads at most this many commits; the position tells the next look where to go on.
-COMMITS_PER_LOOK = 500
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One event, and the commit that it tells of; none when it tells of the whole table."""
-
-    event: DataChange
-    commit: Commit | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """What a look at the log found, before anyone asked the rows."""
-
-    position: Position
-    changes: tuple[Change, ...] = ()
-    gap: str | None = None
-    #: Set when the look had to find out what the table is now.
-    current: Current | None = None
-
-
-def follow(storage: Storage, position: Position, sensor_id: str, key_name: str | None) -> Finding:
-    """Read the commits after a position until the first absence.
+def follow(subject: Subject, position: Position) -> Finding:
+    """Read the commits after a position until the first absence, or until it is enough.
 
     A commit that cannot be read fails the look only when no good one came before it: what is good
     is told now, and the next look starts at the bad one.
@@ -45,20 +23,24 @@ def follow(storage: Storage, position: Position, sensor_id: str, key_name: str |
         LookFailedError: The next commit cannot be read.
     """
     changes: list[Change] = []
-    start = position
-    for version in range(start.version + 1, start.version + 1 + COMMITS_PER_LOOK):
+    start, files = position, 0
+    for read in range(1, VERSIONS_PER_LOOK + 1):
+        version = start.version + read
         try:
-            commit = read_commit(storage, position.path, version)
+            commit = read_commit(subject.storage, position.path, version)
             if commit is None:
                 break
-            position, change = _step(position, commit, sensor_id, key_name)
+            position, change = _step(position, commit, subject)
         except LookFailedError:
             if position is start:
                 raise
             break
         if change is not None:
             changes.append(change)
-    return Finding(position=position, changes=tuple(changes))
+            files += len(commit.adds) + len(commit.removes)
+        if subject.portion.is_full(version=version, read=read, changes=len(changes), files=files):
+            break
+    return Finding(position=position, changes=told(changes))
 
 
 def key_of(table: Table, name: str | None) -> Column | None:
@@ -80,18 +62,19 @@ def key_of(table: Table, name: str | None) -> Column | None:
     return replace(column, name=name)
 
 
-def event_of(
-    position: Position, commit: Commit, sensor_id: str, operation: Operation
-) -> DataChange:
+def change_of(position: Position, commit: Commit, sensor_id: str, operation: Operation) -> Change:
     """Describe one commit as an event; the position is the one before it."""
-    partition, partition_tags = partitions_of(commit, position.partition_columns)
+    partitions = partitions_of(commit, position.partition_columns)
+    partition, partition_tags = told_partitions(partitions)
     tags = {
         **tags_of(commit),
         **partition_tags,
         "table_id": position.table_id,
         "prev_version": str(commit.version - 1),
     }
-    return DataChange(
+    if position.has_new_schema:
+        tags["schema_changed"] = "true"
+    event = DataChange(
         table=sensor_id,
         partition=partition,
         snapshot_id=str(commit.version),
@@ -102,6 +85,7 @@ def event_of(
         tags=tags,
         lineage=position.lineage,
     )
+    return Change(event=event, commits=(commit,), partitions=partitions)
 
 
 def _text(version: int | None, *, below: int) -> str | None:
@@ -109,11 +93,9 @@ def _text(version: int | None, *, below: int) -> str | None:
     return None if version is None or version >= below else str(version)
 
 
-def _step(
-    position: Position, commit: Commit, sensor_id: str, key_name: str | None
-) -> tuple[Position, Change | None]:
+def _step(position: Position, commit: Commit, subject: Subject) -> tuple[Position, Change | None]:
     after = replace(
-        _with_description(position, commit, key_name),
+        _with_description(position, commit, subject.key_name),
         version=commit.version,
         fingerprint=commit.fingerprint,
         digest=commit.digest,
@@ -121,11 +103,8 @@ def _step(
     operation = operation_of(commit)
     if operation is None:
         return after, None
-    event = event_of(after, commit, sensor_id, operation)
-    if after.has_new_schema:
-        event = replace(event, tags={**event.tags, "schema_changed": "true"})
-    after = replace(after, data_version=commit.version, has_new_schema=False)
-    return after, Change(event=event, commit=commit)
+    change = change_of(after, commit, subject.sensor_id, operation)
+    return replace(after, data_version=commit.version, has_new_schema=False), change
 
 
 def _with_description(position: Position, commit: Commit, key_name: str | None) -> Position:

@@ -1,9 +1,10 @@
 """Decides the unusual: first sight, a log cleaned past us, a table that was created again."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from harness.sense.delta.change import Change, Finding, Subject
 from harness.sense.delta.current import Current, current_of, list_log
-from harness.sense.delta.follow import Change, Finding, follow, key_of
+from harness.sense.delta.follow import follow, key_of
 from harness.sense.delta.log import (
     COMMIT_LIMIT_BYTES,
     LogFolder,
@@ -11,23 +12,12 @@ from harness.sense.delta.log import (
     digest_of,
 )
 from harness.sense.delta.position import Position, first_position, next_lineage
-from harness.sense.storage import Storage
 from harness.sense.types import DataChange, FirstSight, Operation, TableFormat
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """The table of one look: where it is, what it is called, which column matters."""
-
-    storage: Storage
-    path: str
-    sensor_id: str
-    key_name: str | None
 
 
 def first_sight(subject: Subject, mode: FirstSight) -> Finding:
     """Look at a table for the first time: one listing, one event if it already holds data."""
-    folder = list_log(subject.storage, subject.path)
+    folder = list_log(subject.storage, subject.path, subject.portion.told)
     current = current_of(subject.storage, subject.path, folder)
     key = key_of(current.table, subject.key_name)
     position = first_position(subject.path, current.table, current.newest, key)
@@ -36,24 +26,28 @@ def first_sight(subject: Subject, mode: FirstSight) -> Finding:
     operation = Operation.APPEND if current.only_appended else Operation.UPDATE
     event = _whole_table(position, current, subject, operation, "first_sight")
     position = replace(position, data_version=position.version)
-    changes = () if mode is FirstSight.BASELINE else (Change(event=event, commit=None),)
+    changes = () if mode is FirstSight.BASELINE else (Change(event=event),)
     return Finding(position=position, changes=changes, current=current)
 
 
 def in_doubt(subject: Subject, position: Position) -> Finding:
-    """Find out what happened to a table whose newest known commit is gone or is another one."""
+    """Find out what happened to a table whose newest known commit is gone or is another one.
+
+    The table may also be at another place now than the position says.
+    """
+    position = replace(position, path=subject.path)
     known = commit_path(position.path, position.version)
-    fingerprint = subject.storage.stat(known) if subject.path == position.path else None
+    fingerprint = subject.storage.stat(known)
     if fingerprint is not None:
         content = subject.storage.read(known, limit=COMMIT_LIMIT_BYTES)
         if digest_of(content) == position.digest:
-            # The file was only copied or touched.
-            return _follow(subject, replace(position, fingerprint=fingerprint))
+            # The file was only copied or touched, perhaps with the whole table.
+            return follow(subject, replace(position, fingerprint=fingerprint))
         known_length = position.fingerprint.length
         if len(content) > known_length and digest_of(content[:known_length]) == position.digest:
             # The file was half-written at a line's end when it was read: it is told again, whole.
-            return _follow(subject, replace(position, version=position.version - 1))
-    folder = list_log(subject.storage, subject.path)
+            return follow(subject, replace(position, version=position.version - 1))
+    folder = list_log(subject.storage, subject.path, subject.portion.told)
     current = current_of(subject.storage, subject.path, folder)
     is_same_table = (
         fingerprint is None
@@ -64,12 +58,8 @@ def in_doubt(subject: Subject, position: Position) -> Finding:
         return _created_again(subject, position, current)
     if position.version + 1 in folder.versions:
         # The log was cleaned up to our own commit; all that is new is still there.
-        return _follow(subject, replace(position, path=subject.path))
+        return follow(subject, position)
     return _gap(subject, position, current, folder)
-
-
-def _follow(subject: Subject, position: Position) -> Finding:
-    return follow(subject.storage, position, subject.sensor_id, subject.key_name)
 
 
 def _created_again(subject: Subject, position: Position, current: Current) -> Finding:
@@ -83,7 +73,7 @@ def _created_again(subject: Subject, position: Position, current: Current) -> Fi
     event = _whole_table(fresh, current, subject, Operation.UPDATE, "recreated")
     return Finding(
         position=replace(fresh, data_version=fresh.version),
-        changes=(Change(event=event, commit=None),),
+        changes=(Change(event=event),),
         current=current,
     )
 
@@ -96,11 +86,13 @@ def _gap(subject: Subject, position: Position, current: Current, folder: LogFold
         data_version=position.data_version,
     )
     event = _whole_table(fresh, current, subject, Operation.UPDATE, "gap")
-    oldest = next(version for version in folder.versions if version > position.version)
-    lost = f"versions {position.version + 1} to {oldest - 1}"
+    first = position.version + 1
+    event = replace(event, tags={**event.tags, "coalesced_from": str(first)})
+    oldest = next(version for version in folder.versions if version >= first)
+    lost = f"versions {first} to {oldest - 1}"
     return Finding(
         position=replace(fresh, data_version=fresh.version),
-        changes=(Change(event=event, commit=None),),
+        changes=(Change(event=event),),
         gap=f"The log of {subject.sensor_id} was cleaned before we looked: {lost} are gone.",
         current=current,
     )

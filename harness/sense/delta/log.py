@@ -16,7 +16,7 @@ COMMIT_LIMIT_BYTES = 64 * 1024 * 1024
 
 _COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
 _CHECKPOINT_NAME = re.compile(
-    r"^(\d{20})\.checkpoint(?:\.(?:parquet|\d{10}\.\d{10}\.parquet|[0-9a-f-]{36}\.(?:json|parquet)))$"
+    r"^(\d{20})\.checkpoint\.(?:parquet|\d{10}\.(\d{10})\.parquet|[0-9a-f-]{36}\.(?:json|parquet))$"
 )
 
 
@@ -82,19 +82,41 @@ def commit_path(table: str, version: int) -> str:
     return f"{table}/_delta_log/{version:020d}.json"
 
 
-def arrange(files: Iterable[Listed]) -> LogFolder:
-    """Pick the commits and the newest checkpoint out of a listing."""
-    versions, checkpoints = [], dict[int, list[str]]()
+def arrange(files: Iterable[Listed], *, told: frozenset[int] = frozenset()) -> LogFolder:
+    """Pick the commits and the newest checkpoint out of a listing.
+
+    Args:
+        files: What is in the folder.
+        told: Versions that were told already; if one of them is there, the log is taken as it was
+            then, so that the same is told again.
+    """
+    files = list(files)
+    commits = (_COMMIT_NAME.match(file.name) for file in files)
+    again = told.intersection(int(commit.group(1)) for commit in commits if commit)
+    return _arranged(files, through=max(again, default=None))
+
+
+def _arranged(files: Iterable[Listed], *, through: int | None) -> LogFolder:
+    versions, checkpoints = [], dict[tuple[int, int], list[str]]()
     for file in files:
         if commit := _COMMIT_NAME.match(file.name):
             versions.append(int(commit.group(1)))
         elif checkpoint := _CHECKPOINT_NAME.match(file.name):
-            checkpoints.setdefault(int(checkpoint.group(1)), []).append(file.name)
+            version, parts = int(checkpoint.group(1)), int(checkpoint.group(2) or 1)
+            checkpoints.setdefault((version, parts), []).append(file.name)
+    if through is not None:
+        versions = [version for version in versions if version <= through]
     # A checkpoint is of a commit that is there; one beyond the newest is left over from elsewhere.
-    newest = max((at for at in checkpoints if at <= max(versions, default=-1)), default=-1)
+    # One of several parts is none before the last part is written.
+    whole = [
+        (version, parts)
+        for (version, parts), names in checkpoints.items()
+        if version <= max(versions, default=-1) and len(names) >= parts
+    ]
+    newest = max(whole, default=(-1, 0))
     return LogFolder(
         versions=tuple(sorted(versions)),
-        checkpoint=newest,
+        checkpoint=newest[0],
         checkpoint_names=tuple(sorted(checkpoints.get(newest, ()))),
     )
 

@@ -1,21 +1,19 @@
 """Looks at Delta tables through their logs: two small calls prove that nothing is new."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from harness.errors import LookFailedError
 from harness.sense.delta.admit import Admission, needed_key
+from harness.sense.delta.by_history import first_by_history, follow_history, is_by_history
+from harness.sense.delta.change import READING_SECONDS, Finding, Portion, Subject
 from harness.sense.delta.current import BareLogSaysTooLittleError
-from harness.sense.delta.follow import Finding, follow
-from harness.sense.delta.history import (
-    TableHistory,
-    first_by_history,
-    follow_history,
-    is_by_history,
-)
-from harness.sense.delta.lives import Subject, first_sight, in_doubt
-from harness.sense.delta.locate import TableLocator, is_path
+from harness.sense.delta.follow import follow
+from harness.sense.delta.history import TableHistory
+from harness.sense.delta.lives import first_sight, in_doubt
+from harness.sense.delta.locate import Places, TableLocator, is_path
 from harness.sense.delta.log import commit_path
 from harness.sense.delta.position import Position, position_from
 from harness.sense.storage import FileStat, Storage, Storages, normalized, reason_of
@@ -28,6 +26,7 @@ class _Idle:
 
     text: str
     value: str | None
+    path: str
     storage: Storage
     next_commit: str
     known_commit: str
@@ -36,7 +35,15 @@ class _Idle:
 
 
 class DeltaProbe:
-    """Senses ``delta_table`` and ``lmu_delta_table``."""
+    """Senses ``delta_table`` and ``lmu_delta_table``.
+
+    Args:
+        storages: Where the logs are read.
+        locator: Knows tables by name.
+        new_rows: Answers what the log cannot.
+        history: Knows tables whose bare log says too little.
+        monotonic: Limits how long one look reads.
+    """
 
     def __init__(
         self,
@@ -44,10 +51,12 @@ class DeltaProbe:
         locator: TableLocator,
         new_rows: NewRows,
         history: TableHistory,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._storages = storages
-        self._locator = locator
+        self._places = Places(locator)
         self._history = history
+        self._monotonic = monotonic
         self._admission = Admission(new_rows)
         self._idle: dict[str, _Idle] = {}
 
@@ -56,12 +65,12 @@ class DeltaProbe:
         return upstream.upstream_id
 
     def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
-        """Return one look per upstream; the instant plays no part."""
-        return [self._look(upstream) for upstream in group]
+        """Return one look per upstream; the instant only says when to ask the catalog again."""
+        return [self._look(upstream, at) for upstream in group]
 
-    def _look(self, upstream: Upstream) -> Look:
+    def _look(self, upstream: Upstream, at: datetime) -> Look:
         try:
-            return self._idle_answer(upstream) or self._look_closely(upstream)
+            return self._idle_answer(upstream, at) or self._look_closely(upstream, at)
         except (LookFailedError, OSError) as error:
             reason = reason_of(error)
         return Look(
@@ -71,7 +80,7 @@ class DeltaProbe:
             failure=f"The Delta table {upstream.sensor_id} cannot be sensed: {reason}.",
         )
 
-    def _idle_answer(self, upstream: Upstream) -> Look | None:
+    def _idle_answer(self, upstream: Upstream, at: datetime) -> Look | None:
         idle = self._idle.get(upstream.upstream_id)
         if (
             idle is not None
@@ -79,12 +88,17 @@ class DeltaProbe:
             and idle.value == upstream.upstream_value
             and idle.storage.stat(idle.next_commit) is None
             and idle.storage.stat(idle.known_commit) == idle.fingerprint
+            and not self._is_elsewhere(upstream, idle.path, at)
         ):
             return idle.answer
         return None
 
-    def _look_closely(self, upstream: Upstream) -> Look:
-        finding = self._found(upstream)
+    def _is_elsewhere(self, upstream: Upstream, path: str, at: datetime) -> bool:
+        name = upstream.sensor_id
+        return not is_path(name) and self._places.is_elsewhere(name, path, at)
+
+    def _look_closely(self, upstream: Upstream, at: datetime) -> Look:
+        finding = self._found(upstream, at)
         changes, value = self._admission.admitted(upstream, finding)
         text = finding.position.to_text()
         if text == upstream.position:
@@ -100,44 +114,70 @@ class DeltaProbe:
             self._remember(finding.position, answer)
         return answer
 
-    def _found(self, upstream: Upstream) -> Finding:
-        key_name = needed_key(upstream)
+    def _found(self, upstream: Upstream, at: datetime) -> Finding:
         position = None if upstream.position is None else position_from(upstream.position)
         if position is not None and is_by_history(position):
-            return follow_history(self._history, upstream, position)
+            return self._by_history(upstream, position)
         try:
             if position is None:
-                return first_sight(self._subject(upstream, key_name), upstream.on_first_sight)
-            return self._since(upstream, position, key_name)
+                return first_sight(self._subject(upstream, at), upstream.on_first_sight)
+            return self._since(upstream, position, at)
         except BareLogSaysTooLittleError as error:
-            try:
-                if position is None:
-                    return first_by_history(self._history, upstream, key_name)
-                return follow_history(self._history, upstream, position)
-            except LookFailedError as second:
-                raise LookFailedError(f"{error}, and {second}") from second
+            return self._by_history(upstream, position, str(error))
+        except PermissionError as error:
+            if position is not None or is_path(upstream.sensor_id):
+                raise
+            # A catalog may show a table to those who may not read its files.
+            return self._by_history(upstream, position, reason_of(error))
 
-    def _since(self, upstream: Upstream, position: Position, key_name: str | None) -> Finding:
+    def _by_history(
+        self, upstream: Upstream, position: Position | None, why: str | None = None
+    ) -> Finding:
+        try:
+            if position is None:
+                return first_by_history(self._history, upstream, needed_key(upstream))
+            return follow_history(self._history, upstream, position, self._portion(upstream))
+        except LookFailedError as error:
+            if why is None:
+                raise
+            raise LookFailedError(f"{why}, and {error}") from error
+
+    def _since(self, upstream: Upstream, position: Position, at: datetime) -> Finding:
         storage = self._storages.of(position.path)
         has_more = storage.stat(commit_path(position.path, position.version + 1)) is not None
         known = storage.stat(commit_path(position.path, position.version))
-        if known != position.fingerprint:
-            return in_doubt(self._subject(upstream, key_name), position)
+        if known != position.fingerprint or self._is_elsewhere(upstream, position.path, at):
+            return in_doubt(self._subject(upstream, at), position)
         if not has_more:
             return Finding(position=position)
-        return follow(storage, position, upstream.sensor_id, key_name)
+        return follow(self._subject_at(upstream, position.path), position)
 
-    def _subject(self, upstream: Upstream, key_name: str | None) -> Subject:
-        sensor_id = upstream.sensor_id
-        path = normalized(sensor_id) if is_path(sensor_id) else self._locator.locate(sensor_id)
+    def _subject(self, upstream: Upstream, at: datetime) -> Subject:
+        name = upstream.sensor_id
+        path = normalized(name) if is_path(name) else self._places.locate(name, at)
+        return self._subject_at(upstream, path)
+
+    def _subject_at(self, upstream: Upstream, path: str) -> Subject:
         return Subject(
-            storage=self._storages.of(path), path=path, sensor_id=sensor_id, key_name=key_name
+            storage=self._storages.of(path),
+            path=path,
+            sensor_id=upstream.sensor_id,
+            key_name=needed_key(upstream),
+            portion=self._portion(upstream),
+        )
+
+    def _portion(self, upstream: Upstream) -> Portion:
+        until = self._monotonic() + READING_SECONDS
+        return Portion(
+            told=frozenset(int(each) for each in upstream.told_snapshots if each.isdigit()),
+            has_time=lambda: self._monotonic() < until,
         )
 
     def _remember(self, position: Position, answer: Look) -> None:
         self._idle[answer.upstream_id] = _Idle(
             text=answer.position or "",
             value=answer.upstream_value,
+            path=position.path,
             storage=self._storages.of(position.path),
             next_commit=commit_path(position.path, position.version + 1),
             known_commit=commit_path(position.path, position.version),

@@ -19,6 +19,7 @@ READABLE_FEATURES = frozenset(
         "vacuumProtocolCheck",
         "variantType",
         "variantType-preview",
+        "variantShredding",
         "variantShredding-preview",
     }
 )

@@ -1,6 +1,7 @@
 """Real commits, written by Spark and Delta: each is an event, or it is silent."""
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -193,21 +194,72 @@ def test_first_sight_of_a_table_known_only_by_its_checkpoint_is_one_event(shop: 
     )
 
 
-@pytest.mark.parametrize("policy", ["classic", "v2"])
-def test_a_log_cleaned_past_us_is_a_gap_of_the_same_life(shop: Shop, policy: str) -> None:
+#: What a checkpoint is made of, how to have it so, and what its files are called.
+CHECKPOINTS = {
+    "classic": ("classic", None, "*.checkpoint.parquet"),
+    "of several parts": ("classic", 2, "*.checkpoint.0000000002.*.parquet"),
+    "v2": ("v2", None, "*.checkpoint.????????-*"),
+    "v2 with sidecars": ("v2", 2, "_sidecars/*.parquet"),
+}
+
+
+@pytest.fixture(params=CHECKPOINTS)
+def checkpointed(shop: Shop, request: pytest.FixtureRequest) -> Iterator[Shop]:
+    """A table with a checkpoint for every second commit, of whose two rows the watcher knows."""
+    policy, part_size, files = CHECKPOINTS[request.param]
+    setting = "spark.databricks.delta.checkpoint.partSize"
+    if part_size is not None:
+        shop.spark.conf.set(setting, part_size)
     properties = f"'delta.checkpointInterval' = '2', 'delta.checkpointPolicy' = '{policy}'"
     shop.create(f"tblproperties ({properties})").saw(ROWS)
-    lineage = shop.watcher.peek().position
-    for _ in range(5):
-        shop.sql(ROWS)
-    for version in range(5):
-        (shop.path / "_delta_log" / f"{version:020d}.json").unlink()
+    yield shop
+    shop.spark.conf.unset(setting)
+    assert list((shop.path / "_delta_log").glob(files))
 
+
+def test_a_log_cleaned_past_us_is_one_event_of_the_same_life(checkpointed: Shop) -> None:
+    for _ in range(5):
+        checkpointed.sql(ROWS)
+    for version in range(5):
+        (checkpointed.path / "_delta_log" / f"{version:020d}.json").unlink()
+
+    look = checkpointed.watcher.look()
+
+    told = [(event.snapshot_id, event.prev_snapshot_id) for event in look.events]
+    assert (look.failure, told) == (None, [("6", "1")])
+    assert look.gap is not None and "versions 2 to 4" in look.gap
+    assert checkpointed.saw(ROWS) == ["APPEND"]
+
+
+def test_a_table_known_only_by_its_checkpoint_is_seen(checkpointed: Shop) -> None:
+    for _ in range(5):
+        checkpointed.sql(ROWS)
+    for version in range(6):
+        (checkpointed.path / "_delta_log" / f"{version:020d}.json").unlink()
+
+    assert Watcher(str(checkpointed.path)).operations() == ["UPDATE"]
+
+
+def test_after_a_sleep_beyond_the_retention_of_the_log_there_is_one_event_and_all_goes_on(
+    shop: Shop,
+) -> None:
+    shop.create("tblproperties ('delta.checkpointInterval' = '5')").saw(ROWS)
+    for _ in range(12):
+        shop.sql(ROWS)
+    forty_days_ago = time.time() - 40 * 86_400
+    for file in (shop.path / "_delta_log").iterdir():
+        os.utime(file, (forty_days_ago, forty_days_ago))
+    for _ in range(8):
+        shop.sql(ROWS)
+    kept = sorted((shop.path / "_delta_log").glob("0*.json"))
     look = shop.watcher.look()
 
-    assert lineage is not None
-    assert [(event.snapshot_id, event.prev_snapshot_id) for event in look.events] == [("6", "1")]
-    assert look.gap is not None and "versions 2 to 4" in look.gap
+    [event] = look.events
+    assert int(kept[0].stem) > 2, "Delta has not cleaned its log"
+    assert look.gap is not None and f"versions 2 to {int(kept[0].stem) - 1} are gone" in look.gap
+    assert (event.operation, event.snapshot_id, event.tags["gap"]) == ("UPDATE", "21", "true")
+    assert shop.saw() == []
+    assert shop.saw(ROWS, "delete from {t}") == ["APPEND", "DELETE"]
 
 
 def test_in_commit_timestamps_are_the_time_of_the_snapshot(shop: Shop) -> None:

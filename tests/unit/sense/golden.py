@@ -3,11 +3,13 @@
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.errors import LookFailedError
 from harness.sense.delta.history import HistoryRow
+from harness.sense.delta.locate import NoSuchTableError
 from harness.sense.delta.probe import DeltaProbe
 from harness.sense.storage import FileStat, Listed, LocalStorage, Storage, Storages
 from harness.sense.types import FirstSight, Look, NewFiles, Upstream
@@ -152,11 +154,18 @@ class FakeLocator:
     def __init__(self, **paths: str) -> None:
         self.paths = paths
         self.asked: list[str] = []
+        self.awake = True
+        self.is_down = False
+
+    def is_awake(self) -> bool:
+        return self.awake
 
     def locate(self, name: str) -> str:
         self.asked.append(name)
+        if self.is_down:
+            raise LookFailedError("the catalog cannot tell where it is: it does not answer")
         if name not in self.paths:
-            raise LookFailedError(f"the catalog has no table {name}")
+            raise NoSuchTableError(f"the catalog has no table {name}")
         return self.paths[name]
 
 
@@ -202,25 +211,41 @@ class Watcher:
         self.rows = FakeNewRows()
         self.locator = FakeLocator()
         self.history = FakeHistory()
+        self.at = AT
+        #: Seconds that pass with every question for the time.
+        self.slowness = 0.0
+        self._seconds = 0.0
         self.restart()
 
     def restart(self) -> None:
         """Forget all that is only in memory, as a new process does."""
         storages = Storages(self.storage, self.storage)
-        self.probe = DeltaProbe(storages, self.locator, self.rows, self.history)
+        self.probe = DeltaProbe(
+            storages, self.locator, self.rows, self.history, monotonic=self._monotonic
+        )
+
+    def _monotonic(self) -> float:
+        self._seconds += self.slowness
+        return self._seconds
 
     def peek(self) -> Look:
         """Look without taking the answer over, as a tick does that dies before it records."""
-        return self.probe.look([self.upstream], at=AT)[0]
+        return self.probe.look([self.upstream], at=self.at)[0]
 
     def look(self) -> Look:
-        from dataclasses import replace
-
         look = self.peek()
         if look.failure is None:
             self.upstream = replace(
                 self.upstream, position=look.position, upstream_value=look.upstream_value
             )
+        return look
+
+    def die_after_the_events(self) -> Look:
+        """Look, record the events, and die before the position after them is recorded."""
+        look = self.peek()
+        told = {event.snapshot_id or "" for event in look.events}
+        self.upstream = replace(self.upstream, told_snapshots=self.upstream.told_snapshots | told)
+        self.restart()
         return look
 
     def operations(self) -> list[str]:

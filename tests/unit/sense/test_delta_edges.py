@@ -132,16 +132,6 @@ def test_a_look_reads_only_the_new_commits(table: GoldenTable, watcher: Watcher)
     assert reads == [f"read {4:020d}.json", f"read {5:020d}.json"]
 
 
-def test_more_commits_than_one_look_reads_are_left_to_the_next(
-    table: GoldenTable, watcher: Watcher
-) -> None:
-    with_appends(table, 501)
-
-    told = [len(watcher.look().events), len(watcher.look().events), len(watcher.look().events)]
-
-    assert told == [500, 1, 0]
-
-
 def test_a_commit_that_lands_between_the_two_stats_is_told_once(
     table: GoldenTable, watcher: Watcher
 ) -> None:
@@ -211,6 +201,40 @@ def test_a_log_cleaned_up_to_our_own_commit_loses_nothing(
     assert ([event.snapshot_id for event in look.events], look.gap) == (["4", "5"], None)
 
 
+def test_a_gap_says_which_versions_its_event_stands_for(
+    table: GoldenTable, watcher: Watcher
+) -> None:
+    with_appends(table, 4)
+    write_checkpoint(table, 6)
+    clean(table, 6)
+
+    [event] = watcher.look().events
+
+    assert (event.tags["coalesced_from"], event.snapshot_id) == ("4", "7")
+
+
+def test_a_gap_is_told_once(table: GoldenTable, watcher: Watcher) -> None:
+    with_appends(table, 4)
+    write_checkpoint(table, 6)
+    clean(table, 6)
+    watcher.look()
+    watcher.restart()
+    look = watcher.look()
+
+    assert (look.events, look.gap, look.failure) == ((), None, None)
+
+
+def test_a_checkpoint_of_which_a_part_is_missing_is_none(table: GoldenTable) -> None:
+    with_appends(table, 4)
+    write_checkpoint(table, 4)
+    clean(table, 4)
+    (table.log / f"{6:020d}.checkpoint.0000000001.0000000002.parquet").write_text("no parquet")
+
+    look = Watcher(str(table.path)).look()
+
+    assert (look.failure, [event.snapshot_id for event in look.events]) == (None, ["7"])
+
+
 def test_nothing_new_is_never_said_only_because_the_next_commit_is_absent(
     table: GoldenTable, watcher: Watcher
 ) -> None:
@@ -220,6 +244,12 @@ def test_nothing_new_is_never_said_only_because_the_next_commit_is_absent(
         table.file(version).unlink()
 
     assert watcher.operations() == ["UPDATE"]
+
+
+def clean(table: GoldenTable, before: int) -> None:
+    """Remove the commits before a version, as Delta does when they are old enough."""
+    for version in range(before):
+        table.file(version).unlink(missing_ok=True)
 
 
 def write_checkpoint(table: GoldenTable, version: int, table_id: str = "t-1") -> None:
@@ -246,6 +276,22 @@ def test_a_table_created_again_is_one_event_of_a_new_life(
         "true",
         None,
     )
+
+
+@pytest.mark.parametrize("appends", [3, 9])
+def test_a_table_created_again_and_cleaned_since_is_one_event_of_a_new_life(
+    table: GoldenTable, watcher: Watcher, appends: int
+) -> None:
+    fresh = created_again(table, appends)
+    write_checkpoint(fresh, appends, "t-2")
+    clean(fresh, appends)
+
+    look = watcher.look()
+
+    assert [(event.snapshot_id, "recreated" in event.tags) for event in look.events] == [
+        (str(appends), True)
+    ]
+    assert look.gap is None
 
 
 def test_the_same_version_of_two_lives_is_two_events(table: GoldenTable) -> None:

@@ -19,10 +19,12 @@ from tests.unit.sense.golden import (
 )
 
 
-def row(version: int, operation: str = "WRITE", mode: str = "Append", **metrics: str) -> HistoryRow:
+def row(
+    version: int, operation: str = "WRITE", mode: str = "Append", at: int = 0, **metrics: str
+) -> HistoryRow:
     return HistoryRow(
         version=version,
-        timestamp_ms=version * 1000,
+        timestamp_ms=at or 1000 + version,
         operation=operation,
         parameters={"mode": mode},
         metrics=metrics,
@@ -113,6 +115,77 @@ def test_a_lower_version_is_a_new_life(watcher: Watcher) -> None:
 
     assert (new.tags["recreated"], new.prev_snapshot_id) == ("true", None)
     assert new.lineage != old.lineage
+
+
+@pytest.mark.parametrize("newest", [0, 1, 2, 5])
+def test_a_table_created_again_is_a_new_life_whatever_its_version(
+    watcher: Watcher, newest: int
+) -> None:
+    [old] = watcher.look().events
+    rows = [row(version, at=9000 + version) for version in range(newest, -1, -1)]
+    watcher.history = FakeHistory(*rows, table_id="t-2")
+    watcher.restart()
+
+    [new] = watcher.look().events
+
+    assert (new.tags["recreated"], new.snapshot_id, new.prev_snapshot_id) == (
+        "true",
+        str(newest),
+        None,
+    )
+    assert new.event_id("u") != old.event_id("u")
+    assert watcher.operations() == []
+
+
+def test_a_table_created_again_without_data_is_silent_until_its_first_rows(
+    watcher: Watcher,
+) -> None:
+    watcher.look()
+    watcher.history = FakeHistory(row(0, "CREATE TABLE", at=9000), table_id="t-2")
+    watcher.restart()
+    empty = watcher.operations()
+    watcher.history.rows.insert(0, row(1, at=9001))
+
+    assert (empty, watcher.operations()) == ([], ["APPEND"])
+
+
+def test_times_that_changed_with_a_copy_of_the_log_are_no_new_life(watcher: Watcher) -> None:
+    watcher.look()
+    watcher.history.rows = [row(1, at=9001), row(0, at=9000)]
+
+    assert (watcher.operations(), watcher.look().failure) == ([], None)
+
+
+def test_a_gap_in_the_history_of_another_table_is_no_gap(watcher: Watcher) -> None:
+    watcher.look()
+    watcher.history = FakeHistory(row(9, at=9009), row(8, at=9008), table_id="t-2")
+    watcher.restart()
+
+    look = watcher.look()
+
+    assert (look.gap, [event.tags["recreated"] for event in look.events]) == (None, ["true"])
+
+
+def test_a_table_whose_commits_only_its_catalog_has_is_sensed_by_history(tmp_path: Path) -> None:
+    table = GoldenTable(tmp_path / "managed")
+    (table.log / "_staged_commits").mkdir()
+    watcher = Watcher(str(table.path))
+    watcher.history = FakeHistory(row(0))
+    watcher.restart()
+
+    assert (watcher.operations(), watcher.look().failure) == (["UPDATE"], None)
+
+
+def test_a_catalog_that_cannot_be_asked_is_a_failure_and_what_came_meanwhile_is_found(
+    watcher: Watcher,
+) -> None:
+    watcher.look()
+    known = watcher.history.rows
+    watcher.history.rows = []
+    failure = watcher.look().failure
+    watcher.history.rows = [row(2), *known]
+
+    assert (failure is None, watcher.operations()) == (False, ["APPEND"])
 
 
 def test_a_table_that_gains_such_a_feature_goes_on_by_history(tmp_path: Path) -> None:

@@ -1,0 +1,77 @@
+"""A table that ran far ahead of us: what is told, recorded and handed to the job is one and the same."""
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from harness.tables import Ledger, LedgerRow, Store
+from tests.scenarios.conftest import Killed, Story
+from tests.unit.sense.golden import GoldenTable, add, info
+
+
+class DiesBetween:
+    """A store at which the process dies after the events and before the positions."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def append(self, ledger: Ledger, rows: Sequence[LedgerRow]) -> None:
+        if ledger is Ledger.PROBES and rows:
+            raise Killed
+        self._store.append(ledger, rows)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+
+def versions(events: Sequence[Mapping[str, object]]) -> list[int]:
+    """Return every version that recorded events tell of, as often as they do."""
+    told: list[int] = []
+    for event in events:
+        tags, newest = dict(event["tags"]), int(str(event["snapshot_id"]))  # type: ignore[call-overload]
+        told += range(int(tags.get("coalesced_from", newest)), newest + 1)
+    return sorted(told)
+
+
+def test_a_backlog_of_hundreds_of_commits_starts_its_job_once_though_the_tick_dies_on_the_way(
+    story: Story,
+) -> None:
+    job = story.job(1)
+    table = GoldenTable(story.folder / "orders").create()
+    story.control(str(table.path), job)
+    assert story.started(story.tick()) == []
+
+    def run_ahead(commits: int) -> None:
+        for _ in range(commits):
+            table.commit(info("WRITE"), add(f"f{table.version}"))
+
+    def recorded() -> list[dict[str, object]]:
+        return story.context.store.read(Ledger.EVENTS, where=[("table", "=", str(table.path))])
+
+    run_ahead(740)
+    story.context.__dict__["store"] = DiesBetween(story.context.store)
+    with pytest.raises(Killed):
+        story.tick()
+    story.restart()
+    run_ahead(100)
+    mended = story.tick()
+
+    assert story.started(mended) == [job]
+    assert mended.started[0].event_count == len(recorded()) == 501
+    assert versions(recorded()) == [*range(1, 741)]
+
+    story.restart()
+    story.end(job)
+    after = story.tick()
+    story.end(job)
+    story.tick()
+    idle = story.tick()
+
+    assert story.started(after) == [job]
+    assert after.started[0].event_count == 100
+    assert versions(recorded()) == [*range(1, 841)]
+    assert (story.started(idle), idle.event_count, idle.skipped) == (
+        [],
+        0,
+        ("decide", "fire", "publish"),
+    )
