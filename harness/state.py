@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import cast
 
@@ -270,14 +269,9 @@ def _json(value: object) -> object:
 
 
 def _plain(record: object) -> dict[str, object]:
-    return {name: getattr(record, name) for name in _names(type(record))}
-
-
-@cache
-def _names(record: type) -> tuple[str, ...]:
     if not is_dataclass(record):
-        raise TypeError(f"{record.__name__} has no place in the state file")
-    return tuple(each.name for each in fields(record))
+        raise TypeError(f"{type(record).__name__} has no place in the state file")
+    return {each.name: getattr(record, each.name) for each in fields(record)}
 
 
 def _instant(value: object) -> datetime | None:
