@@ -12,6 +12,7 @@ are what to compare.
 import argparse
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -98,6 +99,8 @@ def run_part(arguments: list[str]) -> None:
 @contextmanager
 def servers():  # type: ignore[no-untyped-def]
     """Start a broker and a database, and end them whatever happens."""
+    # Whoever ends the run early ends the servers, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with ExitStack() as ends:
         folder = Path(tempfile.mkdtemp(prefix="heartbeat-bench-"))
         ends.callback(shutil.rmtree, folder, ignore_errors=True)
