@@ -4,13 +4,14 @@ To add one, write a class with the members of ``Kind`` and name it in ``KINDS``.
 """
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from benchmarks.upstreams import append, available_now
 from harness.sense.jdbc.drivers import driver_of
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 PARTITIONS = 4
 #: Topics made in one request.
 TOPICS_AT_ONCE = 100
+_MOST_TRIES = 300
 ROWS_OF_A_TABLE = 100
 #: Days on which each process chain ran before, once a day.
 DAYS_OF_A_CHAIN = 8
@@ -179,17 +181,43 @@ class KafkaTopics:
         for start in range(0, self.count, TOPICS_AT_ONCE):
             some = range(start, min(start + TOPICS_AT_ONCE, self.count))
             topics = [NewTopic(self.topic(number), PARTITIONS, 1) for number in some]
-            for created in admin.create_topics(topics).values():
+            for created in admin.create_topics(topics, operation_timeout=60).values():
                 created.result()
+        self._wait()
         self.change(range(self.count))
 
     def change(self, numbers: Sequence[int]) -> None:
         """Let new data arrive at some of them."""
         producer = Producer({**self._client, "linger.ms": 50})
+        refused = []
+
+        def told(error: KafkaError | None, _: object) -> None:
+            if error is not None:
+                refused.append(error)
+
         for number in numbers:
-            producer.produce(self.topic(number), b"an order", partition=number % PARTITIONS)
+            place = {"topic": self.topic(number), "partition": number % PARTITIONS}
+            producer.produce(**place, value=b"an order", on_delivery=told)
             producer.poll(0)
-        assert producer.flush(120) == 0, "the broker does not take the messages"
+        left = producer.flush(120)
+        if left or refused:
+            raise SystemExit(f"{left + len(refused)} messages did not arrive: {refused[:1]}")
+
+    def _wait(self) -> None:
+        """Wait until the broker leads what it has promised to lead."""
+        places = {
+            TopicPartition(self.topic(number), partition): OffsetSpec.latest()
+            for number in range(self.count)
+            for partition in range(PARTITIONS)
+        }
+        for _ in range(_MOST_TRIES):
+            # A new one each time, since what a client knows of leaders may be out of date.
+            admin = AdminClient(self._client)
+            answers = admin.list_offsets(places, request_timeout=30)
+            if not any(answer.exception() for answer in answers.values()):
+                return
+            time.sleep(1)
+        raise SystemExit("the broker does not lead all of its partitions")
 
     def alone(self, session: "SparkSession", number: int) -> Callable[[], object]:
         """Return the usual way to look at one of them."""
@@ -269,7 +297,6 @@ class ProcessChains:
         """Make all of them, with some data in each."""
         run_script(
             self._place.database,
-            f"create schema if not exists {SCHEMA};"
             f"create sequence {SCHEMA}.log_ids;"
             f"create table {self.log_table} (chain_id varchar(25), log_id varchar(25) primary key,"
             " datum varchar(8), zeit varchar(6), analyzed_status varchar(1));"
