@@ -52,20 +52,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, nargs="+", default=[0, 10_000_000])
     parser.add_argument("--tables", type=int, default=TABLES)
+    parser.add_argument("--warming", type=int, default=0, help="busy ticks; else until a fold")
     parser.add_argument("--fill", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--warm", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.fill:
         fill(options.fill, options.events[0])
     elif options.warm:
-        warm(options.warm, options.events[0])
+        warm(options.warm, options.events[0], options.warming)
     else:
         print(f"{'events':>8}  {'what':<44}{'seconds':>9}  steps", flush=True)
         for events in options.events:
-            bench(events, options.tables)
+            bench(events, options.tables, options.warming)
 
 
-def bench(events: int, tables: int) -> None:
+def bench(events: int, tables: int, warming: int) -> None:
     """Time one size."""
     folder = Path(tempfile.mkdtemp(prefix="heartbeat-bench-"))
     try:
@@ -76,7 +77,7 @@ def bench(events: int, tables: int) -> None:
         # The metastore admits one JVM: each part ends before the next one begins.
         for part in ("--fill", "--warm"):
             command = [sys.executable, __file__, part, str(folder), "--events", str(events)]
-            subprocess.run(command, check=True)
+            subprocess.run([*command, "--warming", str(warming)], check=True)
         cold(folder / "project", folder / "home", tables, told_as=events)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -131,7 +132,7 @@ def tags_in(context: BenchContext) -> Mapping[str, str]:
     return tags
 
 
-def warm(folder: Path, events: int) -> None:
+def warm(folder: Path, events: int, warming: int) -> None:
     """Time a process that has no state file, goes on, and stays."""
     context = context_in(folder)
     engine = Engine(context)
@@ -140,7 +141,10 @@ def warm(folder: Path, events: int) -> None:
     append(paths[0])
     tell(events, "one changed, the first time", engine.tick)
     rest(engine)
-    until_folded(engine, events, paths)
+    if warming:
+        changes(engine, events, "one changed, while it warms up", [paths[:1]] * warming)
+    else:
+        until_folded(engine, events, paths)
     idle = [timed(engine.tick)[0] for _ in range(IDLE_TICKS)]
     line(events, f"idle tick, warm (median of {IDLE_TICKS})", statistics.median(idle))
     changes(engine, events, "one changed, warm", [paths[:1]] * REPEATS)
