@@ -13,7 +13,7 @@ import pytest
 from harness.sense.jdbc.jvm import JvmQueries
 from harness.sense.jdbc.new_rows import SparkTableRows
 from harness.sense.jdbc.probe import JdbcProbe
-from harness.sense.jdbc.queries import Kind, Query
+from harness.sense.jdbc.queries import Kind, Query, QueryRefusedError
 from harness.sense.look import Looker
 from harness.sense.types import DataChange, Look, Upstream
 from harness.settings_connections import JdbcDatabase
@@ -425,3 +425,11 @@ def test_thousands_of_rows_take_few_calls_of_the_jvm(pg: Shop) -> None:
 
     assert len(answer.rows) == 5000
     assert len(calls) < 100
+
+
+def test_a_query_that_fails_while_its_rows_are_read_is_refused(shop: Shop) -> None:
+    shop.table("changed integer").add("1").add("0")
+    query = Query(text=f"select 1 / changed from {shop.name}.orders")
+
+    with pytest.raises(QueryRefusedError, match="zero"):
+        shop.queries.ask(shop.database, query, within=30)
