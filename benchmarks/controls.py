@@ -4,19 +4,25 @@
 """
 
 import argparse
-import csv
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
-from benchmarks.upstreams import FIRST_JOB, BenchContext, append, lay_out, tell  # noqa: E402
-from harness.controls.reading import COLUMNS  # noqa: E402
+from benchmarks.upstreams import (  # noqa: E402
+    FIRST_JOB,
+    BenchContext,
+    append,
+    lay_out,
+    tell,
+    write_controls,
+)
 from harness.tick import Engine  # noqa: E402
 
 TABLES = 100
@@ -48,7 +54,7 @@ def ticks(folder: Path, rows: int) -> None:
         append(table)
     lay_out(project, tables)
     (project / "heartbeat.yml").write_text("jobs:\n  starts_per_tick: 50\n")
-    write_controls(project, tables, rows)
+    write_controls(project, rows_of(tables, rows))
     os.chdir(project)
     context = BenchContext(project, folder / "home", rows // ROWS_OF_A_JOB)
     engine = Engine(context)
@@ -60,16 +66,13 @@ def ticks(folder: Path, rows: int) -> None:
     context.close()
 
 
-def write_controls(project: Path, tables: list[Path], rows: int) -> None:
-    """Write a CSV in which every job needs two tables."""
-    with (project / "seeds" / "heartbeat_controls.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        for number in range(rows):
-            job = FIRST_JOB + number // ROWS_OF_A_JOB
-            table = tables[number % TABLES]
-            cells = ["delta_table", table, "streaming", "", "", "", job, f"job {job}", "UNPAUSED"]
-            writer.writerow([*cells, "TRUE"])
+def rows_of(tables: list[Path], rows: int) -> Iterator[list[object]]:
+    """Return the rows of a CSV in which every job needs two tables."""
+    for number in range(rows):
+        job = FIRST_JOB + number // ROWS_OF_A_JOB
+        table = tables[number % TABLES]
+        cells = ["delta_table", table, "streaming", "", "", "", job, f"job {job}", "UNPAUSED"]
+        yield [*cells, "TRUE"]
 
 
 if __name__ == "__main__":

@@ -16,8 +16,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from deltalake import write_deltalake
@@ -32,6 +33,9 @@ from harness.jobs.types import Outcome  # noqa: E402
 from harness.settings import load_settings  # noqa: E402
 from harness.tick import Engine  # noqa: E402
 from harness.tick_report import TickReport  # noqa: E402
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 PARTS = ("dbt_project.yml", "profiles.yml", "selectors.yml", "log4j2.properties", "macros")
 FIRST_JOB = 2**53 + 1
@@ -128,15 +132,8 @@ def streamed(context: Context, paths: list[Path], idle_each: float) -> None:
     checkpoints = Path(tempfile.mkdtemp(prefix="heartbeat-checkpoints-"))
 
     def sense(path: Path) -> None:
-        query = (
-            context.session.readStream.format("delta")
-            .load(str(path))
-            .writeStream.format("noop")
-            .option("checkpointLocation", str(checkpoints / path.name))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
+        stream = context.session.readStream.format("delta").load(str(path))
+        available_now(stream, checkpoints / path.name)
 
     for path in some:
         sense(path)
@@ -147,7 +144,13 @@ def streamed(context: Context, paths: list[Path], idle_each: float) -> None:
     shutil.rmtree(checkpoints, ignore_errors=True)
 
 
-def cold(project: Path, home: Path, tables: int) -> None:
+def available_now(stream: "DataFrame", checkpoint: Path) -> None:
+    """Read what is new in a stream since its checkpoint, and end."""
+    writer = stream.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
+    writer.trigger(availableNow=True).start().awaitTermination()
+
+
+def cold(project: Path, home: Path, tables: int, told_as: int | None = None) -> None:
     """Time fresh processes: an idle tick, and what the JVM, the metastore and dbt take to start."""
     environment = {**os.environ, "HEARTBEAT_HOME": str(home), "PYTHONPATH": str(PROJECT)}
     ticking = (
@@ -167,7 +170,7 @@ def cold(project: Path, home: Path, tables: int) -> None:
                 command, check=True, env=environment, cwd=project
             )
         )
-        line(tables, name, took[0])
+        line(tables if told_as is None else told_as, name, took[0])
 
 
 def append(path: Path) -> None:
@@ -177,19 +180,34 @@ def append(path: Path) -> None:
 
 def lay_out(project: Path, paths: list[Path]) -> None:
     """Copy the project, with controls of one job per table."""
+    copy_project(project)
+    (project / "heartbeat.yml").write_text("jobs:\n  starts_per_tick: 10000\n")
+    write_controls(project, delta_rows(paths))
+
+
+def delta_rows(paths: Iterable[Path]) -> Iterator[list[object]]:
+    """Return control rows, each of a job of its own."""
+    for number, path in enumerate(paths):
+        job = FIRST_JOB + number
+        cells = ["delta_table", path, "streaming", "", "", "", job, f"job {job}", "UNPAUSED"]
+        yield [*cells, "TRUE"]
+
+
+def copy_project(project: Path) -> None:
+    """Copy what a tick reads of the project."""
     project.mkdir(parents=True)
     for part in (*PARTS, "models", "seeds", "tests/dbt"):
         source = PROJECT / part
         copy = shutil.copytree if source.is_dir() else shutil.copy
         copy(source, project / part)
-    (project / "heartbeat.yml").write_text("jobs:\n  starts_per_tick: 10000\n")
+
+
+def write_controls(project: Path, rows: Iterable[Sequence[object]]) -> None:
+    """Write the controls CSV."""
     with (project / "seeds" / "heartbeat_controls.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
-        for number, path in enumerate(paths):
-            job = FIRST_JOB + number
-            cells = ["delta_table", path, "streaming", "", "", "", job, f"job {job}", "UNPAUSED"]
-            writer.writerow([*cells, "TRUE"])
+        writer.writerows(rows)
 
 
 def timed(work: Callable[[], object]) -> tuple[float, object]:

@@ -7,7 +7,7 @@ the next tick sends the same token again.
 
 import json
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,9 @@ from harness.tables import Consumed, Ledger, RunRow, RunStatus, Store, Tick
 
 #: What a run may be handed directly; more is handed over as a reference.
 PARAMETER_BYTES = 10_000
+
+#: What a job has not taken for more ticks than these may lie far back in the ledger.
+_LONG_AGO_TICKS = 1000
 
 _EVENT_FIELDS = (
     "event_id",
@@ -59,36 +62,48 @@ def fire(starts: Sequence[Start], *, tick: Tick, firing: Firing, steps: Steps) -
 
 
 def _intents(starts: Sequence[Start], tick: Tick, firing: Firing, steps: Steps) -> list[RunRow]:
-    events = _events_of(starts, firing.store)
+    events = _events_of(starts, firing.store, tick)
     return [_intent(start, [*_taken(start, events)], tick, firing, steps) for start in starts]
 
 
-def _events_of(starts: Sequence[Start], store: Store) -> Mapping[str, list[dict[str, object]]]:
+def _events_of(
+    starts: Sequence[Start], store: Store, tick: Tick
+) -> Mapping[str, list[dict[str, object]]]:
     """Read the events that the starts take, by upstream.
 
-    Those of upstreams that a job takes for the first time are read apart: they go back to the
-    beginning, and the others need not.
+    Those of upstreams that a job has not taken for long, or never, are read apart: the others need
+    not go back as far.
     """
-    taken = [each for start in starts for each in start.consumed]
-    new = {each.upstream_id for each in taken if each.from_tick < 0}
-    known = [each for each in taken if each.upstream_id not in new]
-    rows = _read_events(store, new, after=-1)
-    if known:
-        upstream_ids = {each.upstream_id for each in known}
-        rows += _read_events(store, upstream_ids, after=min(each.from_tick for each in known))
+    after: dict[str, int] = {}
+    for each in (each for start in starts for each in start.consumed):
+        after[each.upstream_id] = min(each.from_tick, after.get(each.upstream_id, each.from_tick))
+    long_ago = max(0, tick.number - _LONG_AGO_TICKS)
+    old = {each: from_tick for each, from_tick in after.items() if from_tick < long_ago}
+    rest = {each: from_tick for each, from_tick in after.items() if from_tick >= long_ago}
+    rows = _read_old_events(store, old) + _read_events(store, rest)
     by_upstream: dict[str, list[dict[str, object]]] = {}
     for row in sorted(rows, key=lambda row: (row["tick_number"], _order(row))):
         by_upstream.setdefault(str(row["upstream_id"]), []).append(row)
     return by_upstream
 
 
+def _read_old_events(store: Store, after: Mapping[str, int]) -> list[dict[str, object]]:
+    """Read events that may lie anywhere in the ledger, but have most often come just now.
+
+    Finding the first of them by one column takes a tenth of the time that reading them would.
+    """
+    ticks = [int(str(row["tick_number"])) for row in _read_events(store, after, ["tick_number"])]
+    return _read_events(store, dict.fromkeys(after, min(ticks) - 1)) if ticks else []
+
+
 def _read_events(
-    store: Store, upstream_ids: Collection[str], *, after: int
+    store: Store, after: Mapping[str, int], columns: Sequence[str] = ()
 ) -> list[dict[str, object]]:
-    if not upstream_ids:
+    """Read the events of some upstreams, from the first tick that any of them needs."""
+    if not after:
         return []
-    where = [("tick_number", ">", after), ("upstream_id", "in", sorted(upstream_ids))]
-    return store.read(Ledger.EVENTS, where=where)
+    where = [("tick_number", ">", min(after.values())), ("upstream_id", "in", sorted(after))]
+    return store.read(Ledger.EVENTS, where=where, columns=columns)
 
 
 def _order(row: Mapping[str, object]) -> tuple[int, str]:

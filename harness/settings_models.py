@@ -1,7 +1,9 @@
 """The keys of ``heartbeat.yml``: their types, bounds, defaults and meanings, each in one place."""
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
+from functools import cached_property
 from typing import Annotated, Self
 
 from pydantic import (
@@ -198,11 +200,12 @@ class Sensing(Section):
 
     def first_sight_of(self, sensor_source: str, sensor_id: str) -> FirstSight:
         """Return what the first look at this upstream means."""
-        source = sensor_source.strip().lower()
-        for each in self.upstreams:
-            if each.sensor_source == source and each.sensor_id == sensor_id.strip():
-                return each.first_sight
-        return self.first_sight
+        place = (sensor_source.strip().lower(), sensor_id.strip())
+        return self._first_sights.get(place, self.first_sight)
+
+    @cached_property
+    def _first_sights(self) -> Mapping[tuple[str, str], FirstSight]:
+        return {(each.sensor_source, each.sensor_id): each.first_sight for each in self.upstreams}
 
 
 class Maintenance(Section):

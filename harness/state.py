@@ -8,7 +8,7 @@ when it was written, and without it the same is read from the models ``queue_ups
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
@@ -263,11 +263,10 @@ def fingerprints(store: Store) -> dict[str, str | None]:
 
 def save_state(path: Path, state: TickState, store: Store) -> None:
     """Write the file, whole or not at all."""
-    content = asdict(replace(state, fingerprints=fingerprints(store)))
-    content["version"] = VERSION
+    content = _plain(replace(state, fingerprints=fingerprints(store))) | {"version": VERSION}
     part = path.with_suffix(".part")
     path.parent.mkdir(parents=True, exist_ok=True)
-    part.write_text(json.dumps(content, default=_text))
+    part.write_text(json.dumps(content, default=_json))
     os.replace(part, path)
 
 
@@ -286,10 +285,15 @@ def load_state(path: Path, store: Store) -> TickState | None:
         return None
 
 
-def _text(value: object) -> str:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    raise TypeError(f"{type(value).__name__} has no place in the state file")
+def _json(value: object) -> object:
+    """Write what JSON does not know, one level at a time: the file has thousands of upstreams."""
+    return value.isoformat() if isinstance(value, datetime) else _plain(value)
+
+
+def _plain(record: object) -> dict[str, object]:
+    if not is_dataclass(record):
+        raise TypeError(f"{type(record).__name__} has no place in the state file")
+    return {each.name: getattr(record, each.name) for each in fields(record)}
 
 
 def _instant(value: object) -> datetime | None:

@@ -244,12 +244,17 @@ class Store(Protocol):
         ...
 
     def read(
-        self, table: str, *, where: Sequence[tuple[str, str, object]] = ()
+        self,
+        table: str,
+        *,
+        where: Sequence[tuple[str, str, object]] = (),
+        columns: Sequence[str] = (),
     ) -> list[dict[str, object]]:
         """Read a table's rows, filtered by ``(column, operator, value)`` conditions, all of them.
 
         Operators: ``=``, ``!=``, ``<``, ``<=``, ``>``, ``>=``, ``in``. Files whose statistics rule
-        a condition out are not opened. A table that is not there has no rows.
+        a condition out are not opened. A table that is not there has no rows. Without ``columns``
+        the rows have all of them.
 
         Raises:
             StateError: The table cannot be read.

@@ -113,11 +113,17 @@ class TriggerFileProbe:
         if not parts or sensor_id.startswith("/") or ".." in parts or "\0" in sensor_id:
             raise LookFailedError("its name leads out of the root, and only folders in it are read")
         folder = f"{self._root}/{'/'.join(parts)}"
-        if not is_remote(folder):
-            root, real = os.path.realpath(self._root), os.path.realpath(folder)
-            if os.path.commonpath([root, real]) != root:
-                raise LookFailedError("its name is a link that leads out of the root")
+        if not is_remote(folder) and self._leads_out(parts):
+            raise LookFailedError("its name is a link that leads out of the root")
         return folder
+
+    def _leads_out(self, parts: Sequence[str]) -> bool:
+        depths = range(1, len(parts) + 1)
+        if not any(os.path.islink("/".join((self._root, *parts[:depth]))) for depth in depths):
+            # Resolving every path would take longer than listing the folder.
+            return False
+        root, real = os.path.realpath(self._root), os.path.realpath("/".join((self._root, *parts)))
+        return os.path.commonpath([root, real]) != root
 
 
 def is_trigger(name: str) -> bool:

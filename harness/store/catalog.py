@@ -58,7 +58,11 @@ class CatalogStore:
             raise StateError(message) from error
 
     def read(
-        self, table: str, *, where: Sequence[tuple[str, str, object]] = ()
+        self,
+        table: str,
+        *,
+        where: Sequence[tuple[str, str, object]] = (),
+        columns: Sequence[str] = (),
     ) -> list[dict[str, object]]:
         """Read a table's rows that meet every condition; a table that is not there has none.
 
@@ -71,6 +75,8 @@ class CatalogStore:
             frame = self._session().table(self._name(table))
             if where:
                 frame = frame.where(reduce(operator.and_, map(_condition, where)))
+            if columns:
+                frame = frame.select(*columns)
             return [row.asDict(recursive=True) for row in frame.collect()]
         except Exception as error:
             told = str(error).strip().splitlines()[:1] or [repr(error)]

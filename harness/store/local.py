@@ -46,7 +46,11 @@ class LocalStore:
             raise StateError(_unwritable(ledger, error)) from error
 
     def read(
-        self, table: str, *, where: Sequence[tuple[str, str, object]] = ()
+        self,
+        table: str,
+        *,
+        where: Sequence[tuple[str, str, object]] = (),
+        columns: Sequence[str] = (),
     ) -> list[dict[str, object]]:
         """Read a table's rows that meet every condition; a table that is not there has none.
 
@@ -58,9 +62,8 @@ class LocalStore:
         try:
             opened = self._open(table)
             dataset = opened.to_pyarrow_dataset(schema=_arrow_schema(opened))
-            rows: list[dict[str, object]] = dataset.to_table(filter=_expression(where)).to_pylist(
-                maps_as_pydicts="lossy"
-            )
+            found = dataset.to_table(columns=list(columns) or None, filter=_expression(where))
+            rows: list[dict[str, object]] = found.to_pylist(maps_as_pydicts="lossy")
         except Exception as error:
             message = f"The table {table} in {self._folder} cannot be read: {_first_line(error)}"
             raise StateError(message) from error

@@ -104,6 +104,19 @@ def test_every_condition_must_hold(store: Store, request: pytest.FixtureRequest)
     assert sorted(str(row["event_id"]) for row in rows) == [f"{name}2", f"{name}3"]
 
 
+def test_a_condition_may_name_a_column_that_is_not_wanted(
+    store: Store, request: pytest.FixtureRequest
+) -> None:
+    name = request.node.name
+    store.append(Ledger.EVENTS, [_event(3, name)])
+
+    rows = store.read(
+        Ledger.EVENTS, where=[("event_id", "=", name)], columns=["tick_number", "tags"]
+    )
+
+    assert rows == [{"tick_number": 3, "tags": {"operation": "WRITE", "it's": "quoted"}}]
+
+
 def test_ids_above_what_a_double_holds_are_exact(
     store: Store, request: pytest.FixtureRequest
 ) -> None:

@@ -102,6 +102,24 @@ class Postgres:
             raise NoPostgresError(f"{program}: {(self._folder / 'out').read_text().strip()}")
 
 
+def run_script(url: str, text: str) -> None:
+    """Run statements with the server's own client, which needs no JVM; one transaction each."""
+    subprocess.run(
+        [
+            _newest_binaries() / "psql",
+            "-X",
+            "-q",
+            "-v",
+            "ON_ERROR_STOP=1",
+            url.removeprefix("jdbc:"),
+        ],
+        input=text,
+        text=True,
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+
+
 def postgres_driver() -> Path:
     """Return the driver's jar, fetched by Maven into its own cache where it is not there yet."""
     name = "postgresql-42.7.14.jar"

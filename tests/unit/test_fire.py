@@ -1,6 +1,8 @@
 """What a start writes down before it calls, and what it sends."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,16 +22,47 @@ TICK = Tick(number=4, at=AT)
 class Store(MemoryStore):
     """Ignores conditions: every event is offered, and only those in range may be taken."""
 
-    def read(self, table: str, *, where: object = ()) -> list[dict[str, object]]:
+    def read(
+        self, table: str, *, where: object = (), columns: object = ()
+    ) -> list[dict[str, object]]:
         return super().read(table)
 
 
-def _event(tick_number: int, version: int) -> EventRow:
+class ReadingStore(MemoryStore):
+    """Keeps to the conditions, and notes from which tick on whole rows were read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read_after: list[object] = []
+
+    def read(
+        self,
+        table: str,
+        *,
+        where: Sequence[tuple[str, str, object]] = (),
+        columns: Sequence[str] = (),
+    ) -> list[dict[str, object]]:
+        after = {name: value for name, sign, value in where if sign == ">"}
+        among = {name: value for name, sign, value in where if sign == "in"}
+        assert len(after) + len(among) == len(where)
+        rows = [
+            row
+            for row in super().read(table)
+            if all(row[name] > value for name, value in after.items())  # type: ignore[operator]
+            and all(row[name] in value for name, value in among.items())  # type: ignore[operator]
+        ]
+        if columns:
+            return [{name: row[name] for name in columns} for row in rows]
+        self.read_after.append(after["tick_number"])
+        return rows
+
+
+def _event(tick_number: int, version: int, upstream_id: str = "u") -> EventRow:
     return EventRow(
         tick_number=tick_number,
         event_ts=1,
         event_id=f"event {version}",
-        upstream_id="u",
+        upstream_id=upstream_id,
         table="flights",
         partition=None,
         snapshot_id=str(version),
@@ -78,6 +111,18 @@ def _start(job_id: int) -> Start:
     )
 
 
+def _fired_late(*consumed: Consumed) -> tuple[list[str], ReadingStore]:
+    """Fire one job in a late tick, over events of long ago and of now; return what it takes."""
+    store = ReadingStore()
+    store.append(Ledger.EVENTS, [_event(2, 1, "daily"), _event(3, 2, "yearly")])
+    store.append(Ledger.EVENTS, [_event(4000, 3, "daily"), _event(4990, 4, "daily")])
+    store.append(Ledger.EVENTS, [_event(5000, 5, "daily"), _event(5000, 6, "yearly")])
+    start = replace(_start(JOB), consumed=consumed)
+    firing = _firing(_jobs(), store)
+    (row,) = fire([start], tick=Tick(number=5000, at=AT), firing=firing, steps=Steps())
+    return list(row.event_ids), store
+
+
 def _jobs() -> FakeJobs:
     jobs = FakeJobs(clock=FakeClock(AT))
     jobs.add_job(JOB)
@@ -87,6 +132,27 @@ def _jobs() -> FakeJobs:
 def test_a_start_takes_the_events_after_its_first_tick_up_to_its_last_oldest_first() -> None:
     (row,), _ = _fired(_jobs())
     assert row.event_ids == ("event 9", "event 10", "event 11")
+
+
+def test_a_start_takes_what_came_however_long_ago_its_job_took_the_last() -> None:
+    took, _ = _fired_late(
+        Consumed(upstream_id="daily", from_tick=4989, through_tick=5000),
+        Consumed(upstream_id="yearly", from_tick=-1, through_tick=5000),
+    )
+    assert took == ["event 4", "event 5", "event 2", "event 6"]
+
+
+def test_the_ledger_is_not_read_whole_for_an_upstream_that_has_rested() -> None:
+    _, store = _fired_late(Consumed(upstream_id="yearly", from_tick=3, through_tick=5000))
+    assert store.read_after == [4999]
+
+
+def test_what_one_upstream_has_to_read_of_old_times_no_other_one_has_to() -> None:
+    _, store = _fired_late(
+        Consumed(upstream_id="daily", from_tick=4989, through_tick=5000),
+        Consumed(upstream_id="yearly", from_tick=-1, through_tick=5000),
+    )
+    assert store.read_after == [2, 4989]
 
 
 def test_the_intent_is_written_with_its_events_and_token_before_the_call() -> None:

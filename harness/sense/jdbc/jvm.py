@@ -17,7 +17,7 @@ from harness.sense.jdbc.queries import (
     QueryRefusedError,
     QueryTooSlowError,
 )
-from harness.sense.jdbc.statements import run
+from harness.sense.jdbc.statements import Statements
 from harness.sense.jdbc.worker import Worker
 from harness.settings_connections import Database
 from harness.settings_secrets import SecretResolver
@@ -50,6 +50,7 @@ class JvmQueries:
         self._session = session
         self._secrets = secrets
         self._lock = threading.Lock()
+        self._statements: Statements | None = None
         self._desks: dict[Database, _Desk] = {}
 
     def dialect(self, database: Database, *, within: float) -> Dialect:
@@ -62,18 +63,19 @@ class JvmQueries:
 
     def _desk(self, database: Database) -> "_Desk":
         with self._lock:
+            if self._statements is None:
+                self._statements = Statements(self._session())
             if database not in self._desks:
-                self._desks[database] = _Desk(self._session(), database, self._secrets)
+                self._desks[database] = _Desk(self._statements, database, self._secrets)
             return self._desks[database]
 
 
 class _Desk:
     """One database, its connection, and the thread that talks to it."""
 
-    def __init__(
-        self, session: "SparkSession", database: Database, secrets: SecretResolver
-    ) -> None:
-        self._spark: Any = session
+    def __init__(self, statements: Statements, database: Database, secrets: SecretResolver) -> None:
+        self._statements = statements
+        self._spark = statements.spark
         self._database = database
         self._secrets = secrets
         self._worker = Worker("database")
@@ -87,7 +89,7 @@ class _Desk:
 
     def ask(self, query: Query, within: float) -> Answer:
         def once() -> Answer:
-            return run(self._spark, self._connected(within), query, within)
+            return self._statements.run(self._connected(within), query, within)
 
         kept = self._connection
         try:
@@ -125,7 +127,7 @@ class _Desk:
         except HeartbeatError as error:
             raise DatabaseDownError(str(error).rstrip(".")) from error
         except Py4JJavaError as error:
-            raise self._failure(error.java_exception) from None
+            raise self._failure(_told_by(error.java_exception)) from None
         except PySparkException as error:
             # PySpark takes some of Java's own errors for its own.
             self._throw_away()
@@ -180,6 +182,12 @@ class _Desk:
         if connection is not None:
             with contextlib.suppress(Py4JError):
                 connection.abort(self._spark._jvm.java.util.concurrent.ForkJoinPool.commonPool())
+
+
+def _told_by(error: Any) -> Any:
+    """Return the error itself, where it comes in another one that only says how it was called."""
+    is_wrapped = error.getClass().getSimpleName() == "InvocationTargetException"
+    return error.getCause() if is_wrapped else error
 
 
 def _sql_state(error: Any) -> str | None:

@@ -3,6 +3,7 @@
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ import pytest
 from harness.sense.jdbc.jvm import JvmQueries
 from harness.sense.jdbc.new_rows import SparkTableRows
 from harness.sense.jdbc.probe import JdbcProbe
+from harness.sense.jdbc.queries import Kind, Query, QueryRefusedError
 from harness.sense.look import Looker
 from harness.sense.types import DataChange, Look, Upstream
 from harness.settings_connections import JdbcDatabase
@@ -81,6 +83,32 @@ class Shop:
         look = self.looks()[name]
         assert look.failure is None, look.failure
         return list(look.events)
+
+    def one_by_one(self, text: str, width: int) -> list[tuple[str | None, ...]]:
+        """Read an answer value by value."""
+        rows = self.writer.connection.createStatement().executeQuery(text)
+        found = []
+        while rows.next():
+            found.append(tuple(rows.getString(place) for place in range(1, width + 1)))
+        return found
+
+
+@contextmanager
+def counted_calls(spark: "SparkSession") -> Iterator[list[str]]:
+    """Note each call of the JVM."""
+    client = spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr]
+    calls: list[str] = []
+    send = client.send_command
+
+    def noted(command: str, *arguments: object, **more: object) -> object:
+        calls.append(command)
+        return send(command, *arguments, **more)
+
+    client.send_command = noted
+    try:
+        yield calls
+    finally:
+        client.send_command = send
 
 
 @pytest.fixture(params=["postgres", "derby"])
@@ -364,3 +392,44 @@ def test_looks_run_no_spark_job_and_keep_one_connection(pg: Shop) -> None:
         pg.add(str(number))
 
     assert (jobs(), connections()) == before
+
+
+def test_an_answer_is_the_text_that_its_driver_gives(shop: Shop) -> None:
+    values = (
+        "'a \"quoted\" ä\n\\u0041, b'",
+        "cast(null as varchar(9))",
+        "''",
+        "1.50",
+        "{ts '2025-04-23 21:10:00'}",
+    )
+    columns = "a varchar(40), b varchar(9), c varchar(9), d decimal(9,2), e timestamp"
+    shop.table(columns, key="e").add(", ".join(values)).add("null, 'x', null, null, null")
+    query = Query(text=f"select a, b, c, d, e from {shop.name}.orders order by d")
+
+    answer = shop.queries.ask(shop.database, query, within=30)
+
+    at_once, one_by_one = answer.rows, shop.one_by_one(query.text, 5)
+    assert at_once == one_by_one
+    assert at_once[0][:4] == ('a "quoted" ä\n\\u0041, b', None, "", "1.50")
+    assert [each.kind for each in answer.columns[3:]] == [Kind.NUMBER, Kind.TIME]
+
+
+def test_thousands_of_rows_take_few_calls_of_the_jvm(pg: Shop) -> None:
+    pg.table("changed integer")
+    pg.run(f"insert into {pg.name}.orders select generate_series(1, 5000)")
+    query = Query(text=f"select changed, changed, changed from {pg.name}.orders")
+    pg.queries.ask(pg.database, query, within=4)
+
+    with counted_calls(pg.spark) as calls:
+        answer = pg.queries.ask(pg.database, query, within=4)
+
+    assert len(answer.rows) == 5000
+    assert len(calls) < 100
+
+
+def test_a_query_that_fails_while_its_rows_are_read_is_refused(shop: Shop) -> None:
+    shop.table("changed integer").add("1").add("0")
+    query = Query(text=f"select 1 / changed from {shop.name}.orders")
+
+    with pytest.raises(QueryRefusedError, match="zero"):
+        shop.queries.ask(shop.database, query, within=30)

@@ -235,6 +235,25 @@ def test_a_link_that_leads_out_of_the_root_is_refused(tmp_path: Path) -> None:
     assert failure is not None and "leads out of the root" in failure
 
 
+def test_a_link_on_the_way_that_leads_out_of_the_root_is_refused(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "triggers", sensor_id="link/daily")
+    (tmp_path / "secret" / "daily").mkdir(parents=True)
+    (folder.root / "link").symlink_to(tmp_path / "secret")
+
+    failure = folder.look().failure
+
+    assert failure is not None and "leads out of the root" in failure
+
+
+def test_a_link_that_stays_below_the_root_is_followed(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "triggers", sensor_id="link")
+    (folder.root / "daily").mkdir()
+    (folder.root / "daily" / "go").write_text("x")
+    (folder.root / "link").symlink_to(folder.root / "daily")
+
+    assert folder.told() == [("link/go", "APPEND")]
+
+
 def test_a_folder_in_a_folder_may_be_named(tmp_path: Path) -> None:
     folder = Folder(tmp_path, sensor_id="my_trigger/daily")
     (folder.path / "daily").mkdir()

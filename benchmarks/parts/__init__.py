@@ -1,0 +1,1 @@
+"""What several benchmarks share: upstreams of each kind, and ledgers with a past."""

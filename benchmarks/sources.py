@@ -1,0 +1,279 @@
+"""Times ticks over upstreams of every kind at once: tables, folders, topics, databases, chains.
+
+One real Kafka broker and one real PostgreSQL, started for the run, hold a thousand upstreams of
+each kind that needs a server. Beside it, in the same run, each kind's usual way: every upstream by
+a query or a client of its own, on a sample. Figures are of this machine and this moment; the ratios
+are what to compare.
+
+    .venv/bin/python benchmarks/sources.py --each 1000
+    .venv/bin/python benchmarks/sources.py --each 20      # to try it
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(PROJECT))
+
+from benchmarks.parts.kinds import KINDS, Kind, Place, ProcessChains, place_in  # noqa: E402
+from benchmarks.upstreams import (  # noqa: E402
+    FIRST_JOB,
+    BenchContext,
+    copy_project,
+    line,
+    steps_of,
+    tell,
+    timed,
+    write_controls,
+)
+from harness.context import Context  # noqa: E402
+from harness.tick import Engine, TickOptions  # noqa: E402
+from harness.tick_report import TickReport  # noqa: E402
+from tests.services.kafka.broker import Broker  # noqa: E402
+from tests.services.postgres import Postgres, postgres_driver  # noqa: E402
+
+JOBS = 100
+#: Busy ticks until a resident process is warm.
+WARMING = 6
+IDLE_TICKS = 20
+REPEATS = 3
+SAMPLE = 20
+#: Spark has the drivers of databases as it has the Delta jars: as files that are named to it.
+JARS = "HEARTBEAT_DELTA_JARS"
+#: Sources that are looked at without a JVM.
+WITHOUT_JVM = frozenset({"delta_table", "trigger_file", "kafka"})
+
+
+def main() -> None:
+    """Start the servers, make the upstreams, and tick over them in processes of their own."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--each", type=int, default=1000, help="upstreams of each kind")
+    parser.add_argument("--iceberg", type=int, default=0, help="Iceberg tables beside them")
+    parser.add_argument("--sample", type=int, default=SAMPLE, help="upstreams sensed alone")
+    parser.add_argument("--warming", type=int, default=WARMING, help="busy ticks before measuring")
+    parser.add_argument("--warm", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--cold", nargs="+", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.iceberg and "iceberg_table" not in KINDS:
+        parser.error("this version senses no iceberg_table; leave --iceberg out")
+    if options.warm:
+        warm(options.warm, options.sample, options.warming)
+    elif options.cold:
+        cold(Path(options.cold[0]), frozenset(options.cold[1:]))
+    else:
+        bench(options)
+
+
+def bench(options: argparse.Namespace) -> None:
+    """Run all of it."""
+    print(f"{'all':>7}  {'what':<44}{'seconds':>9}  steps", flush=True)
+    with servers() as place_of:
+        place = place_of(options.each)
+        kinds = kinds_of(place)
+        line(total(kinds), "making the upstreams", timed(lambda: create(place, kinds))[0])
+        parts = ["--warm", str(place.folder), "--sample", str(options.sample)]
+        # The metastore admits one JVM: each part ends before the next one begins.
+        run_part([*parts, "--warming", str(options.warming)])
+        run_part(["--cold", str(place.folder), *sorted(WITHOUT_JVM)])
+        run_part(["--cold", str(place.folder)])
+
+
+def run_part(arguments: list[str]) -> None:
+    """Run a part of this script in a process of its own."""
+    began = time.perf_counter()
+    subprocess.run([sys.executable, __file__, *arguments], check=True)
+    if arguments[0] == "--cold":
+        line(0, "  the same with the process's own start", time.perf_counter() - began)
+
+
+@contextmanager
+def servers():  # type: ignore[no-untyped-def]
+    """Start a broker and a database, and end them whatever happens."""
+    # Whoever ends the run early ends the servers, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    with ExitStack() as ends:
+        folder = Path(tempfile.mkdtemp(prefix="heartbeat-bench-"))
+        ends.callback(shutil.rmtree, folder, ignore_errors=True)
+        (folder / "kafka").mkdir()
+        broker = Broker(folder / "kafka")
+        ends.callback(broker.kill)
+        broker.create()
+        database = Postgres()
+        ends.callback(database.remove)
+        database.start()
+        jars = [os.environ.get(JARS, ""), str(postgres_driver())]
+        os.environ[JARS] = ",".join(jar for jar in jars if jar)
+        yield lambda each: Place(
+            folder=folder, each=each, kafka=broker.address, database=database.url
+        )
+
+
+def kinds_of(place: Place) -> list[Kind]:
+    """Return every kind of upstream."""
+    return [make(place) for make in KINDS.values()]
+
+
+def total(kinds: Iterable[Kind]) -> int:
+    """Count the upstreams."""
+    return sum(kind.count for kind in kinds)
+
+
+def create(place: Place, kinds: Iterable[Kind]) -> None:
+    """Make the upstreams, and a project that watches all of them."""
+    place.save()
+    for kind in kinds:
+        kind.create()
+    project = place.folder / "project"
+    copy_project(project)
+    (project / "heartbeat.yml").write_text(
+        f"trigger_files: {{root: {place.folder / 'triggers'}}}\n"
+        "jobs: {starts_per_tick: 10000}\n"
+        "connections:\n"
+        f"  kafka: {{shop: {{bootstrap_servers: ['{place.kafka}']}}}}\n"
+        f"  jdbc: {{shop: {{url: '{place.database}'}}}}\n"
+        f"  sap: {{sap_bw: {{url: '{place.database}', log_table: {ProcessChains.log_table}}}}}\n"
+    )
+    write_controls(project, rows_of(kinds))
+
+
+def rows_of(kinds: Iterable[Kind]) -> Iterator[list[object]]:
+    """Return the rows of one CSV: a few jobs, that news of any of their upstreams starts."""
+    for kind in kinds:
+        for number in range(kind.count):
+            job = FIRST_JOB + number % JOBS
+            cells = [kind.source, kind.sensor_id(number), "batch", "", kind.key, "", job]
+            yield [*cells, f"job {job}", "UNPAUSED", "FALSE"]
+
+
+def warm(folder: Path, sample: int, warming: int) -> None:
+    """Time a resident engine, and then the usual ways."""
+    place = place_in(folder)
+    kinds = kinds_of(place)
+    count = total(kinds)
+    os.chdir(folder / "project")
+    context = BenchContext(folder / "project", folder / "home", JOBS)
+    engine = Engine(context)
+    tell(count, "first tick: build, seed, first sight of all", lambda: sound(engine.tick()))
+    tell(count, "second tick: first sight of chains, settle", lambda: sound(engine.tick()))
+    for number in range(warming):
+        changed(engine, kinds, [number % place.each])
+    rest(engine)
+    idle_each = idle(context, engine, kinds)
+    busy(engine, kinds, "one of each changed", [0])
+    for kind in kinds:
+        busy(engine, [kind], f"all of {kind.source} changed", range(kind.count), repeats=1)
+    for kind in kinds:
+        usual(context, kind, min(sample, kind.count), idle_each[kind.source])
+    context.close()
+
+
+def sound(report: TickReport) -> TickReport:
+    """Return the report of a tick in which every look succeeded."""
+    if report.failures:
+        raise SystemExit(f"{len(report.failures)} looks failed: {report.failures[0].failure}")
+    return report
+
+
+def rest(engine: Engine) -> None:
+    """Tick until there is nothing left to do."""
+    while "decide" not in sound(engine.tick()).skipped:
+        pass
+
+
+def idle(context: Context, engine: Engine, kinds: list[Kind]) -> dict[str, float]:
+    """Time idle ticks over all, and over each source alone; return seconds per upstream."""
+    before = spark_jobs(context)
+    told = [timed(lambda: sound(engine.tick())) for _ in range(IDLE_TICKS)]
+    took, report = sorted(told, key=lambda each: each[0])[IDLE_TICKS // 2]
+    line(total(kinds), f"idle tick, warm (median of {IDLE_TICKS})", took, steps_of(report))
+    each = {}
+    for kind in kinds:
+        options = TickOptions(sources=frozenset({kind.source}))
+        seconds = [timed(lambda o=options: sound(engine.tick(o)))[0] for _ in range(IDLE_TICKS)]
+        alone = statistics.median(seconds)
+        line(kind.count, f"  {kind.source} alone (median of {IDLE_TICKS})", alone)
+        each[kind.source] = alone / kind.count
+    jobs = spark_jobs(context) - before
+    ticks = IDLE_TICKS * (1 + len(kinds))
+    print(f"{total(kinds):>7}  Spark jobs in these {ticks} idle ticks: {jobs}", flush=True)
+    return each
+
+
+def spark_jobs(context: Context) -> int:
+    """Return how many jobs Spark has begun; it says so with a delay, which is waited for."""
+    if "session" not in vars(context):
+        return 0
+    spark = context.session.sparkContext
+    spark._jsc.sc().listenerBus().waitUntilEmpty()
+    return max(spark.statusTracker().getJobIdsForGroup(None), default=-1) + 1
+
+
+def changed(
+    engine: Engine, kinds: Iterable[Kind], numbers: Iterable[int]
+) -> tuple[float, TickReport]:
+    """Let some upstreams of some kinds have news, and return the tick that told it."""
+    numbers = list(numbers)
+    kinds = list(kinds)
+    # What is told at the second look only comes a tick before the others.
+    for looks in sorted({kind.looks for kind in kinds}, reverse=True):
+        for kind in kinds:
+            if kind.looks == looks:
+                kind.change(numbers)
+        if looks > 1:
+            sound(engine.tick())
+    took, report = timed(lambda: sound(engine.tick()))
+    assert isinstance(report, TickReport)
+    expected = len(kinds) * len(numbers)
+    if report.event_count != expected:
+        raise SystemExit(f"{report.event_count} events were told, and {expected} had come")
+    return took, report
+
+
+def busy(
+    engine: Engine, kinds: list[Kind], what: str, numbers: Iterable[int], repeats: int = REPEATS
+) -> None:
+    """Time changes, and print the tick in the middle."""
+    numbers = list(numbers)
+    told = []
+    for _ in range(repeats):
+        told.append(changed(engine, kinds, numbers))
+        rest(engine)
+    took, report = sorted(told, key=lambda each: each[0])[repeats // 2]
+    many = f" (median of {repeats})" if repeats > 1 else ""
+    line(len(kinds) * len(numbers), f"{what}{many}", took, steps_of(report))
+
+
+def usual(context: Context, kind: Kind, sample: int, our_each: float) -> None:
+    """Time the usual way on some of the upstreams, one after another."""
+    ways = [kind.alone(context.session, number) for number in range(sample)]
+    for way in ways:
+        way()
+    each = statistics.median([timed(way)[0] for way in ways])
+    line(sample, f"{kind.source}: {kind.usual}, each", each)
+    line(kind.count, "  our idle look, each", our_each)
+    line(kind.count, "  ratio", each / our_each)
+
+
+def cold(folder: Path, sources: frozenset[str]) -> None:
+    """Time an idle tick in this fresh process."""
+    count = total(kinds_of(place_in(folder)))
+    os.chdir(folder / "project")
+    context = BenchContext(folder / "project", folder / "home", JOBS)
+    options = TickOptions(sources=sources)
+    what = "idle tick, fresh process" + (", no JVM" if sources else "")
+    tell(count, what, lambda: sound(Engine(context).tick(options)))
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""What a process leaves for the next one."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from harness.state import FollowedRun, Taken, TickState, WatchedUpstream, load_state, save_state
+from harness.tables import Consumed, RecentEvents, RunStatus
+from tests.unit.memory_store import MemoryStore
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+UPSTREAM = WatchedUpstream(
+    upstream_id="kafka:shop: orders:1a2b3c4d",
+    sensor_source="kafka",
+    sensor_id="shop: orders",
+    sensor_read_type="streaming",
+    upstream_key=None,
+    preprocess_query="select 'ä' from sensor_new_data",
+    job_ids=(2**53 + 1, 7),
+    position='{"v":1,"offsets":[1,2]}',
+    upstream_value=None,
+    latest_event_tick=3,
+    latest_event_at=NOON + timedelta(microseconds=1),
+    recent_events=(RecentEvents(tick_number=3, event_at=NOON, event_count=2),),
+    taken=(Taken(job_id=7, from_tick=-1, through_tick=3),),
+    failing_since=NOON,
+    reason="The Kafka topic cannot be sensed.",
+)
+RUN = FollowedRun(
+    job_id=7,
+    job_name="orders",
+    intent_id="a",
+    attempt=1,
+    token="b",
+    run_id=None,
+    run_status=RunStatus.INTENDED,
+    is_open=True,
+    holds_job=False,
+    consumed=(Consumed(upstream_id=UPSTREAM.upstream_id, from_tick=-1, through_tick=3),),
+    event_ids=("c", "d"),
+    parameters="{}",
+    decided_tick=3,
+    decided_at=NOON,
+    started_at=None,
+    ended_at=None,
+    life_cycle_state=None,
+    result_state=None,
+    state=None,
+    termination_code=None,
+    message=None,
+    run_page_url=None,
+    recorded_at=NOON,
+)
+STATE = TickState(
+    tick_number=3,
+    tick_at=NOON,
+    folded_through=1,
+    upstreams=(UPSTREAM,),
+    runs=(RUN,),
+    controls_checksum="e",
+    ended_tick_number=3,
+    orphans=("f",),
+    must_decide=True,
+)
+
+
+def test_a_state_is_read_as_it_was_written(tmp_path: Path) -> None:
+    save_state(tmp_path / "state.json", STATE, MemoryStore())
+
+    read = load_state(tmp_path / "state.json", MemoryStore())
+
+    assert read is not None
+    assert replace(read, fingerprints={}) == STATE
+
+
+def test_what_has_no_place_in_the_file_is_not_written(tmp_path: Path) -> None:
+    broken = replace(STATE, controls_checksum=tmp_path)  # type: ignore[arg-type]
+
+    with pytest.raises(TypeError, match="has no place in the state file"):
+        save_state(tmp_path / "state.json", broken, MemoryStore())
+    assert not (tmp_path / "state.json").exists()
