@@ -7,12 +7,11 @@ that nobody acknowledged is sent again, and looked for where sending it again is
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from harness.calls import CALLS_AT_ONCE, Firing, Steps, send
+from harness.calls import Firing, Steps, send
 from harness.errors import JobsApiError
 from harness.find_run import find_run
 from harness.inbox import Message, MessageKind
@@ -158,7 +157,7 @@ def _poll(
     runs: Sequence[FollowedRun], tick: Tick, firing: Firing
 ) -> tuple[list[RunRow], dict[int, str]]:
     rows, unanswered = [], {}
-    with ThreadPoolExecutor(max_workers=CALLS_AT_ONCE, thread_name_prefix="settle") as pool:
+    with firing.pool() as pool:
         answers = [pool.submit(copy_context().run, _ask, run, tick, firing) for run in runs]
         for run, answered in zip(runs, answers, strict=True):
             answer = answered.result()
