@@ -2,7 +2,8 @@
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
+from typing import cast
 
 from harness.errors import StateError
 from harness.tables import Ledger, LedgerRow
@@ -40,7 +41,7 @@ class MemoryStore:
             raise StateError(f"The ledger {ledger} cannot be written: it is not there")
         self.commits.append(ledger)
         self.rows.setdefault(ledger, []).extend(rows)
-        self._plain[ledger] += [{key: _plain(v) for key, v in asdict(row).items()} for row in rows]
+        self._plain[ledger] += [cast(dict[str, object], _plain(row)) for row in rows]
         self._versions[ledger] += 1
 
     def replace(self, table: str, rows: Sequence[Row]) -> None:
@@ -70,4 +71,9 @@ def _holds(value: object, name: str, other: object) -> bool:
 
 
 def _plain(value: object) -> object:
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+    """As a table gives it back: rows and structures as dictionaries, tuples as lists."""
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return value
