@@ -145,12 +145,13 @@ def _row_of_completion(message: Message, run: FollowedRun, tick: Tick) -> RunRow
 
 def _is_about(message: Message, run: FollowedRun) -> bool:
     """Tell whether a notice is about this run; one that names only the job means its open run."""
-    # Attempts share an intent, so the run says more when both are known.
     if message.run_id is not None and run.run_id is not None:
         return message.run_id == run.run_id
     if message.intent_id is not None:
-        return message.intent_id == run.intent_id
-    return run.is_open
+        # Attempts share an intent, so that a late notice may be an earlier one's; polls tell.
+        return message.intent_id == run.intent_id and run.attempt == 1
+    # Which run a start has that nobody has acknowledged yet, only its answer can tell.
+    return run.is_open and message.run_id is None
 
 
 def _poll(

@@ -117,6 +117,31 @@ def test_a_notice_of_the_first_attempt_does_not_end_the_second() -> None:
     assert told.rows == ()
 
 
+def test_a_late_notice_of_an_earlier_run_does_not_end_a_start_without_an_answer() -> None:
+    jobs = _jobs()
+    jobs.go_down()
+
+    told = _settled(jobs, _intended(), _complete(run_id=5))
+
+    assert [row.run_status for row in told.rows] == [RunStatus.INTENDED]
+
+
+def test_a_late_notice_of_the_first_attempt_does_not_end_a_second_without_an_answer() -> None:
+    jobs = _jobs()
+    jobs.go_down()
+    second = replace(_intended(), attempt=2)
+
+    told = _settled(jobs, second, _complete(run_id=5, intent_id="intent"))
+
+    assert [row.run_status for row in told.rows] == [RunStatus.INTENDED]
+
+
+def test_a_notice_of_the_intent_ends_its_first_attempt_before_any_answer() -> None:
+    jobs = _jobs()
+    (row,) = _settled(jobs, _intended(), _complete(run_id=5, intent_id="intent")).rows
+    assert (row.run_status, row.run_id) == (RunStatus.SUCCEEDED, 5)
+
+
 def test_a_notice_that_names_only_the_job_ends_its_open_run() -> None:
     jobs = _jobs()
     (row,) = _settled(jobs, _run(jobs), _complete()).rows
