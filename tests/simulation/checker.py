@@ -5,7 +5,7 @@ Each rule is one function that yields complaints. A complaint begins with the na
 
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -137,6 +137,29 @@ def steps_have_places_of_their_own(record: Record) -> Iterator[str]:
         yield f"the steps are not in the order of their numbers, or share one: {places}"
 
 
+def a_tick_has_a_number_of_its_own(record: Record) -> Iterator[str]:
+    """The newest row of an upstream, or of a control row, is told by the number of its tick."""
+    store = record.world.machine.store
+    for ledger, key in (
+        (Ledger.TICKS, None),
+        (Ledger.PROBES, "upstream_id"),
+        (Ledger.CONTROLS, "control_id"),
+    ):
+        numbers: dict[object, list[int]] = defaultdict(list)
+        for row in store.read(ledger):
+            numbers[row[key] if key else ledger].append(cast(int, row["tick_number"]))
+        for name, found in numbers.items():
+            if found != sorted(set(found)):
+                yield f"{ledger} has rows of {name} in the ticks {found}"
+
+
+def no_tick_starts_more_than_its_limit(record: Record) -> Iterator[str]:
+    started = Counter(steps[0]["tick_number"] for steps in record.attempts.values())
+    for number, count in started.items():
+        if count > record.world.starts_per_tick:
+            yield f"tick {number} started {count} jobs, {record.world.starts_per_tick} are allowed"
+
+
 def what_ended_ended_so(record: Record) -> Iterator[str]:
     """An end in the ledger is one that the run had, or that its last task told."""
     outcomes = record.world.workspace.all_outcomes()
@@ -232,6 +255,10 @@ def a_run_is_handed_what_its_intent_says(record: Record) -> Iterator[str]:
                 handed = json.loads(Path(handed["events_file"]).read_text())
             if [each["event_id"] for each in handed] != steps[0]["event_ids"]:
                 yield f"run {run['run_id']} was handed other events than its intent has"
+            for table in {each["table"] for each in handed}:
+                versions = [int(each["snapshot_id"]) for each in handed if each["table"] == table]
+                if versions != sorted(versions):
+                    yield f"run {run['run_id']} was handed {table} out of order: {versions}"
 
 
 def _consumption(record: Record) -> dict[int, dict[str, list[Attempt]]]:
@@ -259,6 +286,8 @@ RULES: tuple[Callable[[Record], Iterator[str]], ...] = (
     every_start_ends_or_is_parked,
     steps_are_legal,
     steps_have_places_of_their_own,
+    a_tick_has_a_number_of_its_own,
+    no_tick_starts_more_than_its_limit,
     what_ended_ended_so,
     a_job_is_released_by_a_later_success,
     a_job_has_one_start_at_a_time,

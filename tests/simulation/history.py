@@ -14,6 +14,7 @@ from harness.tables import Ledger
 from tests.simulation.checker import complaints
 from tests.simulation.fate import KilledError
 from tests.simulation.machine import Wiring
+from tests.simulation.moves import MEANWHILE, draw_weights, move
 from tests.simulation.world import World
 
 #: Most moves of a history, ticks among them.
@@ -85,7 +86,11 @@ class _Player:
         self._complaints: list[str] = []
         self._died_at: set[str] = set()
         chance = random.Random(f"{seed}/world")
-        self._world = World(folder, chance, self._lines.append, wiring)
+        self._world = world = World(folder, chance, self._lines.append, wiring)
+        world.fate.meanwhile = lambda: move(
+            world, world.fate.chance, MEANWHILE, within="  meanwhile "
+        )
+        self._weights = draw_weights(chance)
         self._deaths = chance.choice((0.0, 0.2, 0.5, 0.8))
         self._moving = chance.choice((0.0, 0.02, 0.1))
         self._is_resident = chance.random() < 0.5
@@ -98,7 +103,7 @@ class _Player:
             if chance.random() < 0.45:
                 self._tick(chance)
             else:
-                self._world.move(chance)
+                move(self._world, chance, self._weights)
             if self._complaints:
                 break
         else:
