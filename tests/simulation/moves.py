@@ -269,7 +269,7 @@ Move = Callable[[World, random.Random], str]
 MOVES: Mapping[str, tuple[Move, int]] = {
     "commit": (commit, 30),
     "forget": (forget, 1),
-    "source_down": (source_down, 3),
+    "source_down": (source_down, 6),
     "wait": (wait, 18),
     "long_wait": (long_wait, 1),
     "clock_jump": (clock_jump, 2),
@@ -283,7 +283,7 @@ MOVES: Mapping[str, tuple[Move, int]] = {
     "repair": (repair, 3),
     "manual_run": (manual_run, 3),
     "delete_run": (delete_run, 1),
-    "delete_job": (delete_job, 1),
+    "delete_job": (delete_job, 2),
     "edit": (edit, 5),
     "outage": (outage, 3),
     "lose_state": (lose_state, 1),

@@ -98,6 +98,8 @@ class Workspace:
     #: Tells whether a ledger has the intent of an attempt.
     is_intended: Callable[[str], bool] = lambda token: True
     history: _Told = field(default_factory=_Told)
+    #: Lists leave out what a run was started with, as the API may.
+    lists_tersely: bool = False
     #: How often it was said of each run that there is none, although there is.
     said_unknown: Counter[int] = field(default_factory=Counter)
     _successes: dict[int, datetime] = field(default_factory=dict)
@@ -194,7 +196,12 @@ class Workspace:
 
     def _effect(self, method: str, path: str, fields: Mapping[str, object]) -> tuple[int, str]:
         try:
-            return 200, json.dumps(self.routes.answer(method, path, fields))
+            told = self.routes.answer(method, path, fields)
+            runs = told.get("runs")
+            if self.lists_tersely and isinstance(runs, list):
+                for run in runs:
+                    run.pop("job_parameters", None)
+            return 200, json.dumps(told)
         except ApiError as error:
             said = {"error_code": error.error_code, "message": error.message}
             return error.status, json.dumps(said)

@@ -108,9 +108,10 @@ class World:
         )
         self.machine.store.faults = chance.choice((0, 0, 10, 40))
         self.machine.dbt_faults = chance.choice((0, 0, 50))
-        self.faults = chance.choice((0, 5, 20, 50))
-        self.refuses = chance.random() < 0.3
-        self.workspace.trouble = Trouble(faults=self.faults, refuses=self.refuses)
+        faults = chance.choice((0, 5, 20, 50))
+        refuses = chance.random() < 0.5
+        self.workspace.trouble = Trouble(faults=faults, refuses=refuses)
+        self.workspace.lists_tersely = chance.random() < 0.3
         self.save_controls()
 
     def put_job(self, job_id: int) -> None:
