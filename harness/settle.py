@@ -237,7 +237,8 @@ def _parked_because(run: FollowedRun, untold: Sequence[int]) -> str:
 def _missing(run: FollowedRun, tick: Tick) -> RunRow | None:
     """Give a run up only when the API goes on not knowing it: one such answer may be a slip."""
     log.warning("job %s: the Jobs API does not know run %s", run.job_id, run.run_id)
-    if run.message != NOT_KNOWN:
+    # A clock that went back by a day would else have the job wait for that day.
+    if run.message != NOT_KNOWN or run.recorded_at > tick.at:
         return replace(run.step(tick, RunStatus.STARTED, "poll"), message=NOT_KNOWN)
     if tick.at - run.recorded_at < LOST_AFTER:
         return None
