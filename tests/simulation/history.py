@@ -11,6 +11,7 @@ from pathlib import Path
 
 from harness.errors import HeartbeatError
 from harness.tables import Ledger
+from harness.tick_report import TickReport
 from tests.simulation.checker import complaints
 from tests.simulation.fate import KilledError
 from tests.simulation.machine import Wiring
@@ -84,7 +85,6 @@ class _Player:
         self._seed = seed
         self._lines: list[str] = []
         self._complaints: list[str] = []
-        self._died_at: set[str] = set()
         chance = random.Random(f"{seed}/world")
         self._world = world = World(folder, chance, self._lines.append, wiring)
         world.fate.meanwhile = lambda: move(
@@ -177,12 +177,9 @@ class _Player:
         return False
 
 
-def _told(report) -> str:  # type: ignore[no-untyped-def]
-    settled = (
-        [f"{row.job_name} {row.run_status}" for row in report.settled.rows]
-        if report.settled
-        else []
-    )
+def _told(report: TickReport) -> str:
+    steps = report.settled.rows if report.settled else ()
+    settled = [f"{row.job_name} {row.run_status}" for row in steps]
     started = [f"{row.job_name} {row.run_status}" for row in report.started]
     events = len(report.recorded.events) if report.recorded else 0
     return f"{events} events, settled {settled}, started {started}"

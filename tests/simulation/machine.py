@@ -21,7 +21,7 @@ from harness.jobs.types import JobsApi
 from harness.memory import load_from_models
 from harness.sense.types import FirstSight
 from harness.settings import Settings, load_settings
-from harness.state import load_state
+from harness.state import WatchedUpstream, load_state
 from harness.tables import Ledger, LedgerRow
 from harness.tick import Engine, TickOptions
 from harness.tick_report import TickReport
@@ -246,7 +246,7 @@ class Machine:
         ]
 
 
-def _sorted(upstream):  # type: ignore[no-untyped-def]
+def _sorted(upstream: WatchedUpstream | None) -> WatchedUpstream | None:
     """The order of what jobs have taken means nothing."""
     if upstream is None:
         return None
