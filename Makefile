@@ -63,13 +63,14 @@ docs: $(READY) ## Build dbt's documentation into target/ (dbt docs serve shows i
 test: $(READY) dbt ## Run every test: the models' in dbt, then all levels of pytest
 	@$(BIN)/pytest $(ARGS)
 
-.PHONY: unit contract integration scenarios recovery
+.PHONY: unit contract simulation integration scenarios recovery
 unit: $(READY) ## Run the tests that need no Spark (seconds)
 contract: $(READY) ## Run the same cases against each fake and the real thing
+simulation: $(READY) ## Play some hundreds of histories of crashes and faults (a minute)
 integration: $(READY) ## Run the tests on Spark, Delta, dbt and the local Jobs API
 scenarios: $(READY) ## Run the stories of several ticks
 recovery: $(READY) ## Kill the process at each crash point, and check that nothing is lost or doubled
-unit contract integration scenarios recovery:
+unit contract simulation integration scenarios recovery:
 	@$(BIN)/pytest tests/$@ $(ARGS)
 
 .PHONY: dbt

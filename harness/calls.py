@@ -6,7 +6,7 @@ An answer that tells nothing leaves the intent as it is: a later tick sends the 
 import json
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +20,10 @@ log = logging.getLogger(__name__)
 
 #: Calls that wait for an answer at the same time.
 CALLS_AT_ONCE = 16
+
+
+def _side_by_side() -> Executor:
+    return ThreadPoolExecutor(max_workers=CALLS_AT_ONCE, thread_name_prefix="calls")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +41,8 @@ class Firing:
     handed_over: Path
     #: Tests stop the process at a named point.
     crash_point: Callable[[str], None]
+    #: Makes what runs the calls; a simulation has one after the other, so that it can be repeated.
+    pool: Callable[[], Executor] = _side_by_side
 
 
 class Steps:
@@ -68,7 +74,7 @@ def send(
         The newest row of each run; unchanged when the answer told nothing new.
     """
     rows: list[RunRow] = []
-    with ThreadPoolExecutor(max_workers=CALLS_AT_ONCE, thread_name_prefix="fire") as pool:
+    with firing.pool() as pool:
         calls: dict[Future[RunNowAnswer], RunRow] = {
             # The log of a call names the tick, as that of its caller does.
             pool.submit(copy_context().run, _call, intent, firing): intent
@@ -77,7 +83,8 @@ def send(
         waiting = set(calls)
         while waiting:
             # What has come is recorded at once, and together: a commit takes as long as an answer.
-            came, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            came = [each for each in calls if each in done]
             told = [_after_answer(calls[each], each.result(), tick, again=again) for each in came]
             firing.crash_point("before_outcome")
             rows += _recorded(told, [calls[each] for each in came], firing, steps)

@@ -7,12 +7,11 @@ that nobody acknowledged is sent again, and looked for where sending it again is
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from harness.calls import CALLS_AT_ONCE, Firing, Steps, send
+from harness.calls import Firing, Steps, send
 from harness.errors import JobsApiError
 from harness.find_run import find_run
 from harness.inbox import Message, MessageKind
@@ -149,19 +148,20 @@ def _row_of_completion(message: Message, run: FollowedRun, tick: Tick) -> RunRow
 
 def _is_about(message: Message, run: FollowedRun) -> bool:
     """Tell whether a notice is about this run; one that names only the job means its open run."""
-    # Attempts share an intent, so the run says more when both are known.
     if message.run_id is not None and run.run_id is not None:
         return message.run_id == run.run_id
     if message.intent_id is not None:
-        return message.intent_id == run.intent_id
-    return run.is_open
+        # Attempts share an intent, so that a late notice may be an earlier one's; polls tell.
+        return message.intent_id == run.intent_id and run.attempt == 1
+    # Which run a start has that nobody has acknowledged yet, only its answer can tell.
+    return run.is_open and message.run_id is None
 
 
 def _poll(
     runs: Sequence[FollowedRun], tick: Tick, firing: Firing
 ) -> tuple[list[RunRow], dict[int, str]]:
     rows, unanswered = [], {}
-    with ThreadPoolExecutor(max_workers=CALLS_AT_ONCE, thread_name_prefix="settle") as pool:
+    with firing.pool() as pool:
         answers = [pool.submit(copy_context().run, _ask, run, tick, firing) for run in runs]
         for run, answered in zip(runs, answers, strict=True):
             answer = answered.result()
@@ -240,7 +240,8 @@ def _parked_because(run: FollowedRun, untold: Sequence[int]) -> str:
 def _missing(run: FollowedRun, tick: Tick) -> RunRow | None:
     """Give a run up only when the API goes on not knowing it: one such answer may be a slip."""
     log.warning("job %s: the Jobs API does not know run %s", run.job_id, run.run_id)
-    if run.message != NOT_KNOWN:
+    # A clock that went back by a day would else have the job wait for that day.
+    if run.message != NOT_KNOWN or run.recorded_at > tick.at:
         return replace(run.step(tick, RunStatus.STARTED, "poll"), message=NOT_KNOWN)
     if tick.at - run.recorded_at < LOST_AFTER:
         return None

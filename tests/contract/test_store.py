@@ -1,4 +1,4 @@
-"""What a store promises, asked of both: the local one and the one over the session's catalog."""
+"""What a store promises: the local one, the one over the session's catalog, and the tests' fake."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ from harness.tables import (
     RunStatus,
     Store,
 )
+from tests.unit.memory_store import MemoryStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,12 +54,15 @@ def schema(spark: "SparkSession") -> str:
     return "store_contract"
 
 
-@pytest.fixture(params=["local", "catalog"])
-def store(
-    request: pytest.FixtureRequest, spark: "SparkSession", spark_home: Path, schema: str
-) -> Store:
+@pytest.fixture(params=["memory", "local", "catalog"])
+def store(request: pytest.FixtureRequest) -> Store:
+    if request.param == "memory":
+        return MemoryStore(tables=tuple(_COLUMNS))
+    spark: SparkSession = request.getfixturevalue("spark")
+    schema: str = request.getfixturevalue("schema")
     if request.param == "local":
-        return LocalStore(spark_home / "warehouse", schema)
+        home: Path = request.getfixturevalue("spark_home")
+        return LocalStore(home / "warehouse", schema)
     return CatalogStore(lambda: spark, schema)
 
 

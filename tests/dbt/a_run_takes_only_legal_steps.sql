@@ -49,6 +49,9 @@ judged as (
             -- An intent may be recorded again, with the latest reason why it has no answer.
             when steps.previous_status = 'INTENDED'
                 then not steps.is_after_the_end
+            -- So may a run that goes on, while the Jobs API does not know it.
+            when steps.previous_status = 'STARTED' and steps.run_status = 'STARTED'
+                then true
             when before_it.is_open
                 then not steps.is_before_the_end and not steps.is_after_the_end
             when before_it.holds_job

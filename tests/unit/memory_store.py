@@ -1,31 +1,79 @@
-"""A store in memory, for unit tests of the steps."""
+"""A store in memory: for unit tests of the steps, and for the simulation of whole ticks."""
 
-from collections.abc import Sequence
-from dataclasses import asdict
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import cast
 
+from harness.errors import StateError
 from harness.tables import Ledger, LedgerRow
+
+Row = Mapping[str, object]
+
+_OPERATORS: Mapping[str, Callable[[object, object], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "in": lambda value, values: value in values,  # type: ignore[operator]
+}
 
 
 class MemoryStore:
-    """Keeps every row that was appended, in order, and the number of commits."""
+    """Keeps every row that was appended, in order, and the number of commits.
 
-    def __init__(self) -> None:
+    Args:
+        tables: The tables that are there; every ledger when not given.
+    """
+
+    def __init__(self, tables: Sequence[str] = tuple(Ledger)) -> None:
         self.rows: dict[str, list[LedgerRow]] = {}
         self.commits: list[str] = []
+        self._plain: dict[str, list[dict[str, object]]] = {str(table): [] for table in tables}
+        self._versions: dict[str, int] = dict.fromkeys(self._plain, 0)
 
     def append(self, ledger: Ledger, rows: Sequence[LedgerRow]) -> None:
-        if rows:
-            self.commits.append(ledger)
-            self.rows.setdefault(ledger, []).extend(rows)
+        if not rows:
+            return
+        if ledger not in self._plain:
+            raise StateError(f"The ledger {ledger} cannot be written: it is not there")
+        self.commits.append(ledger)
+        self.rows.setdefault(ledger, []).extend(rows)
+        self._plain[ledger] += [cast(dict[str, object], _plain(row)) for row in rows]
+        self._versions[ledger] += 1
+
+    def replace(self, table: str, rows: Sequence[Row]) -> None:
+        """Put other rows in the place of all rows of a table that is no ledger."""
+        self._plain[table] = [dict(row) for row in rows]
+        self._versions[table] = self._versions.get(table, 0) + 1
 
     def read(
         self, table: str, *, where: Sequence[tuple[str, str, object]] = ()
     ) -> list[dict[str, object]]:
-        assert not where, "not needed by the tests so far"
-        return [asdict(row) for row in self.rows.get(table, [])]
+        return [
+            dict(row)
+            for row in self._plain.get(table, ())
+            if all(_holds(row[column], name, value) for column, name, value in where)
+        ]
 
     def exists(self, table: str) -> bool:
-        return table in self.rows
+        return table in self._plain
 
     def fingerprint(self, table: str) -> str | None:
-        return str(len(self.rows.get(table, [])))
+        return str(self._versions[table]) if table in self._plain else None
+
+
+def _holds(value: object, name: str, other: object) -> bool:
+    """As in SQL, a condition on nothing does not hold."""
+    return value is not None and _OPERATORS[name](value, other)
+
+
+def _plain(value: object) -> object:
+    """As a table gives it back: rows and structures as dictionaries, tuples as lists."""
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return value

@@ -13,7 +13,7 @@ from harness.inbox import Message, MessageKind
 from harness.jobs.fake import FakeJobs
 from harness.jobs.pacing import TokenBucket
 from harness.jobs.types import JobsApi, Outcome, RunReport
-from harness.settle import RESEND_FOR, Settled, settle
+from harness.settle import LOST_AFTER, NOT_KNOWN, RESEND_FOR, Settled, settle
 from harness.state import FollowedRun
 from harness.tables import HOLDING, OPEN, Consumed, Ledger, RunRow, RunStatus, Tick
 from tests.unit.memory_store import MemoryStore
@@ -117,6 +117,31 @@ def test_a_notice_of_the_first_attempt_does_not_end_the_second() -> None:
     assert told.rows == ()
 
 
+def test_a_late_notice_of_an_earlier_run_does_not_end_a_start_without_an_answer() -> None:
+    jobs = _jobs()
+    jobs.go_down()
+
+    told = _settled(jobs, _intended(), _complete(run_id=5))
+
+    assert [row.run_status for row in told.rows] == [RunStatus.INTENDED]
+
+
+def test_a_late_notice_of_the_first_attempt_does_not_end_a_second_without_an_answer() -> None:
+    jobs = _jobs()
+    jobs.go_down()
+    second = replace(_intended(), attempt=2)
+
+    told = _settled(jobs, second, _complete(run_id=5, intent_id="intent"))
+
+    assert [row.run_status for row in told.rows] == [RunStatus.INTENDED]
+
+
+def test_a_notice_of_the_intent_ends_its_first_attempt_before_any_answer() -> None:
+    jobs = _jobs()
+    (row,) = _settled(jobs, _intended(), _complete(run_id=5, intent_id="intent")).rows
+    assert (row.run_status, row.run_id) == (RunStatus.SUCCEEDED, 5)
+
+
 def test_a_notice_that_names_only_the_job_ends_its_open_run() -> None:
     jobs = _jobs()
     (row,) = _settled(jobs, _run(jobs), _complete()).rows
@@ -145,6 +170,20 @@ def test_a_jobs_api_that_does_not_answer_says_nothing_about_the_run() -> None:
 
     assert told.rows == ()
     assert list(told.unanswered) == [JOB]
+
+
+def test_a_clock_that_went_back_does_not_keep_a_lost_run_going_on() -> None:
+    jobs = _jobs()
+    run = _run(jobs)
+    assert run.run_id is not None
+    jobs.end_run(run.run_id, Outcome.LOST)
+    noted_ahead = replace(run, message=NOT_KNOWN, recorded_at=TICK.at + timedelta(days=1))
+
+    (noted,) = _settled(jobs, noted_ahead).rows
+    later = Tick(number=10, at=TICK.at + LOST_AFTER)
+    (row,) = _settled(jobs, FollowedRun.from_step(noted), tick=later).rows
+
+    assert row.run_status is RunStatus.LOST
 
 
 def test_a_retry_of_a_run_that_goes_on_changes_nothing() -> None:

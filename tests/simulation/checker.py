@@ -1,0 +1,299 @@
+"""Judges a history by what the Jobs API saw and what the ledgers say; it knows nothing of the steps.
+
+Each rule is one function that yields complaints. A complaint begins with the name of its rule.
+"""
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import cast
+
+from harness.jobs.types import Outcome
+from harness.tables import HOLDING, OPEN, Ledger
+from tests.simulation.models import Row
+from tests.simulation.world import World
+
+Attempt = tuple[str, int]
+#: The machine's clock may be wrong by so much, both when a run begins and when it is judged.
+_SKEW = timedelta(minutes=20)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """Everything that is judged."""
+
+    world: World
+    #: The steps of each attempt, in the order in which they were appended.
+    attempts: Mapping[Attempt, list[Row]]
+    #: The runs that the API ever made for Heartbeat, by the token of their attempt.
+    runs: Mapping[str, list[Mapping[str, object]]]
+    events: list[Row]
+
+    @property
+    def by_token(self) -> Mapping[str, list[Row]]:
+        return {str(steps[0]["token"]): steps for steps in self.attempts.values()}
+
+
+def complaints(world: World) -> list[str]:
+    """Return everything that is wrong with a history that has come to rest."""
+    attempts: dict[Attempt, list[Row]] = defaultdict(list)
+    for row in world.machine.store.read(Ledger.RUNS):
+        attempts[str(row["intent_id"]), cast(int, row["attempt"])].append(row)
+    runs: dict[str, list[Mapping[str, object]]] = defaultdict(list)
+    for _, event, facts in world.workspace.history.events:
+        parameters = cast(Mapping[str, str], facts.get("parameters") or {})
+        if event == "run_created" and "heartbeat_token" in parameters:
+            runs[parameters["heartbeat_token"]].append(facts)
+    record = Record(
+        world=world,
+        attempts=attempts,
+        runs=runs,
+        events=world.machine.store.read(Ledger.EVENTS),
+    )
+    return [f"{rule.__name__}: {each}" for rule in RULES for each in rule(record)]
+
+
+def one_run_per_attempt(record: Record) -> Iterator[str]:
+    for token, runs in record.runs.items():
+        if len(runs) > 1:
+            yield f"attempt {token} has the runs {[run['run_id'] for run in runs]}"
+
+
+def no_start_without_an_intent(record: Record) -> Iterator[str]:
+    for request in record.world.workspace.starts:
+        if not request.was_intended:
+            yield f"job {request.job_id} was to start before its intent was in a ledger"
+    for token, runs in record.runs.items():
+        if token not in record.by_token:
+            yield f"no ledger knows the attempt of the runs {[run['run_id'] for run in runs]}"
+
+
+def one_token_and_one_body(record: Record) -> Iterator[str]:
+    sent: dict[str, set[tuple[str | None, str]]] = defaultdict(set)
+    for request in record.world.workspace.starts:
+        sent[request.attempt_token].add((request.token, request.body))
+    for attempt, told in sent.items():
+        if len(told) > 1:
+            yield f"attempt {attempt} was sent in {len(told)} ways"
+    for token, told in sent.items():
+        if any(idempotency_token is None for idempotency_token, _ in told):
+            yield f"attempt {token} was sent without an idempotency token"
+    yield from record.world.workspace.registry.warnings
+
+
+def a_run_is_known_by_its_own_id(record: Record) -> Iterator[str]:
+    for token, steps in record.by_token.items():
+        made = {run["run_id"] for run in record.runs.get(token, ())}
+        told = {row["run_id"] for row in steps if row["run_id"] is not None}
+        if not told <= made:
+            yield f"attempt {token} is said to be {told}, the API made {made or 'none'}"
+        last = steps[-1]
+        has_word = last["reported_by"] == "notice" or last["run_status"] in ("PARKED", *_AFTER)
+        if made and not told and not has_word:
+            yield f"the run {made} of attempt {token} is nowhere in its {len(steps)} steps: {last}"
+
+
+def what_is_refused_has_no_run(record: Record) -> Iterator[str]:
+    for token, steps in record.by_token.items():
+        # Of a run that somebody deleted, only the words of the refusal can tell.
+        made = {cast(int, run["run_id"]) for run in record.runs.get(token, ())}
+        if "REFUSED" in _statuses(steps) and made - record.world.deleted:
+            yield f"attempt {token} counts as refused, and the API made a run of it"
+
+
+def every_start_ends_or_is_parked(record: Record) -> Iterator[str]:
+    for attempt, steps in record.attempts.items():
+        if steps[-1]["run_status"] in OPEN:
+            yield f"attempt {attempt} is {steps[-1]['run_status']} for ever"
+
+
+def steps_are_legal(record: Record) -> Iterator[str]:
+    for attempt, steps in record.attempts.items():
+        for before, after in pairwise(["", *_statuses(steps)]):
+            if not _is_legal(before, after):
+                yield f"attempt {attempt} became {after} after {before or 'nothing'}"
+
+
+def _is_legal(before: str, after: str) -> bool:
+    if not before:
+        return after == "INTENDED"
+    if before == "INTENDED":
+        return after not in _AFTER
+    if before == "STARTED":
+        # Said again when the API does not know the run for a while.
+        return after not in ("INTENDED", "REFUSED", "PARKED", *_AFTER)
+    return before in HOLDING and after in _AFTER
+
+
+def steps_have_places_of_their_own(record: Record) -> Iterator[str]:
+    steps = record.world.machine.store.read(Ledger.RUNS)
+    places = [(row["tick_number"], row["step_number"]) for row in steps]
+    if places != sorted(set(places)):
+        yield f"the steps are not in the order of their numbers, or share one: {places}"
+
+
+def a_tick_has_a_number_of_its_own(record: Record) -> Iterator[str]:
+    """The newest row of an upstream, or of a control row, is told by the number of its tick."""
+    store = record.world.machine.store
+    for ledger, key in (
+        (Ledger.TICKS, None),
+        (Ledger.PROBES, "upstream_id"),
+        (Ledger.CONTROLS, "control_id"),
+    ):
+        numbers: dict[object, list[int]] = defaultdict(list)
+        for row in store.read(ledger):
+            numbers[row[key] if key else ledger].append(cast(int, row["tick_number"]))
+        for name, found in numbers.items():
+            if found != sorted(set(found)):
+                yield f"{ledger} has rows of {name} in the ticks {found}"
+
+
+def no_tick_starts_more_than_its_limit(record: Record) -> Iterator[str]:
+    started = Counter(steps[0]["tick_number"] for steps in record.attempts.values())
+    for number, count in started.items():
+        if count > record.world.starts_per_tick:
+            yield f"tick {number} started {count} jobs, {record.world.starts_per_tick} are allowed"
+
+
+def what_ended_ended_so(record: Record) -> Iterator[str]:
+    """An end in the ledger is one that the run had, or that its last task told."""
+    outcomes = record.world.workspace.all_outcomes()
+    for token, steps in record.by_token.items():
+        for row in steps:
+            status, run_id = str(row["run_status"]), row["run_id"]
+            if status in Outcome.__members__ and row["reported_by"] == "poll" and status != "LOST":
+                had = outcomes.get(cast(int, run_id), set())
+                if Outcome(status) not in had:
+                    yield f"run {run_id} counts as {status}, and was {sorted(had)}"
+            was_denied = record.world.workspace.said_unknown[cast(int, run_id)] > 1
+            if status == "LOST" and run_id not in record.world.deleted and not was_denied:
+                yield f"run {run_id} counts as lost, and nobody deleted it"
+            if status == "SUCCEEDED" and row["reported_by"] == "notice":
+                made = {cast(int, run["run_id"]) for run in record.runs.get(token, ())}
+                is_vouched = row["job_id"] in record.world.vouched
+                if not made & record.world.noticed and not is_vouched:
+                    yield f"attempt {token} counts as done, and none of {made} has said so"
+
+
+def a_job_is_released_by_a_later_success(record: Record) -> Iterator[str]:
+    """What succeeded before the failed run was decided says nothing about its events."""
+    if record.world.has_wrong_clock:
+        return
+    ledgers = record.world.machine.store
+    decided: dict[Attempt, datetime] = {}
+    steps = ledgers.read(Ledger.RUNS)
+    for row, instant in zip(steps, ledgers.instants, strict=True):
+        decided.setdefault((str(row["intent_id"]), cast(int, row["attempt"])), instant)
+    ended = record.world.workspace.last_successes()
+    for (intent, attempt), steps in record.attempts.items():
+        released = re.search(r"success of run (\d+)", str(steps[-1]["message"]))
+        if steps[-1]["run_status"] == "SUCCEEDED_ELSEWHERE" and released:
+            success = ended.get(int(released[1]))
+            by_poll = steps[-1]["reported_by"] == "poll"
+            if by_poll and (not success or success < decided[intent, attempt] - _SKEW):
+                yield f"attempt {attempt} of {intent} was released by a success at {success}"
+
+
+def a_job_has_one_start_at_a_time(record: Record) -> Iterator[str]:
+    newest: dict[object, tuple[Attempt, str]] = {}
+    for row in record.world.machine.store.read(Ledger.RUNS):
+        attempt = (str(row["intent_id"]), cast(int, row["attempt"]))
+        before = newest.get(row["job_id"])
+        if before and before[0] != attempt and before[1] in {*OPEN, *HOLDING}:
+            yield f"job {row['job_id']} began {attempt} while {before[0]} was {before[1]}"
+        newest[row["job_id"]] = (attempt, str(row["run_status"]))
+
+
+def an_event_is_recorded_once(record: Record) -> Iterator[str]:
+    ids = [row["event_id"] for row in record.events]
+    if len(ids) != len(set(ids)):
+        yield f"{len(ids) - len(set(ids))} events are in the ledger twice"
+
+
+def every_change_is_an_event(record: Record) -> Iterator[str]:
+    recorded: dict[str, set[int]] = defaultdict(set)
+    for row in record.events:
+        recorded[str(row["table"])].add(int(str(row["snapshot_id"])))
+    for name, source in record.world.machine.sources.by_id.items():
+        missing = source.due() - recorded[name]
+        is_watched = any(line.sensor_id == name for line in record.world.lines)
+        if missing and is_watched:
+            yield f"the versions {sorted(missing)} of {name} never became events"
+
+
+def an_event_is_consumed_once_by_each_job(record: Record) -> Iterator[str]:
+    for job_id, taken in _consumption(record).items():
+        for event_id, attempts in taken.items():
+            if len(attempts) > 1:
+                yield f"job {job_id} was started by event {event_id} in {attempts}"
+
+
+def no_event_is_lost(record: Record) -> Iterator[str]:
+    consumed = _consumption(record)
+    by_table: dict[str, list[Row]] = defaultdict(list)
+    for row in record.events:
+        by_table[str(row["table"])].append(row)
+    for line in record.world.lines:
+        taken = consumed.get(line.job_id, {})
+        lost = [
+            row["snapshot_id"] for row in by_table[line.sensor_id] if row["event_id"] not in taken
+        ]
+        if lost:
+            yield f"job {line.job_id} never got the versions {lost} of {line.sensor_id}"
+
+
+def a_run_is_handed_what_its_intent_says(record: Record) -> Iterator[str]:
+    for token, steps in record.by_token.items():
+        for run in record.runs.get(token, ()):
+            handed = json.loads(cast(Mapping[str, str], run["parameters"])["heartbeat_events"])
+            if isinstance(handed, dict):
+                handed = json.loads(Path(handed["events_file"]).read_text())
+            if [each["event_id"] for each in handed] != steps[0]["event_ids"]:
+                yield f"run {run['run_id']} was handed other events than its intent has"
+            for table in {each["table"] for each in handed}:
+                versions = [int(each["snapshot_id"]) for each in handed if each["table"] == table]
+                if versions != sorted(versions):
+                    yield f"run {run['run_id']} was handed {table} out of order: {versions}"
+
+
+def _consumption(record: Record) -> dict[int, dict[str, list[Attempt]]]:
+    """Return which attempts have consumed each event, by job; what was given back counts not."""
+    consumed: dict[int, dict[str, list[Attempt]]] = defaultdict(lambda: defaultdict(list))
+    for attempt, steps in record.attempts.items():
+        if "RETRY_REQUESTED" not in _statuses(steps):
+            for event_id in cast(Iterable[str], steps[0]["event_ids"]):
+                consumed[cast(int, steps[0]["job_id"])][event_id].append(attempt)
+    return consumed
+
+
+def _statuses(steps: Iterable[Row]) -> list[str]:
+    return [str(row["run_status"]) for row in steps]
+
+
+_AFTER = ("SUCCEEDED_ELSEWHERE", "RETRY_REQUESTED")
+
+RULES: tuple[Callable[[Record], Iterator[str]], ...] = (
+    one_run_per_attempt,
+    no_start_without_an_intent,
+    one_token_and_one_body,
+    a_run_is_known_by_its_own_id,
+    what_is_refused_has_no_run,
+    every_start_ends_or_is_parked,
+    steps_are_legal,
+    steps_have_places_of_their_own,
+    a_tick_has_a_number_of_its_own,
+    no_tick_starts_more_than_its_limit,
+    what_ended_ended_so,
+    a_job_is_released_by_a_later_success,
+    a_job_has_one_start_at_a_time,
+    an_event_is_recorded_once,
+    every_change_is_an_event,
+    an_event_is_consumed_once_by_each_job,
+    no_event_is_lost,
+    a_run_is_handed_what_its_intent_says,
+)

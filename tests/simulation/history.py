@@ -1,0 +1,185 @@
+"""One history: a seed decides what is there, what happens, when processes die; then all is judged."""
+
+import contextlib
+import logging
+import random
+import tempfile
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import HeartbeatError
+from harness.tables import Ledger
+from harness.tick_report import TickReport
+from tests.simulation.checker import complaints
+from tests.simulation.fate import KilledError
+from tests.simulation.machine import Wiring
+from tests.simulation.moves import MEANWHILE, draw_weights, move
+from tests.simulation.world import World
+
+#: Most moves of a history, ticks among them.
+MOVES = 60
+_LONGEST_TICK = 30
+_ROUNDS_TO_REST = 15
+
+#: Every point at which the product lets a test kill it.
+CRASH_POINTS = (
+    *("after_settle", "before_record", "after_record", "after_decide"),
+    *("before_intents", "after_intents", "before_call", "after_call"),
+    *("before_outcome", "after_outcome", "after_publish", "before_end"),
+)
+MOMENTS = (
+    *(f"at {name}" for name in CRASH_POINTS),
+    *(f"{when} POST run-now" for when in ("before", "after")),
+    *(f"{when} GET runs/get" for when in ("before", "after")),
+    *(f"{when} GET runs/list" for when in ("before", "after")),
+    *(
+        f"{when} commit ledger_{name}"
+        for name in ("ticks", "controls", "data_change_events", "probes", "runs", "decisions")
+        for when in ("before", "after")
+    ),
+    *("before dbt seed", "after dbt seed", "before dbt decide", "before dbt publish"),
+    "at the state file",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What came of a history."""
+
+    seed: int
+    lines: list[str]
+    complaints: list[str]
+    died_at: frozenset[str]
+    #: Every status that some start had.
+    statuses: frozenset[str]
+    starts: int
+
+
+def play(seed: int, *, moves: int | None = None, wiring: Wiring | None = None) -> Told:
+    """Play the history of a seed, the same one every time.
+
+    Args:
+        seed: Decides everything.
+        moves: Stop after so many moves; the moves before stay as they are.
+        wiring: How the machine is put together.
+    """
+    with tempfile.TemporaryDirectory() as folder, _quiet():
+        return _Player(seed, Path(folder), wiring or Wiring()).play(moves)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Nobody reads the log of thousands of histories."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+class _Player:
+    def __init__(self, seed: int, folder: Path, wiring: Wiring) -> None:
+        self._seed = seed
+        self._lines: list[str] = []
+        self._complaints: list[str] = []
+        chance = random.Random(f"{seed}/world")
+        self._world = world = World(folder, chance, self._lines.append, wiring)
+        world.fate.meanwhile = lambda: move(
+            world, world.fate.chance, MEANWHILE, within="  meanwhile "
+        )
+        self._weights = draw_weights(chance)
+        self._deaths = chance.choice((0.0, 0.2, 0.5, 0.8))
+        self._moving = chance.choice((0.0, 0.02, 0.1))
+        self._is_resident = chance.random() < 0.5
+        self._moves = chance.randint(MOVES // 4, MOVES)
+
+    def play(self, moves: int | None) -> Told:
+        for number in range(self._moves if moves is None else min(moves, self._moves)):
+            # Each move draws for itself: a shorter history begins as the longer one does.
+            chance = random.Random(f"{self._seed}/{number}")
+            if chance.random() < 0.45:
+                self._tick(chance)
+            else:
+                move(self._world, chance, self._weights)
+            if self._complaints:
+                break
+        else:
+            self._come_to_rest()
+        return Told(
+            seed=self._seed,
+            lines=self._lines,
+            complaints=self._complaints,
+            died_at=frozenset(self._world.fate.died_at),
+            statuses=frozenset(
+                str(row["run_status"]) for row in self._world.machine.store.read(Ledger.RUNS)
+            ),
+            starts=len(self._world.workspace.starts),
+        )
+
+    def _tick(self, chance: random.Random) -> None:
+        dies_at: str | int | None = None
+        if chance.random() < self._deaths:
+            by_name = chance.random() < 0.5
+            dies_at = chance.choice(MOMENTS) if by_name else chance.randint(1, _LONGEST_TICK)
+        self._world.clock.sleep(chance.choice((0, 1, 10, 30)))
+        self._world.fate.begin(chance, dies_at=dies_at, moves=self._moving)
+        self._one_tick(allow_mass_removal=chance.random() < 0.5)
+        if not self._is_resident or chance.random() < 0.1:
+            self._world.machine.end_process()
+
+    def _one_tick(self, *, allow_mass_removal: bool = False) -> bool:
+        """Tick; tell whether anything came of it."""
+        world = self._world
+        commits = len(world.machine.store.commits)
+        try:
+            report = world.machine.tick(allow_mass_removal=allow_mass_removal)
+            self._lines.append(f"tick {report.tick.id}: {_told(report)}")
+        except KilledError:
+            world.machine.end_process()
+        except HeartbeatError as error:
+            self._lines.append(f"tick failed: {error}")
+        except Exception as error:
+            self._complaints.append("no_tick_breaks: " + "".join(traceback.format_exception(error)))
+        finally:
+            world.fate.calm()
+        differing = world.machine.forgetfulness()
+        self._complaints += [f"the_state_file_is_a_shortcut: {each}" for each in differing]
+        return len(world.machine.store.commits) > commits
+
+    def _come_to_rest(self) -> None:
+        """Make peace, let each job's dependencies all have news, and tick until nothing happens."""
+        world = self._world
+        world.make_peace()
+        self._lines.append("peace")
+        world.machine.end_process()
+        for _ in range(2):
+            for name in world.machine.sources.by_id:
+                world.commit(name)
+            if not self._ticks_until_quiet():
+                self._complaints.append(f"it_comes_to_rest: not within {_ROUNDS_TO_REST} rounds")
+                return
+        self._complaints += complaints(world)
+
+    def _ticks_until_quiet(self) -> bool:
+        world = self._world
+        for _ in range(_ROUNDS_TO_REST):
+            world.clock.sleep(1200)
+            has_moved = self._one_tick(allow_mass_removal=True)
+            world.end_all_runs()
+            asked = [world.ask_for_retry(job_id) for job_id in world.held_jobs()]
+            if self._complaints:
+                return True
+            if not has_moved and not any(asked) and not world.has_open_starts():
+                return True
+        return False
+
+
+def _told(report: TickReport) -> str:
+    steps = report.settled.rows if report.settled else ()
+    settled = [f"{row.job_name} {row.run_status}" for row in steps]
+    started = [f"{row.job_name} {row.run_status}" for row in report.started]
+    events = len(report.recorded.events) if report.recorded else 0
+    return f"{events} events, settled {settled}, started {started}"

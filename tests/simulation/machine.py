@@ -1,0 +1,253 @@
+"""The machine on which Heartbeat runs: the real engine and steps, in processes that come and go.
+
+Real are the tick, every step, the inbox, the state file and the client with its SDK. In memory are
+the ledgers, the models, the upstreams and the workspace.
+"""
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+
+from harness.calls import Firing
+from harness.clock import FakeClock
+from harness.context import Context, Home
+from harness.controls.reading import COLUMNS
+from harness.errors import DecideError, StateError
+from harness.jobs.types import JobsApi
+from harness.memory import load_from_models
+from harness.sense.types import FirstSight
+from harness.settings import Settings, load_settings
+from harness.state import WatchedUpstream, load_state
+from harness.tables import Ledger, LedgerRow
+from harness.tick import Engine, TickOptions
+from harness.tick_report import TickReport
+from tests.simulation.fate import Fate, OneAfterTheOther
+from tests.simulation.models import CONTROLS, Models
+from tests.simulation.sources import Sources
+from tests.unit.memory_store import MemoryStore
+
+_CONFIGURATION = "jobs: {target: databricks}\n"
+
+
+class SkewedClock:
+    """The machine's clock: it goes as the world's does, and may be wrong by some time."""
+
+    def __init__(self, world: FakeClock) -> None:
+        self._world = world
+        self.ahead = timedelta()
+
+    def now(self) -> datetime:
+        return self._world.now() + self.ahead
+
+    def sleep(self, seconds: float) -> None:
+        self._world.sleep(seconds)
+
+
+class Ledgers(MemoryStore):
+    """The ledgers, on a disk that fails at times: before a commit, or after it has landed."""
+
+    def __init__(self, fate: Fate, world_clock: FakeClock) -> None:
+        super().__init__()
+        self._fate = fate
+        self._clock = world_clock
+        #: When each step of a run was really recorded, whatever the machine's clock said.
+        self.instants: list[datetime] = []
+        #: How many of a thousand commits fail.
+        self.faults = 0
+
+    def append(self, ledger: Ledger, rows: Sequence[LedgerRow]) -> None:
+        if not rows:
+            return
+        self._fate.moment(f"before commit {ledger}")
+        self._fail(ledger)
+        super().append(ledger, rows)
+        if ledger is Ledger.RUNS:
+            self.instants += [self._clock.now()] * len(rows)
+        self._fate.moment(f"after commit {ledger}")
+        self._fail(ledger)
+
+    def fingerprint(self, table: str) -> str | None:
+        if table == Ledger.RUNS:
+            self._fate.moment("at the state file")
+        return super().fingerprint(table)
+
+    def _fail(self, ledger: Ledger) -> None:
+        if self._fate.falls(self.faults / 1000):
+            raise StateError(f"The ledger {ledger} cannot be written: the disk has a fault")
+
+
+class Dbt:
+    """Builds nothing but the seed: the models are functions of the ledgers here."""
+
+    def __init__(self, machine: "Machine") -> None:
+        self._machine = machine
+
+    def build(self, selector: str, variables: Mapping[str, object] | None = None) -> None:
+        self._machine.fate.moment(f"before dbt {selector}")
+        if self._machine.fate.falls(self._machine.dbt_faults / 1000):
+            raise DecideError("dbt build: the simulation lets it fail")
+        limit = (variables or {}).get("starts_per_tick")
+        if limit is not None:
+            self._machine.models.starts_per_tick = int(str(limit))
+
+    def seed_controls(self) -> None:
+        self._machine.fate.moment("before dbt seed")
+        with self._machine.controls_file.open(newline="") as file:
+            self._machine.store.replace(CONTROLS, list(csv.DictReader(file)))
+        self._machine.fate.moment("after dbt seed")
+
+    def build_everything(self) -> None:
+        self.seed_controls()
+        self._machine.models.starts_per_tick = 1
+
+
+class _Session:
+    """Answers the one question that is asked in SQL: which tick was the last to end."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+
+    def sql(self, query: str) -> SimpleNamespace:
+        rows = self._store.read(Ledger.TICKS)
+        newest = max(rows, key=lambda row: int(str(row["tick_number"])), default={})
+        found = SimpleNamespace(
+            ended=newest.get("tick_number"),
+            folded=newest.get("folded_through"),
+            tick_at=newest.get("tick_at"),
+        )
+        return SimpleNamespace(first=lambda: found)
+
+
+class _Process(Context):
+    """The wiring of one process of the machine."""
+
+    def __init__(self, machine: "Machine") -> None:
+        super().__init__(machine.settings, {}, machine.clock)
+        self._machine = machine
+        parts = {
+            "store": machine.store,
+            "dbt": Dbt(machine),
+            "session": _Session(machine.store),
+            "looker": machine.wiring.looker(machine.sources, machine.clock),
+            "jobs": machine.wiring.jobs(machine.jobs),
+        }
+        self.__dict__.update(parts)
+
+    def rows(self, relation: str) -> list[dict[str, object]]:
+        return self._machine.models.rows(relation)
+
+    def forget_jobs(self) -> None: ...
+
+    @property
+    def firing(self) -> Firing:
+        return replace(super().firing, pool=OneAfterTheOther)
+
+    def crash_point(self, name: str) -> None:
+        self._machine.fate.moment(f"at {name}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wiring:
+    """How the parts are put together; the negative controls put a wrong one in."""
+
+    jobs: Callable[[JobsApi], JobsApi] = lambda jobs: jobs
+    looker: Callable[[Sources, SkewedClock], object] = lambda sources, clock: sources
+    store: Callable[[Fate, FakeClock], Ledgers] = Ledgers
+    models: Callable[[MemoryStore], Models] = Models
+
+
+@cache
+def _settings() -> Settings:
+    """Read a configuration once for all histories; each puts its own folders in."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "heartbeat.yml").write_text(_CONFIGURATION)
+        return load_settings(Path(folder), {})
+
+
+class Machine:
+    """One state folder and one project folder, and the processes that work on them."""
+
+    def __init__(
+        self, folder: Path, *, jobs: JobsApi, fate: Fate, world_clock: FakeClock, wiring: Wiring
+    ) -> None:
+        self.fate, self.wiring, self.jobs = fate, wiring, jobs
+        self.clock = SkewedClock(world_clock)
+        self.store = wiring.store(fate, world_clock)
+        self.models = wiring.models(self.store)
+        self.sources = Sources()
+        self.dbt_faults = 0
+        project, home = folder / "project", folder / "home"
+        (project / "seeds").mkdir(parents=True)
+        home.mkdir()
+        # Else random, and tokens with it: no history could be repeated.
+        (home / "installation").write_text("simulated")
+        file = project / "heartbeat.yml"
+        file.write_text(_CONFIGURATION)
+        self.settings = replace(_settings(), project=project, home=home, file=file)
+        self.home = Home(folder=home)
+        self.controls_file = project / "seeds" / "heartbeat_controls.csv"
+        self._engine: Engine | None = None
+
+    def configure(self, *, starts_per_tick: int, first_sight: FirstSight) -> None:
+        """Set what an operator may set."""
+        jobs = self.settings.jobs.model_copy(update={"starts_per_tick": starts_per_tick})
+        sensing = self.settings.sensing.model_copy(update={"first_sight": first_sight})
+        self.settings = replace(self.settings, jobs=jobs, sensing=sensing)
+
+    def write_controls(self, rows: Sequence[Mapping[str, str]]) -> None:
+        """Save the CSV as an operator does."""
+        with self.controls_file.open("w", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS)
+            writer.writeheader()
+            writer.writerows(rows)
+
+    def tick(self, *, allow_mass_removal: bool = False) -> TickReport:
+        """Do one tick, in the process that is there or in a fresh one."""
+        if self._engine is None:
+            self._engine = Engine(_Process(self))
+        return self._engine.tick(TickOptions(allow_mass_removal=allow_mass_removal))
+
+    def end_process(self) -> None:
+        """Forget all that a process knows."""
+        self._engine = None
+
+    def lose_state_file(self, *, half: bool) -> None:
+        """Take the state file away, or leave half of it."""
+        if half and self.home.state.exists():
+            self.home.state.write_text(self.home.state.read_text()[:200])
+        else:
+            self.home.state.unlink(missing_ok=True)
+
+    def forgetfulness(self) -> list[str]:
+        """Return how the state file differs from the models, which are the truth."""
+        state = load_state(self.home.state, self.store)
+        if state is None:
+            return []
+        truth = load_from_models(_Process(self))
+        told = {each.upstream_id: each for each in state.upstreams}
+        true = {each.upstream_id: each for each in truth.upstreams}
+        differing = [
+            f"{name}: the state file has {_sorted(told.get(name))}, the models {_sorted(true.get(name))}"
+            for name in sorted({*told, *true})
+            if _sorted(told.get(name)) != _sorted(true.get(name))
+        ]
+        runs = {run.job_id: run for run in state.runs}
+        true_runs = {run.job_id: run for run in truth.runs}
+        return differing + [
+            f"job {job_id}: the state file has {runs.get(job_id)}, the models {true_runs.get(job_id)}"
+            for job_id in sorted({*runs, *true_runs})
+            if runs.get(job_id) != true_runs.get(job_id)
+        ]
+
+
+def _sorted(upstream: WatchedUpstream | None) -> WatchedUpstream | None:
+    """The order of what jobs have taken means nothing."""
+    if upstream is None:
+        return None
+    return replace(upstream, taken=tuple(sorted(upstream.taken, key=lambda each: each.job_id)))

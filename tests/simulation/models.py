@@ -1,0 +1,322 @@
+"""The models in Python, over a store in memory: decisions by the keeper of single events.
+
+What the keeper says is compared with the SQL by the random pasts of ``tests/integration/decisions``.
+The rest only picks newest rows, as the work lists of the models do.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from harness.tables import HOLDING, OPEN, Ledger
+from tests.keeper import Keeper, Range
+from tests.unit.memory_store import MemoryStore
+
+CONTROLS = "heartbeat_controls"
+
+Row = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Control:
+    """One control row, cleaned; it is named by its upstream, as the keeper has it."""
+
+    control_id: str
+    name: str
+    sensor_id: str
+    job_id: int
+    job_name: str
+    state: str
+    flag: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a decision says of one job."""
+
+    job_id: int
+    job_name: str
+    keeper: Keeper
+    blockers: Sequence[str]
+    consumed: Sequence[Mapping[str, object]]
+    oldest: int | None
+    decided_tick: int
+    previous: tuple[str, int] | None
+
+
+class Models:
+    """Every model that a tick reads.
+
+    Args:
+        store: The ledgers, and the table of the seed.
+        keeper_of: Folds a job's past into a keeper.
+    """
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        keeper_of: "Callable[[Mapping[str, set[int]], Sequence[Row]], Keeper] | None" = None,
+    ) -> None:
+        self._store = store
+        self._keeper_of = keeper_of or keeper_of_steps
+        #: The limit of starts that the decision was last built with.
+        self.starts_per_tick = 1
+
+    def rows(self, relation: str) -> list[Row]:
+        """Return every row of a model."""
+        readers = {
+            "queue_upstreams": self._upstreams,
+            "queue_runs_to_follow": self._runs_to_follow,
+            "queue_control_changes": self._control_changes,
+            "trigger_set": self._trigger_set,
+            "job_blockers": self._job_blockers,
+        }
+        return readers[relation]()
+
+    def controls(self) -> list[Control]:
+        """Return the control rows of the seed."""
+        # Half a line has no job: the CSV was saved while it was being fed.
+        whole = (row for row in self._store.read(CONTROLS) if row["trigger_job_id"])
+        return [_control(row) for row in whole]
+
+    def newest_runs(self) -> dict[int, Row]:
+        """Return the newest step of each job."""
+        return {cast(int, row["job_id"]): row for row in self._steps()}
+
+    def _steps(self) -> list[Row]:
+        return sorted(self._store.read(Ledger.RUNS), key=_place)
+
+    def _probes(self) -> dict[str, Row]:
+        return {str(row["upstream_id"]): row for row in self._store.read(Ledger.PROBES)}
+
+    def _upstreams(self) -> list[Row]:
+        probes, taken = self._probes(), self._taken()
+        needed: dict[str, list[Control]] = {}
+        for control in self.controls():
+            if control.state != "PAUSED":
+                needed.setdefault(control.name, []).append(control)
+        return [
+            {
+                "upstream_id": name,
+                "sensor_source": "delta_table",
+                "sensor_id": controls[0].sensor_id,
+                "sensor_read_type": "streaming",
+                "upstream_key": None,
+                "preprocess_query": None,
+                "job_ids": sorted({each.job_id for each in controls}),
+                **{column: probes.get(name, {}).get(column) for column in _LOOKED_AT},
+                "taken": taken.get(name),
+            }
+            for name, controls in needed.items()
+        ]
+
+    def _taken(self) -> dict[str, list[Row]]:
+        newest: dict[tuple[int, str], Row] = {}
+        for row in self._steps():
+            for each in cast(Iterable[Row], row["consumed"]):
+                newest[cast(int, row["job_id"]), str(each["upstream_id"])] = each
+        taken: dict[str, list[Row]] = {}
+        for (job_id, name), each in newest.items():
+            ticks = {"from_tick": each["from_tick"], "through_tick": each["through_tick"]}
+            taken.setdefault(name, []).append({"job_id": job_id, **ticks})
+        return taken
+
+    def _runs_to_follow(self) -> list[Row]:
+        followed = []
+        for row in self.newest_runs().values():
+            flags = {
+                "is_open": row["run_status"] in OPEN,
+                "holds_job": row["run_status"] in HOLDING,
+            }
+            if any(flags.values()):
+                followed.append({name: (row | flags)[name] for name in _FOLLOWED})
+        return followed
+
+    def _control_changes(self) -> list[Row]:
+        now = {each.control_id: _change(each) for each in self.controls()}
+        recorded: dict[str, Row] = {}
+        for row in self._store.read(Ledger.CONTROLS):
+            recorded[str(row["control_id"])] = row
+        there = {key: row for key, row in recorded.items() if row["change"] != "removed"}
+        changes = []
+        for key, row in now.items():
+            if key not in there:
+                changes.append(row | {"change": "added"})
+            elif any(row[column] != there[key][column] for column in row):
+                changes.append(row | {"change": "changed"})
+        gone = [row | {"change": "removed"} for key, row in there.items() if key not in now]
+        return [*changes, *gone]
+
+    def event_ticks(self) -> dict[str, set[int]]:
+        """Return the ticks in which each upstream had events."""
+        ticks: dict[str, set[int]] = {}
+        for row in self._store.read(Ledger.PROBES):
+            if row["latest_event_tick"] is not None:
+                known = ticks.setdefault(str(row["upstream_id"]), set())
+                known.add(cast(int, row["latest_event_tick"]))
+        return ticks
+
+    def verdicts(self) -> list[Verdict]:
+        """Decide on every job of the controls, the limit of starts left aside."""
+        ticks, steps, probes = self.event_ticks(), self._steps(), self._probes()
+        by_job: dict[int, list[Control]] = {}
+        for control in self.controls():
+            by_job.setdefault(control.job_id, []).append(control)
+        verdicts = []
+        for job_id, controls in by_job.items():
+            past = [row for row in steps if row["job_id"] == job_id]
+            keeper = self._keeper_of(ticks, past)
+            news = keeper.news(controls)
+            consumed = {name: keeper.range_of(name, each) for name, each in sorted(news.items())}
+            newest = past[-1] if past else None
+            verdicts.append(
+                Verdict(
+                    job_id=job_id,
+                    job_name=controls[0].job_name,
+                    keeper=keeper,
+                    blockers=keeper.blockers(controls),
+                    consumed=[_consumed(name, taken) for name, taken in consumed.items()],
+                    oldest=_oldest(probes, consumed),
+                    decided_tick=cast(int, newest["decided_tick"]) if newest else -1,
+                    previous=(str(newest["intent_id"]), cast(int, newest["attempt"]))
+                    if newest
+                    else None,
+                )
+            )
+        return verdicts
+
+    def _limited(self) -> list[tuple[Verdict, Sequence[str]]]:
+        """Apply the limit of starts: those with older events first."""
+        verdicts = self.verdicts()
+        ended = max(
+            (int(str(r["tick_number"])) for r in self._store.read(Ledger.TICKS)), default=-1
+        )
+        started = sum(verdict.decided_tick > ended for verdict in verdicts)
+        ordered = sorted(
+            verdicts, key=lambda each: (bool(each.blockers), each.oldest or 0, each.job_id)
+        )
+        return [
+            (verdict, verdict.blockers or ["over_start_limit"])
+            if verdict.blockers or started + place > self.starts_per_tick
+            else (verdict, ())
+            for place, verdict in enumerate(ordered, start=1)
+        ]
+
+    def _trigger_set(self) -> list[Row]:
+        return [_start(verdict) for verdict, blockers in self._limited() if not blockers]
+
+    def _job_blockers(self) -> list[Row]:
+        return [
+            {
+                "job_id": verdict.job_id,
+                "job_name": verdict.job_name,
+                "blocker": name,
+                "reason": name,
+                "waits_for": name,
+                "since": None,
+            }
+            for verdict, blockers in self._limited()
+            for name in blockers
+        ]
+
+
+_LOOKED_AT = (
+    *("position", "upstream_value", "latest_event_tick", "latest_event_at", "recent_events"),
+    *("failing_since", "reason"),
+)
+_FOLLOWED = (
+    *("job_id", "job_name", "intent_id", "attempt", "token", "run_id", "run_status", "is_open"),
+    *("holds_job", "consumed", "event_ids", "parameters", "decided_tick", "decided_at"),
+    *("started_at", "ended_at", "life_cycle_state", "result_state", "state", "termination_code"),
+    *("message", "run_page_url", "recorded_at"),
+)
+
+
+def keeper_of_steps(ticks: Mapping[str, set[int]], steps: Sequence[Row]) -> Keeper:
+    """Fold a job's past: an intent takes its events, whatever becomes of it."""
+    keeper = Keeper(all_events={name: set(each) for name, each in ticks.items()})
+    keeper.arrive(-1, 2**62)
+    attempt = None
+    for row in steps:
+        if attempt != (row["intent_id"], row["attempt"]):
+            attempt = (row["intent_id"], row["attempt"])
+            keeper.take(events_taken(ticks, row), str(row["run_status"]))
+        else:
+            keeper.become(str(row["run_status"]))
+    return keeper
+
+
+def events_taken(ticks: Mapping[str, set[int]], step: Row) -> dict[str, set[int]]:
+    """Return the ticks whose events a step's run takes, by upstream."""
+    taken = {}
+    for each in cast(Iterable[Mapping[str, int]], step["consumed"]):
+        name = str(each["upstream_id"])
+        known = ticks.get(name, set())
+        taken[name] = {t for t in known if each["from_tick"] < t <= each["through_tick"]}
+    return taken
+
+
+def _oldest(probes: Mapping[str, Row], consumed: Mapping[str, Range]) -> int | None:
+    """Return the oldest waiting tick, from the newest probe rows as the SQL does."""
+    oldest = []
+    for name, (after, through) in consumed.items():
+        recent = cast(Iterable[Mapping[str, int]], probes[name]["recent_events"])
+        waiting = [e["tick_number"] for e in recent if after < e["tick_number"] <= through]
+        assert waiting, f"the newest probe row of {name} has lost since when events wait"
+        oldest.append(min(waiting))
+    return min(oldest, default=None)
+
+
+def _consumed(name: str, taken: Range) -> Mapping[str, object]:
+    return {"upstream_id": name, "from_tick": taken[0], "through_tick": taken[1]}
+
+
+def _start(verdict: Verdict) -> Row:
+    intent, attempt = verdict.previous or ("", 0)
+    if not verdict.keeper.is_retry:
+        text = f"{verdict.job_id}|{json.dumps(verdict.consumed)}"
+        intent, attempt = hashlib.sha256(text.encode()).hexdigest()[:32], 0
+    return {
+        "job_id": verdict.job_id,
+        "job_name": verdict.job_name,
+        "intent_id": intent,
+        "attempt": attempt + 1,
+        "consumed": [dict(each) for each in verdict.consumed],
+    }
+
+
+def _control(row: Mapping[str, object]) -> Control:
+    sensor_id, job_id = str(row["sensor_id"]), int(str(row["trigger_job_id"]))
+    digest = hashlib.sha256(b"streaming||").hexdigest()[:8]
+    return Control(
+        control_id=f"{sensor_id.replace('.', '_')}_{job_id}",
+        name=f"delta_table:{sensor_id}:{digest}",
+        sensor_id=sensor_id,
+        job_id=job_id,
+        job_name=str(row["trigger_job_name"]),
+        state=str(row["job_state"]),
+        flag=str(row["dependency_flag"]),
+    )
+
+
+def _change(control: Control) -> Row:
+    return {
+        "control_id": control.control_id,
+        "upstream_id": control.name,
+        "sensor_source": "delta_table",
+        "sensor_id": control.sensor_id,
+        "sensor_read_type": "streaming",
+        "asset_description": None,
+        "upstream_key": None,
+        "preprocess_query": None,
+        "job_id": control.job_id,
+        "job_name": control.job_name,
+        "job_state": control.state,
+        "dependency_flag": control.flag,
+    }
+
+
+def _place(row: Mapping[str, object]) -> tuple[int, int]:
+    return int(str(row["tick_number"])), int(str(row["step_number"]))

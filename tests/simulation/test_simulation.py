@@ -1,0 +1,86 @@
+"""Thousands of histories in minutes, some hundreds here: none loses an event or starts a job twice."""
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.tables import HOLDING
+from tests.simulation.history import MOMENTS, Told, play
+
+PROJECT = Path(__file__).resolve().parents[2]
+#: Always the same, so that a change that breaks something breaks it for everybody.
+FIXED = range(300)
+#: Drawn anew at every run.
+FRESH = 100
+#: What was wrong once, and the seed that found it. A new move in the world gives seeds new histories.
+ONCE_WRONG = {
+    25: "a late notice of an earlier run ended a start that had no answer yet",
+    21609: "a lost run went on for as long as the clock had gone back",
+}
+
+
+@pytest.fixture(scope="module")
+def fixed() -> list[Told]:
+    return [play(seed) for seed in FIXED]
+
+
+def _wrong(histories: list[Told]) -> list[str]:
+    return [
+        f"{told.complaints[0]}\n  the story: python -m tests.simulation {told.seed}"
+        for told in histories
+        if told.complaints
+    ]
+
+
+def test_no_history_of_a_fixed_seed_breaks_a_promise(fixed: list[Told]) -> None:
+    wrong = _wrong(fixed)
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_history_of_a_fresh_seed_breaks_a_promise(capsys: pytest.CaptureFixture[str]) -> None:
+    first = random.SystemRandom().randrange(10**9)
+    with capsys.disabled():
+        sys.stdout.write(f" seeds {first} to {first + FRESH - 1} ")
+    wrong = _wrong([play(seed) for seed in range(first, first + FRESH)])
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("seed", ONCE_WRONG)
+def test_what_was_wrong_once_stays_right(seed: int) -> None:
+    assert not _wrong([play(seed)]), ONCE_WRONG[seed]
+
+
+def test_processes_die_at_every_moment(fixed: list[Told]) -> None:
+    died_at = {moment for told in fixed for moment in told.died_at}
+    assert died_at == set(MOMENTS)
+
+
+def test_starts_go_through_every_status(fixed: list[Told]) -> None:
+    reached = {status for told in fixed for status in told.statuses}
+    goes_on_or_well = {"INTENDED", "STARTED", "SUCCEEDED", "SUCCEEDED_ELSEWHERE", "RETRY_REQUESTED"}
+    assert reached == goes_on_or_well | set(map(str, HOLDING))
+
+
+def test_a_seed_tells_the_same_story_in_every_process() -> None:
+    stories = []
+    for hash_seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.simulation", "17"],
+            cwd=PROJECT,
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        stories.append(done.stdout)
+    assert stories[0] == stories[1]
+
+
+def test_a_shorter_history_begins_as_the_longer_one() -> None:
+    whole, shorter = play(17), play(17, moves=8)
+    before_peace = shorter.lines[: shorter.lines.index("peace")]
+    assert before_peace == whole.lines[: len(before_peace)]

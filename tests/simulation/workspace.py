@@ -1,0 +1,258 @@
+"""The local Jobs API without a socket: its own routes and engine, behind the real SDK's transport."""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cache
+from urllib.parse import parse_qsl, urlsplit
+
+import requests
+from requests.adapters import BaseAdapter
+
+from harness.clock import FakeClock
+from harness.jobs.client import ClientSettings, DatabricksJobs
+from harness.jobs.local.definitions import JobDefinition
+from harness.jobs.local.engine import Engine
+from harness.jobs.local.history import History
+from harness.jobs.local.phases import phase_from
+from harness.jobs.local.problems import ApiError
+from harness.jobs.local.registry import Assumptions, Registry
+from harness.jobs.local.requests import RunNow
+from harness.jobs.local.routes import Routes
+from harness.jobs.local.store import RunFilter, RunRow, Store
+from harness.jobs.states import OUTCOME_OF_RESULT, RunWords, outcome_of
+from harness.jobs.types import Outcome
+from tests.simulation.fate import Fate
+from tests.simulation.trouble import RUN_NOW, Trouble, draw, misbehave, response
+
+#: The port of nobody: whatever is not caught by the adapter is refused at once.
+_HOST = "http://127.0.0.1:9"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request to start a run, as it came to the API."""
+
+    job_id: int
+    #: By the parameter that names the attempt; the idempotency token is what is to be judged.
+    attempt_token: str
+    token: str | None
+    body: str
+    #: Whether a ledger had the intent when the request came.
+    was_intended: bool
+
+
+class _SeededIds(Store):
+    """Gives out ids like the real ones, the same at every repetition."""
+
+    def __init__(self, chance: random.Random) -> None:
+        super().__init__()
+        self._chance = chance
+
+    def new_id(self) -> int:
+        return 2**53 + self._chance.randrange(2**61) | 1
+
+
+class _Told(History):
+    """Keeps what happened in the API."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.events: list[tuple[int, str, Mapping[str, object]]] = []
+
+    def add(self, at_ms: int, event: str, **facts: object) -> None:
+        self.events.append((at_ms, event, facts))
+
+
+class _NoLauncher:
+    """No run is a process here; the world says when each ends."""
+
+    def listen(self, began: object, ended: object) -> None: ...
+
+    def launch(self, run: RunRow, job: JobDefinition) -> None: ...
+
+    def stop(self, run_id: int) -> None: ...
+
+    def end_leftover(self, run: RunRow) -> None: ...
+
+    def output(self, run_id: int) -> str:
+        return ""
+
+    def close(self) -> None: ...
+
+
+@dataclass(slots=True)
+class Workspace:
+    """One workspace: its jobs and runs, what goes wrong on the way to it, and all that came."""
+
+    clock: FakeClock
+    fate: Fate
+    chance: random.Random
+    trouble: Trouble = field(default_factory=Trouble)
+    starts: list[Request] = field(default_factory=list)
+    #: How each run ended, in every life that a repair gave it.
+    outcomes: dict[int, set[Outcome]] = field(default_factory=dict)
+    #: Tells whether a ledger has the intent of an attempt.
+    is_intended: Callable[[str], bool] = lambda token: True
+    history: _Told = field(default_factory=_Told)
+    #: Lists leave out what a run was started with, as the API may.
+    lists_tersely: bool = False
+    #: How often it was said of each run that there is none, although there is.
+    said_unknown: Counter[int] = field(default_factory=Counter)
+    _successes: dict[int, datetime] = field(default_factory=dict)
+    registry: Registry = field(init=False)
+    engine: Engine = field(init=False)
+    routes: Routes = field(init=False)
+
+    def __post_init__(self) -> None:
+        assumptions = Assumptions(cancel_seconds=20.0, token_memory=timedelta(days=30))
+        store = _SeededIds(self.chance)
+        self.registry = Registry(store, self.clock, self.history, assumptions)
+        self.engine = Engine(self.registry, _NoLauncher())
+        self.routes = Routes(self.registry, self.engine, _HOST)
+
+    def put_job(self, job_id: int, *, runs_at_once: int, queues: bool) -> None:
+        """Register a job whose runs go on until the world ends them."""
+        job = JobDefinition(
+            job_id=job_id,
+            name=f"job-{job_id}",
+            script=({"phase": "RUNNING"},),
+            max_concurrent_runs=runs_at_once,
+            queue_enabled=queues,
+        )
+        self.registry.put_job(job_id, job.as_settings())
+
+    def runs(self, job_id: int | None = None, *, is_over: bool | None = None) -> list[RunRow]:
+        """Return the runs that are there, oldest first."""
+        self.engine.advance()
+        wanted = RunFilter(job_id=job_id, is_over=is_over)
+        return list(reversed(self.registry.store.runs(wanted, 10_000)))
+
+    def start_by_hand(self, job_id: int) -> int | None:
+        """Start a run as a person would."""
+        request = RunNow(job_id=job_id, token=None, parameters={}, queue_enabled=None, digest="")
+        try:
+            return self.engine.run_now(request)
+        except ApiError:
+            return None
+
+    def put_phase(self, run_id: int, words: Mapping[str, object]) -> None:
+        """Set a run's state to any words at all."""
+        self.engine.put_phase(run_id, words)
+        phase = phase_from(words)
+        outcome = outcome_of(
+            RunWords(
+                life_cycle_state=phase.life_cycle_state,
+                result_state=phase.result_state,
+                state=phase.state,
+                termination_code=phase.code,
+                termination_type=phase.type,
+            )
+        )
+        if outcome is not None:
+            self.outcomes.setdefault(run_id, set()).add(outcome)
+        if outcome is Outcome.SUCCEEDED:
+            self._successes[run_id] = self.clock.now()
+
+    def last_successes(self) -> Mapping[int, datetime]:
+        """Return when each run succeeded last."""
+        return self._successes
+
+    def all_outcomes(self) -> dict[int, set[Outcome]]:
+        """Return how each run ended, also those that ended by themselves or were deleted since."""
+        self.engine.advance()
+        told = {run_id: set(outcomes) for run_id, outcomes in self.outcomes.items()}
+        for _, event, facts in self.history.events:
+            if event == "run_created" and facts["phase"] == "SKIPPED":
+                told.setdefault(_id(facts), set()).add(Outcome.SKIPPED)
+            result = OUTCOME_OF_RESULT.get(str(facts.get("result")))
+            if event == "run_ended" and result is not None:
+                told.setdefault(_id(facts), set()).add(result)
+        return told
+
+    # What the transport asks
+
+    def answer(self, method: str, url: str, body: str | None) -> requests.Response:
+        """Answer one request of the SDK, or let it go wrong."""
+        parts = urlsplit(url)
+        fields = json.loads(body) if body else dict(parse_qsl(parts.query))
+        name = f"{method} {parts.path.removeprefix('/api/2.2/jobs/')}"
+        self.fate.moment(f"before {name}")
+        fault, has_effect = draw(name, self.trouble, self.fate)
+        told = self._effect(method, parts.path, fields) if has_effect else (0, "")
+        what = fault or str(told[0])
+        self.fate.note(f"  {name}: {what}{', with its effect' if fault and has_effect else ''}")
+        if name == RUN_NOW:
+            self._log(fields)
+        self.fate.moment(f"after {name}")
+        if fault == "unknown run":
+            self.said_unknown[int(str(fields["run_id"]))] += 1
+        if fault == "hang":
+            self.clock.sleep(25)
+        return response(*told) if fault is None else misbehave(fault, told[1], self.chance)
+
+    def _effect(self, method: str, path: str, fields: Mapping[str, object]) -> tuple[int, str]:
+        try:
+            told = self.routes.answer(method, path, fields)
+            runs = told.get("runs")
+            if self.lists_tersely and isinstance(runs, list):
+                for run in runs:
+                    run.pop("job_parameters", None)
+            return 200, json.dumps(told)
+        except ApiError as error:
+            said = {"error_code": error.error_code, "message": error.message}
+            return error.status, json.dumps(said)
+
+    def _log(self, fields: Mapping[str, object]) -> None:
+        parameters = fields.get("job_parameters")
+        assert isinstance(parameters, dict)
+        attempt_token = str(parameters.get("heartbeat_token"))
+        token = fields.get("idempotency_token")
+        self.starts.append(
+            Request(
+                job_id=int(str(fields["job_id"])),
+                attempt_token=attempt_token,
+                token=str(token) if token else None,
+                body=json.dumps(fields, sort_keys=True),
+                was_intended=self.is_intended(attempt_token),
+            )
+        )
+
+
+def _id(facts: Mapping[str, object]) -> int:
+    return int(str(facts["run_id"]))
+
+
+class _Transport(BaseAdapter):
+    """Hands the SDK's requests to a workspace of this process, one workspace after the other."""
+
+    workspace: Workspace | None = None
+
+    def send(self, request: requests.PreparedRequest, **_: object) -> requests.Response:  # type: ignore[override]
+        assert self.workspace is not None and request.method and request.url
+        body = request.body.decode() if isinstance(request.body, bytes) else request.body
+        answer = self.workspace.answer(request.method, request.url, body)
+        answer.request, answer.url = request, request.url
+        return answer
+
+    def close(self) -> None: ...
+
+
+@cache
+def _client() -> tuple[DatabricksJobs, _Transport]:
+    """Make the one client of the process: what is tested is stateless, and slow to make."""
+    jobs = DatabricksJobs(ClientSettings(host=_HOST, token="token", workspace="simulated"))
+    transport = _Transport()
+    session = jobs._client.api_client._api_client._session
+    session.mount("http://", transport)
+    return jobs, transport
+
+
+def client_of(workspace: Workspace) -> DatabricksJobs:
+    """Return the client over the real SDK, bound to a workspace."""
+    jobs, transport = _client()
+    transport.workspace = workspace
+    return jobs
