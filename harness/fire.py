@@ -114,13 +114,9 @@ def _order(row: Mapping[str, object]) -> tuple[int, str]:
 
 def events_of(consumed: Consumed, store: Store) -> list[dict[str, object]]:
     """Read the events of one upstream that a run takes, in the order in which they happened."""
-    where = [
-        ("tick_number", ">", consumed.from_tick),
-        ("tick_number", "<=", consumed.through_tick),
-        ("upstream_id", "=", consumed.upstream_id),
-    ]
-    rows = store.read(Ledger.EVENTS, where=where)
-    return sorted(rows, key=lambda row: (row["tick_number"], _order(row)))
+    rows = _read_old_events(store, {consumed.upstream_id: consumed.from_tick})
+    taken = [row for row in rows if int(str(row["tick_number"])) <= consumed.through_tick]
+    return sorted(taken, key=lambda row: (row["tick_number"], _order(row)))
 
 
 def as_handed_over(events: Iterable[Mapping[str, object]]) -> list[dict[str, object]]:

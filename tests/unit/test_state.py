@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.state import FollowedRun, Taken, TickState, WatchedUpstream, load_state, save_state
+from harness.state import (
+    FollowedRun,
+    Orphan,
+    Taken,
+    TickState,
+    WatchedUpstream,
+    load_state,
+    save_state,
+)
 from harness.tables import Consumed, RecentEvents, RunStatus
 from tests.unit.memory_store import MemoryStore
 
@@ -61,7 +69,7 @@ STATE = TickState(
     runs=(RUN,),
     controls_checksum="e",
     ended_tick_number=3,
-    orphans=("f",),
+    orphans=(Orphan(event_id="f", upstream_id=UPSTREAM.upstream_id, snapshot_id="9"),),
     must_decide=True,
 )
 
