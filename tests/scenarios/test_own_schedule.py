@@ -79,6 +79,7 @@ def test_a_job_on_its_own_schedule_is_never_started_and_gets_its_events_at_least
     assert [each["event_id"] for each in again][:1] == [first[0]["event_id"]]
     assert len(again) == 2
 
+    story.clock.sleep(1)
     assert process_in(story.context, sensor)
     story.tick()
     assert story.status(flights, job) == "COMPLETED"
