@@ -109,9 +109,10 @@ def remove(message: Message) -> None:
 
 def _read(path: Path) -> Message:
     content = json.loads(path.read_text())
+    kind = MessageKind(content["kind"])
     taken = content.get("taken")
     return Message(
-        kind=MessageKind(content["kind"]),
+        kind=kind,
         job_id=int(content["job_id"]),
         run_id=int(content["run_id"]) if content.get("run_id") is not None else None,
         intent_id=content.get("intent_id"),

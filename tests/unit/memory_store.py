@@ -50,10 +50,14 @@ class MemoryStore:
         self._versions[table] = self._versions.get(table, 0) + 1
 
     def read(
-        self, table: str, *, where: Sequence[tuple[str, str, object]] = ()
+        self,
+        table: str,
+        *,
+        where: Sequence[tuple[str, str, object]] = (),
+        columns: Sequence[str] = (),
     ) -> list[dict[str, object]]:
         return [
-            dict(row)
+            {name: row[name] for name in columns or row}
             for row in self._plain.get(table, ())
             if all(_holds(row[column], name, value) for column, name, value in where)
         ]

@@ -46,10 +46,14 @@ class FakeStore:
         self.tables.setdefault(ledger, []).extend(_as_read(asdict(row)) for row in rows)
 
     def read(
-        self, table: str, *, where: Sequence[tuple[str, str, object]] = ()
+        self,
+        table: str,
+        *,
+        where: Sequence[tuple[str, str, object]] = (),
+        columns: Sequence[str] = (),
     ) -> list[dict[str, object]]:
         return [
-            row
+            {name: row[name] for name in columns or row}
             for row in self.tables.get(table, [])
             if all(
                 row[column] is not None and _OPERATORS[sign](row[column], value)
