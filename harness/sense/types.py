@@ -24,6 +24,7 @@ class Source(StrEnum):
     TRIGGER_FILE = "trigger_file"
     FILE = "file"
     DELTA_UPSTREAM_SENSOR = "delta_upstream_sensor"
+    ICEBERG_TABLE = "iceberg_table"
 
 
 class FirstSight(StrEnum):
@@ -48,6 +49,7 @@ class TableFormat(StrEnum):
     """How to read a data-change event's ``snapshot_id``."""
 
     DELTA = "DELTA"
+    ICEBERG = "ICEBERG"
     KAFKA = "KAFKA"
     FILE = "FILE"
     SENSOR = "SENSOR"

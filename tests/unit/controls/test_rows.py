@@ -44,7 +44,7 @@ def test_a_missing_source_is_found() -> None:
 
 @pytest.mark.parametrize(
     "source",
-    ["iceberg_table", "hive_table"],
+    ["hive_table"],
 )
 def test_a_documented_source_that_is_not_sensed_yet_says_so(source: str) -> None:
     (found,) = checked(line(sensor_source=source, sensor_id="my_product: my.topic"))
@@ -90,6 +90,23 @@ def test_a_delta_table_is_named_by_two_or_three_parts_or_a_path(
 )
 def test_another_name_of_a_delta_table_is_found(sensor_id: str) -> None:
     assert codes(line(sensor_id=sensor_id)) == [(Code.SENSOR_ID_SHAPE, "sensor_id", 2)]
+
+
+@pytest.mark.parametrize(
+    "sensor_id",
+    ["lake.sales.orders", "lake.sales.eu.`odd name`", "/lake/sales/orders", "s3://bucket/orders"],
+)
+def test_an_iceberg_table_is_named_by_its_catalog_or_a_path(sensor_id: str) -> None:
+    assert checked(line(sensor_source="iceberg_table", sensor_id=sensor_id)) == []
+
+
+@pytest.mark.parametrize(
+    "sensor_id", ["orders", "sales.orders", "lake.sales.", "/", "a/b", "a.b.c d"]
+)
+def test_another_name_of_an_iceberg_table_is_found(sensor_id: str) -> None:
+    (found,) = checked(line(sensor_source="iceberg_table", sensor_id=sensor_id))
+    assert found.code == Code.SENSOR_ID_SHAPE
+    assert "allowed are catalog.schema.table" in found.message
 
 
 @pytest.mark.parametrize("sensor_id", ["my_trigger", "sales/month end", "a..b/", "über"])
