@@ -74,7 +74,7 @@ def event_of(
     partition, partition_tags = partitions_of(snapshot.summary)
     tags = {**_tags_of(snapshot), **partition_tags}
     known = {position.schema_id, snapshot.schema_id}
-    if position.data is not None and None not in known and len(known) > 1:
+    if None not in known and len(known) > 1:
         tags["schema_changed"] = "true"
     change = change_of(table, position, snapshot, operation, tags)
     return replace(change, partition=partition)
@@ -110,7 +110,7 @@ def partitions_of(
     seen = sorted(
         _values_of(key.removeprefix(_PARTITION)) for key in summary if key.startswith(_PARTITION)
     )
-    if len(seen) == 1 and summary.get("changed-partition-count", "1") == "1":
+    if len(seen) == 1:
         return seen[0], {}
     if not seen:
         return None, {}

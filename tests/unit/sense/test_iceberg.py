@@ -385,9 +385,9 @@ def test_a_rollback_is_told_apart_from_a_gap_in_format_1(tmp_path: Path) -> None
     watcher.told()
     table.turn_to(before)
     table.expire(taken_back)
-    look = watcher.look()
+    [event] = watcher.told()
 
-    assert (snapshots(look.events), look.gap) == ([before], None)
+    assert (event.snapshot_id, "rolled_back" in event.tags) == (str(before), True)
 
 
 # Expired
@@ -510,6 +510,26 @@ def test_a_table_replaced_by_none_is_a_deletion(watcher: Watcher, table: Iceberg
     assert operations(watcher.told()) == [Operation.DELETE]
 
 
+def test_a_table_without_data_that_is_replaced_by_none_is_silent(table: IcebergFolder) -> None:
+    table.commit("append", EMPTY)
+    watcher = Watcher(str(table.path))
+    watcher.told()
+    table.turn_to(None)
+
+    assert watcher.told() == ()
+
+
+def test_a_property_of_an_empty_table_begins_no_new_life(table: IcebergFolder) -> None:
+    table.write()
+    watcher = Watcher(str(table.path))
+    watcher.told()
+    table.write()
+    watcher.told()
+    table.append()
+
+    assert watcher.told()[0].lineage == f"{table.uuid}/0"
+
+
 def test_data_after_an_empty_replacement_is_told(watcher: Watcher, table: IcebergFolder) -> None:
     table.turn_to(None)
     watcher.told()
@@ -544,6 +564,12 @@ def test_first_sight_of_empty_snapshots_is_silent(table: IcebergFolder) -> None:
     table.commit("append", EMPTY)
 
     assert Watcher(str(table.path)).told() == ()
+
+
+def test_first_sight_as_baseline_is_silent(table: IcebergFolder) -> None:
+    table.append()
+
+    assert Watcher(str(table.path), on_first_sight=FirstSight.BASELINE).told() == ()
 
 
 # Many at once
@@ -608,6 +634,22 @@ def test_old_metadata_files_that_were_deleted_do_not_matter(
         (table.path / "metadata" / f"v{version}.metadata.json").unlink()
 
     assert len(watcher.told()) == 3
+
+
+def test_a_metadata_file_that_was_left_behind_does_not_matter(table: IcebergFolder) -> None:
+    newest = [table.append(), table.append(), table.append()][-1]
+    for name in ("version-hint.text", "v2.metadata.json"):
+        (table.path / "metadata" / name).unlink()
+
+    assert snapshots(Watcher(str(table.path)).told()) == [newest]
+
+
+def test_a_history_that_runs_in_a_circle_ends(watcher: Watcher, table: IcebergFolder) -> None:
+    first, second = table.append(), table.append()
+    table.snapshots[first]["parent-snapshot-id"] = second
+    table.write()
+
+    assert operations(watcher.told()) == [Operation.UPDATE]
 
 
 @pytest.mark.parametrize("end", [".gz.metadata.json", ".metadata.json.gz"])
