@@ -72,9 +72,9 @@ class CatalogTable(_IcebergTable):
 
     def __init__(self, request: pytest.FixtureRequest, root: Path) -> None:
         spark, url = request.getfixturevalue("spark"), request.getfixturevalue("postgres").url
-        # Iceberg asks Java's own list of drivers, in which one is only when it has been loaded.
-        loader = spark._jsparkSession.sharedState().jarClassLoader()
-        spark._jvm.java.lang.Class.forName("org.postgresql.Driver", True, loader)
+        # Iceberg asks Java's own list of drivers, in which Spark puts those that came later.
+        drivers = spark._jvm.org.apache.spark.sql.execution.datasources.jdbc.DriverRegistry
+        drivers.register("org.postgresql.Driver")
         # All catalogs of a database share one table.
         name = f"lake{time.monotonic_ns()}"
         written = {

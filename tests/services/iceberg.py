@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import LookFailedError
-from harness.sense.iceberg.rows import use_runtime
+from harness.sense.iceberg.rows import need_runtime
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +26,7 @@ class Lake:
         self, spark: "SparkSession", settings: dict[str, str], *, name: str = "lake"
     ) -> None:
         try:
-            use_runtime(spark)
+            need_runtime(spark)
         except LookFailedError as error:
             raise NoIcebergError(f"{error}.") from error
         self.session = spark.newSession()

