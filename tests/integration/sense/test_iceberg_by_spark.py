@@ -146,7 +146,7 @@ def test_each_statement_is_one_event(orders: Orders, statement: str, operation: 
         "insert into {t} select * from {t} where id > 100",
         "delete from {t} where id > 100",
         "update {t} set day = 'x' where id > 100",
-        "alter table {t} set tblproperties ('owner' = 'sales')",
+        "alter table {t} set tblproperties ('team' = 'sales')",
         "alter table {t} add column price double",
     ],
 )
