@@ -62,6 +62,7 @@ def known_sources() -> Registry:
     registry.add(Source.FILE, _file)
     registry.add(Source.DELTA_UPSTREAM_SENSOR, _upstream_sensor)
     registry.add(Source.ICEBERG_TABLE, _iceberg)
+    registry.add(Source.HIVE_TABLE, _hive)
     return registry
 
 
@@ -166,5 +167,18 @@ def _iceberg(surroundings: Surroundings) -> Probe:
             surroundings.connections.iceberg,
             JvmQueries(surroundings.session, surroundings.secrets),
         ),
+        SparkQuestions(surroundings.session),
+    )
+
+
+def _hive(surroundings: Surroundings) -> Probe:
+    from harness.sense.hive.catalog import SparkHiveCatalog
+    from harness.sense.hive.probe import HiveProbe
+    from harness.sense.questions import SparkQuestions
+    from harness.sense.storage import HadoopStorage, LocalStorage, Storages
+
+    return HiveProbe(
+        Storages(LocalStorage(), HadoopStorage(surroundings.session)),
+        SparkHiveCatalog(surroundings.session),
         SparkQuestions(surroundings.session),
     )

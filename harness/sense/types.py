@@ -25,6 +25,7 @@ class Source(StrEnum):
     FILE = "file"
     DELTA_UPSTREAM_SENSOR = "delta_upstream_sensor"
     ICEBERG_TABLE = "iceberg_table"
+    HIVE_TABLE = "hive_table"
 
 
 class FirstSight(StrEnum):
@@ -50,6 +51,8 @@ class TableFormat(StrEnum):
 
     DELTA = "DELTA"
     ICEBERG = "ICEBERG"
+    #: A hash of the files of a partition.
+    HIVE = "HIVE"
     KAFKA = "KAFKA"
     FILE = "FILE"
     SENSOR = "SENSOR"
