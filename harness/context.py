@@ -117,6 +117,7 @@ class Context:
     @cached_property
     def session(self) -> "SparkSession":
         """The one Spark session; dbt uses the same one."""
+        from harness.jars import add_iceberg
         from harness.java import find_java, use_java
         from harness.spark import cluster_session, start_session
 
@@ -126,6 +127,8 @@ class Context:
             return cluster_session()
         self.home.folder.mkdir(parents=True, exist_ok=True)
         use_java(find_java(self.environment), os.environ)
+        if feed.asks_for_iceberg_rows(self.settings.project):
+            add_iceberg(os.environ)
         log.info("starting Spark")
         return start_session(self.settings.project)
 

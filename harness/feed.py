@@ -16,6 +16,7 @@ from harness.controls.findings import Finding, Severity, has_errors, render_find
 from harness.controls.reading import ControlsFile, parse_controls
 from harness.errors import ControlsError
 from harness.feed_seeds import OPTIONAL_SEEDS, check_seeds
+from harness.sense.types import Source
 from harness.tables import ControlChangeRow, Ledger, Store, Tick
 
 log = logging.getLogger(__name__)
@@ -137,6 +138,17 @@ def _change_row(row: Mapping[str, object], tick: Tick) -> ControlChangeRow:
 def job_names(controls: ControlsFile) -> Mapping[int, str]:
     """Return the jobs that the controls name."""
     return {row.job_id: row.trigger_job_name for row in controls.rows if row.job_id is not None}
+
+
+def asks_for_iceberg_rows(project: Path) -> bool:
+    """Tell whether a control has a query over the rows of an Iceberg table."""
+    path = project / CONTROLS
+    try:
+        rows = parse_controls(path.read_bytes(), path).rows
+    except OSError:
+        # Whoever needs the file says so.
+        return False
+    return any(row.source == Source.ICEBERG_TABLE and row.preprocess_query for row in rows)
 
 
 def _checksum(project: Path, controls: bytes) -> str:

@@ -1,8 +1,9 @@
-"""Prepares the virtual environment for Spark, once: a Java, the Delta jars, and where they are.
+"""Prepares the virtual environment for Spark, once: a Java, the jars, and where they are.
 
 ``make setup`` runs it as ``python -m harness.prepare``. It writes only below ``sys.prefix``. With
-the jars in place Spark need not resolve its packages at each start, so that plain ``dbt seed``
-starts sooner, prints none of the resolver's lines and needs no network.
+the jars of Delta in place Spark need not resolve its packages at each start, so that plain
+``dbt seed`` starts sooner, prints none of the resolver's lines and needs no network. Those of
+Iceberg lie in a folder beside them, for a session that asks for rows of an Iceberg table.
 """
 
 import contextlib
@@ -19,6 +20,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 from harness.errors import ConfigurationError, HeartbeatError, StateError
+from harness.jars import ICEBERG_JARS, ICEBERG_PACKAGE
 from harness.java import JavaHome, find_java, java_variables, use_java
 from harness.spark import session_settings
 
@@ -26,6 +28,8 @@ PROJECT = Path(__file__).resolve().parent.parent
 
 #: Below ``sys.prefix``.
 JARS = Path("share", "heartbeat", "jars")
+#: Below that: what no session loads at its start.
+ICEBERG = "iceberg"
 
 _VERSION = re.compile(r"-\d[^/]*\.jar$")
 
@@ -35,12 +39,12 @@ def prepare(project: Path, environ: dict[str, str]) -> list[str]:
     java = _java(project, environ)
     use_java(java, os.environ)
     jars = Path(sys.prefix) / JARS
-    copied = fetch_jars(_packages(project, environ), jars)
+    copied = fetch_jars(f"{_packages(project, environ)},{ICEBERG_PACKAGE}", jars)
     startup = Path(sysconfig.get_path("purelib")) / "heartbeat.pth"
     startup.write_text(startup_line(java))
     return [
         f"Java {java.version}: {java.home} ({java.source})",
-        f"Delta: {copied} jars in {jars}",
+        f"Delta and Iceberg: {copied} jars in {jars}",
     ]
 
 
@@ -80,10 +84,18 @@ def fetch_jars(packages: str, target: Path) -> int:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
         for jar in wanted:
-            shutil.copy2(jar, temporary)
+            folder = folder_of(jar, Path(temporary))
+            folder.mkdir(exist_ok=True)
+            shutil.copy2(jar, folder)
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(temporary, target)
     return len(wanted)
+
+
+def folder_of(jar: Path, jars: Path) -> Path:
+    """Return the folder of a resolved jar: Iceberg's lie apart."""
+    group = ICEBERG_PACKAGE.partition(":")[0]
+    return jars / ICEBERG if jar.name.startswith(f"{group}_") else jars
 
 
 def missing_jars(resolved: Iterable[Path], shipped: Iterable[Path]) -> list[Path]:
@@ -137,8 +149,10 @@ def startup_line(java: JavaHome) -> str:
     It tells plain ``dbt`` where the jars are and, where the machine has no Java, which one to use.
     What a person has set already stays as it is.
     """
-    jars = f"os.path.join(sys.prefix, {str(JARS / '*.jar')!r})"
-    statements = ["import os, sys", f"os.environ.setdefault('HEARTBEAT_DELTA_JARS', {jars})"]
+    statements = ["import os, sys"]
+    for name, jars in (("HEARTBEAT_DELTA_JARS", JARS), (ICEBERG_JARS, JARS / ICEBERG)):
+        pattern = f"os.path.join(sys.prefix, {str(jars / '*.jar')!r})"
+        statements.append(f"os.environ.setdefault({name!r}, {pattern})")
     if java.packaged:
         statements += [
             f"os.environ.setdefault({name!r}, {value!r})"

@@ -22,6 +22,12 @@ def _without_secret(url: str) -> str:
     return url
 
 
+def _absolute(path: str) -> str:
+    if not re.match(r"/|[A-Za-z][A-Za-z0-9+.-]*:/", path):
+        raise ValueError("allowed is an absolute path or a URI")
+    return path
+
+
 def _zone(name: str) -> str:
     if name not in available_timezones():
         raise ValueError("allowed is the name of a time zone, such as Europe/Berlin or UTC")
@@ -123,6 +129,47 @@ class SapSystems(Section):
     sap_b4: SapSystem | None = Field(default=None, description="System of sensor_source sap_b4.")
 
 
+class IcebergCatalog(Section):
+    """A catalog of Iceberg tables: a folder that holds them, or a database that lists them."""
+
+    warehouse: Annotated[Text, AfterValidator(_absolute)] | None = Field(
+        default=None, description="Folder of a catalog of Iceberg's type hadoop."
+    )
+    url: JdbcUrl | None = Field(
+        default=None,
+        description="JDBC address of a catalog of Iceberg's type jdbc, without a password in it.",
+    )
+    driver: Text | None = Field(
+        default=None, description="Class of the driver, where the URL needs it."
+    )
+    user: Text | None = Field(default=None, description="User to log in as.")
+    password: SecretReference | None = Field(default=None, description="Password of that user.")
+    catalog_name: Text | None = Field(
+        default=None, description="Name of the catalog in the database, where it is another."
+    )
+    timeout_seconds: float = Field(
+        default=30, gt=0, le=3600, description="A query that takes longer has failed."
+    )
+
+    @model_validator(mode="after")
+    def _is_of_one_type(self) -> Self:
+        if (self.warehouse is None) == (self.url is None):
+            raise ValueError(
+                "it needs either warehouse, a folder, or url, a database, and not both"
+            )
+        return self
+
+    def database(self) -> Database:
+        """Return the database of a catalog that is one."""
+        return Database(
+            url=self.url or "",
+            driver=self.driver,
+            user=self.user,
+            password=self.password,
+            timeout_seconds=self.timeout_seconds,
+        )
+
+
 class Connections(Section):
     """Named connections to systems that need more than a path."""
 
@@ -133,12 +180,17 @@ class Connections(Section):
         default_factory=dict, description="Databases by the name used in sensor_id."
     )
     sap: SapSystems = Field(default_factory=SapSystems, description="SAP systems.")
+    iceberg: Annotated[dict[Text, IcebergCatalog], KeyName("catalog")] = Field(
+        default_factory=dict,
+        description="Catalogs of Iceberg tables by the name used in sensor_id.",
+    )
 
     def slowest_by_source(self) -> dict[str, float]:
         """Return the largest ``timeout_seconds`` of each source that has a connection."""
         timeouts = {
             Source.KAFKA: [each.timeout_seconds for each in self.kafka.values()],
             Source.JDBC: [each.timeout_seconds for each in self.jdbc.values()],
+            Source.ICEBERG_TABLE: [each.timeout_seconds for each in self.iceberg.values()],
             Source.SAP_BW: [self.sap.sap_bw.timeout_seconds] if self.sap.sap_bw else [],
             Source.SAP_B4: [self.sap.sap_b4.timeout_seconds] if self.sap.sap_b4 else [],
         }

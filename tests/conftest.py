@@ -25,9 +25,11 @@ def spark_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def spark(spark_home: Path) -> Iterator["SparkSession"]:
     """The one Spark session of the process, with the settings of ``profiles.yml``."""
+    from harness.jars import add_iceberg
     from harness.spark import start_session
 
     os.environ["HEARTBEAT_HOME"] = str(spark_home)
+    add_iceberg(os.environ)
     os.chdir(PROJECT)
     session = start_session(PROJECT)
     yield session

@@ -13,6 +13,8 @@ Problem = tuple[Code, str]
 
 _PART = r"(?:[^\s.`/\\\"',;()]+|`[^`]+`)"
 _TABLE_NAME = re.compile(rf"{_PART}(?:\.{_PART}){{1,2}}")
+_ICEBERG_NAME = re.compile(rf"{_PART}(?:\.{_PART}){{2,}}")
+_HIVE_NAME = re.compile(rf"(?:spark_catalog\.)?{_PART}\.{_PART}", re.IGNORECASE)
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/.*[^/\s].*", re.DOTALL)
 _HAS_WILDCARD = re.compile(r"[*?\[]")
 #: A path may have a colon in it, so that only a space behind one ends the table's name.
@@ -70,6 +72,26 @@ def _delta_problem(sensor_id: str) -> str | None:
     return (
         f"{shown(sensor_id)} names no Delta table; allowed are schema.table, catalog.schema.table,"
         " an absolute path, or a URI."
+    )
+
+
+def _iceberg_problem(sensor_id: str) -> str | None:
+    if _ICEBERG_NAME.fullmatch(sensor_id) or _URI.fullmatch(sensor_id):
+        return None
+    if sensor_id.startswith("/") and sensor_id.strip("/"):
+        return None
+    return (
+        f"{shown(sensor_id)} names no Iceberg table; allowed are catalog.schema.table, the catalog"
+        " as heartbeat.yml names it, an absolute path, or a URI."
+    )
+
+
+def _hive_problem(sensor_id: str) -> str | None:
+    if _HIVE_NAME.fullmatch(sensor_id):
+        return None
+    return (
+        f"{shown(sensor_id)} names no table of the metastore; allowed is schema.table, such as"
+        " sales.orders."
     )
 
 
@@ -150,4 +172,6 @@ _PROBLEMS: Mapping[str, Callable[[str], str | None]] = {
     "trigger_file": _folder_problem,
     "file": _file_problem,
     "delta_upstream_sensor": _upstream_sensor_problem,
+    "iceberg_table": _iceberg_problem,
+    "hive_table": _hive_problem,
 }

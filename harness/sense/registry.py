@@ -61,6 +61,8 @@ def known_sources() -> Registry:
     registry.add(Source.TRIGGER_FILE, _trigger_file)
     registry.add(Source.FILE, _file)
     registry.add(Source.DELTA_UPSTREAM_SENSOR, _upstream_sensor)
+    registry.add(Source.ICEBERG_TABLE, _iceberg)
+    registry.add(Source.HIVE_TABLE, _hive)
     return registry
 
 
@@ -149,4 +151,34 @@ def _kafka(surroundings: Surroundings) -> Probe:
     return KafkaProbe(
         connector(surroundings.connections.kafka, surroundings.secrets),
         Admission(SparkQuestions(surroundings.session)),
+    )
+
+
+def _iceberg(surroundings: Surroundings) -> Probe:
+    from harness.sense.iceberg.catalogs import Catalogs
+    from harness.sense.iceberg.probe import IcebergProbe
+    from harness.sense.jdbc.jvm import JvmQueries
+    from harness.sense.questions import SparkQuestions
+    from harness.sense.storage import HadoopStorage, LocalStorage, Storages
+
+    return IcebergProbe(
+        Storages(LocalStorage(), HadoopStorage(surroundings.session)),
+        Catalogs(
+            surroundings.connections.iceberg,
+            JvmQueries(surroundings.session, surroundings.secrets),
+        ),
+        SparkQuestions(surroundings.session),
+    )
+
+
+def _hive(surroundings: Surroundings) -> Probe:
+    from harness.sense.hive.catalog import SparkHiveCatalog
+    from harness.sense.hive.probe import HiveProbe
+    from harness.sense.questions import SparkQuestions
+    from harness.sense.storage import HadoopStorage, LocalStorage, Storages
+
+    return HiveProbe(
+        Storages(LocalStorage(), HadoopStorage(surroundings.session)),
+        SparkHiveCatalog(surroundings.session),
+        SparkQuestions(surroundings.session),
     )

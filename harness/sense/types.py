@@ -24,6 +24,8 @@ class Source(StrEnum):
     TRIGGER_FILE = "trigger_file"
     FILE = "file"
     DELTA_UPSTREAM_SENSOR = "delta_upstream_sensor"
+    ICEBERG_TABLE = "iceberg_table"
+    HIVE_TABLE = "hive_table"
 
 
 class FirstSight(StrEnum):
@@ -48,6 +50,9 @@ class TableFormat(StrEnum):
     """How to read a data-change event's ``snapshot_id``."""
 
     DELTA = "DELTA"
+    ICEBERG = "ICEBERG"
+    #: A hash of the files of a partition.
+    HIVE = "HIVE"
     KAFKA = "KAFKA"
     FILE = "FILE"
     SENSOR = "SENSOR"

@@ -17,6 +17,8 @@ from deltalake import write_deltalake
 from harness.sense.registry import Surroundings, known_sources
 from harness.sense.types import Probe
 from tests.contract.world_databases import DerbyTable, PostgresTable, ProcessChain
+from tests.contract.world_hive import HivePartitions
+from tests.contract.world_iceberg import CatalogTable, WarehouseTable
 from tests.contract.world_kafka import KafkaTopic
 
 NO_OPTIONS: Mapping[str, str] = {}
@@ -211,4 +213,7 @@ WORLDS: dict[str, Callable[[pytest.FixtureRequest, Path], World]] = {
     "jdbc-derby": DerbyTable,
     "jdbc-postgres": PostgresTable,
     "sap": ProcessChain,
+    "iceberg-warehouse": WarehouseTable,
+    "iceberg-database": CatalogTable,
+    "hive": HivePartitions,
 }

@@ -218,6 +218,17 @@ def test_a_problem_in_a_list_names_the_line_of_its_entry(problems: Problems) -> 
     assert told[0].startswith("heartbeat.yml:3: sensing.upstreams.0.sensor_source: ")
 
 
+@pytest.mark.parametrize("keys", ["{}", "{warehouse: /lake, url: 'jdbc:postgresql://h/lake'}"])
+def test_an_iceberg_catalog_is_a_folder_or_a_database(problems: Problems, keys: str) -> None:
+    (told,) = problems(f"connections: {{iceberg: {{lake: {keys}}}}}")
+    assert "connections.iceberg.lake: it needs either warehouse, a folder, or url" in told
+
+
+def test_a_warehouse_is_absolute(problems: Problems) -> None:
+    (told,) = problems("connections: {iceberg: {lake: {warehouse: lake}}}")
+    assert "connections.iceberg.lake.warehouse: allowed is an absolute path or a URI" in told
+
+
 KAFKA = (
     "connections:\n  kafka:\n    my_product:\n      bootstrap_servers: {servers}\n      {more}\n"
 )

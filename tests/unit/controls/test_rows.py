@@ -42,18 +42,15 @@ def test_a_missing_source_is_found() -> None:
     assert codes(line(sensor_source="")) == [(Code.SOURCE_UNKNOWN, "sensor_source", 2)]
 
 
-@pytest.mark.parametrize(
-    "source",
-    ["iceberg_table", "hive_table"],
-)
-def test_a_documented_source_that_is_not_sensed_yet_says_so(source: str) -> None:
-    (found,) = checked(line(sensor_source=source, sensor_id="my_product: my.topic"))
+def test_a_documented_source_that_is_not_sensed_says_so() -> None:
+    (found,) = checked(line(sensor_source="hive_table"), sources=["delta_table"])
     assert (found.code, found.severity) == (Code.SOURCE_NOT_SENSED, Severity.ERROR)
-    assert f"{source} cannot be sensed by this version yet" in found.message
+    assert "hive_table cannot be sensed by this version yet" in found.message
 
 
-def test_a_paused_row_of_a_source_that_is_not_sensed_yet_only_warns() -> None:
-    (found,) = checked(line(sensor_source="hive_table", job_state="PAUSED"))
+def test_a_paused_row_of_a_source_that_is_not_sensed_only_warns() -> None:
+    row = line(sensor_source="hive_table", job_state="PAUSED")
+    (found,) = checked(row, sources=["delta_table"])
     assert (found.code, found.severity) == (Code.SOURCE_NOT_SENSED, Severity.WARNING)
 
 
@@ -90,6 +87,35 @@ def test_a_delta_table_is_named_by_two_or_three_parts_or_a_path(
 )
 def test_another_name_of_a_delta_table_is_found(sensor_id: str) -> None:
     assert codes(line(sensor_id=sensor_id)) == [(Code.SENSOR_ID_SHAPE, "sensor_id", 2)]
+
+
+@pytest.mark.parametrize(
+    "sensor_id",
+    ["lake.sales.orders", "lake.sales.eu.`odd name`", "/lake/sales/orders", "s3://bucket/orders"],
+)
+def test_an_iceberg_table_is_named_by_its_catalog_or_a_path(sensor_id: str) -> None:
+    assert checked(line(sensor_source="iceberg_table", sensor_id=sensor_id)) == []
+
+
+@pytest.mark.parametrize(
+    "sensor_id", ["orders", "sales.orders", "lake.sales.", "/", "a/b", "a.b.c d"]
+)
+def test_another_name_of_an_iceberg_table_is_found(sensor_id: str) -> None:
+    (found,) = checked(line(sensor_source="iceberg_table", sensor_id=sensor_id))
+    assert found.code == Code.SENSOR_ID_SHAPE
+    assert "allowed are catalog.schema.table" in found.message
+
+
+@pytest.mark.parametrize("sensor_id", ["sales.orders", "spark_catalog.sales.`odd name`"])
+def test_a_hive_table_is_named_by_its_schema(sensor_id: str) -> None:
+    assert checked(line(sensor_source="hive_table", sensor_id=sensor_id)) == []
+
+
+@pytest.mark.parametrize("sensor_id", ["orders", "main.sales.orders", "/lake/orders", "sales."])
+def test_another_name_of_a_hive_table_is_found(sensor_id: str) -> None:
+    (found,) = checked(line(sensor_source="hive_table", sensor_id=sensor_id))
+    assert found.code == Code.SENSOR_ID_SHAPE
+    assert "allowed is schema.table" in found.message
 
 
 @pytest.mark.parametrize("sensor_id", ["my_trigger", "sales/month end", "a..b/", "über"])

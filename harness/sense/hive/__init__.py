@@ -1,0 +1,1 @@
+"""Senses tables of the Hive metastore: their partitions, and the files in them."""

@@ -1,0 +1,236 @@
+"""What Spark does to tables of the embedded metastore is sensed, partition by partition."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.sense.hive.catalog import SparkHiveCatalog
+from harness.sense.registry import Surroundings, known_sources
+from harness.sense.types import DataChange, Look, Operation, Probe, Upstream
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
+KINDS = {
+    "of Spark": "(id bigint, day date, hour int) using parquet partitioned by (day, hour)",
+    "of Hive": "(id bigint) partitioned by (day date, hour int) stored as parquet",
+}
+
+
+@pytest.fixture(scope="module")
+def probe(spark: "SparkSession") -> Probe:
+    surroundings = Surroundings(session=lambda: spark, trigger_files_root="")
+    return known_sources().probes(surroundings)["hive_table"]
+
+
+@pytest.fixture(scope="module")
+def schema(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> str:
+    name = f"hive{time.monotonic_ns()}"
+    spark.sql(f"create schema {name} location '{tmp_path_factory.mktemp('hive')}'")
+    spark.conf.set("hive.exec.dynamic.partition.mode", "nonstrict")
+    return name
+
+
+class Orders:
+    """A table, and one who watches it."""
+
+    def __init__(self, spark: "SparkSession", probe: Probe, name: str) -> None:
+        self.spark, self.probe, self.name = spark, probe, name
+        self.upstream = Upstream(
+            upstream_id="u", source="hive_table", sensor_id=name, read_type="batch"
+        )
+
+    def sql(self, *statements: str) -> "Orders":
+        for statement in statements:
+            self.spark.sql(statement.format(t=self.name))
+        return self
+
+    def look(self) -> Look:
+        [look] = self.probe.look([self.upstream], at=AT)
+        if look.failure is None:
+            self.upstream = replace(
+                self.upstream, position=look.position, upstream_value=look.upstream_value
+            )
+        return look
+
+    def told(self) -> Sequence[DataChange]:
+        """Look twice, as is needed for files that may still be written."""
+        events: list[DataChange] = []
+        for _ in range(2):
+            look = self.look()
+            assert look.failure is None, look.failure
+            events += look.events
+        return events
+
+    def asking(self, query: str) -> "Orders":
+        self.upstream = replace(self.upstream, preprocess_query=query)
+        return self
+
+
+@pytest.fixture(params=KINDS)
+def orders(request: Any, spark: "SparkSession", probe: Probe, schema: str) -> Orders:
+    """A table of two days, seen; once of Spark's own kind and once of Hive's."""
+    orders = Orders(spark, probe, f"{schema}.t{time.monotonic_ns()}")
+    orders.sql(f"create table {{t}} {KINDS[request.param]}")
+    orders.sql(
+        "insert into {t} values (1, date '2025-04-01', 1), (2, date '2025-04-02', 1)",
+    )
+    orders.told()
+    return orders
+
+
+def seen(events: Sequence[DataChange]) -> list[tuple[Operation, tuple[str, ...] | None]]:
+    return [(event.operation, event.partition) for event in events]
+
+
+THIRD = "insert into {t} values (3, date '2025-04-03', 2)"
+STATEMENTS: dict[str, tuple[str, Operation, tuple[str, str]]] = {
+    "a new partition": (THIRD, Operation.APPEND, ('"2025-04-03"', '"2"')),
+    "an append": (
+        "insert into {t} values (4, date '2025-04-01', 1)",
+        Operation.UPDATE,
+        ('"2025-04-01"', '"1"'),
+    ),
+    "an overwrite in place": (
+        "insert overwrite {t} partition (day = '2025-04-02', hour = 1) values (9)",
+        Operation.UPDATE,
+        ('"2025-04-02"', '"1"'),
+    ),
+    "a drop": (
+        "alter table {t} drop partition (day = '2025-04-02', hour = 1)",
+        Operation.DELETE,
+        ('"2025-04-02"', '"1"'),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", STATEMENTS)
+def test_each_change_is_an_event_of_its_partition(orders: Orders, case: str) -> None:
+    statement, operation, partition = STATEMENTS[case]
+    orders.sql(statement)
+
+    assert seen(orders.told()) == [(operation, partition)]
+
+
+def test_nothing_is_found_where_nothing_happened(orders: Orders) -> None:
+    position = orders.upstream.position
+
+    assert (orders.told(), orders.upstream.position) == ([], position)
+
+
+def test_a_partition_dropped_and_added_again_is_an_update(orders: Orders) -> None:
+    orders.sql(
+        "alter table {t} drop partition (day = '2025-04-02', hour = 1)",
+        "insert into {t} values (2, date '2025-04-02', 1)",
+    )
+
+    assert seen(orders.told()) == [(Operation.UPDATE, ('"2025-04-02"', '"1"'))]
+
+
+def test_properties_and_statistics_are_silent(orders: Orders) -> None:
+    orders.sql(
+        "alter table {t} set tblproperties ('team' = 'sales')",
+        "analyze table {t} compute statistics",
+    )
+
+    assert orders.told() == []
+
+
+def test_a_partition_elsewhere_is_found_there(orders: Orders, tmp_path: Path) -> None:
+    orders.sql(THIRD)
+    orders.told()
+    orders.sql(
+        f"alter table {{t}} add partition (day = '2025-04-05', hour = 5) location '{tmp_path}/ö %41'"
+    )
+    silent = orders.told()
+    orders.sql("insert into {t} values (5, date '2025-04-05', 5)")
+
+    assert (silent, seen(orders.told())) == ([], [(Operation.APPEND, ('"2025-04-05"', '"5"'))])
+
+
+def test_a_folder_counts_when_it_is_registered(orders: Orders) -> None:
+    orders.sql(THIRD)
+    orders.told()
+    location = SparkHiveCatalog(lambda: orders.spark).table(orders.name).location
+    Path(location, "day=2025-04-03", "hour=2").rename(Path(location, "day=2025-04-03", "hour=3"))
+    orders.told()
+    outside = orders.told()
+    orders.sql("msck repair table {t}")
+
+    assert (outside, seen(orders.told())) == ([], [(Operation.APPEND, ('"2025-04-03"', '"3"'))])
+
+
+def test_a_table_dropped_and_created_again_is_told(orders: Orders) -> None:
+    orders.sql("drop table {t}")
+    # The metastore counts in seconds.
+    time.sleep(1.1)
+    orders.sql("create table {t} using parquet partitioned by (day) as select 1 as id, 'a' as day")
+
+    assert [event.tags.get("recreated") for event in orders.told()] == ["true"]
+
+
+def test_a_query_is_given_the_rows_of_new_partitions(orders: Orders) -> None:
+    orders.asking("select 1 from sensor_new_data having collect_list(id) = array(3)").sql(THIRD)
+
+    assert len(orders.told()) == 1
+
+
+def test_a_query_is_given_the_rows_of_a_partition_written_anew(orders: Orders) -> None:
+    orders.asking("select 1 from sensor_new_data having collect_list(id) = array(9)").sql(
+        STATEMENTS["an overwrite in place"][0]
+    )
+
+    assert len(orders.told()) == 1
+
+
+def test_a_null_partition_is_told_and_asked(orders: Orders) -> None:
+    orders.asking("select 1 from sensor_new_data having collect_list(id) = array(8)").sql(
+        "insert into {t} values (8, null, 1)"
+    )
+
+    assert seen(orders.told()) == [(Operation.APPEND, ("null", '"1"'))]
+
+
+@pytest.fixture
+def plain(spark: "SparkSession", probe: Probe, schema: str) -> Callable[[str], Orders]:
+    def make(columns: str) -> Orders:
+        orders = Orders(spark, probe, f"{schema}.t{time.monotonic_ns()}")
+        return orders.sql(f"create {columns.format(t=orders.name)}")
+
+    return make
+
+
+def test_a_table_without_partitions_is_told(plain: Callable[[str], Orders]) -> None:
+    orders = plain("table {t} (id bigint) stored as parquet")
+    orders.told()
+    orders.sql("insert into {t} values (1)")
+
+    assert seen(orders.told()) == [(Operation.APPEND, None)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("table {t} (id bigint) using delta", "it is a table of delta; sense it as delta_table"),
+        ("view {t} as select 1 as id", "it is a view"),
+    ],
+)
+def test_a_table_of_another_kind_is_refused(
+    plain: Callable[[str], Orders], statement: str, reason: str
+) -> None:
+    assert reason in (plain(statement).look().failure or "")
+
+
+def test_a_table_that_is_missing_is_named(spark: "SparkSession", probe: Probe, schema: str) -> None:
+    failure = Orders(spark, probe, f"{schema}.missing").look().failure
+
+    assert failure == (
+        f"The Hive table {schema}.missing cannot be sensed: the metastore has no table"
+        f" {schema}.missing."
+    )

@@ -1,0 +1,425 @@
+"""What Spark and Iceberg's own runtime write is sensed, snapshot by snapshot."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.sense.registry import Surroundings, known_sources
+from harness.sense.types import DataChange, FirstSight, Look, Operation, Probe, Upstream
+from harness.settings_connections import Connections
+from tests.services.iceberg import Lake, NoIcebergError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("warehouse")
+
+
+@pytest.fixture(scope="module")
+def lake(spark: "SparkSession", warehouse: Path) -> Lake:
+    try:
+        return Lake(spark, {"type": "hadoop", "warehouse": str(warehouse)})
+    except NoIcebergError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def probe(spark: "SparkSession", warehouse: Path) -> Probe:
+    known = {"iceberg": {"lake": {"warehouse": str(warehouse)}}}
+    surroundings = Surroundings(
+        session=lambda: spark,
+        trigger_files_root="",
+        connections=Connections.model_validate(known),
+    )
+    return known_sources().probes(surroundings)["iceberg_table"]
+
+
+#: In one file.
+TWO_ROWS = "insert into {t} select /*+ coalesce(1) */ * from values (1, 'a'), (2, 'b')"
+
+
+class Orders:
+    """A table, and one who watches it."""
+
+    def __init__(self, lake: Lake, probe: Probe, **more: Any) -> None:
+        self.lake, self.probe = lake, probe
+        self.name = f"lake.sales.t{time.monotonic_ns()}"
+        self.short = self.name.removeprefix("lake.")
+        self.upstream = Upstream(
+            upstream_id="u",
+            source="iceberg_table",
+            sensor_id=self.name,
+            read_type="batch",
+            **more,
+        )
+
+    def create(self, more: str = "", **properties: str) -> "Orders":
+        options = {"format-version": "2", **properties}
+        listed = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
+        return self.sql(
+            f"create table {{t}} (id bigint, day string) using iceberg {more}"
+            f" tblproperties ({listed})"
+        )
+
+    def sql(self, *statements: str) -> "Orders":
+        self.lake.sql(*(statement.format(t=self.name) for statement in statements))
+        return self
+
+    def call(self, procedure: str) -> "Orders":
+        self.lake.call(procedure.format(t=self.short))
+        return self
+
+    @property
+    def head(self) -> int:
+        return self.lake.head(self.name)
+
+    def look(self) -> Look:
+        [look] = self.probe.look([self.upstream], at=AT)
+        assert look.failure is None, look.failure
+        self.upstream = replace(
+            self.upstream, position=look.position, upstream_value=look.upstream_value
+        )
+        return look
+
+    def told(self) -> Sequence[DataChange]:
+        return self.look().events
+
+    def operations(self) -> list[Operation]:
+        return [event.operation for event in self.told()]
+
+    def asking(self, query: str, **more: Any) -> "Orders":
+        """Let it have another query from now on, as another upstream at the same place has."""
+        self.upstream = replace(self.upstream, preprocess_query=query, **more)
+        return self
+
+
+@pytest.fixture
+def make(lake: Lake, probe: Probe) -> Iterator[Callable[..., Orders]]:
+    yield lambda **more: Orders(lake, probe, **more)
+
+
+@pytest.fixture
+def orders(make: Callable[..., Orders]) -> Orders:
+    """A table with three rows in two snapshots, seen."""
+    orders = make().create()
+    orders.sql(TWO_ROWS, "insert into {t} values (3, 'c')").told()
+    return orders
+
+
+MERGE = (
+    "merge into {t} using (select 3 as id, 'z' as day union all select 9, 'n') as n"
+    " on {t}.id = n.id when matched then update set day = n.day when not matched then insert *"
+)
+
+
+@pytest.mark.parametrize(
+    ("statement", "operation"),
+    [
+        ("insert into {t} values (4, 'd')", Operation.APPEND),
+        ("delete from {t} where id = 1", Operation.UPDATE),
+        ("delete from {t} where id = 3", Operation.DELETE),
+        ("truncate table {t}", Operation.DELETE),
+        ("update {t} set day = 'x' where id = 2", Operation.UPDATE),
+        (MERGE, Operation.UPDATE),
+        ("insert overwrite {t} values (7, 'g')", Operation.UPDATE),
+    ],
+)
+def test_each_statement_is_one_event(orders: Orders, statement: str, operation: Operation) -> None:
+    orders.sql(statement)
+
+    assert orders.operations() == [operation]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "insert into {t} select * from {t} where id > 100",
+        "delete from {t} where id > 100",
+        "update {t} set day = 'x' where id > 100",
+        "alter table {t} set tblproperties ('team' = 'sales')",
+        "alter table {t} add column price double",
+    ],
+)
+def test_what_changes_no_row_is_silent(orders: Orders, statement: str) -> None:
+    orders.sql(statement)
+
+    assert orders.told() == ()
+
+
+@pytest.mark.parametrize(
+    "procedure",
+    [
+        "rewrite_data_files(table => '{t}', options => map('rewrite-all', 'true'))",
+        "rewrite_manifests(table => '{t}')",
+        "expire_snapshots(table => '{t}', retain_last => 1, older_than => timestamp '2099-01-01')",
+    ],
+)
+def test_maintenance_is_silent(orders: Orders, procedure: str) -> None:
+    orders.call(procedure)
+
+    assert orders.told() == ()
+
+
+def test_maintenance_did_something(orders: Orders) -> None:
+    before = orders.head
+    orders.call("rewrite_data_files(table => '{t}', options => map('rewrite-all', 'true'))")
+
+    assert orders.head != before
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_a_delete_that_only_marks_rows_is_a_delete(
+    make: Callable[..., Orders], version: str
+) -> None:
+    orders = make().create(**{"format-version": version, "write.delete.mode": "merge-on-read"})
+    orders.sql(TWO_ROWS).told()
+    orders.sql("delete from {t} where id = 1")
+
+    assert orders.operations() == [Operation.DELETE]
+
+
+def test_several_snapshots_between_two_looks_are_told_in_their_order(orders: Orders) -> None:
+    orders.sql("insert into {t} values (4, 'd')", "delete from {t} where id = 3")
+    orders.call("rewrite_data_files(table => '{t}', options => map('rewrite-all', 'true'))")
+    orders.sql("insert into {t} values (5, 'e')")
+
+    assert orders.operations() == [Operation.APPEND, Operation.DELETE, Operation.APPEND]
+
+
+def test_an_event_has_the_snapshot_and_the_one_before(orders: Orders) -> None:
+    before = orders.head
+    orders.sql("insert into {t} values (4, 'd')")
+    [event] = orders.told()
+
+    assert (event.snapshot_id, event.prev_snapshot_id) == (str(orders.head), str(before))
+    assert (event.tags["operation"], event.tags["rows_written"]) == ("append", "1")
+
+
+def test_a_partition_is_named_where_the_table_keeps_it(make: Callable[..., Orders]) -> None:
+    orders = make().create("partitioned by (day)", **{"write.summary.partition-limit": "10"})
+    orders.told()
+    orders.sql(
+        "insert into {t} values (1, '2025/04 23')", "insert into {t} values (1, 'a'), (2, 'b')"
+    )
+    first, second = orders.told()
+
+    assert (first.partition, second.partition) == (('"2025/04 23"',), None)
+    assert second.tags["partitions"] == '[["a"],["b"]]'
+
+
+def test_compressed_metadata_is_read(make: Callable[..., Orders]) -> None:
+    orders = make().create(**{"write.metadata.compression-codec": "gzip"})
+    orders.told()
+    orders.sql("insert into {t} values (1, 'a')")
+
+    assert orders.operations() == [Operation.APPEND]
+
+
+def test_metadata_that_is_cleaned_after_each_commit_is_followed(
+    make: Callable[..., Orders],
+) -> None:
+    orders = make().create(
+        **{
+            "write.metadata.delete-after-commit.enabled": "true",
+            "write.metadata.previous-versions-max": "1",
+        }
+    )
+    orders.told()
+    orders.sql(*[f"insert into {{t}} values ({n}, 'a')" for n in range(4)])
+
+    assert orders.operations() == [Operation.APPEND] * 4
+
+
+# Branches and history
+
+
+def test_a_branch_is_silent_until_main_follows_it(orders: Orders) -> None:
+    orders.lake.table(orders.name).manageSnapshots().createBranch("audit").commit()
+    orders.sql("insert into {t}.branch_audit values (4, 'd')")
+    on_the_branch = orders.told()
+    orders.lake.table(orders.name).manageSnapshots().fastForwardBranch("main", "audit").commit()
+
+    assert (on_the_branch, orders.operations()) == ((), [Operation.APPEND])
+
+
+def test_a_staged_snapshot_is_told_when_it_is_published(orders: Orders) -> None:
+    orders.sql("alter table {t} set tblproperties ('write.wap.enabled' = 'true')")
+    orders.lake.session.conf.set("spark.wap.id", "load-1")
+    try:
+        orders.sql("insert into {t} values (4, 'd')")
+    finally:
+        orders.lake.session.conf.unset("spark.wap.id")
+    staged = orders.told()
+    # Another commit first, so that publishing it makes a snapshot of its own.
+    orders.sql("insert into {t} values (5, 'e')")
+    orders.told()
+    orders.call("publish_changes('{t}', 'load-1')")
+    [event] = orders.told()
+
+    assert (staged, event.tags["wap_id"]) == ((), "load-1")
+
+
+def test_a_rollback_is_an_update(orders: Orders) -> None:
+    before = orders.head
+    orders.sql("insert into {t} values (4, 'd')")
+    orders.told()
+    orders.call(f"rollback_to_snapshot('{{t}}', {before})")
+    [event] = orders.told()
+
+    assert (event.operation, event.snapshot_id, event.tags["rolled_back"]) == (
+        Operation.UPDATE,
+        str(before),
+        "true",
+    )
+
+
+def test_a_rollback_and_a_commit_between_two_looks_are_two_events(orders: Orders) -> None:
+    before = orders.head
+    orders.sql("insert into {t} values (4, 'd')")
+    orders.told()
+    orders.call(f"rollback_to_snapshot('{{t}}', {before})")
+    orders.sql("insert into {t} values (5, 'e')")
+
+    assert orders.operations() == [Operation.UPDATE, Operation.APPEND]
+
+
+EXPIRE = "expire_snapshots(table => '{t}', retain_last => 1, older_than => timestamp '2099-01-01')"
+
+
+def test_history_that_is_expired_past_our_snapshot_is_a_gap(orders: Orders) -> None:
+    orders.sql(*[f"insert into {{t}} values ({n}, 'n')" for n in (4, 5, 6)])
+    orders.call(EXPIRE)
+    look = orders.look()
+
+    assert [(event.operation, event.tags["gap"]) for event in look.events] == [
+        (Operation.UPDATE, "true")
+    ]
+    assert "are gone" in (look.gap or "")
+
+
+def test_history_that_is_expired_up_to_our_snapshot_is_none(orders: Orders) -> None:
+    orders.sql("insert into {t} values (4, 'd')")
+    orders.call(EXPIRE)
+    look = orders.look()
+
+    assert ([event.operation for event in look.events], look.gap) == ([Operation.APPEND], None)
+
+
+@pytest.mark.parametrize("commits", [1, 5])
+def test_a_table_dropped_and_created_again_is_told(orders: Orders, commits: int) -> None:
+    orders.sql("drop table {t} purge").create()
+    orders.sql(*[f"insert into {{t}} values ({n}, 'n')" for n in range(commits)])
+
+    assert [event.tags.get("recreated") for event in orders.told()] == ["true"]
+
+
+def test_a_replaced_table_is_told(orders: Orders) -> None:
+    orders.sql("create or replace table {t} using iceberg as select 1 as id")
+    [event] = orders.told()
+
+    assert (event.operation, event.tags["replaced"]) == (Operation.UPDATE, "true")
+
+
+def test_a_table_replaced_by_an_empty_one_is_a_deletion(orders: Orders) -> None:
+    orders.sql("create or replace table {t} (id bigint) using iceberg")
+
+    assert orders.operations() == [Operation.DELETE]
+
+
+# Rows
+
+
+def ids_are(*ids: int) -> str:
+    """Return a query that finds a row if those are the ids of all new rows."""
+    wanted = ", ".join(str(each) for each in ids)
+    return f"select 1 from sensor_new_data having sort_array(collect_list(id)) = array({wanted})"
+
+
+ROWS: Mapping[str, tuple[Sequence[str], Sequence[int]]] = {
+    "of an append": (["insert into {t} values (4, 'd')"], [4]),
+    "of two appends": (
+        ["insert into {t} values (4, 'd')", "insert into {t} values (5, 'e')"],
+        [4, 5],
+    ),
+    "of an append that is deleted again": (
+        ["insert into {t} values (4, 'd')", "delete from {t} where id = 4"],
+        [4],
+    ),
+    "of an update, whole files": (["update {t} set day = 'x' where id = 2"], [1, 2]),
+    "of a merge and an append": ([MERGE, "insert into {t} values (5, 'e')"], [3, 5, 9]),
+    "of an overwrite": (["insert overwrite {t} values (7, 'g')"], [7]),
+    "of an append before maintenance": (["insert into {t} values (4, 'd')"], [4]),
+    "after a new column": (
+        ["alter table {t} add column price double", "insert into {t} values (4, 'd', 1.5)"],
+        [4],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ROWS)
+def test_a_query_is_given_the_rows(orders: Orders, case: str) -> None:
+    statements, expected = ROWS[case]
+    orders.sql(*statements)
+    if "maintenance" in case:
+        orders.call("rewrite_data_files(table => '{t}', options => map('rewrite-all', 'true'))")
+    orders.asking(ids_are(*expected))
+
+    assert len(orders.told()) == len([each for each in statements if "alter" not in each])
+
+
+def test_a_query_is_given_no_row_of_a_delete(orders: Orders) -> None:
+    orders.sql("delete from {t} where id = 3")
+
+    assert orders.asking("select * from sensor_new_data").told() == ()
+
+
+def test_a_query_is_given_the_whole_table_at_first_sight(make: Callable[..., Orders]) -> None:
+    orders = make(preprocess_query=ids_are(1, 2)).create()
+    orders.sql("insert into {t} values (1, 'a')", "insert into {t} values (2, 'b')")
+
+    assert len(orders.told()) == 1
+
+
+def test_a_query_is_given_the_whole_table_after_a_rollback(orders: Orders) -> None:
+    before = orders.head
+    orders.sql("insert into {t} values (4, 'd')")
+    orders.told()
+    orders.call(f"rollback_to_snapshot('{{t}}', {before})")
+
+    assert len(orders.asking(ids_are(1, 2, 3)).told()) == 1
+
+
+def test_a_query_is_given_rows_whose_start_is_expired(orders: Orders) -> None:
+    orders.sql("insert into {t} values (4, 'd')").call(EXPIRE)
+
+    assert len(orders.asking(ids_are(4)).told()) == 1
+
+
+def test_a_query_is_given_the_first_rows_of_an_empty_table(make: Callable[..., Orders]) -> None:
+    orders = make(preprocess_query=ids_are(1)).create()
+    orders.told()
+    orders.sql("insert into {t} values (1, 'a')")
+
+    assert len(orders.told()) == 1
+
+
+def test_the_largest_value_of_a_key_is_kept(make: Callable[..., Orders]) -> None:
+    query = "select * from sensor_new_data where id > ?upstream_value"
+    more = {"upstream_key": "id", "on_first_sight": FirstSight.BASELINE}
+    orders = make(preprocess_query=query, **more).create()
+    orders.sql("insert into {t} values (1, 'a'), (7, 'b')").told()
+    orders.sql("insert into {t} values (5, 'e')")
+    smaller = orders.told()
+    orders.sql("insert into {t} values (8, 'h')")
+
+    assert (smaller, len(orders.told()), orders.upstream.upstream_value) == ((), 1, "8")
