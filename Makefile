@@ -60,8 +60,8 @@ docs: $(READY) ## Build dbt's documentation into target/ (dbt docs serve shows i
 ##@ Test
 
 .PHONY: test
-test: $(READY) dbt ## Run every test: the models' in dbt, then all levels of pytest
-	@$(BIN)/pytest $(ARGS)
+test: $(READY) dbt ## Run every test: the models' in dbt, then all levels of pytest, two files at a time
+	@$(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 .PHONY: unit contract simulation integration scenarios recovery
 unit: $(READY) ## Run the tests that need no Spark (seconds)

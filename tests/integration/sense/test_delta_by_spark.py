@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from deltalake import DeltaTable
 
 from harness.errors import LookFailedError
 from harness.sense.delta.history import SparkTableHistory, operation_by_name
@@ -251,11 +252,13 @@ def test_after_a_sleep_beyond_the_retention_of_the_log_there_is_one_event_and_al
         os.utime(file, (forty_days_ago, forty_days_ago))
     for _ in range(8):
         shop.sql(ROWS)
+    # When Delta cleans by itself is its own affair.
+    DeltaTable(str(shop.path)).cleanup_metadata()
     kept = sorted((shop.path / "_delta_log").glob("0*.json"))
+    assert int(kept[0].stem) > 2, "the log has not been cleaned"
     look = shop.watcher.look()
 
     [event] = look.events
-    assert int(kept[0].stem) > 2, "Delta has not cleaned its log"
     assert look.gap is not None and f"versions 2 to {int(kept[0].stem) - 1} are gone" in look.gap
     assert (event.operation, event.snapshot_id, event.tags["gap"]) == ("UPDATE", "21", "true")
     assert shop.saw() == []
