@@ -25,7 +25,10 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
-from benchmarks.parts.kinds import KINDS, Kind, Place, ProcessChains, place_in  # noqa: E402
+from benchmarks.parts.databases import ProcessChains  # noqa: E402
+from benchmarks.parts.kinds import KINDS  # noqa: E402
+from benchmarks.parts.place import Kind, Place, place_in  # noqa: E402
+from benchmarks.parts.tables_and_folders import IcebergTables  # noqa: E402
 from benchmarks.upstreams import (  # noqa: E402
     FIRST_JOB,
     BenchContext,
@@ -37,6 +40,8 @@ from benchmarks.upstreams import (  # noqa: E402
     write_controls,
 )
 from harness.context import Context  # noqa: E402
+from harness.jars import add_iceberg  # noqa: E402
+from harness.spark import start_session  # noqa: E402
 from harness.tick import Engine, TickOptions  # noqa: E402
 from harness.tick_report import TickReport  # noqa: E402
 from tests.services.kafka.broker import Broker  # noqa: E402
@@ -51,22 +56,26 @@ SAMPLE = 20
 #: Spark has the drivers of databases as it has the Delta jars: as files that are named to it.
 JARS = "HEARTBEAT_DELTA_JARS"
 #: Sources that are looked at without a JVM.
-WITHOUT_JVM = frozenset({"delta_table", "trigger_file", "kafka"})
+WITHOUT_JVM = frozenset({"delta_table", "trigger_file", "kafka", "iceberg_table"})
 
 
 def main() -> None:
     """Start the servers, make the upstreams, and tick over them in processes of their own."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--each", type=int, default=1000, help="upstreams of each kind")
-    parser.add_argument("--iceberg", type=int, default=0, help="Iceberg tables beside them")
+    parser.add_argument("--iceberg", type=int, default=100, help="Iceberg tables beside them")
     parser.add_argument("--sample", type=int, default=SAMPLE, help="upstreams sensed alone")
     parser.add_argument("--warming", type=int, default=WARMING, help="busy ticks before measuring")
     parser.add_argument("--warm", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--cold", nargs="+", help=argparse.SUPPRESS)
+    parser.add_argument("--lake", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.iceberg and "iceberg_table" not in KINDS:
-        parser.error("this version senses no iceberg_table; leave --iceberg out")
-    if options.warm:
+    fewest = max(1, options.warming)
+    if options.each < fewest or 0 < options.iceberg < fewest:
+        parser.error(f"--each and --iceberg need {fewest} at least: each busy tick changes another")
+    if options.lake:
+        fill_lake(options.lake)
+    elif options.warm:
         warm(options.warm, options.sample, options.warming)
     elif options.cold:
         cold(Path(options.cold[0]), frozenset(options.cold[1:]))
@@ -78,11 +87,13 @@ def bench(options: argparse.Namespace) -> None:
     """Run all of it."""
     print(f"{'all':>7}  {'what':<44}{'seconds':>9}  steps", flush=True)
     with servers() as place_of:
-        place = place_of(options.each)
+        place = place_of(options.each, options.iceberg)
         kinds = kinds_of(place)
         line(total(kinds), "making the upstreams", timed(lambda: create(place, kinds))[0])
         parts = ["--warm", str(place.folder), "--sample", str(options.sample)]
         # The metastore admits one JVM: each part ends before the next one begins.
+        if options.iceberg:
+            run_part(["--lake", str(place.folder)])
         run_part([*parts, "--warming", str(options.warming)])
         run_part(["--cold", str(place.folder), *sorted(WITHOUT_JVM)])
         run_part(["--cold", str(place.folder)])
@@ -113,14 +124,18 @@ def servers():  # type: ignore[no-untyped-def]
         database.start()
         jars = [os.environ.get(JARS, ""), str(postgres_driver())]
         os.environ[JARS] = ",".join(jar for jar in jars if jar)
-        yield lambda each: Place(
-            folder=folder, each=each, kafka=broker.address, database=database.url
+        yield lambda each, iceberg: Place(
+            folder=folder,
+            each=each,
+            kafka=broker.address,
+            database=database.url,
+            iceberg=iceberg,
         )
 
 
 def kinds_of(place: Place) -> list[Kind]:
-    """Return every kind of upstream."""
-    return [make(place) for make in KINDS.values()]
+    """Return every kind of upstream that there is one of."""
+    return [kind for kind in (make(place) for make in KINDS.values()) if kind.count]
 
 
 def total(kinds: Iterable[Kind]) -> int:
@@ -132,7 +147,8 @@ def create(place: Place, kinds: Iterable[Kind]) -> None:
     """Make the upstreams, and a project that watches all of them."""
     place.save()
     for kind in kinds:
-        kind.create()
+        if not isinstance(kind, IcebergTables):
+            kind.create()
     project = place.folder / "project"
     copy_project(project)
     (project / "heartbeat.yml").write_text(
@@ -142,8 +158,18 @@ def create(place: Place, kinds: Iterable[Kind]) -> None:
         f"  kafka: {{shop: {{bootstrap_servers: ['{place.kafka}']}}}}\n"
         f"  jdbc: {{shop: {{url: '{place.database}'}}}}\n"
         f"  sap: {{sap_bw: {{url: '{place.database}', log_table: {ProcessChains.log_table}}}}}\n"
+        f"  iceberg: {{lake: {{warehouse: '{IcebergTables(place).warehouse}'}}}}\n"
     )
     write_controls(project, rows_of(kinds))
+
+
+def fill_lake(folder: Path) -> None:
+    """Make the Iceberg tables, which takes a Spark with Iceberg's runtime."""
+    tables = IcebergTables(place_in(folder))
+    os.environ["HEARTBEAT_HOME"] = str(folder / "lake-home")
+    add_iceberg(os.environ)
+    start_session(folder / "project")
+    line(tables.count, "making the Iceberg tables", timed(tables.create)[0])
 
 
 def rows_of(kinds: Iterable[Kind]) -> Iterator[list[object]]:
@@ -161,6 +187,8 @@ def warm(folder: Path, sample: int, warming: int) -> None:
     kinds = kinds_of(place)
     count = total(kinds)
     os.chdir(folder / "project")
+    # Only to write and to read them in the usual way; a look needs no jar.
+    add_iceberg(os.environ)
     context = BenchContext(folder / "project", folder / "home", JOBS)
     engine = Engine(context)
     tell(count, "first tick: build, seed, first sight of all", lambda: sound(engine.tick()))
