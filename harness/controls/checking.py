@@ -6,18 +6,14 @@ from collections.abc import Collection, Iterator, Sequence
 from harness.controls.findings import Code, Finding, finding, shown
 from harness.controls.reading import COLUMNS, ControlRow, ControlsFile
 from harness.controls.rows import RowChecks
-from harness.sense.types import Source
 
 #: Losing fewer rows than this is everyday work.
 REMOVED_ROWS_ALLOWED = 5
-
-_ALL_SOURCES = tuple(Source)
 
 
 def check(
     controls: ControlsFile,
     *,
-    sources: Collection[str] = _ALL_SOURCES,
     previous_keys: Collection[str] | None = None,
     removal_is_meant: bool = False,
 ) -> list[Finding]:
@@ -25,12 +21,11 @@ def check(
 
     Args:
         controls: The file, as ``read_controls`` returned it.
-        sources: The values of ``sensor_source`` that can be sensed.
         previous_keys: The ``sensors`` ids of the rows in force; ``None`` when there are none yet.
         removal_is_meant: Whether somebody said that many rows may go (``--yes``).
     """
     rows = controls.rows
-    checks = RowChecks(columns=controls.columns, sources=sources)
+    checks = RowChecks(columns=controls.columns)
     findings = list(controls.findings)
     for row in rows:
         findings.extend(checks.findings(row))

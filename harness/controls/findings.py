@@ -42,7 +42,6 @@ class Code(StrEnum):
     CONTROL_CHARACTER = "control_character"
     # One row
     SOURCE_UNKNOWN = "source_unknown"
-    SOURCE_NOT_SENSED = "source_not_sensed"
     SENSOR_ID_MISSING = "sensor_id_missing"
     SENSOR_ID_SHAPE = "sensor_id_shape"
     READ_TYPE = "read_type"

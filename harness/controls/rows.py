@@ -3,10 +3,9 @@
 from collections.abc import Collection, Iterator
 from functools import cache
 
-from harness.controls.findings import Code, Finding, Severity, did_you_mean, finding, listed, shown
+from harness.controls.findings import Code, Finding, did_you_mean, finding, listed, shown
 from harness.controls.reading import COLUMNS, ControlRow
 from harness.controls.shapes import (
-    DOCUMENTED_SOURCES,
     HAVE_NO_ROWS,
     NEED_UPSTREAM_KEY,
     Problem,
@@ -14,6 +13,9 @@ from harness.controls.shapes import (
     upstream_key_problem,
     uses_upstream_key,
 )
+from harness.sense.types import Source
+
+SOURCES = tuple(source.value for source in Source)
 
 READ_TYPES = ("batch", "streaming")
 JOB_STATES = ("PAUSED", "UNPAUSED")
@@ -25,13 +27,10 @@ _FREE_TEXT = frozenset({"asset_description", "preprocess_query"})
 
 
 class RowChecks:
-    """The checks of one row, for a file with these columns and a version with these sources."""
+    """The checks of one row, for a file with these columns."""
 
-    def __init__(self, *, columns: Collection[str], sources: Collection[str]) -> None:
+    def __init__(self, *, columns: Collection[str]) -> None:
         self._columns = columns
-        self._sources = [each for each in DOCUMENTED_SOURCES if each in sources] + sorted(
-            set(sources) - set(DOCUMENTED_SOURCES)
-        )
         # A thousand rows may share one query; parsing is the only costly check.
         self._query_problems = cache(_query_problems)
 
@@ -41,7 +40,7 @@ class RowChecks:
         for column in unreadable:
             yield _control_character(row, column)
         for column, problems in (
-            ("sensor_source", self._source(row)),
+            ("sensor_source", _source(row)),
             ("sensor_id", _sensor_id(row)),
             ("sensor_read_type", _read_type(row)),
             ("upstream_key", _upstream_key(row)),
@@ -53,32 +52,7 @@ class RowChecks:
         ):
             if column in self._columns and column not in unreadable:
                 for code, message in problems:
-                    yield self._finding(row, column, code, message)
-
-    def _finding(self, row: ControlRow, column: str, code: Code, message: str) -> Finding:
-        made = finding(code, row.line, column, message)
-        if code is not Code.SOURCE_NOT_SENSED or row.job_state.upper() != "PAUSED":
-            return made
-        return Finding(
-            severity=Severity.WARNING,
-            code=code,
-            line=row.line,
-            column=column,
-            message=message,
-        )
-
-    def _source(self, row: ControlRow) -> tuple[Problem, ...]:
-        if row.source in self._sources:
-            return ()
-        if row.source in DOCUMENTED_SOURCES:
-            message = (
-                f"{row.source} cannot be sensed by this version yet, only"
-                f" {listed(self._sources, 'and')}; set the row to PAUSED or leave it out."
-            )
-            return ((Code.SOURCE_NOT_SENSED, message),)
-        what = f"{shown(row.sensor_source)} is no source" if row.source else "the source is missing"
-        hint = did_you_mean(row.source, DOCUMENTED_SOURCES) or "."
-        return ((Code.SOURCE_UNKNOWN, f"{what}; allowed are {listed(self._sources)}{hint}"),)
+                    yield finding(code, row.line, column, message)
 
     def _query(self, row: ControlRow) -> tuple[Problem, ...]:
         if not row.preprocess_query:
@@ -87,6 +61,14 @@ class RowChecks:
             message = f"a {row.source} row has no rows to query; leave the cell empty."
             return ((Code.QUERY_WITHOUT_ROWS, message),)
         return tuple(self._query_problems(row.preprocess_query))
+
+
+def _source(row: ControlRow) -> tuple[Problem, ...]:
+    if row.source in SOURCES:
+        return ()
+    what = f"{shown(row.sensor_source)} is no source" if row.source else "the source is missing"
+    hint = did_you_mean(row.source, SOURCES) or "."
+    return ((Code.SOURCE_UNKNOWN, f"{what}; allowed are {listed(SOURCES)}{hint}"),)
 
 
 def _query_problems(query: str) -> list[Problem]:

@@ -27,21 +27,6 @@ NEED_UPSTREAM_KEY = frozenset({"jdbc"})
 #: Sources without rows and columns, so that neither a query nor a key means anything.
 HAVE_NO_ROWS = frozenset({"trigger_file"})
 
-#: Sources of the documents that this version may lack.
-DOCUMENTED_SOURCES = (
-    "delta_table",
-    "lmu_delta_table",
-    "delta_upstream_sensor",
-    "kafka",
-    "sap_bw",
-    "sap_b4",
-    "jdbc",
-    "trigger_file",
-    "file",
-    "iceberg_table",
-    "hive_table",
-)
-
 
 def sensor_id_problem(source: str, sensor_id: str) -> str | None:
     """Return the sentence that says what is wrong with the id, if it has the wrong shape."""

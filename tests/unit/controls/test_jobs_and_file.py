@@ -124,7 +124,7 @@ def test_a_finding_is_an_object_for_scripts() -> None:
 def test_one_upstream_query_is_parsed_once_however_many_rows_have_it() -> None:
     from harness.controls.rows import RowChecks
 
-    checks = RowChecks(columns=HEADER.split(","), sources=["delta_table"])
+    checks = RowChecks(columns=HEADER.split(","))
     parsed = checks._query_problems.cache_info
     query = "SELECT * FROM sensor_new_data"
     from pathlib import Path
@@ -135,3 +135,16 @@ def test_one_upstream_query_is_parsed_once_however_many_rows_have_it() -> None:
     for row in parse_controls("\n".join([HEADER, *lines]).encode(), Path("c")).rows:
         list(checks.findings(row))
     assert parsed().misses == 1
+
+
+def test_of_a_hundred_thousand_rows_every_finding_is_told_the_last_line_included() -> None:
+    rows = [line(sensor_id=f"a.b{number}") for number in range(100_000)]
+    rows[0] = line(sensor_source="delta_tabel")
+    rows[-1] = line(sensor_id="the.last", job_state="x")
+
+    found = checked(*rows)
+
+    assert [(each.code, each.line) for each in found] == [
+        (Code.SOURCE_UNKNOWN, 2),
+        (Code.JOB_STATE, 100_001),
+    ]

@@ -42,22 +42,6 @@ def test_a_missing_source_is_found() -> None:
     assert codes(line(sensor_source="")) == [(Code.SOURCE_UNKNOWN, "sensor_source", 2)]
 
 
-def test_a_documented_source_that_is_not_sensed_says_so() -> None:
-    (found,) = checked(line(sensor_source="hive_table"), sources=["delta_table"])
-    assert (found.code, found.severity) == (Code.SOURCE_NOT_SENSED, Severity.ERROR)
-    assert "hive_table cannot be sensed by this version yet" in found.message
-
-
-def test_a_paused_row_of_a_source_that_is_not_sensed_only_warns() -> None:
-    row = line(sensor_source="hive_table", job_state="PAUSED")
-    (found,) = checked(row, sources=["delta_table"])
-    assert (found.code, found.severity) == (Code.SOURCE_NOT_SENSED, Severity.WARNING)
-
-
-def test_a_source_that_the_caller_can_sense_is_legal() -> None:
-    assert checked(line(sensor_source="hive_table"), sources=["hive_table"]) == []
-
-
 def test_a_missing_sensor_id_is_found() -> None:
     assert codes(line(sensor_id=" ")) == [(Code.SENSOR_ID_MISSING, "sensor_id", 2)]
 
