@@ -1,11 +1,13 @@
 """Fixtures for every level. Spark starts once per test process, and only when a test asks for it."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from harness.secrets import Masker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -14,6 +16,22 @@ if TYPE_CHECKING:
     from tests.services.postgres import Postgres
 
 PROJECT = Path(__file__).resolve().parent.parent
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Escape what cannot travel from one process to another, such as half a character."""
+    report = yield
+    report.sections = [
+        (name, text.encode(errors="backslashreplace").decode()) for name, text in report.sections
+    ]
+    return report
+
+
+@pytest.fixture(autouse=True)
+def no_secrets_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Secrets are hidden as long as a process lives: in a test, only its own."""
+    monkeypatch.setattr("harness.secrets._MASKER", Masker())
 
 
 @pytest.fixture(scope="session")
