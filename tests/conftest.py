@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 PROJECT = Path(__file__).resolve().parent.parent
 
 
+def pytest_sessionstart() -> None:
+    """Let no page be as narrow as the terminal that the tests run in."""
+    os.environ.pop("COLUMNS", None)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Escape what cannot travel from one process to another, such as half a character."""

@@ -194,7 +194,7 @@ def test_only_a_held_job_is_retried(shell: Shell) -> None:
 def test_maintaining_leaves_one_file_a_table_and_folds(shell: Shell) -> None:
     kept = shell.json("maintain")
     assert shell.said["maintain"].returncode == 0
-    files = {each["name"]: each["files_after"] for each in kept["tables"]}  # type: ignore[attr-defined]
+    files = {each["table"]: each["files_after"] for each in kept["tables"]}  # type: ignore[attr-defined]
     # These two seeds have a header and no rows, and so no file.
     assert (files.pop("scheduled_jobs"), files.pop("sensor_assets")) == (0, 0)
     assert set(files.values()) == {1}
