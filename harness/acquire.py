@@ -11,11 +11,11 @@ from datetime import datetime
 from pathlib import Path
 
 from harness.errors import ConfigurationError, LookFailedError
+from harness.facts import RunFact, instant_from, newest_runs, whole
 from harness.find_sensor import Sensor
 from harness.fire import as_handed_over, events_of
 from harness.inbox import Message, MessageKind, peek, send
 from harness.own_schedule import done_through, last_step, taken_of
-from harness.show.facts import RunFact, instant_from, newest_runs, whole
 from harness.show.words import instant
 from harness.tables import GIVING_BACK, HOLDING, OPEN, Consumed, Ledger, RunStatus, Store
 

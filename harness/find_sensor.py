@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.errors import ConfigurationError
-from harness.show.facts import whole
+from harness.facts import whole
 from harness.tables import Ledger, Store
 
 Row = Mapping[str, object]

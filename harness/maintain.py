@@ -213,7 +213,7 @@ def _keep(context: "Context") -> timedelta:
 
 def _used(context: "Context") -> frozenset[str]:
     """Name what runs that go on, or that may be wanted again, were handed."""
-    from harness.show.facts import folded_through, last_decision, runs_now
+    from harness.facts import folded_through, last_decision, runs_now
 
     store = context.store
     folded = folded_through(store, last_decision(context.home.status))

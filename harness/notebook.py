@@ -6,9 +6,9 @@ from pathlib import Path
 from harness import acquire as asking
 from harness.acquire import Caller, Place
 from harness.context import Context
+from harness.facts import LastDecision, folded_through, last_decision, require_state
 from harness.find_sensor import find_sensor
 from harness.settings import load_settings
-from harness.show.facts import LastDecision, folded_through, last_decision, require_state
 
 PROJECT = Path(__file__).resolve().parents[1]
 

@@ -13,9 +13,9 @@ from datetime import datetime
 from hashlib import sha256
 
 from harness.calls import Steps
+from harness.facts import instant_from, step_order, whole
 from harness.fire import events_of
 from harness.inbox import Message, MessageKind
-from harness.show.facts import instant_from, whole
 from harness.state import NOTHING_TAKEN, TickState
 from harness.tables import GIVING_BACK, Consumed, Ledger, RunRow, RunStatus, Store, Tick
 
@@ -51,7 +51,7 @@ def last_step(store: Store, job_id: int, upstream_id: str, folded_through: int) 
     steps = store.read("dependency_state", where=[of_job, ("upstream_id", "=", upstream_id)])
     for row in store.read(Ledger.RUNS, where=[of_job, ("tick_number", ">", folded_through)]):
         steps += [{**row, **taken} for taken in taken_of(row, upstream_id)]
-    newest = max(steps, key=_place, default=None)
+    newest = max(steps, key=step_order, default=None)
     return None if newest is None else _step_from(newest, upstream_id)
 
 
@@ -146,10 +146,6 @@ def _row(message: Message, step: LastStep, tick: Tick, number: int, store: Store
         event_ids=tuple(str(event["event_id"]) for event in events),
         parameters="{}",
     )
-
-
-def _place(row: Mapping[str, object]) -> tuple[int, int]:
-    return whole(row["tick_number"]), whole(row["step_number"])
 
 
 def _step_from(row: Mapping[str, object], upstream_id: str) -> LastStep:

@@ -168,7 +168,7 @@ def _play_acts(stage: Stage, context: "Context") -> list[str]:
 
 
 def _play_act(act: Act, stage: Stage, engine: "Engine", context: "Context") -> "TickReport":
-    from harness.show.facts import note_tick
+    from harness.facts import note_tick
     from harness.show.progress import Progress
     from harness.show.tick_page import show
 
@@ -229,8 +229,8 @@ def _show_output(console: Console, context: "Context", started: Sequence["RunRow
 
 def _show_end(console: Console, context: "Context") -> None:
     """Show `status`, and what `explain` says about the job that waits."""
+    from harness.facts import recorded_jobs
     from harness.show.explain_page import show as show_explanation
-    from harness.show.facts import recorded_jobs
     from harness.show.history import history_of
     from harness.show.status import read_status
     from harness.show.status_page import Page

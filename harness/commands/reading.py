@@ -24,8 +24,8 @@ def status(
 
         python -m harness status --json | jq '.control[] | select(.status == "FAILED")'
     """
+    from harness.facts import require_state
     from harness.show import status as shown
-    from harness.show.facts import require_state
     from harness.show.status_page import Page
     from harness.show.terminal import answers
 
@@ -55,9 +55,9 @@ def explain(
 
         python -m harness explain 111111111 --at -2h
     """
+    from harness.facts import recorded_jobs, require_state
     from harness.show.explain import as_json as explanation_as_json
     from harness.show.explain_page import show
-    from harness.show.facts import recorded_jobs, require_state
     from harness.show.history import history_of
     from harness.show.terminal import answers
     from harness.show.words import past_instant

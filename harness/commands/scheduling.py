@@ -49,8 +49,8 @@ def sense(
 
         python -m harness sense sales.orders --job daily-revenue --now > events.json
     """
+    from harness.facts import last_decision, last_tick_at
     from harness.notebook import acquire_in
-    from harness.show.facts import last_decision, last_tick_at
     from harness.show.words import instant
 
     if now:
@@ -98,8 +98,8 @@ def _tick(sensor: str, job: str | None) -> None:
     """Look at the job's upstreams, unless the process that ticks does so anyway."""
     from harness.commands.ticking import tick
     from harness.errors import LockedError
+    from harness.facts import holder_of
     from harness.find_sensor import find_sensor
-    from harness.show.facts import holder_of
 
     with reading() as context:
         found = find_sensor(context.store, sensor, job)

@@ -125,7 +125,7 @@ def try_again(as_json: Annotated[bool, AS_JSON] = False) -> None:
 
 
 def _held_job(context: "Context", wanted: str) -> tuple[int, str]:
-    from harness.show.facts import newest_run_of, recorded_jobs, require_state
+    from harness.facts import newest_run_of, recorded_jobs, require_state
     from harness.tables import HOLDING
 
     require_state(context)
@@ -143,7 +143,7 @@ def _held_job(context: "Context", wanted: str) -> tuple[int, str]:
 
 
 def _is_somebody_ticking(context: "Context") -> bool:
-    from harness.show.facts import holder_of
+    from harness.facts import holder_of
 
     return holder_of(context.home.folder) is not None
 

@@ -55,8 +55,8 @@ def tick(
 
         python -m harness tick --json | jq '.fired[].run_id'
     """
+    from harness.facts import note_tick
     from harness.show import tick as shown
-    from harness.show.facts import note_tick
     from harness.show.progress import Progress
     from harness.show.terminal import answers, remarks
     from harness.show.tick_page import show
@@ -155,8 +155,8 @@ def _duration(text: str, option: str) -> timedelta:
 def _teller(
     context: "Context", *, is_verbose: bool, is_json: bool
 ) -> "Callable[[TickReport], None]":
+    from harness.facts import note_tick
     from harness.show import tick as shown
-    from harness.show.facts import note_tick
     from harness.show.terminal import answers
     from harness.show.tick_page import show
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
 from harness.errors import LookFailedError
@@ -18,6 +18,7 @@ from harness.relations import Name, names_from
 from harness.sense.delta.admit import rendered
 from harness.sense.jdbc.looking import failed
 from harness.sense.jdbc.queries import Dialect, Kind, Queries, Query, QueryTooSlowError, Value
+from harness.sense.positions import read_position
 from harness.sense.types import DataChange, FirstSight, Look, Operation, TableFormat, Upstream
 from harness.settings_connections import SapSystem, SapSystems
 
@@ -276,17 +277,13 @@ def _milliseconds(run: Run, time_zone: str | None) -> int | None:
 def _position_from(text: str | None) -> _Position | None:
     if text is None:
         return None
-    try:
-        record = json.loads(text)
-        if record["v"] != _POSITION_VERSION:
-            raise ValueError(record["v"])
-        return _Position(
-            floor=record["floor"],
-            reported=dict(record["reported"]),
-            pending=frozenset(record["pending"]),
-            last=record["last"],
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise LookFailedError(
-            "the recorded position cannot be read: another version of Heartbeat wrote it"
-        ) from error
+    return read_position(text, _POSITION_VERSION, _from_record)
+
+
+def _from_record(record: dict[str, Any]) -> _Position:
+    return _Position(
+        floor=record["floor"],
+        reported=dict(record["reported"]),
+        pending=frozenset(record["pending"]),
+        last=record["last"],
+    )

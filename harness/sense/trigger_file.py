@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 from pathlib import PurePosixPath
+from typing import Any
 
 from harness.errors import LookFailedError
+from harness.sense.positions import read_position
 from harness.sense.storage import Listed, Storages, is_remote, normalized, reason_of
 from harness.sense.types import (
     DataChange,
@@ -180,20 +182,16 @@ def _digest(text: str, size: int) -> str:
 def _position_from(text: str | None) -> _Position:
     if text is None:
         return _Position(files={}, departures=0)
-    try:
-        record = json.loads(text)
-        if record["v"] != _POSITION_VERSION:
-            raise ValueError(record["v"])
-        packed: str = record["files"]
-        starts = range(0, len(packed), _ENTRY_SIZE)
-        return _Position(
-            files={
-                packed[at : at + _NAME_SIZE]: packed[at + _NAME_SIZE : at + _ENTRY_SIZE]
-                for at in starts
-            },
-            departures=int(record["departures"]),
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise LookFailedError(
-            "the recorded position cannot be read: another version of Heartbeat wrote it"
-        ) from error
+    return read_position(text, _POSITION_VERSION, _from_record)
+
+
+def _from_record(record: dict[str, Any]) -> _Position:
+    packed: str = record["files"]
+    starts = range(0, len(packed), _ENTRY_SIZE)
+    return _Position(
+        files={
+            packed[at : at + _NAME_SIZE]: packed[at + _NAME_SIZE : at + _ENTRY_SIZE]
+            for at in starts
+        },
+        departures=int(record["departures"]),
+    )

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from harness.show.facts import RunFact
+from harness.facts import RunFact
 from harness.show.history import Dependency, History
 from harness.show.tick import main_reason
 from harness.show.words import count, iso

@@ -6,8 +6,8 @@ from datetime import datetime
 from rich.console import Console
 from rich.text import Text
 
+from harness.facts import Row, RunFact
 from harness.show.explain import Answer, Verdict, answer_to
-from harness.show.facts import Row, RunFact
 from harness.show.history import Dependency, History
 from harness.show.terminal import Column, line, print_table
 from harness.show.tick import STYLES

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from harness.show.facts import Row, RunFact, blocker_from, instant_from, newest_runs, whole
+from harness.facts import Row, RunFact, blocker_from, instant_from, newest_runs, whole
 from harness.tables import Blocker, Ledger, RunStatus, Store
 
 #: Ledgers are read backwards, so far at a time; what is looked for is nearly always recent.

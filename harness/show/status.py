@@ -5,8 +5,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from harness.sense.backoff import Failing, load_back_off
-from harness.show.facts import (
+from harness.facts import (
     LastDecision,
     LockHolder,
     Row,
@@ -18,6 +17,7 @@ from harness.show.facts import (
     runs_now,
     whole,
 )
+from harness.sense.backoff import Failing, load_back_off
 from harness.show.words import iso, upstream_name
 
 if TYPE_CHECKING:

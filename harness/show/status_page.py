@@ -6,7 +6,7 @@ from datetime import datetime
 
 from rich.console import Console
 
-from harness.show.facts import JobReasons, RunFact, newest_by_job, whole
+from harness.facts import JobReasons, RunFact, newest_by_job, whole
 from harness.show.status import Status
 from harness.show.terminal import Cell, Column, line, print_table
 from harness.show.tick import main_reason, name_of, reason_in_words

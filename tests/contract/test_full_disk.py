@@ -13,9 +13,9 @@ from deltalake import DeltaTable
 from harness.errors import StateError
 from harness.record import record
 from harness.sense.types import DataChange, Look, Operation, TableFormat
-from harness.state import WatchedUpstream
 from harness.store.local import LocalStore
 from harness.tables import Ledger, Tick
+from tests.unit.watched import NEVER_SEEN
 
 _INSTANT = pa.timestamp("us", tz="UTC")
 _RECENT = pa.struct(
@@ -50,22 +50,7 @@ _COLUMNS = {
         ("recent_events", pa.list_(_RECENT)),
     ],
 }
-_UPSTREAM = WatchedUpstream(
-    upstream_id="delta_table:flights:1",
-    sensor_source="delta_table",
-    sensor_id="flights",
-    sensor_read_type="streaming",
-    upstream_key=None,
-    preprocess_query=None,
-    job_ids=(1,),
-    position=None,
-    upstream_value=None,
-    latest_event_tick=None,
-    latest_event_at=None,
-    recent_events=(),
-    failing_since=None,
-    reason=None,
-)
+_UPSTREAM = NEVER_SEEN
 
 
 @pytest.fixture

@@ -9,24 +9,12 @@ from harness.sense.types import DataChange, Look, Operation, TableFormat
 from harness.state import WatchedUpstream
 from harness.tables import Consumed, EventRow, Ledger, LookOutcome, ProbeRow, Tick
 from tests.unit.memory_store import MemoryStore
+from tests.unit.watched import NEVER_SEEN
 
 TICK = Tick(number=7, at=datetime(2026, 3, 1, 8, tzinfo=UTC))
 
-FLIGHTS = WatchedUpstream(
-    upstream_id="delta_table:flights:1",
-    sensor_source="delta_table",
-    sensor_id="flights",
-    sensor_read_type="streaming",
-    upstream_key=None,
-    preprocess_query=None,
-    job_ids=(1,),
-    position="at 3",
-    upstream_value=None,
-    latest_event_tick=5,
-    latest_event_at=TICK.at - timedelta(hours=1),
-    recent_events=(),
-    failing_since=None,
-    reason=None,
+FLIGHTS = replace(
+    NEVER_SEEN, position="at 3", latest_event_tick=5, latest_event_at=TICK.at - timedelta(hours=1)
 )
 
 

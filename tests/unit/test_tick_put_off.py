@@ -1,7 +1,7 @@
 """What keeps failing, tick by tick, each in a process of its own: without Spark and dbt."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,11 +13,12 @@ from harness.errors import DecideError
 from harness.feed import checksum_of
 from harness.sense.types import Look, Upstream
 from harness.settings import load_settings
-from harness.state import TickState, WatchedUpstream, save_state
+from harness.state import TickState, save_state
 from harness.tables import Ledger, LookOutcome
 from harness.tick import Engine
 from harness.tick_report import TickReport
 from tests.unit.memory_store import MemoryStore
+from tests.unit.watched import NEVER_SEEN
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 HEADER = (
@@ -25,19 +26,12 @@ HEADER = (
     "trigger_job_id,trigger_job_name,job_state,dependency_flag\n"
 )
 ROW = "trigger_file,orders,batch,{description},,,1,daily,UNPAUSED,TRUE\n"
-ORDERS = WatchedUpstream(
+ORDERS = replace(
+    NEVER_SEEN,
     upstream_id="trigger_file:orders:00000000",
     sensor_source="trigger_file",
     sensor_id="orders",
     sensor_read_type="batch",
-    upstream_key=None,
-    preprocess_query=None,
-    job_ids=(1,),
-    position=None,
-    upstream_value=None,
-    latest_event_tick=None,
-    latest_event_at=None,
-    recent_events=(),
     failing_since=NOON,
     reason="it is down.",
 )

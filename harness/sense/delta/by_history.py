@@ -9,8 +9,9 @@ from dataclasses import replace
 
 from harness.sense.delta.change import VERSIONS_PER_LOOK, Change, Finding, Portion, told
 from harness.sense.delta.history import HistoryRow, TableHistory, operation_by_name
-from harness.sense.delta.position import Position, next_lineage
+from harness.sense.delta.position import Position
 from harness.sense.delta.schema import Column
+from harness.sense.positions import next_lineage
 from harness.sense.storage import FileStat
 from harness.sense.types import DataChange, FirstSight, Operation, TableFormat, Upstream
 

@@ -11,7 +11,8 @@ from harness.sense.delta.log import (
     commit_path,
     digest_of,
 )
-from harness.sense.delta.position import Position, first_position, next_lineage
+from harness.sense.delta.position import Position, first_position
+from harness.sense.positions import next_lineage
 from harness.sense.types import DataChange, FirstSight, Operation, TableFormat
 
 

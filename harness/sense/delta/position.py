@@ -2,10 +2,11 @@
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
-from harness.errors import LookFailedError
 from harness.sense.delta.log import Commit
 from harness.sense.delta.schema import Column, Table
+from harness.sense.positions import read_position
 from harness.sense.storage import FileStat
 
 _VERSION = 1
@@ -58,29 +59,25 @@ def position_from(text: str) -> Position:
     Raises:
         LookFailedError: The text was written by another version, or is none of ours.
     """
-    try:
-        record = json.loads(text)
-        if record["v"] != _VERSION:
-            raise ValueError(record["v"])
-        length, mtime_ms, digest = record["file"]
-        return Position(
-            path=record["path"],
-            table_id=record["table"],
-            version=record["version"],
-            data_version=record["data"],
-            fingerprint=FileStat(length, mtime_ms),
-            digest=digest,
-            lineage=record["lineage"],
-            schema_digest=record["schema"],
-            has_new_schema=record["new_schema"],
-            is_plain=record["plain"],
-            partition_columns=tuple(_column_from(column) for column in record["partition"]),
-            key=_column_from(record["key"]) if record["key"] else None,
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise LookFailedError(
-            "the recorded position cannot be read: another version of Heartbeat wrote it"
-        ) from error
+    return read_position(text, _VERSION, _from_record)
+
+
+def _from_record(record: dict[str, Any]) -> Position:
+    length, mtime_ms, digest = record["file"]
+    return Position(
+        path=record["path"],
+        table_id=record["table"],
+        version=record["version"],
+        data_version=record["data"],
+        fingerprint=FileStat(length, mtime_ms),
+        digest=digest,
+        lineage=record["lineage"],
+        schema_digest=record["schema"],
+        has_new_schema=record["new_schema"],
+        is_plain=record["plain"],
+        partition_columns=tuple(_column_from(column) for column in record["partition"]),
+        key=_column_from(record["key"]) if record["key"] else None,
+    )
 
 
 def first_position(path: str, table: Table, commit: Commit, key: Column | None) -> Position:
@@ -98,12 +95,6 @@ def first_position(path: str, table: Table, commit: Commit, key: Column | None) 
         partition_columns=table.partition_columns,
         key=key,
     )
-
-
-def next_lineage(old: str, table_id: str) -> str:
-    """Return the lineage of a table that was created again."""
-    count = int(old.rpartition("/")[2])
-    return f"{table_id}/{count + 1}"
 
 
 def _column_record(column: Column) -> list[str]:

@@ -10,9 +10,10 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Any
 
-from harness.errors import LookFailedError
 from harness.sense.file.places import Found
+from harness.sense.positions import read_position
 
 _VERSION = 1
 _NAME_SIZE, _IDENTITY_SIZE = 3, 4
@@ -59,19 +60,15 @@ def position_from(text: str | None) -> Position:
     """
     if text is None:
         return Position(known=frozenset())
-    try:
-        record = json.loads(text)
-        if record["v"] != _VERSION:
-            raise ValueError(record["v"])
-        return Position(
-            known=_unpacked(record["known"]),
-            pending=_unpacked(record["pending"]),
-            departures=int(record["departures"]),
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise LookFailedError(
-            "the recorded position cannot be read: another version of Heartbeat wrote it"
-        ) from error
+    return read_position(text, _VERSION, _from_record)
+
+
+def _from_record(record: dict[str, Any]) -> Position:
+    return Position(
+        known=_unpacked(record["known"]),
+        pending=_unpacked(record["pending"]),
+        departures=int(record["departures"]),
+    )
 
 
 def identities_of(files: Iterable[Found]) -> Mapping[bytes, Found]:

@@ -9,10 +9,10 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from harness.errors import LookFailedError
-from harness.sense.delta.position import next_lineage
 from harness.sense.hive.partitions import EMPTY, IDENTITY_SIZE, State
+from harness.sense.positions import next_lineage, read_position
 from harness.sense.types import Operation
 
 _VERSION = 1
@@ -65,21 +65,17 @@ def position_from(text: str) -> Position:
     Raises:
         LookFailedError: The text was written by another version, or is none of ours.
     """
-    try:
-        record = json.loads(text)
-        if record["v"] != _VERSION:
-            raise ValueError(record["v"])
-        return Position(
-            created_ms=record["created"],
-            lineage=record["lineage"],
-            known=_unpacked(record["known"]),
-            pending=_unpacked(record["pending"]),
-            elsewhere=record["elsewhere"],
-        )
-    except (ValueError, KeyError, TypeError, zlib.error) as error:
-        raise LookFailedError(
-            "the recorded position cannot be read: another version of Heartbeat wrote it"
-        ) from error
+    return read_position(text, _VERSION, _from_record)
+
+
+def _from_record(record: dict[str, Any]) -> Position:
+    return Position(
+        created_ms=record["created"],
+        lineage=record["lineage"],
+        known=_unpacked(record["known"]),
+        pending=_unpacked(record["pending"]),
+        elsewhere=record["elsewhere"],
+    )
 
 
 def compare(now: Mapping[str, State], before: Position) -> tuple[Position, list[News]]:

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from harness.errors import LookFailedError
-from harness.sense.delta.position import next_lineage
 from harness.sense.hive.catalog import HiveCatalog, HiveTable
 from harness.sense.hive.events import event_of_all, events_of
 from harness.sense.hive.partitions import EMPTY, State, states_of
 from harness.sense.hive.position import WHOLE, Position, compare, position_from
 from harness.sense.hive.rows import rows_of
+from harness.sense.positions import next_lineage
 from harness.sense.questions import Questions, ask
 from harness.sense.storage import Storages, reason_of
 from harness.sense.types import DataChange, FirstSight, Look, Operation, Upstream

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from harness.sense.delta.position import next_lineage
 from harness.sense.iceberg.events import change_of, event_of, operation_of
 from harness.sense.iceberg.metadata import Metadata, Snapshot
 from harness.sense.iceberg.position import Pointer, Position
+from harness.sense.positions import next_lineage
 from harness.sense.types import DataChange, Operation, TableFormat
 
 #: One look tells at most this many snapshots; the position tells the next look where to go on.

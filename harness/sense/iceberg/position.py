@@ -2,8 +2,9 @@
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
-from harness.errors import LookFailedError
+from harness.sense.positions import read_position
 from harness.sense.storage import FileStat
 
 _VERSION = 1
@@ -60,24 +61,20 @@ def position_from(text: str) -> Position:
     Raises:
         LookFailedError: The text was written by another version, or is none of ours.
     """
-    try:
-        record = json.loads(text)
-        if record["v"] != _VERSION:
-            raise ValueError(record["v"])
-        return Position(
-            uuid=record["table"],
-            snapshot=record["snapshot"],
-            sequence=record["sequence"],
-            timestamp_ms=record["at"],
-            data=record["data"],
-            schema_id=record["schema"],
-            lineage=record["lineage"],
-            pointer=_pointer_from(*record["file"]) if record["file"] else None,
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise LookFailedError(
-            "the recorded position cannot be read: another version of Heartbeat wrote it"
-        ) from error
+    return read_position(text, _VERSION, _from_record)
+
+
+def _from_record(record: dict[str, Any]) -> Position:
+    return Position(
+        uuid=record["table"],
+        snapshot=record["snapshot"],
+        sequence=record["sequence"],
+        timestamp_ms=record["at"],
+        data=record["data"],
+        schema_id=record["schema"],
+        lineage=record["lineage"],
+        pointer=_pointer_from(*record["file"]) if record["file"] else None,
+    )
 
 
 def _pointer_from(location: str, fingerprint: list[int] | None) -> Pointer:

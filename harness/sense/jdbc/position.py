@@ -5,11 +5,13 @@ from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
 from enum import Enum, auto
+from typing import Any
 
 from harness.errors import LookFailedError
 from harness.sense.jdbc.queries import Column, Kind
 from harness.sense.jdbc.values import moment, overlap_start, rank
 from harness.sense.jdbc.window import Seen
+from harness.sense.positions import read_position
 
 _VERSION = 1
 #: Kinds whose overlap is a time before the largest value.
@@ -82,16 +84,13 @@ def position_from(text: str) -> Position:
     Raises:
         LookFailedError: Another version wrote it.
     """
-    try:
-        record = json.loads(text)
-        if record.pop("v") != _VERSION:
-            raise ValueError(text)
-        marks = tuple((str(now), str(largest)) for now, largest in record.pop("marks"))
-        return Position(**{**record, "kind": Kind(record["kind"]), "marks": marks})
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise LookFailedError(
-            "the recorded position cannot be read: another version of Heartbeat wrote it"
-        ) from error
+    return read_position(text, _VERSION, _from_record)
+
+
+def _from_record(record: dict[str, Any]) -> Position:
+    marks = tuple((str(now), str(largest)) for now, largest in record["marks"])
+    fields = {name: value for name, value in record.items() if name != "v"}
+    return Position(**{**fields, "kind": Kind(record["kind"]), "marks": marks})
 
 
 def news_in(before: Position, seen: Seen) -> News:

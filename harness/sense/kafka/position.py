@@ -2,8 +2,9 @@
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
-from harness.errors import LookFailedError
+from harness.sense.positions import read_position
 
 _VERSION = 1
 
@@ -40,16 +41,12 @@ def position_from(text: str) -> Position:
     Raises:
         LookFailedError: Another version wrote it.
     """
-    try:
-        record = json.loads(text)
-        if record["v"] != _VERSION:
-            raise ValueError(record["v"])
-        return Position(
-            topic_id=str(record["topic_id"]),
-            offsets=tuple(int(each) for each in record["offsets"]),
-            truncations=int(record["truncations"]),
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise LookFailedError(
-            "the recorded position cannot be read: another version of Heartbeat wrote it"
-        ) from error
+    return read_position(text, _VERSION, _from_record)
+
+
+def _from_record(record: dict[str, Any]) -> Position:
+    return Position(
+        topic_id=str(record["topic_id"]),
+        offsets=tuple(int(each) for each in record["offsets"]),
+        truncations=int(record["truncations"]),
+    )

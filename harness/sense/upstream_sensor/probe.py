@@ -4,9 +4,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.errors import LookFailedError
+from harness.sense.positions import read_position
 from harness.sense.questions import Questions, Rows, ask
 from harness.sense.storage import reason_of
 from harness.sense.types import (
@@ -210,15 +211,11 @@ def _oldest_version(group: Sequence[Upstream]) -> int | None:
 def _position_from(text: str | None) -> _Position | None:
     if text is None:
         return None
-    try:
-        record = json.loads(text)
-        if record["v"] != _POSITION_VERSION:
-            raise ValueError(record["v"])
-        return _Position(version=int(record["version"]), finished=dict(record["finished"]))
-    except (ValueError, KeyError, TypeError) as error:
-        raise LookFailedError(
-            "the recorded position cannot be read: another version of Heartbeat wrote it"
-        ) from error
+    return read_position(text, _POSITION_VERSION, _from_record)
+
+
+def _from_record(record: dict[str, Any]) -> _Position:
+    return _Position(version=int(record["version"]), finished=dict(record["finished"]))
 
 
 def _failed(upstream: Upstream, reason: str) -> Look:

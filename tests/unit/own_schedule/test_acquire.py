@@ -16,9 +16,10 @@ from harness.find_sensor import find_sensor
 from harness.inbox import Message, MessageKind, peek, receive, remove, send
 from harness.own_schedule import fold
 from harness.settle import _rows_of_messages
-from harness.state import FollowedRun, TickState, WatchedUpstream
+from harness.state import FollowedRun, TickState
 from harness.tables import Consumed, Ledger, LookOutcome, RunRow, RunStatus, Tick
 from tests.unit.show.ledgers import JOB, ORDERS, TEN, FakeStore, control, event, minutes, probe, run
+from tests.unit.watched import NEVER_SEEN
 
 OTHER_JOB = 7
 SENSOR = f"sales.orders_{JOB}"
@@ -75,21 +76,8 @@ class Desk:
 
 def state_of(upstream_id: str) -> TickState:
     """What a process knows of one upstream, before anything was taken."""
-    upstream = WatchedUpstream(
-        upstream_id=upstream_id,
-        sensor_source="delta_table",
-        sensor_id="sales.orders",
-        sensor_read_type="streaming",
-        upstream_key=None,
-        preprocess_query=None,
-        job_ids=(JOB,),
-        position=None,
-        upstream_value=None,
-        latest_event_tick=None,
-        latest_event_at=None,
-        recent_events=(),
-        failing_since=None,
-        reason=None,
+    upstream = replace(
+        NEVER_SEEN, upstream_id=upstream_id, sensor_id="sales.orders", job_ids=(JOB,)
     )
     return TickState(
         tick_number=1,

@@ -12,24 +12,18 @@ from harness.sense.types import Look, Upstream
 from harness.settings import load_settings
 from harness.state import WatchedUpstream
 from tests.unit.sense.golden import AT
+from tests.unit.watched import NEVER_SEEN
 
 NOBODY = Listening()
 
 
 def watched(name: str, *, fails: bool = True) -> WatchedUpstream:
-    return WatchedUpstream(
+    return replace(
+        NEVER_SEEN,
         upstream_id=name,
         sensor_source="kafka",
         sensor_id=f"shop: {name}",
         sensor_read_type="stream",
-        upstream_key=None,
-        preprocess_query=None,
-        job_ids=(1,),
-        position=None,
-        upstream_value=None,
-        latest_event_tick=None,
-        latest_event_at=None,
-        recent_events=(),
         failing_since=AT if fails else None,
         reason="it is down." if fails else None,
     )

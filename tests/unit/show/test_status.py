@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.lock import ProcessLock
-from harness.sense.backoff import Failing
-from harness.show.facts import (
+from harness.facts import (
     JobReasons,
     LastDecision,
     LockHolder,
@@ -24,6 +22,8 @@ from harness.show.facts import (
     run_from,
     runs_now,
 )
+from harness.lock import ProcessLock
+from harness.sense.backoff import Failing
 from harness.show.status import CONTROL_COLUMNS, Status, as_json
 from harness.show.status_page import Page
 from harness.show.terminal import console_for

@@ -224,13 +224,14 @@ def newest_runs(rows: Iterable[Row]) -> list[RunFact]:
     newest: dict[tuple[str, int], Row] = {}
     for row in rows:
         key = (str(row["intent_id"]), whole(row["attempt"]))
-        if key not in newest or _place(row) > _place(newest[key]):
+        if key not in newest or step_order(row) > step_order(newest[key]):
             newest[key] = row
-    ordered = sorted(newest.values(), key=lambda row: (whole(row["decided_tick"]), _place(row)))
+    ordered = sorted(newest.values(), key=lambda row: (whole(row["decided_tick"]), step_order(row)))
     return [run_from(row) for row in ordered]
 
 
-def _place(row: Row) -> tuple[int, int]:
+def step_order(row: Row) -> tuple[int, int]:
+    """Return the place of a row of the ledger of runs among the others."""
     return whole(row["tick_number"]), whole(row["step_number"])
 
 

@@ -1,0 +1,38 @@
+"""What the positions of all sources share: they are read back whole or refused, and count lives."""
+
+import json
+import zlib
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from harness.errors import LookFailedError
+
+T = TypeVar("T")
+
+
+def read_position(text: str, version: int, made_of: Callable[[dict[str, Any]], T]) -> T:
+    """Read a position.
+
+    Args:
+        text: What was written, a JSON object with its version as ``v``.
+        version: The only version that is read.
+        made_of: Makes the position of the object; what it stumbles over is no position.
+
+    Raises:
+        LookFailedError: Another version wrote the text, or it is none of ours.
+    """
+    try:
+        record = json.loads(text)
+        if record["v"] != version:
+            raise ValueError(record["v"])
+        return made_of(record)
+    except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
+        raise LookFailedError(
+            "the recorded position cannot be read: another version of Heartbeat wrote it"
+        ) from error
+
+
+def next_lineage(old: str, table_id: str) -> str:
+    """Return the lineage of a table that was created again."""
+    count = int(old.rpartition("/")[2])
+    return f"{table_id}/{count + 1}"
