@@ -42,7 +42,12 @@ def _headline(history: History, answer: Answer) -> Text:
     word = answer.verdict.value.replace("_", " ")
     since = f" for {age(answer.since, history.at)}" if answer.since else ""
     style = _STYLES.get(answer.verdict, "bold")
-    return line((name, "bold"), f" {verb} ", (word + since, style), f": {answer.sentence}.")
+    return line(
+        (name, "bold"),
+        f" {verb} ",
+        (word + since, style),
+        f": {answer.sentence.removesuffix('.')}.",
+    )
 
 
 def _as_of(history: History) -> str:

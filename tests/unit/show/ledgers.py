@@ -240,7 +240,7 @@ def a_day() -> FakeStore:
                 **second,
                 **failed,
                 ended_at=minutes(29),
-                message="boom",
+                message="The command ended with 1.",
             ),
             run(5, 1, minutes(40), RunStatus.RETRY_REQUESTED, **second, **failed),
             run(5, 2, minutes(40), RunStatus.INTENDED, **again, message="503"),

@@ -65,7 +65,7 @@ def test_a_waiting_job_is_told_in_the_words_of_the_decision() -> None:
 
 def test_a_held_job_is_told_with_the_words_of_the_jobs_api_and_how_to_retry() -> None:
     answer = answer_at(35)
-    assert answer.sentence == "its last run 71 ended FAILED: boom"
+    assert answer.sentence == "its last run 71 ended FAILED: The command ended with 1."
     assert answer.since == minutes(29)
     assert answer.next_steps[-1].endswith(f"python -m harness retry {JOB}")
 
@@ -188,6 +188,10 @@ def test_a_job_that_never_ran_says_so() -> None:
 def test_the_printed_answer_begins_with_the_verdict() -> None:
     first = printed(at(30)).splitlines()[0]
     assert first.startswith(f"daily-revenue ({JOB}) was held for 1m: its last run 71 ended FAILED")
+
+
+def test_a_sentence_of_the_jobs_api_is_not_ended_twice() -> None:
+    assert printed(at(30)).splitlines()[0].endswith(" The command ended with 1.")
 
 
 def test_an_event_is_told_with_its_version_and_rows() -> None:
