@@ -74,8 +74,10 @@ unit contract simulation integration scenarios recovery:
 	@$(BIN)/pytest tests/$@ $(ARGS)
 
 .PHONY: dbt
-dbt: $(READY) ## Build every model in an empty database, with its unit tests and data tests
-	@$(FRESH_HOME); $(BIN)/dbt --warn-error-options '{"error": ["NoNodesForSelectionCriteria"]}' build $(ARGS)
+dbt: $(READY) ## Build every model in an empty database, with its tests, and the documentation of all
+	@$(FRESH_HOME); \
+	$(BIN)/dbt --warn-error-options '{"error": ["NoNodesForSelectionCriteria"]}' build $(if $(filter dbt,$(MAKECMDGOALS)),$(ARGS)); \
+	$(BIN)/dbt --quiet docs generate
 
 .PHONY: bench
 bench: $(READY) ## Run the benchmarks and print their figures
