@@ -41,7 +41,7 @@ from benchmarks.upstreams import (  # noqa: E402
 )
 from harness.context import Context  # noqa: E402
 from harness.jars import add_iceberg  # noqa: E402
-from harness.spark import start_session  # noqa: E402
+from harness.spark import JAVA_COMPILER, start_session  # noqa: E402
 from harness.tick import Engine, TickOptions  # noqa: E402
 from harness.tick_report import TickReport  # noqa: E402
 from tests.services.kafka.broker import Broker  # noqa: E402
@@ -294,6 +294,7 @@ def usual(context: Context, kind: Kind, sample: int, our_each: float) -> None:
 
 def cold(folder: Path, sources: frozenset[str]) -> None:
     """Time an idle tick in this fresh process."""
+    os.environ[JAVA_COMPILER] = "1"
     count = total(kinds_of(place_in(folder)))
     os.chdir(folder / "project")
     context = BenchContext(folder / "project", folder / "home", JOBS)

@@ -31,6 +31,7 @@ from harness.controls.reading import COLUMNS  # noqa: E402
 from harness.jobs.fake import FakeJobs  # noqa: E402
 from harness.jobs.types import Outcome  # noqa: E402
 from harness.settings import load_settings  # noqa: E402
+from harness.spark import JAVA_COMPILER, let_java_compile_all  # noqa: E402
 from harness.tick import Engine  # noqa: E402
 from harness.tick_report import TickReport  # noqa: E402
 
@@ -48,6 +49,8 @@ class BenchContext(Context):
     """A context whose jobs end at once, so that only our own work is timed."""
 
     def __init__(self, project: Path, home: Path, tables: int) -> None:
+        # As `run` does it.
+        let_java_compile_all(os.environ)
         environment = {**os.environ, "HEARTBEAT_HOME": str(home)}
         super().__init__(load_settings(project, environment), environment)
         jobs = FakeJobs(clock=self.clock)
@@ -152,7 +155,8 @@ def available_now(stream: "DataFrame", checkpoint: Path) -> None:
 
 def cold(project: Path, home: Path, tables: int, told_as: int | None = None) -> None:
     """Time fresh processes: an idle tick, and what the JVM, the metastore and dbt take to start."""
-    environment = {**os.environ, "HEARTBEAT_HOME": str(home), "PYTHONPATH": str(PROJECT)}
+    own = {"HEARTBEAT_HOME": str(home), "PYTHONPATH": str(PROJECT), JAVA_COMPILER: "1"}
+    environment = {**os.environ, **own}
     ticking = (
         "from benchmarks.upstreams import BenchContext, Path; from harness.tick import Engine; "
         f"Engine(BenchContext(Path({str(project)!r}), Path({str(home)!r}), {tables})).tick()"

@@ -1,6 +1,7 @@
 """Ticks: once (``tick``), or again and again in one process (``run``)."""
 
 import logging
+import os
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
@@ -127,8 +128,10 @@ def run(
     """
     from harness.maintain import Housekeeper
     from harness.run_loop import Listeners, Pace, Stop, run_loop
+    from harness.spark import let_java_compile_all
     from harness.tick import Engine
 
+    let_java_compile_all(os.environ)
     pace = Pace(
         every_seconds=_duration(every, "--every").total_seconds(),
         ticks=ticks,

@@ -1,0 +1,28 @@
+"""What Spark's settings in the profile come to, without a Spark."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.spark import JAVA_COMPILER, let_java_compile_all, session_settings
+
+PROJECT = Path(__file__).resolve().parents[2]
+OPTIONS = "spark.driver.extraJavaOptions"
+
+
+def test_a_process_that_ends_soon_has_no_second_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(JAVA_COMPILER, raising=False)
+    assert session_settings(PROJECT)[OPTIONS].endswith("-XX:TieredStopAtLevel=1")
+
+
+def test_a_process_that_stays_has_both_compilers(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: dict[str, str] = {}
+    let_java_compile_all(told)
+    monkeypatch.setenv(JAVA_COMPILER, told[JAVA_COMPILER])
+    assert session_settings(PROJECT)[OPTIONS].endswith("-XX:TieredStopAtLevel=4")
+
+
+def test_whoever_names_a_compiler_gets_it() -> None:
+    told = {JAVA_COMPILER: "1"}
+    let_java_compile_all(told)
+    assert told == {JAVA_COMPILER: "1"}
