@@ -14,8 +14,9 @@ from datetime import datetime, timedelta
 from harness.calls import Firing, Steps, send
 from harness.errors import JobsApiError
 from harness.find_run import find_run
-from harness.inbox import Message, MessageKind
+from harness.inbox import Message
 from harness.jobs.types import Outcome, RunReport
+from harness.notices import released_by, rows_of_messages
 from harness.state import FollowedRun
 from harness.tables import Ledger, RunRow, RunStatus, Tick
 
@@ -56,7 +57,7 @@ def settle(
         StateError: A ledger cannot be written; the messages stay in the inbox.
     """
     by_job = {run.job_id: run for run in runs}
-    told = _rows_of_messages(messages, by_job, tick)
+    told = rows_of_messages(messages, by_job, tick)
     noticed = {row.job_id for row in told}
     others = [run for run in runs if run.job_id not in noticed]
     unsent = [run for run in others if _is_to_be_sent_again(run, tick)]
@@ -102,59 +103,6 @@ def _send_again(
     silent = {row.job_id: row.message or "" for row in sent if not row.step_number}
     rows = [*(row for row in news if row.job_id not in found_jobs), *found]
     return rows, {**silent, **unanswered}
-
-
-def _rows_of_messages(
-    messages: Iterable[Message], by_job: Mapping[int, FollowedRun], tick: Tick
-) -> list[RunRow]:
-    rows: dict[int, RunRow] = {}
-    for message in messages:
-        run = by_job.get(message.job_id)
-        row = _row_of(message, run, tick) if run and message.job_id not in rows else None
-        if row:
-            rows[row.job_id] = row
-        else:
-            log.info("inbox: %s of job %s changes nothing", message.kind, message.job_id)
-    return list(rows.values())
-
-
-def _row_of(message: Message, run: FollowedRun, tick: Tick) -> RunRow | None:
-    match message.kind:
-        case MessageKind.COMPLETE:
-            return _row_of_completion(message, run, tick)
-        case MessageKind.RETRY:
-            if not run.holds_job:
-                return None
-            return run.step(tick, RunStatus.RETRY_REQUESTED, "operator")
-        case MessageKind.ACQUIRED | MessageKind.PROCESSED:
-            # No run that the Jobs API knows; `own_schedule` folds them in.
-            return None
-
-
-def _row_of_completion(message: Message, run: FollowedRun, tick: Tick) -> RunRow | None:
-    is_same = _is_about(message, run)
-    if run.is_open:
-        if not is_same:
-            return None
-        row = run.step(tick, RunStatus.SUCCEEDED, "notice")
-        return replace(row, run_id=run.run_id or message.run_id, ended_at=message.sent_at)
-    # What ended, ended: only another run of the job can release it. Of a parked start nobody knew.
-    is_parked = run.run_status is RunStatus.PARKED
-    if (is_same and not is_parked) or message.sent_at < run.decided_at:
-        return None
-    row = run.step(tick, RunStatus.SUCCEEDED_ELSEWHERE, "notice")
-    return replace(row, ended_at=message.sent_at, message=_released_by(message.run_id))
-
-
-def _is_about(message: Message, run: FollowedRun) -> bool:
-    """Tell whether a notice is about this run; one that names only the job means its open run."""
-    if message.run_id is not None and run.run_id is not None:
-        return message.run_id == run.run_id
-    if message.intent_id is not None:
-        # Attempts share an intent, so that a late notice may be an earlier one's; polls tell.
-        return message.intent_id == run.intent_id and run.attempt == 1
-    # Which run a start has that nobody has acknowledged yet, only its answer can tell.
-    return run.is_open and message.run_id is None
 
 
 def _poll(
@@ -233,7 +181,8 @@ def _parked_because(run: FollowedRun, untold: Sequence[int]) -> str:
         seen = f"of the job's runs since {since} some do not say who started them ({named})"
     return (
         f"{why}, and {seen}: nobody can say whether it runs; look at the job in the workspace, then"
-        f" `retry {run.job_id}` starts it anew, or `complete --job {run.job_id}` counts it as done"
+        f" `retry {run.job_id}` starts it anew, `complete --job {run.job_id}` counts it as done, or"
+        f" `release {run.job_id}` gives its events up"
     )
 
 
@@ -274,10 +223,6 @@ def _held(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | None:
             return replace(
                 run.step(tick, RunStatus.SUCCEEDED_ELSEWHERE, "poll"),
                 ended_at=report.ended_at or tick.at,
-                message=_released_by(report.run_id),
+                message=released_by(report.run_id),
             )
     return None
-
-
-def _released_by(run_id: int | None) -> str:
-    return f"released by the success of run {run_id}" if run_id else "released by a later success"

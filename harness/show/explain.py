@@ -118,7 +118,9 @@ def _held(history: History, run: RunFact) -> Answer:
         since=run.ended_at or run.recorded_at,
         next_steps=(
             "one successful run of it, started by anyone",
-            f"or the same events once more: python -m harness retry {history.job_id}",
+            "or the same events once more, with any newer ones: "
+            f"python -m harness retry {history.job_id}",
+            f"or without those events: python -m harness release {history.job_id} --reason TEXT",
             *([f"what the run itself says: {run.run_page_url}"] if run.run_page_url else []),
         ),
     )

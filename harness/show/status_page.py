@@ -127,6 +127,11 @@ class Page:
             ("running", "bold green"), ("job", "run", "for", "handed"), [*self._rows_of_running()]
         )
         self._show_waiting()
+        self._section(
+            ("given up lately", "bold yellow"),
+            ("job", "run", "since", "why"),
+            [*self._rows_of_given_up()],
+        )
 
     def _show_head(self) -> None:
         now = self._status.now
@@ -201,6 +206,12 @@ class Page:
             if run and run.is_open and not run.is_unanswered and not job.runs_for_long(now):
                 handed = count(run.event_count, "event")
                 yield job.name, str(run.run_id or "its own"), age(began(run), now), handed
+
+    def _rows_of_given_up(self) -> Iterator[tuple[str, str, str, str]]:
+        for run in self._status.given_up:
+            since = age(run.recorded_at, self._status.now)
+            name = name_of(run.job_id, run.job_name)
+            yield name, str(run.run_id or "-"), since, self._cut(run.message or "")
 
     def _show_waiting(self) -> None:
         waiting = [job for job in self._jobs if job.blocker in _WAITING and not _is_told(job)]

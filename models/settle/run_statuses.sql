@@ -61,6 +61,10 @@ final as (
             'An operator wants the failed run again; its events are unconsumed again.'
         ),
         (
+            'RELEASED', 'COMPLETED', false, false, false,
+            'An operator gave up the events of the failed run; message says why.'
+        ),
+        (
             'ACQUIRED', 'IN_PROGRESS', true, false, true,
             'A job on its own schedule was handed the events and is not done with them.'
         )

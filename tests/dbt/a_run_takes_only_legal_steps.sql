@@ -25,8 +25,9 @@ steps as (
         ledger_runs.reported_by,
         ledger_runs.run_status in ('INTENDED', 'STARTED', 'REFUSED', 'PARKED')
             as is_before_the_end,
-        ledger_runs.run_status in ('SUCCEEDED_ELSEWHERE', 'RETRY_REQUESTED')
-            as is_after_the_end,
+        ledger_runs.run_status in (
+            'SUCCEEDED_ELSEWHERE', 'RETRY_REQUESTED', 'RELEASED'
+        ) as is_after_the_end,
         lag(ledger_runs.run_status) over (
             partition by ledger_runs.intent_id, ledger_runs.attempt
             order by ledger_runs.tick_number, ledger_runs.step_number

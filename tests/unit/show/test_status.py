@@ -24,11 +24,11 @@ from harness.facts import (
 )
 from harness.lock import ProcessLock
 from harness.sense.backoff import Failing
-from harness.show.status import CONTROL_COLUMNS, Status, as_json
+from harness.show.status import CONTROL_COLUMNS, Status, as_json, given_up_since
 from harness.show.status_page import Page
 from harness.show.terminal import console_for
 from harness.tables import Blocker, Ledger, RunStatus
-from tests.unit.show.ledgers import JOB, TEN, a_day, minutes, run
+from tests.unit.show.ledgers import JOB, TEN, FakeStore, a_day, minutes, run
 
 NOW = minutes(600)
 NOTHING_NEW = Blocker(
@@ -121,6 +121,39 @@ def test_a_run_that_goes_on_for_hours_needs_attention() -> None:
 def test_a_run_that_has_succeeded_needs_nothing() -> None:
     lines = page(status_of(3, [a_run(1, RunStatus.SUCCEEDED, run_id=70, started_at=TEN)]))
     assert not any(line.startswith("needs attention") for line in lines)
+
+
+GIVEN_UP = "given up by ada: loaded by hand; it was FAILED: boom"
+
+
+def test_what_an_operator_gave_up_is_told_with_who_and_why_and_needs_nothing() -> None:
+    run_given_up = a_run(1, RunStatus.RELEASED, run_id=70, message=GIVEN_UP)
+    lines = page(replace(status_of(3), given_up=[run_given_up]))
+    assert GIVEN_UP in section(lines, "given up lately 1")
+    assert not any(line.startswith("needs attention") for line in lines)
+
+
+def released(at_minute: int, **changed: object) -> FakeStore:
+    """A job whose first run was given up; its last step is in the folded state."""
+    store = FakeStore()
+    row = run(1, 3, minutes(at_minute), RunStatus.RELEASED, message=GIVEN_UP, **changed)
+    store.append(Ledger.RUNS, [row])
+    store.tables["run_state"] = store.read(Ledger.RUNS)
+    return store
+
+
+def test_a_run_that_was_given_up_is_remembered_for_some_days() -> None:
+    store = released(10)
+    (told,) = given_up_since(store, TEN, folded_through=1)
+    assert told.message == GIVEN_UP
+    assert given_up_since(store, minutes(11), folded_through=1) == []
+
+
+def test_a_run_that_was_given_up_is_of_no_interest_once_the_job_has_run_since() -> None:
+    store = released(10)
+    newer = {"intent_id": "second", "decided_tick": 2, "decided_at": minutes(20)}
+    store.append(Ledger.RUNS, [run(2, 1, minutes(20), RunStatus.STARTED, **newer)])
+    assert given_up_since(store, TEN, folded_through=1) == []
 
 
 def test_an_unreadable_upstream_is_told_once_for_all_its_jobs() -> None:
