@@ -50,8 +50,10 @@ judged as (
             -- An intent may be recorded again, with the latest reason why it has no answer.
             when steps.previous_status = 'INTENDED'
                 then not steps.is_after_the_end
-            -- So may a run that goes on, while the Jobs API does not know it.
-            when steps.previous_status = 'STARTED' and steps.run_status = 'STARTED'
+            -- So may a run that goes on, with what a person should know of it; and of one that is
+            -- over, nobody may understand how it ended.
+            when steps.previous_status = 'STARTED'
+                and steps.run_status in ('STARTED', 'PARKED')
                 then true
             when before_it.is_open
                 then not steps.is_before_the_end and not steps.is_after_the_end

@@ -126,8 +126,8 @@ def _is_legal(before: str, after: str) -> bool:
     if before == "INTENDED":
         return after not in _AFTER
     if before == "STARTED":
-        # Said again when the API does not know the run for a while.
-        return after not in ("INTENDED", "REFUSED", "PARKED", *_AFTER)
+        # Said again when the API does not know the run for a while, or its words are not known.
+        return after not in ("INTENDED", "REFUSED", *_AFTER)
     return before in HOLDING and after in _AFTER
 
 

@@ -71,8 +71,14 @@ def settled(
     tick: Tick = TICK,
     store: MemoryStore | None = None,
 ) -> Settled:
-    clock = FakeClock(tick.at)
-    firing = Firing(
+    firing = firing_of(jobs, at=tick.at, store=store)
+    return settle([run], messages, tick=tick, firing=firing, steps=Steps())
+
+
+def firing_of(jobs: JobsApi, *, at: datetime, store: MemoryStore | None = None) -> Firing:
+    """What one process has to start and to follow runs with."""
+    clock = FakeClock(at)
+    return Firing(
         api=jobs,
         origin="here",
         store=store or MemoryStore(),
@@ -81,7 +87,6 @@ def settled(
         handed_over=Path("nowhere"),
         crash_point=lambda name: None,
     )
-    return settle([run], messages, tick=tick, firing=firing, steps=Steps())
 
 
 def notice(*, run_id: int | None = None, intent_id: str | None = None) -> Message:

@@ -10,7 +10,8 @@ from harness.errors import JobsApiError
 from harness.inbox import Message, MessageKind
 from harness.jobs.fake import FakeJobs
 from harness.jobs.types import Outcome, RunReport
-from harness.settle import LOST_AFTER, NOT_KNOWN, RESEND_FOR
+from harness.open_runs import LOST_AFTER, NOT_KNOWN
+from harness.settle import RESEND_FOR
 from harness.state import FollowedRun
 from harness.tables import Ledger, RunRow, RunStatus, Tick
 from tests.unit.following import AT, JOB, TICK, fake_jobs, intended, notice, run_of, settled

@@ -71,6 +71,16 @@ def test_a_held_job_is_told_with_the_words_of_the_jobs_api_and_how_to_retry() ->
     assert any(f"python -m harness release {JOB}" in each for each in answer.next_steps)
 
 
+def test_a_run_that_waits_in_a_queue_is_told_with_its_words_and_its_reason() -> None:
+    store = a_day()
+    queued = {"run_id": 72, "state": "QUEUED", "message": "behind another run", "attempt": 2}
+    queued |= {"intent_id": "second", "decided_tick": 5, "decided_at": minutes(40)}
+    store.append(Ledger.RUNS, [run(6, 2, minutes(51), RunStatus.STARTED, **queued)])
+    answer = answer_to(history_of(store, JOB, at=minutes(55), is_now=False))
+    assert answer.verdict is Verdict.RUNNING
+    assert answer.sentence.startswith("run 72 waits (QUEUED): behind another run; it was handed")
+
+
 def test_events_that_were_given_up_are_taken_and_the_run_says_why() -> None:
     store = a_day()
     rows = store.tables[Ledger.RUNS]

@@ -23,6 +23,7 @@ from harness.facts import (
     runs_now,
 )
 from harness.lock import ProcessLock
+from harness.open_runs import NOT_KNOWN, SAYS_NOTHING
 from harness.sense.backoff import Failing
 from harness.show.status import CONTROL_COLUMNS, Status, as_json, given_up_since
 from harness.show.status_page import Page
@@ -121,6 +122,45 @@ def test_a_run_that_goes_on_for_hours_needs_attention() -> None:
 def test_a_run_that_has_succeeded_needs_nothing() -> None:
     lines = page(status_of(3, [a_run(1, RunStatus.SUCCEEDED, run_id=70, started_at=TEN)]))
     assert not any(line.startswith("needs attention") for line in lines)
+
+
+def waiting_in_a_queue(minutes_ago: float) -> RunFact:
+    return a_run(
+        1,
+        RunStatus.STARTED,
+        run_id=70,
+        started_at=NOW - timedelta(minutes=90),
+        recorded_at=NOW - timedelta(minutes=minutes_ago),
+        life_cycle_state="QUEUED",
+        state="QUEUED",
+        message="behind another run",
+    )
+
+
+def test_a_run_in_a_queue_is_shown_as_waiting_there() -> None:
+    lines = page(status_of(3, [waiting_in_a_queue(20)]))
+    assert "1 event, QUEUED for 20m" in section(lines, "running 1")
+    assert not any(line.startswith("needs attention") for line in lines)
+
+
+def test_a_run_that_stays_in_a_queue_needs_attention_with_the_deadline() -> None:
+    said = section(page(status_of(3, [waiting_in_a_queue(61)])), "needs attention 1")
+    for part in ("QUEUED", "1h 1m", "run 70 waits (behind another run)", "after 48 hours"):
+        assert part in " ".join(said.split())
+
+
+def test_a_run_in_words_that_nobody_knows_needs_attention_with_the_words() -> None:
+    words = {"life_cycle_state": "WARMING_UP", "state": "WARMING_UP", "message": "soon"}
+    run_in_words = a_run(1, RunStatus.STARTED, run_id=70, started_at=NOW, **words)
+    said = section(page(status_of(3, [run_in_words])), "needs attention 1")
+    assert "(WARMING_UP): soon" in " ".join(said.split())
+
+
+@pytest.mark.parametrize("message", [NOT_KNOWN, SAYS_NOTHING])
+def test_a_run_of_which_the_api_says_nothing_needs_attention(message: str) -> None:
+    silent = a_run(1, RunStatus.STARTED, run_id=70, started_at=NOW, message=message)
+    said = section(page(status_of(3, [silent])), "needs attention 1")
+    assert f"run 70: {message}" in " ".join(said.split())
 
 
 GIVEN_UP = "given up by ada: loaded by hand; it was FAILED: boom"
