@@ -11,7 +11,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from harness.calls import HELD_BACK, Firing, Steps, send
+from harness.calls import Firing, Steps, send
 from harness.errors import JobsApiError, ThrottledError
 from harness.find_run import CLOCK_SKEW, find_run
 from harness.inbox import Message
@@ -64,17 +64,9 @@ def settle(
     asked = [run for run in others if not _is_to_be_sent_again(run, tick)]
     polled, unanswered = _poll(asked, tick, firing)
     rows = _appended((*told, *polled), firing, steps)
-    unsent_yet = {
-        run.job_id: run.message or HELD_BACK.message
-        for run in unsent
-        if firing.starts.waits.holds_back(tick.at, run.token)
-    }
-    due = [run for run in unsent if run.job_id not in unsent_yet]
-    sent, unlisted = _send_again(due, tick, firing, steps)
+    sent, unlisted = _send_again(unsent, tick, firing, steps)
     return Settled(
-        rows=(*rows, *sent),
-        folded=tuple(messages),
-        unanswered={**unanswered, **unsent_yet, **unlisted},
+        rows=(*rows, *sent), folded=tuple(messages), unanswered={**unanswered, **unlisted}
     )
 
 

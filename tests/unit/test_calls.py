@@ -106,13 +106,11 @@ def test_a_fresh_process_need_not_wait_since_the_token_is_safe_to_send() -> None
 
 
 def test_a_start_that_is_held_back_again_leaves_no_further_row() -> None:
-    jobs = Busy(THROTTLED, THROTTLED)
-    firing = process(jobs)
-    runs = [FollowedRun.from_step(row) for row in fresh(firing, JOB, OTHER)]
-    told = again(firing, 60, *runs)
-    assert jobs.asked == [JOB, JOB]
-    assert told.rows == ()
-    assert set(told.unanswered) == {JOB, OTHER}
+    jobs = Busy(THROTTLED)
+    told = again(process(jobs), 0, *(replace(start(each), message="429") for each in (JOB, OTHER)))
+    assert jobs.asked == [JOB]
+    assert [row.job_id for row in told.rows] == [JOB]
+    assert told.unanswered == {OTHER: "429"}
 
 
 class Curious(FakeJobs):
