@@ -50,7 +50,7 @@ final as (
         ),
         (
             'PARKED', 'FAILED', false, true, false,
-            'Nobody can say whether there is a run, or how it ended: the operator decides.'
+            'Nobody can say whether there is a run, or how it ended; see message.'
         ),
         (
             'SUCCEEDED_ELSEWHERE', 'COMPLETED', false, false, false,
