@@ -21,6 +21,9 @@ log = logging.getLogger(__name__)
 #: Calls that wait for an answer at the same time.
 CALLS_AT_ONCE = 16
 
+#: What stands for the answer to a start that was not sent yet.
+HELD_BACK = Unknown(message="the Jobs API has had too many requests; the start is sent later")
+
 
 def _side_by_side() -> Executor:
     return ThreadPoolExecutor(max_workers=CALLS_AT_ONCE, thread_name_prefix="calls")
@@ -77,7 +80,7 @@ def send(
     with firing.pool() as pool:
         calls: dict[Future[RunNowAnswer], RunRow] = {
             # The log of a call names the tick, as that of its caller does.
-            pool.submit(copy_context().run, _call, intent, firing): intent
+            pool.submit(copy_context().run, _call, intent, tick, firing): intent
             for intent in intents
         }
         waiting = set(calls)
@@ -106,13 +109,16 @@ def _recorded(
     return newest
 
 
-def _call(intent: RunRow, firing: Firing) -> RunNowAnswer:
+def _call(intent: RunRow, tick: Tick, firing: Firing) -> RunNowAnswer:
+    if firing.starts.waits.holds_back(tick.at, intent.token):
+        return HELD_BACK
     firing.starts.take()
     firing.crash_point("before_call")
     answer = firing.api.run_now(
         job_id=intent.job_id, token=intent.token, parameters=json.loads(intent.parameters)
     )
     firing.crash_point("after_call")
+    firing.starts.waits.note(intent.token, answer, tick.at)
     return answer
 
 
@@ -140,6 +146,9 @@ def _after_answer(intent: RunRow, answer: RunNowAnswer, tick: Tick, *, again: bo
         case Refused():
             log.warning("job %s: refused when sent again: %s", intent.job_id, answer.message)
             return replace(now, termination_code=answer.error_code, message=answer.message)
+        case Unknown() if answer is HELD_BACK and intent.message:
+            # Why it has no answer is told already.
+            return intent
         case Unknown() | NotAllowed():
             log.warning("job %s: no answer that tells: %s", intent.job_id, answer.message)
             return (

@@ -58,3 +58,16 @@ class DecideError(HeartbeatError):
 
 class JobsApiError(HeartbeatError):
     """The Jobs API cannot be used at all: no host, no credentials, the local one does not start."""
+
+
+class ThrottledError(JobsApiError):
+    """The Jobs API has had too many requests, and wants no other for a while.
+
+    Args:
+        message: What is told.
+        wait_seconds: For how long it wants none.
+    """
+
+    def __init__(self, message: str, *, wait_seconds: float) -> None:
+        super().__init__(message)
+        self.wait_seconds = wait_seconds

@@ -27,6 +27,8 @@ class MessageKind(StrEnum):
     COMPLETE = "complete"
     #: An operator wants a failed job's events to be run again.
     RETRY = "retry"
+    #: An operator gives a failed job's events up.
+    RELEASE = "release"
     #: A job on its own schedule was handed events of one upstream.
     ACQUIRED = "acquired"
     #: A job on its own schedule has processed what it was handed.
@@ -41,7 +43,12 @@ class Message:
     job_id: int
     run_id: int | None = None
     intent_id: str | None = None
+    #: The attempt that an operator means; with none, whichever is held.
+    attempt: int | None = None
     sent_at: datetime
+    #: Who asks for it, and why.
+    sent_by: str | None = None
+    reason: str | None = None
     #: The job's name; known to whoever has read the controls.
     job_name: str | None = None
     #: What a job on its own schedule was handed, or has processed.
@@ -114,13 +121,20 @@ def _read(path: Path) -> Message:
     return Message(
         kind=kind,
         job_id=int(content["job_id"]),
-        run_id=int(content["run_id"]) if content.get("run_id") is not None else None,
+        run_id=_number(content.get("run_id")),
         intent_id=content.get("intent_id"),
+        attempt=_number(content.get("attempt")),
         sent_at=datetime.fromisoformat(content["sent_at"]),
+        sent_by=content.get("sent_by"),
+        reason=content.get("reason"),
         job_name=content.get("job_name"),
         taken=Consumed(**taken) if taken else None,
         path=path,
     )
+
+
+def _number(value: str | int | None) -> int | None:
+    return None if value is None else int(value)
 
 
 def _force_folder(folder: Path) -> None:

@@ -9,25 +9,26 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from harness.calls import Firing, Steps, send
-from harness.errors import JobsApiError
-from harness.find_run import find_run
-from harness.inbox import Message, MessageKind
+from harness.errors import JobsApiError, ThrottledError
+from harness.find_run import CLOCK_SKEW, find_run
+from harness.inbox import Message
 from harness.jobs.types import Outcome, RunReport
+from harness.notices import released_by, rows_of_messages
+from harness.open_runs import ended, looked_at, ways_out
 from harness.state import FollowedRun
 from harness.tables import Ledger, RunRow, RunStatus, Tick
 
 log = logging.getLogger(__name__)
 
-#: What a run's row says while the Jobs API does not know the run; said again for long, it is lost.
-NOT_KNOWN = "the Jobs API does not know the run"
-LOST_AFTER = timedelta(minutes=10)
-
 #: So long after its decision a start without an answer is sent again. For how long Databricks
 #: remembers a token nobody documents; its runs are gone after 60 days, so this stays well below.
 RESEND_FOR = timedelta(days=7)
+
+#: What stands for the answer to a question that was not asked yet.
+ASKED_LATER = "the Jobs API has had too many requests; the run is asked about later"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,7 @@ def settle(
         StateError: A ledger cannot be written; the messages stay in the inbox.
     """
     by_job = {run.job_id: run for run in runs}
-    told = _rows_of_messages(messages, by_job, tick)
+    told = rows_of_messages(messages, by_job, tick)
     noticed = {row.job_id for row in told}
     others = [run for run in runs if run.job_id not in noticed]
     unsent = [run for run in others if _is_to_be_sent_again(run, tick)]
@@ -104,59 +105,6 @@ def _send_again(
     return rows, {**silent, **unanswered}
 
 
-def _rows_of_messages(
-    messages: Iterable[Message], by_job: Mapping[int, FollowedRun], tick: Tick
-) -> list[RunRow]:
-    rows: dict[int, RunRow] = {}
-    for message in messages:
-        run = by_job.get(message.job_id)
-        row = _row_of(message, run, tick) if run and message.job_id not in rows else None
-        if row:
-            rows[row.job_id] = row
-        else:
-            log.info("inbox: %s of job %s changes nothing", message.kind, message.job_id)
-    return list(rows.values())
-
-
-def _row_of(message: Message, run: FollowedRun, tick: Tick) -> RunRow | None:
-    match message.kind:
-        case MessageKind.COMPLETE:
-            return _row_of_completion(message, run, tick)
-        case MessageKind.RETRY:
-            if not run.holds_job:
-                return None
-            return run.step(tick, RunStatus.RETRY_REQUESTED, "operator")
-        case MessageKind.ACQUIRED | MessageKind.PROCESSED:
-            # No run that the Jobs API knows; `own_schedule` folds them in.
-            return None
-
-
-def _row_of_completion(message: Message, run: FollowedRun, tick: Tick) -> RunRow | None:
-    is_same = _is_about(message, run)
-    if run.is_open:
-        if not is_same:
-            return None
-        row = run.step(tick, RunStatus.SUCCEEDED, "notice")
-        return replace(row, run_id=run.run_id or message.run_id, ended_at=message.sent_at)
-    # What ended, ended: only another run of the job can release it. Of a parked start nobody knew.
-    is_parked = run.run_status is RunStatus.PARKED
-    if (is_same and not is_parked) or message.sent_at < run.decided_at:
-        return None
-    row = run.step(tick, RunStatus.SUCCEEDED_ELSEWHERE, "notice")
-    return replace(row, ended_at=message.sent_at, message=_released_by(message.run_id))
-
-
-def _is_about(message: Message, run: FollowedRun) -> bool:
-    """Tell whether a notice is about this run; one that names only the job means its open run."""
-    if message.run_id is not None and run.run_id is not None:
-        return message.run_id == run.run_id
-    if message.intent_id is not None:
-        # Attempts share an intent, so that a late notice may be an earlier one's; polls tell.
-        return message.intent_id == run.intent_id and run.attempt == 1
-    # Which run a start has that nobody has acknowledged yet, only its answer can tell.
-    return run.is_open and message.run_id is None
-
-
 def _poll(
     runs: Sequence[FollowedRun], tick: Tick, firing: Firing
 ) -> tuple[list[RunRow], dict[int, str]]:
@@ -173,26 +121,21 @@ def _poll(
 
 
 def _ask(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | str | None:
+    if firing.questions.waits.holds_back(tick.at):
+        return ASKED_LATER
     firing.questions.take()
     try:
         if _is_unacknowledged(run):
             return _in_doubt(run, tick, firing)
-        return _held(run, tick, firing) if run.holds_job else _open(run, tick, firing)
+        if run.holds_job:
+            return _held(run, tick, firing)
+        assert run.run_id is not None
+        return looked_at(run, firing.api.get_run(run.run_id), tick)
     except JobsApiError as error:
+        if isinstance(error, ThrottledError):
+            firing.questions.waits.hold_all(error.wait_seconds, tick.at)
         log.warning("job %s: its run cannot be asked about: %s", run.job_id, error)
         return str(error)
-
-
-def _open(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | None:
-    assert run.run_id is not None
-    report = firing.api.get_run(run.run_id)
-    if report is None:
-        return _missing(run, tick)
-    if report.outcome is not None:
-        return _ended(run, report, tick)
-    if run.message == NOT_KNOWN:
-        return replace(run.step(tick, RunStatus.STARTED, "poll"), message=None)
-    return None
 
 
 def _in_doubt(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow:
@@ -211,7 +154,7 @@ def _adopted(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow:
     log.info("job %s: run %s is that of its start", run.job_id, report.run_id)
     known = replace(run, run_id=report.run_id)
     if report.outcome is not None:
-        return _ended(known, report, tick)
+        return ended(known, report, tick)
     return replace(
         known.step(tick, RunStatus.STARTED, "answer"),
         started_at=report.started_at or tick.at,
@@ -233,51 +176,22 @@ def _parked_because(run: FollowedRun, untold: Sequence[int]) -> str:
         seen = f"of the job's runs since {since} some do not say who started them ({named})"
     return (
         f"{why}, and {seen}: nobody can say whether it runs; look at the job in the workspace, then"
-        f" `retry {run.job_id}` starts it anew, or `complete --job {run.job_id}` counts it as done"
-    )
-
-
-def _missing(run: FollowedRun, tick: Tick) -> RunRow | None:
-    """Give a run up only when the API goes on not knowing it: one such answer may be a slip."""
-    log.warning("job %s: the Jobs API does not know run %s", run.job_id, run.run_id)
-    # A clock that went back by a day would else have the job wait for that day.
-    if run.message != NOT_KNOWN or run.recorded_at > tick.at:
-        return replace(run.step(tick, RunStatus.STARTED, "poll"), message=NOT_KNOWN)
-    if tick.at - run.recorded_at < LOST_AFTER:
-        return None
-    return replace(run.step(tick, RunStatus.LOST, "poll"), ended_at=tick.at)
-
-
-def _ended(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow:
-    outcome = report.outcome
-    assert outcome is not None
-    log.info("job %s: run %s ended %s", run.job_id, run.run_id, outcome)
-    return replace(
-        run.step(tick, RunStatus(outcome), "poll"),
-        started_at=report.started_at or run.started_at,
-        ended_at=report.ended_at or tick.at,
-        life_cycle_state=report.life_cycle_state,
-        result_state=report.result_state,
-        state=report.state,
-        termination_code=report.termination_code,
-        message=report.message,
-        run_page_url=report.run_page_url,
+        f" {ways_out(run.job_id)}"
     )
 
 
 def _held(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | None:
     """Look for a success that ends the hold: a later run by anyone, or a repair of the same run."""
-    since: datetime = run.started_at or run.decided_at
-    for report in firing.api.list_runs(run.job_id, since=since):
-        if report.outcome is Outcome.SUCCEEDED:
+    since = run.started_at or run.decided_at
+    # By the clock of the Jobs API the run itself may have started before that.
+    for report in firing.api.list_runs(run.job_id, since=since - CLOCK_SKEW):
+        is_later = report.started_at is not None and report.started_at >= since
+        is_ours_or_later = report.run_id == run.run_id or is_later
+        if report.outcome is Outcome.SUCCEEDED and is_ours_or_later:
             log.info("job %s: released by run %s", run.job_id, report.run_id)
             return replace(
                 run.step(tick, RunStatus.SUCCEEDED_ELSEWHERE, "poll"),
                 ended_at=report.ended_at or tick.at,
-                message=_released_by(report.run_id),
+                message=released_by(report.run_id),
             )
     return None
-
-
-def _released_by(run_id: int | None) -> str:
-    return f"released by the success of run {run_id}" if run_id else "released by a later success"

@@ -3,6 +3,7 @@
 The SDK would wait and try again for minutes. Whoever asks knows better how long there is.
 """
 
+import json
 import logging
 import os
 import re
@@ -49,6 +50,8 @@ def bounded_config(
 
 def told(error: BaseException) -> str:
     """Put an error into one short line, without the client's configuration that the SDK appends."""
+    if isinstance(error, json.JSONDecodeError):
+        return "the answer is no JSON; perhaps it is the page of a login or of a proxy"
     line = words_of(error)
     code = getattr(error, "error_code", None)
     if code:

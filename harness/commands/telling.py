@@ -1,5 +1,6 @@
 """Tells the next tick something, without a JVM and while one runs: what ended, what to try."""
 
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,6 +19,8 @@ from harness.errors import ConfigurationError, ExitCode
 
 if TYPE_CHECKING:
     from harness.context import Context
+    from harness.facts import RunFact
+    from harness.inbox import MessageKind
 
 JOB_ID = typer.Option("--job", envvar="HEARTBEAT_JOB_ID", help="The job that has succeeded.")
 RUN_ID = typer.Option("--run", envvar="HEARTBEAT_RUN_ID", help="The run, if it is known.")
@@ -30,6 +33,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command()(complete)
     app.command()(retry)
+    app.command()(release)
     app.command("try-again")(try_again)
 
 
@@ -73,7 +77,7 @@ def retry(
     now: Annotated[bool, typer.Option("--now", help="Tick at once.")] = False,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Run a failed job again, with the same events.
+    """Run a failed job again, with the same events and any newer ones.
 
     Refused unless the job's last run failed and holds it.
 
@@ -82,22 +86,56 @@ def retry(
 
         python -m harness retry 111111111 --now
     """
-    from harness.inbox import Message, MessageKind, send
+    from harness.inbox import MessageKind
 
     with reading() as context:
-        job_id, name = _held_job(context, job)
-        sent_at = context.clock.now()
-        send(context.home.inbox, Message(kind=MessageKind.RETRY, job_id=job_id, sent_at=sent_at))
+        run, name = _held_run(context, job, "retry")
+        _send_about(context, run, MessageKind.RETRY)
         is_held = _is_somebody_ticking(context)
     if as_json:
-        print_json({"job": str(job_id), "job_name": name})
+        print_json({"job": str(run.job_id), "job_name": name})
     else:
-        way = (
-            "" if is_held or now else "; nobody ticks just now: `python -m harness tick`, or --now"
-        )
-        typer.echo(f"{name} ({job_id}) runs again with the next tick{way}")
+        way = "" if now else _way_to_a_tick(is_held=is_held)
+        typer.echo(f"{name} ({run.job_id}) runs again with the next tick{way}")
     if now:
         _tick_now(is_held=is_held, is_quiet=as_json)
+
+
+def release(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="Id or name of the job.")],
+    reason: Annotated[
+        str | None, typer.Option("--reason", metavar="TEXT", help="Why; it is kept for good.")
+    ] = None,
+    as_json: Annotated[bool, AS_JSON] = False,
+) -> None:
+    """Give up the events of a failed job's last run, and let the job go on without them.
+
+    They count as consumed, and what has come since starts the next run. Refused unless the job's
+    last run failed and holds it.
+
+    Examples:
+        python -m harness release daily-revenue --reason "loaded by hand on Monday"
+
+        python -m harness release 111111111
+    """
+    from harness.inbox import MessageKind
+    from harness.show.words import count
+
+    with reading() as context:
+        run, name = _held_run(context, job, "release")
+        _send_about(context, run, MessageKind.RELEASE, reason)
+        is_held = _is_somebody_ticking(context)
+    if as_json:
+        print_json(
+            {"job": str(run.job_id), "job_name": name, "events": run.event_count, "reason": reason}
+        )
+    else:
+        given_up = count(run.event_count, "event")
+        way = _way_to_a_tick(is_held=is_held, may_tick_now=False)
+        typer.echo(
+            f"{name} ({run.job_id}) goes on with the next tick, without the {given_up} of its "
+            f"last run{way}"
+        )
 
 
 def try_again(as_json: Annotated[bool, AS_JSON] = False) -> None:
@@ -124,7 +162,7 @@ def try_again(as_json: Annotated[bool, AS_JSON] = False) -> None:
         typer.echo("nothing keeps failing: the next tick looks at everything")
 
 
-def _held_job(context: "Context", wanted: str) -> tuple[int, str]:
+def _held_run(context: "Context", wanted: str, command: str) -> "tuple[RunFact, str]":
     from harness.facts import newest_run_of, recorded_jobs, require_state
     from harness.tables import HOLDING
 
@@ -133,13 +171,49 @@ def _held_job(context: "Context", wanted: str) -> tuple[int, str]:
     job_id = job_named(wanted, names)
     run = newest_run_of(context.store, job_id)
     if run is None:
-        raise ConfigurationError(f"{names[job_id]} ({job_id}) was never started: nothing to retry")
+        raise ConfigurationError(
+            f"{names[job_id]} ({job_id}) was never started: nothing to {command}"
+        )
     if run.run_status not in HOLDING:
         said = run.run_status.value
         raise ConfigurationError(
-            f"{names[job_id]} ({job_id}) is not held: its last run is {said}, nothing to retry"
+            f"{names[job_id]} ({job_id}) is not held: its last run is {said}, nothing to {command}"
         )
-    return job_id, names[job_id]
+    return run, names[job_id]
+
+
+def _send_about(
+    context: "Context", run: "RunFact", kind: "MessageKind", reason: str | None = None
+) -> None:
+    """Leave a message that is about this attempt, and about no later one."""
+    from harness.inbox import Message, send
+
+    message = Message(
+        kind=kind,
+        job_id=run.job_id,
+        intent_id=run.intent_id,
+        attempt=run.attempt,
+        sent_at=context.clock.now(),
+        sent_by=_person(),
+        reason=reason,
+    )
+    send(context.home.inbox, message)
+
+
+def _person() -> str:
+    """Name who is at the keyboard; a container may have no name for its user."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return f"user {os.getuid()}"
+
+
+def _way_to_a_tick(*, is_held: bool, may_tick_now: bool = True) -> str:
+    if is_held:
+        return ""
+    return "; nobody ticks just now: `python -m harness tick`" + (", or --now" * may_tick_now)
 
 
 def _is_somebody_ticking(context: "Context") -> bool:

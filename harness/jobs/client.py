@@ -6,24 +6,34 @@ run, its answer was lost, and a second request was refused.
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import cast
 
 from databricks.sdk import WorkspaceClient
-from databricks.sdk.errors import BadRequest, NotFound, ResourceDoesNotExist
+from databricks.sdk.errors import (
+    BadRequest,
+    NotFound,
+    PermissionDenied,
+    ResourceDoesNotExist,
+    Unauthenticated,
+)
 
-from harness.errors import JobsApiError
+from harness.clock import Clock, RealClock
+from harness.errors import JobsApiError, ThrottledError
 from harness.jobs.answers import answer_of_error
 from harness.jobs.states import exact_id, report_of
-from harness.jobs.types import Accepted, Outcome, RunNowAnswer, RunReport
-from harness.workspace import bounded_config, told
+from harness.jobs.types import Accepted, Outcome, RunNowAnswer, RunReport, Unknown
+from harness.workspace import BoundedConfig, bounded_config, told
 
 logger = logging.getLogger(__name__)
 
 _API = "/api/2.2/jobs"
 _RUNS_PER_PAGE = 25
+#: A login that was refused is renewed at most so often: a permission that is missing stays missing.
+LOG_IN_AGAIN_AFTER = timedelta(minutes=10)
 _NO_SUCH_JOB = re.compile(r"Job \S+ does not exist")
 
 
@@ -40,36 +50,58 @@ class ClientSettings:
     partial_success: Outcome = Outcome.SUCCEEDED
 
 
+def connect(settings: ClientSettings) -> WorkspaceClient:
+    """Log in to a workspace.
+
+    Raises:
+        JobsApiError: There is no host, or there are no credentials that the SDK can use.
+    """
+    try:
+        config = bounded_config(
+            host=settings.host,
+            token=settings.token,
+            http_timeout_seconds=settings.http_timeout_seconds,
+        )
+        client = WorkspaceClient(config=config)
+    except (ValueError, OSError) as error:
+        message = (
+            f"The Jobs API cannot be used: {told(error)}; set DATABRICKS_HOST and "
+            "DATABRICKS_TOKEN, or another way to log in that the Databricks SDK knows"
+        )
+        raise JobsApiError(message) from error
+    if not config.host:
+        raise JobsApiError("The Jobs API cannot be used: DATABRICKS_HOST is not set")
+    return client
+
+
 class DatabricksJobs:
     """The ``JobsApi`` over the real SDK.
 
     Args:
         settings: Host, credentials and policies.
+        clock: Tells when a login may be renewed.
+        login: Makes the client.
 
     Raises:
         JobsApiError: There is no host, or there are no credentials that the SDK can use.
     """
 
-    def __init__(self, settings: ClientSettings | None = None) -> None:
-        settings = settings or ClientSettings()
-        try:
-            config = bounded_config(
-                host=settings.host,
-                token=settings.token,
-                http_timeout_seconds=settings.http_timeout_seconds,
-            )
-            self._client = WorkspaceClient(config=config)
-        except (ValueError, OSError) as error:
-            message = (
-                f"The Jobs API cannot be used: {told(error)}; set DATABRICKS_HOST and "
-                "DATABRICKS_TOKEN, or another way to log in that the Databricks SDK knows"
-            )
-            raise JobsApiError(message) from error
-        if not config.host:
-            raise JobsApiError("The Jobs API cannot be used: DATABRICKS_HOST is not set")
-        self._config = config
-        self._partial_success = settings.partial_success
-        self._workspace = settings.workspace or config.identity
+    def __init__(
+        self,
+        settings: ClientSettings | None = None,
+        *,
+        clock: Clock | None = None,
+        login: Callable[[ClientSettings], WorkspaceClient] = connect,
+    ) -> None:
+        self._settings = settings or ClientSettings()
+        self._clock = clock or RealClock()
+        self._login = login
+        self._lock = threading.Lock()
+        self._renewed_at: datetime | None = None
+        self._client = login(self._settings)
+        config = self._client.config
+        identity = config.identity if isinstance(config, BoundedConfig) else str(config.host)
+        self._workspace = self._settings.workspace or identity
 
     @property
     def workspace(self) -> str:
@@ -78,14 +110,16 @@ class DatabricksJobs:
 
     def run_now(self, *, job_id: int, token: str, parameters: Mapping[str, str]) -> RunNowAnswer:
         """Start a run of the job under an idempotency token, or get the one that exists."""
+        client = self._client
         try:
-            waiter = self._client.jobs.run_now(
+            waiter = client.jobs.run_now(
                 job_id, idempotency_token=token, job_parameters=dict(parameters)
             )
             # As it came: the typed answer of newer SDKs rounds a float into some other id.
             return Accepted(run_id=exact_id(waiter.bind()["run_id"], "run_id"))
         except Exception as error:
             # Whatever went wrong after the request left, a run may exist.
+            self._renew(client, error)
             answer = answer_of_error(error)
             logger.debug("run-now of job %s: %s", job_id, answer)
             return answer
@@ -98,13 +132,14 @@ class DatabricksJobs:
         """
         try:
             run = self._get("runs/get", {"run_id": run_id})
-            return report_of(run, partial_success=self._partial_success)
+            report = report_of(run, partial_success=self._settings.partial_success)
+            if report.run_id != run_id:
+                raise ValueError(f"the answer is about run {report.run_id}")
+            return report
         except ResourceDoesNotExist:
             return None
         except Exception as error:
-            raise JobsApiError(
-                f"The Jobs API did not report on run {run_id}: {told(error)}"
-            ) from error
+            raise _failure(f"The Jobs API did not report on run {run_id}", error) from error
 
     def list_runs(self, job_id: int, *, since: datetime | None = None) -> Iterator[RunReport]:
         """Report on the runs of a job, newest first, all pages; a job that is not there has none.
@@ -115,11 +150,18 @@ class DatabricksJobs:
         query: dict[str, object] = {"job_id": job_id, "limit": _RUNS_PER_PAGE}
         if since is not None:
             query["start_time_from"] = int(since.timestamp() * 1000)
+        pages: set[str] = set()
         while True:
             reports, next_page = self._page(job_id, query)
             yield from reports
-            if not next_page or next_page == query.get("page_token"):
+            if next_page is None:
                 return
+            if next_page in pages:
+                raise JobsApiError(
+                    f"The Jobs API did not list the runs of job {job_id} to their end: it gives "
+                    "the same page again"
+                )
+            pages.add(next_page)
             query["page_token"] = next_page
 
     def cancel_run(self, run_id: int) -> None:
@@ -128,34 +170,88 @@ class DatabricksJobs:
         Raises:
             JobsApiError: The API did not take the request.
         """
+        client = self._client
         try:
-            self._client.jobs.cancel_run(run_id)
+            client.jobs.cancel_run(run_id)
         except Exception as error:
+            self._renew(client, error)
             raise JobsApiError(f"Run {run_id} was not cancelled: {told(error)}") from error
 
     def _page(self, job_id: int, query: Mapping[str, object]) -> tuple[list[RunReport], str | None]:
         try:
             answer = self._get("runs/list", query)
-            runs = answer.get("runs") or []
-            if not isinstance(runs, list):
-                raise ValueError(f"the answer's runs are {runs!r:.50}, not a list")
-            reports = [report_of(run, partial_success=self._partial_success) for run in runs]
+            reports = [
+                report_of(run, partial_success=self._settings.partial_success)
+                for run in _listed(answer)
+            ]
+            if any(report.job_id != job_id for report in reports):
+                raise ValueError("the answer has runs of other jobs")
+            return reports, _next_page(answer)
         except Exception as error:
             if isinstance(error, BadRequest | NotFound) and _NO_SUCH_JOB.match(str(error)):
                 return [], None
-            message = f"The Jobs API did not list the runs of job {job_id}: {told(error)}"
-            raise JobsApiError(message) from error
-        next_page = answer.get("next_page_token")
-        return reports, next_page if isinstance(next_page, str) else None
+            message = f"The Jobs API did not list the runs of job {job_id}"
+            raise _failure(message, error) from error
 
     def _get(self, path: str, query: Mapping[str, object]) -> Mapping[str, object]:
         """Read raw JSON: the SDK's own classes turn a word that they do not know into nothing."""
+        client = self._client
         headers = {"Accept": "application/json"}
-        if self._config.workspace_id:
-            headers["X-Databricks-Workspace-Id"] = self._config.workspace_id
-        answer = self._client.api_client.do(
-            "GET", f"{_API}/{path}", query=dict(query), headers=headers
-        )
+        if client.config.workspace_id:
+            headers["X-Databricks-Workspace-Id"] = client.config.workspace_id
+        try:
+            answer = client.api_client.do(
+                "GET", f"{_API}/{path}", query=dict(query), headers=headers
+            )
+        except Exception as error:
+            self._renew(client, error)
+            raise
         if not isinstance(answer, dict):
             raise ValueError(f"the answer is a {type(answer).__name__}, not a JSON object")
         return cast(Mapping[str, object], answer)
+
+    def _renew(self, refused: WorkspaceClient, error: Exception) -> None:
+        """Log in anew when a client's login was refused: its secret may have been changed since.
+
+        It says nothing about the request, which whoever sent it sends again in its own time.
+        """
+        if not isinstance(error, Unauthenticated | PermissionDenied):
+            return
+        with self._lock:
+            now = self._clock.now()
+            # A clock that went back must not keep the old login for as long.
+            is_recent = self._renewed_at and abs(now - self._renewed_at) < LOG_IN_AGAIN_AFTER
+            if is_recent or refused is not self._client:
+                return
+            self._renewed_at = now
+            logger.warning("the workspace refuses our login; logging in again")
+            try:
+                self._client = self._login(self._settings)
+            except JobsApiError as failure:
+                logger.warning("the login cannot be renewed: %s", failure)
+
+
+def _failure(message: str, error: Exception) -> JobsApiError:
+    sentence, answer = f"{message}: {told(error)}", answer_of_error(error)
+    if isinstance(answer, Unknown) and answer.is_throttled:
+        return ThrottledError(sentence, wait_seconds=answer.wait_seconds)
+    return JobsApiError(sentence)
+
+
+def _listed(answer: Mapping[str, object]) -> list[Mapping[str, object]]:
+    """Return the runs of a page; an answer that says nothing does not say that there are none."""
+    runs = answer.get("runs")
+    if runs is None and answer.get("has_more") is False:
+        return []
+    if not isinstance(runs, list):
+        raise ValueError("the answer has no list of runs")
+    return runs
+
+
+def _next_page(answer: Mapping[str, object]) -> str | None:
+    token = answer.get("next_page_token")
+    if isinstance(token, str) and token:
+        return token
+    if answer.get("has_more") is True:
+        raise ValueError("the answer says that there are more runs, and not where")
+    return None

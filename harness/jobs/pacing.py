@@ -1,12 +1,48 @@
-"""Spaces out requests, so that a burst of ready jobs stays under the API's rate limit."""
+"""Spaces out requests, so that a burst of ready jobs stays under the API's rate limit.
+
+Where the API asks for more time than that, starts are held back. None of it outlives the process:
+a fresh one may ask at once, since the same token is always safe to send.
+"""
 
 import threading
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from harness.clock import Clock
+from harness.jobs.types import RunNowAnswer, Unknown
 
 #: Databricks admits 20 run-now requests a second and workspace; half of it leaves room for people.
 RUN_NOW_PER_SECOND = 10.0
+
+
+class Waits:
+    """Remembers until when requests are held back: those of one start, or all of them."""
+
+    def __init__(self) -> None:
+        self._all: tuple[datetime, datetime] | None = None
+        self._of_token: dict[str, tuple[datetime, datetime]] = {}
+        self._lock = threading.Lock()
+
+    def note(self, token: str, answer: RunNowAnswer, at: datetime) -> None:
+        """Take in what the API answered to a start at an instant."""
+        with self._lock:
+            self._of_token.pop(token, None)
+            if isinstance(answer, Unknown) and answer.wait_seconds > 0:
+                wait = (at, at + timedelta(seconds=answer.wait_seconds))
+                self._of_token[token] = wait
+                if answer.is_throttled:
+                    self._all = wait
+
+    def hold_all(self, seconds: float, at: datetime) -> None:
+        """Hold everything back for a while."""
+        with self._lock:
+            self._all = (at, at + timedelta(seconds=seconds))
+
+    def holds_back(self, at: datetime, token: str | None = None) -> bool:
+        """Tell whether a request, or the start with this token, is not to be sent yet."""
+        with self._lock:
+            waits = (self._all, self._of_token.get(token) if token else None)
+        # A clock that went back must not make the wait longer.
+        return any(wait is not None and wait[0] <= at < wait[1] for wait in waits)
 
 
 class TokenBucket:
@@ -29,6 +65,8 @@ class TokenBucket:
         self._available = self._burst
         self._filled_at: datetime = clock.now()
         self._lock = threading.Lock()
+        #: What the API has asked for beyond the rate.
+        self.waits = Waits()
 
     def take(self) -> float:
         """Wait until one more request may go, and return how many seconds that took."""

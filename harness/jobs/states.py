@@ -20,6 +20,9 @@ ACTIVE_LIFE_CYCLES = frozenset(
 )
 ACTIVE_STATES = frozenset({"QUEUED", "PENDING", "BLOCKED", "WAITING", "RUNNING", "TERMINATING"})
 
+#: A run in one of these is not at work: it waits for its turn, for another run, or to try again.
+WAITING_WORDS = frozenset({"QUEUED", "BLOCKED", "WAITING_FOR_RETRY", "WAITING"})
+
 #: Some tasks of the run failed, yet the run itself was completed; see ``outcome_of``.
 PARTIAL_SUCCESS = "SUCCESS_WITH_FAILURES"
 
@@ -112,6 +115,25 @@ def outcome_of(words: RunWords, *, partial_success: Outcome = Outcome.SUCCEEDED)
     if told and not _has_unknown_result(words):
         return Outcome.SUCCEEDED
     return None
+
+
+def is_over(report: RunReport) -> bool:
+    """Tell whether either vocabulary says that the run is over."""
+    return report.life_cycle_state in TERMINAL_LIFE_CYCLES or report.state in TERMINAL_STATES
+
+
+def is_waiting(report: RunReport) -> bool:
+    """Tell whether the run waits in a queue, or to be tried again."""
+    return report.life_cycle_state in WAITING_WORDS or report.state in WAITING_WORDS
+
+
+def is_understood(report: RunReport) -> bool:
+    """Tell whether it is clear from known words that the run goes on, or how it ended."""
+    known_life_cycles = ACTIVE_LIFE_CYCLES | TERMINAL_LIFE_CYCLES | {None}
+    known_states = ACTIVE_STATES | TERMINAL_STATES | {None}
+    says_nothing = report.life_cycle_state is None and report.state is None
+    are_known = report.life_cycle_state in known_life_cycles and report.state in known_states
+    return are_known and not says_nothing and (report.outcome is not None or not is_over(report))
 
 
 def _outcome_of_life_cycle(life_cycle_state: str | None) -> Outcome | None:

@@ -65,7 +65,10 @@ class Unknown:
     """Whether a run exists cannot be told; the same token is to be sent again later."""
 
     message: str
-    retry_after_seconds: float | None = None
+    #: How long to wait before the same token is sent again.
+    wait_seconds: float = 0.0
+    #: The workspace has had too many requests: other starts wait as well.
+    is_throttled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from harness.facts import RunFact
 from harness.show.history import Dependency, History
+from harness.show.jobs import waits, words_of
 from harness.show.tick import main_reason
 from harness.show.words import count, iso
 from harness.tables import Blocker, RunStatus
@@ -96,7 +97,10 @@ def _running(history: History, run: RunFact, verdict: Verdict) -> Answer:
         )
         steps = ["the Jobs API's answer; every tick sends the same token again, so it starts once"]
     else:
-        sentence = f"run {run.run_id} goes on; it was handed {handed}"
+        goes_on = "waits" if waits(run) else "goes on"
+        words = f" ({words_of(run)})" if words_of(run) else ""
+        said = f": {run.message}" if run.message else ""
+        sentence = f"run {run.run_id} {goes_on}{words}{said}; it was handed {handed}"
         steps = ["the end of that run"]
     news = [each.sensor_id for each in history.dependencies if each.has_news]
     if news:
@@ -118,7 +122,9 @@ def _held(history: History, run: RunFact) -> Answer:
         since=run.ended_at or run.recorded_at,
         next_steps=(
             "one successful run of it, started by anyone",
-            f"or the same events once more: python -m harness retry {history.job_id}",
+            "or the same events once more, with any newer ones: "
+            f"python -m harness retry {history.job_id}",
+            f"or without those events: python -m harness release {history.job_id} --reason TEXT",
             *([f"what the run itself says: {run.run_page_url}"] if run.run_page_url else []),
         ),
     )

@@ -101,6 +101,8 @@ def _dependency_in_words(each: Dependency, at: datetime) -> tuple[str, str | tup
 def _taker_in_words(run: RunFact) -> str:
     if run.run_status is RunStatus.ACQUIRED:
         return "handed to the job, not processed yet"
+    if run.run_status is RunStatus.RELEASED:
+        return "given up by an operator"
     if run.run_id:
         return f"taken by run {run.run_id}"
     is_own = run.run_status is RunStatus.SUCCEEDED

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from harness.facts import (
@@ -14,11 +14,14 @@ from harness.facts import (
     holder_of,
     last_decision,
     last_tick_at,
+    newest_by_job,
+    newest_runs,
     runs_now,
     whole,
 )
 from harness.sense.backoff import Failing, load_back_off
 from harness.show.words import iso, upstream_name
+from harness.tables import Ledger, RunStatus, Store
 
 if TYPE_CHECKING:
     from harness.context import Context
@@ -67,6 +70,9 @@ RUN_COLUMNS = (
     "recorded_at",
 )
 
+#: What an operator gave up is shown for so long, unless the job has run since.
+GIVEN_UP_SHOWN_FOR = timedelta(days=7)
+
 _IDS = frozenset({"job_id", "run_id", "trigger_job_id"})
 
 
@@ -84,23 +90,23 @@ class Status:
     last_tick_at: datetime | None
     #: Upstreams that cannot be read, and when they are tried again.
     failing: Sequence[Failing] = ()
+    #: Newest runs whose events an operator has given up lately.
+    given_up: Sequence[RunFact] = ()
 
 
 def read_status(context: "Context", *, every_run: bool) -> Status:
     """Read where everything stands, without a JVM and while a tick runs."""
     store = context.store
     decision = last_decision(context.home.status)
-    runs = runs_now(
-        store, folded_through=folded_through(store, decision), only_relevant=not every_run
-    )
+    now, folded = context.clock.now(), folded_through(store, decision)
     return Status(
-        now=context.clock.now(),
+        now=now,
         control=sorted(
             store.read("heartbeat_control"),
             key=lambda row: (whole(row["trigger_job_id"]), str(row["sensor_id"])),
         ),
         sensors=sorted(store.read("sensors"), key=lambda row: str(row["sensor_id"])),
-        runs=runs,
+        runs=runs_now(store, folded_through=folded, only_relevant=not every_run),
         decision=decision,
         holder=holder_of(context.home.folder),
         last_tick_at=last_tick_at(context.home.folder, decision),
@@ -108,7 +114,32 @@ def read_status(context: "Context", *, every_run: bool) -> Status:
             load_back_off(context.home.back_off).failing.values(),
             key=lambda each: each.upstream_id,
         ),
+        given_up=given_up_since(store, now - GIVEN_UP_SHOWN_FOR, folded_through=folded),
     )
+
+
+def given_up_since(store: Store, since: datetime, *, folded_through: int) -> list[RunFact]:
+    """Return the newest run of each job whose events an operator has given up since then."""
+    given_up = [
+        ("run_status", "=", RunStatus.RELEASED.value),
+        ("recorded_at", ">", since),
+    ]
+    tail = ("tick_number", ">", folded_through)
+    rows = [
+        *store.read("run_state", where=given_up, columns=["job_id"]),
+        *store.read(Ledger.RUNS, where=[*given_up, tail], columns=["job_id"]),
+    ]
+    if not rows:
+        return []
+    of_jobs = ("job_id", "in", sorted({whole(row["job_id"]) for row in rows}))
+    runs = newest_runs(
+        [
+            *store.read("run_state", where=[of_jobs]),
+            *store.read(Ledger.RUNS, where=[of_jobs, tail]),
+        ]
+    )
+    newest = newest_by_job(runs).values()
+    return [run for run in newest if run.run_status is RunStatus.RELEASED]
 
 
 def as_json(status: Status) -> dict[str, object]:

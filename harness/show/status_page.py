@@ -1,22 +1,18 @@
 """Shows where everything stands on one screen: what needs attention, what runs, what waits."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from rich.console import Console
 
-from harness.facts import JobReasons, RunFact, newest_by_job, whole
+from harness.show.jobs import Job, began, jobs_of, trouble_of, waits, words_of
 from harness.show.status import Status
 from harness.show.terminal import Cell, Column, line, print_table
-from harness.show.tick import main_reason, name_of, reason_in_words
+from harness.show.tick import name_of
 from harness.show.words import age, count, instant, upstream_name
-from harness.tables import RunStatus
 
 #: Without a tick for so long the picture is old, and the person is told.
 OLD_AFTER_SECONDS = 900.0
-#: A run that goes on for so long is worth a look.
-LONG_RUN_SECONDS = 6 * 3600.0
 
 #: A screen has so many lines at least; a taller one is not filled to its end.
 _LINES_MIN, _LINES_MAX = 24, 40
@@ -35,64 +31,6 @@ _WAITING: Mapping[str, str] = {
 #: As much of a message as two or three lines hold.
 _MESSAGE_LENGTH = 160
 _UNREADABLE = " cannot be read: "
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """One job, as the page has it."""
-
-    job_id: int
-    name: str
-    reasons: JobReasons | None
-    run: RunFact | None
-
-    @property
-    def blocker(self) -> str:
-        """The name of the reason that is told; empty when the last decision had none."""
-        reasons = self.reasons.blockers if self.reasons else ()
-        return main_reason(reasons).blocker if reasons else ""
-
-    @property
-    def since(self) -> datetime | None:
-        """Since when the reason that is told has held, if it is known."""
-        reasons = self.reasons.blockers if self.reasons else ()
-        return main_reason(reasons).since if reasons else None
-
-    @property
-    def why(self) -> str:
-        """The reason that is told, without the words that every line would begin with."""
-        said = reason_in_words(self.reasons.blockers) if self.reasons else ""
-        return said.removeprefix("its hard dependency ")
-
-    def runs_for_long(self, now: datetime) -> bool:
-        """Tell whether a run of it goes on for longer than is usual."""
-        return self.run is not None and (now - began(self.run)).total_seconds() > LONG_RUN_SECONDS
-
-
-def name_of_run(run: RunFact) -> str:
-    """Name a run; one that the job began by itself may have told no id."""
-    return f"run {run.run_id}" if run.run_id else "its own run has not said `processed`"
-
-
-def began(run: RunFact) -> datetime:
-    """Return when a run began, as far as it is known."""
-    return run.started_at or run.decided_at
-
-
-def jobs_of(status: Status) -> list[Job]:
-    """Return every job of the controls, by id."""
-    runs = newest_by_job(status.runs)
-    reasons = {job.job_id: job for job in (status.decision.jobs if status.decision else ())}
-    names = {whole(row["trigger_job_id"]): str(row["trigger_job_name"]) for row in status.control}
-    return [
-        Job(
-            job_id=job_id,
-            name=name_of(job_id, name),
-            reasons=reasons.get(job_id),
-            run=runs.get(job_id),
-        )
-        for job_id, name in sorted(names.items())
-    ]
 
 
 class Page:
@@ -127,6 +65,11 @@ class Page:
             ("running", "bold green"), ("job", "run", "for", "handed"), [*self._rows_of_running()]
         )
         self._show_waiting()
+        self._section(
+            ("given up lately", "bold yellow"),
+            ("job", "run", "since", "why"),
+            [*self._rows_of_given_up()],
+        )
 
     def _show_head(self) -> None:
         now = self._status.now
@@ -153,16 +96,10 @@ class Page:
     def _rows_of_attention(self) -> Iterator[tuple[str, Cell, str, str]]:
         now = self._status.now
         for job in self._jobs:
-            run = job.run
-            if run and run.holds_job:
-                words = run.run_status.value.lower().replace("_", " ")
-                said = run.message or _without_a_word(run)
-                yield job.name, (words, "red"), age(run.ended_at or run.recorded_at, now), said
-            elif run and run.is_unanswered:
-                said = run.message or "the Jobs API has not answered; every tick asks again"
-                yield job.name, ("no answer", "yellow"), age(run.decided_at, now), said
-            elif run and run.is_open and job.runs_for_long(now):
-                yield job.name, ("runs long", "yellow"), age(began(run), now), name_of_run(run)
+            trouble = trouble_of(job.run, now) if job.run else None
+            if trouble:
+                style = "red" if trouble.is_bad else "yellow"
+                yield job.name, (trouble.what, style), age(trouble.since, now), trouble.why
 
     def _rows_of_unreadable(self) -> Iterator[tuple[str, Cell, str, str]]:
         """Return one row per upstream that cannot be read, with the jobs that wait for it."""
@@ -198,9 +135,17 @@ class Page:
         now = self._status.now
         for job in self._jobs:
             run = job.run
-            if run and run.is_open and not run.is_unanswered and not job.runs_for_long(now):
+            if run and run.is_open and trouble_of(run, now) is None:
                 handed = count(run.event_count, "event")
+                if waits(run):
+                    handed += f", {words_of(run)} for {age(run.recorded_at, now)}"
                 yield job.name, str(run.run_id or "its own"), age(began(run), now), handed
+
+    def _rows_of_given_up(self) -> Iterator[tuple[str, str, str, str]]:
+        for run in self._status.given_up:
+            since = age(run.recorded_at, self._status.now)
+            name = name_of(run.job_id, run.job_name)
+            yield name, str(run.run_id or "-"), since, self._cut(run.message or "")
 
     def _show_waiting(self) -> None:
         waiting = [job for job in self._jobs if job.blocker in _WAITING and not _is_told(job)]
@@ -259,9 +204,3 @@ def _is_told(job: Job) -> bool:
     """Tell whether the page has already said why the job does not start."""
     has_run = job.run is not None and (job.run.holds_job or job.run.is_open)
     return has_run or _UNREADABLE in job.why
-
-
-def _without_a_word(run: RunFact) -> str:
-    if run.run_status is RunStatus.SKIPPED:
-        return "too many runs went on at once"
-    return f"run {run.run_id}" if run.run_id else "the Jobs API gave no reason"

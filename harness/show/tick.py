@@ -23,13 +23,14 @@ _ORDER = (
 )
 _OF_DEPENDENCIES = frozenset({"required_row_paused", "waiting_for_required_event"})
 
-_NO_END = OPEN | {RunStatus.RETRY_REQUESTED}
+_NO_END = OPEN | {RunStatus.RETRY_REQUESTED, RunStatus.RELEASED}
 
 STYLES: Mapping[RunStatus, str] = {
     RunStatus.STARTED: "green",
     RunStatus.SUCCEEDED: "green",
     RunStatus.SUCCEEDED_ELSEWHERE: "green",
     RunStatus.INTENDED: "yellow",
+    RunStatus.RELEASED: "yellow",
 }
 
 
@@ -41,6 +42,8 @@ class Told:
     ended: tuple[RunRow, ...]
     #: Ended in an earlier tick; their events are free again, for a retry.
     given_back: tuple[RunRow, ...]
+    #: Ended in an earlier tick; an operator gave their events up.
+    given_up: tuple[RunRow, ...]
 
 
 def runs_of(report: "TickReport") -> Told:
@@ -51,6 +54,7 @@ def runs_of(report: "TickReport") -> Told:
         started=(*report.started, *resent),
         ended=tuple(row for row in settled if row.run_status not in _NO_END and row not in resent),
         given_back=tuple(row for row in settled if row.run_status is RunStatus.RETRY_REQUESTED),
+        given_up=tuple(row for row in settled if row.run_status is RunStatus.RELEASED),
     )
 
 
@@ -75,7 +79,7 @@ def as_json(report: "TickReport", waiting: int) -> dict[str, object]:
         waiting: How many jobs have a reason not to run.
     """
     runs = runs_of(report)
-    settled = (*runs.ended, *runs.given_back)
+    settled = (*runs.ended, *runs.given_back, *runs.given_up)
     return {
         "tick_id": report.tick.id,
         "tick_at": report.tick.at.isoformat().replace("+00:00", "Z"),
@@ -131,6 +135,7 @@ def has_news(report: "TickReport", known: frozenset[str] = frozenset()) -> bool:
         or runs.started
         or runs.ended
         or runs.given_back
+        or runs.given_up
         or report.control_changes
         or report.warnings
         or troubles(report) != known
@@ -149,6 +154,7 @@ def headline(report: "TickReport") -> str:
     )
     told += [f"{count(len(runs.ended), 'run')} ended"] if runs.ended else []
     told += [f"{count(len(runs.given_back), 'run')} given back"] if runs.given_back else []
+    told += [f"{count(len(runs.given_up), 'run')} given up"] if runs.given_up else []
     told += [f"{count(len(runs.started), 'job')} started"] if runs.started else []
     told += [] if has_news(report) else ["nothing new"]
     spent = took(sum(report.seconds.values()))

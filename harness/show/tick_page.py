@@ -38,6 +38,7 @@ def show(console: Console, report: "TickReport") -> None:
     _show_failures(console, report)
     _show_put_off(console, report)
     _show_given_back(console, runs.given_back)
+    _show_given_up(console, runs.given_up)
     _show_started(console, runs.started)
     _show_ended(console, runs.ended)
     _show_waiting(console, report)
@@ -134,6 +135,25 @@ def _show_given_back(console: Console, runs: Sequence[RunRow]) -> None:
         for row in runs
     ]
     _section(console, "given back for a retry", columns, rows, style="yellow")
+
+
+def _show_given_up(console: Console, runs: Sequence[RunRow]) -> None:
+    columns = (
+        Column(title="job", may_shrink=True),
+        Column(title="run"),
+        Column(title="events", is_number=True),
+        Column(title="", may_wrap=True),
+    )
+    rows = [
+        (
+            name_of(row.job_id, row.job_name),
+            str(row.run_id or "-"),
+            f"{row.event_count:,}",
+            row.message or "",
+        )
+        for row in runs
+    ]
+    _section(console, "given up", columns, rows, style="yellow")
 
 
 def _show_started(console: Console, started: Sequence[RunRow]) -> None:

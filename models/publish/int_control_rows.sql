@@ -12,6 +12,8 @@ with_status as (
 
     select
         int_dependency_states.*,
+        -- No run has processed what an operator gave up, though it counts as consumed.
+        coalesce(int_dependency_states.run_status = 'RELEASED', false) as is_given_up,
         case
             -- What a run has in its hands is the run's until it ends.
             when int_dependency_states.is_kept_by_run
@@ -75,7 +77,7 @@ final as (
                 filter(
                     with_change.recent_events,
                     recent -> recent.tick_number > if(
-                        with_change.is_kept_by_run,
+                        with_change.is_kept_by_run or with_change.is_given_up,
                         with_change.from_tick,
                         with_change.consumed_through_tick
                     )
@@ -84,6 +86,7 @@ final as (
             ).event_at,
             with_change.oldest_unconsumed_at
         ) as acquired_at,
+        with_change.is_given_up,
         with_change.run_recorded_at
     from with_change
 

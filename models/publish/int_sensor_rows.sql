@@ -28,7 +28,9 @@ with_status as (
     select
         int_control_rows.*,
         case
-            when int_control_rows.status = 'COMPLETED' then 'PROCESSED_NEW_DATA'
+            when int_control_rows.status = 'COMPLETED'
+                and not coalesce(int_control_rows.is_given_up, false)
+                then 'PROCESSED_NEW_DATA'
             when int_control_rows.status is not null then 'ACQUIRED_NEW_DATA'
         end as sensor_status
     from int_control_rows

@@ -50,7 +50,7 @@ final as (
         ),
         (
             'PARKED', 'FAILED', false, true, false,
-            'Nobody can say whether the start has a run; the operator decides.'
+            'Nobody can say whether there is a run, or how it ended; see message.'
         ),
         (
             'SUCCEEDED_ELSEWHERE', 'COMPLETED', false, false, false,
@@ -59,6 +59,10 @@ final as (
         (
             'RETRY_REQUESTED', 'NEW_EVENT_AVAILABLE', false, false, true,
             'An operator wants the failed run again; its events are unconsumed again.'
+        ),
+        (
+            'RELEASED', 'COMPLETED', false, false, false,
+            'An operator gave up the events of the failed run; message says why.'
         ),
         (
             'ACQUIRED', 'IN_PROGRESS', true, false, true,

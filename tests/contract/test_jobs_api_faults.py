@@ -9,6 +9,7 @@ import pytest
 
 from harness.clock import RealClock
 from harness.errors import JobsApiError
+from harness.jobs.answers import LONGEST_WAIT_SECONDS
 from harness.jobs.client import ClientSettings, DatabricksJobs
 from harness.jobs.local.definitions import JobDefinition
 from harness.jobs.local.faults import Fault, FaultKind, When
@@ -99,7 +100,7 @@ def test_a_long_retry_after_is_told_and_not_slept_through(
     server.faults.add(fault)
     answer = run_now(jobs)
     assert isinstance(answer, Unknown)
-    assert answer.retry_after_seconds == 3600
+    assert answer.wait_seconds == LONGEST_WAIT_SECONDS
 
 
 @pytest.mark.parametrize("status", [401, 403])

@@ -25,8 +25,9 @@ steps as (
         ledger_runs.reported_by,
         ledger_runs.run_status in ('INTENDED', 'STARTED', 'REFUSED', 'PARKED')
             as is_before_the_end,
-        ledger_runs.run_status in ('SUCCEEDED_ELSEWHERE', 'RETRY_REQUESTED')
-            as is_after_the_end,
+        ledger_runs.run_status in (
+            'SUCCEEDED_ELSEWHERE', 'RETRY_REQUESTED', 'RELEASED'
+        ) as is_after_the_end,
         lag(ledger_runs.run_status) over (
             partition by ledger_runs.intent_id, ledger_runs.attempt
             order by ledger_runs.tick_number, ledger_runs.step_number
@@ -49,8 +50,10 @@ judged as (
             -- An intent may be recorded again, with the latest reason why it has no answer.
             when steps.previous_status = 'INTENDED'
                 then not steps.is_after_the_end
-            -- So may a run that goes on, while the Jobs API does not know it.
-            when steps.previous_status = 'STARTED' and steps.run_status = 'STARTED'
+            -- So may a run that goes on, with what a person should know of it; and of one that is
+            -- over, nobody may understand how it ended.
+            when steps.previous_status = 'STARTED'
+                and steps.run_status in ('STARTED', 'PARKED')
                 then true
             when before_it.is_open
                 then not steps.is_before_the_end and not steps.is_after_the_end

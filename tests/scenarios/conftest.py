@@ -195,6 +195,11 @@ class Story:
         rows = self.context.rows("job_blockers")
         return sorted(str(row["blocker"]) for row in rows if row["job_id"] == job_id)
 
+    def sensors(self, job_id: int) -> list[dict[str, object]]:
+        """Return the rows of the sensors table that are about a job."""
+        rows = self.context.store.read("sensors")
+        return [row for row in rows if str(row["sensor_id"]).endswith(f"_{job_id}")]
+
     def run_rows(self, job_id: int) -> list[dict[str, object]]:
         """Return every step of the job's runs, in order."""
         rows = self.context.store.read("ledger_runs", where=[("job_id", "=", job_id)])

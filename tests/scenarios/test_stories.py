@@ -115,6 +115,40 @@ def test_retry_starts_a_new_attempt_with_the_same_events_and_any_newer_ones(stor
     assert list(story.context.home.inbox.glob("*.json")) == []
 
 
+def test_a_released_job_goes_on_without_the_events_of_its_failed_run(story: Story) -> None:
+    job = story.job(1)
+    flights = story.table("flights")
+    story.control(flights, job)
+    first = story.tick().started[0]
+    story.end(job, "FAILED")
+    story.tick()
+    message = Message(
+        kind=MessageKind.RELEASE,
+        job_id=job,
+        intent_id=first.intent_id,
+        attempt=first.attempt,
+        sent_at=story.clock.now(),
+        sent_by="ada",
+        reason="loaded by hand",
+    )
+    send(story.context.home.inbox, message)
+
+    assert story.started(story.tick()) == []
+    assert story.status(flights, job) == "COMPLETED"
+    last = story.run_rows(job)[-1]
+    assert last["run_status"] == "RELEASED"
+    assert str(last["message"]).startswith("given up by ada: loaded by hand; it was FAILED")
+    # No run has processed them, so that whoever follows the sensor is not told that one has.
+    (sensor,) = story.sensors(job)
+    assert sensor["status"] == "ACQUIRED_NEW_DATA"
+
+    story.append(flights)
+    second = story.tick().started[0]
+    assert second.intent_id != first.intent_id
+    assert second.attempt == 1
+    assert set(first.event_ids).isdisjoint(second.event_ids)
+
+
 def test_a_completion_notice_ends_the_run_once_whatever_the_api_says_later(story: Story) -> None:
     job = story.job(1)
     flights = story.table("flights")

@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import cast
 
+from harness.inbox import MessageKind
 from harness.jobs.types import Outcome
 from harness.tables import HOLDING, OPEN, Ledger
 from tests.simulation.models import Row
@@ -125,8 +126,8 @@ def _is_legal(before: str, after: str) -> bool:
     if before == "INTENDED":
         return after not in _AFTER
     if before == "STARTED":
-        # Said again when the API does not know the run for a while.
-        return after not in ("INTENDED", "REFUSED", "PARKED", *_AFTER)
+        # Said again when the API does not know the run for a while, or its words are not known.
+        return after not in ("INTENDED", "REFUSED", *_AFTER)
     return before in HOLDING and after in _AFTER
 
 
@@ -197,6 +198,15 @@ def a_job_is_released_by_a_later_success(record: Record) -> Iterator[str]:
             by_poll = steps[-1]["reported_by"] == "poll"
             if by_poll and (not success or success < decided[intent, attempt] - _SKEW):
                 yield f"attempt {attempt} of {intent} was released by a success at {success}"
+
+
+def what_is_repeated_or_given_up_was_asked_for(record: Record) -> Iterator[str]:
+    """A message that is read twice is not about the attempt after the one that it names."""
+    kinds = {"RETRY_REQUESTED": MessageKind.RETRY, "RELEASED": MessageKind.RELEASE}
+    for attempt, steps in record.attempts.items():
+        for status in kinds.keys() & set(_statuses(steps)):
+            if attempt not in record.world.asked[kinds[status]]:
+                yield f"attempt {attempt} became {status}, and nobody has asked for it"
 
 
 def a_job_has_one_start_at_a_time(record: Record) -> Iterator[str]:
@@ -275,7 +285,7 @@ def _statuses(steps: Iterable[Row]) -> list[str]:
     return [str(row["run_status"]) for row in steps]
 
 
-_AFTER = ("SUCCEEDED_ELSEWHERE", "RETRY_REQUESTED")
+_AFTER = ("SUCCEEDED_ELSEWHERE", "RETRY_REQUESTED", "RELEASED")
 
 RULES: tuple[Callable[[Record], Iterator[str]], ...] = (
     one_run_per_attempt,
@@ -290,6 +300,7 @@ RULES: tuple[Callable[[Record], Iterator[str]], ...] = (
     no_tick_starts_more_than_its_limit,
     what_ended_ended_so,
     a_job_is_released_by_a_later_success,
+    what_is_repeated_or_given_up_was_asked_for,
     a_job_has_one_start_at_a_time,
     an_event_is_recorded_once,
     every_change_is_an_event,

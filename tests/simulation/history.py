@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import HeartbeatError
+from harness.inbox import MessageKind
 from harness.tables import Ledger
 from harness.tick_report import TickReport
 from tests.simulation.checker import complaints
@@ -169,7 +170,7 @@ class _Player:
             world.clock.sleep(1200)
             has_moved = self._one_tick(allow_mass_removal=True)
             world.end_all_runs()
-            asked = [world.ask_for_retry(job_id) for job_id in world.held_jobs()]
+            asked = [world.ask_for(MessageKind.RETRY, job_id) for job_id in world.held_jobs()]
             if self._complaints:
                 return True
             if not has_moved and not any(asked) and not world.has_open_starts():

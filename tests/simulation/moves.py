@@ -134,7 +134,12 @@ def strange_notice(world: World, chance: random.Random) -> str:
 
 
 def retry(world: World, chance: random.Random) -> str:
-    return world.ask_for_retry(chance.choice(world.jobs))
+    """An operator wants a failed run again, or gives its events up."""
+    job_id = chance.choice(world.jobs)
+    if job_id not in world.held_jobs():
+        return ""
+    kind = MessageKind.RELEASE if chance.random() < 0.3 else MessageKind.RETRY
+    return f"{kind} {world.ask_for(kind, job_id)}"
 
 
 def vouch(world: World, chance: random.Random) -> str:

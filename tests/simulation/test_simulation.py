@@ -61,7 +61,14 @@ def test_processes_die_at_every_moment(fixed: list[Told]) -> None:
 
 def test_starts_go_through_every_status(fixed: list[Told]) -> None:
     reached = {status for told in fixed for status in told.statuses}
-    goes_on_or_well = {"INTENDED", "STARTED", "SUCCEEDED", "SUCCEEDED_ELSEWHERE", "RETRY_REQUESTED"}
+    goes_on_or_well = {
+        "INTENDED",
+        "STARTED",
+        "SUCCEEDED",
+        "SUCCEEDED_ELSEWHERE",
+        "RETRY_REQUESTED",
+        "RELEASED",
+    }
     assert reached == goes_on_or_well | set(map(str, HOLDING))
 
 

@@ -13,7 +13,7 @@ import requests
 from requests.adapters import BaseAdapter
 
 from harness.clock import FakeClock
-from harness.jobs.client import ClientSettings, DatabricksJobs
+from harness.jobs.client import ClientSettings, DatabricksJobs, connect
 from harness.jobs.local.definitions import JobDefinition
 from harness.jobs.local.engine import Engine
 from harness.jobs.local.history import History
@@ -244,11 +244,11 @@ class _Transport(BaseAdapter):
 @cache
 def _client() -> tuple[DatabricksJobs, _Transport]:
     """Make the one client of the process: what is tested is stateless, and slow to make."""
-    jobs = DatabricksJobs(ClientSettings(host=_HOST, token="token", workspace="simulated"))
-    transport = _Transport()
-    session = jobs._client.api_client._api_client._session
-    session.mount("http://", transport)
-    return jobs, transport
+    settings = ClientSettings(host=_HOST, token="token", workspace="simulated")
+    client, transport = connect(settings), _Transport()
+    client.api_client._api_client._session.mount("http://", transport)
+    # A login that is renewed goes to the same place.
+    return DatabricksJobs(settings, login=lambda _: client), transport
 
 
 def client_of(workspace: Workspace) -> DatabricksJobs:

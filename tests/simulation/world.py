@@ -1,6 +1,7 @@
 """The world round the machine: jobs, upstreams, a workspace, and people with a CSV and a keyboard."""
 
 import random
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -80,6 +81,8 @@ class World:
         #: Jobs of which an operator has said that they are done.
         self.vouched: set[int] = set()
         self.deleted: set[int] = set()
+        #: The attempts that an operator wanted again, or gave up.
+        self.asked: dict[MessageKind, set[tuple[str, int]]] = defaultdict(set)
         #: The machine's clock was wrong by more than is allowed for.
         self.has_wrong_clock = False
         self._build(chance)
@@ -134,12 +137,22 @@ class World:
         """Commit a version to an upstream."""
         self.machine.sources.by_id[name].versions.append((brings, self.clock.now()))
 
-    def ask_for_retry(self, job_id: int) -> str:
-        """An operator wants a job to run again; the command line sends this for held jobs only."""
+    def ask_for(self, kind: MessageKind, job_id: int) -> str:
+        """An operator asks for something that the command line sends for held jobs only."""
         newest = self.machine.models.newest_runs().get(job_id)
         if newest is None or newest["run_status"] not in HOLDING:
             return ""
-        self.send(Message(kind=MessageKind.RETRY, job_id=job_id, sent_at=self.instant()))
+        intent_id, attempt = str(newest["intent_id"]), int(str(newest["attempt"]))
+        self.asked[kind].add((intent_id, attempt))
+        self.send(
+            Message(
+                kind=kind,
+                job_id=job_id,
+                intent_id=intent_id,
+                attempt=attempt,
+                sent_at=self.instant(),
+            )
+        )
         return f"job {job_id}"
 
     def instant(self) -> datetime:

@@ -1,11 +1,12 @@
 """What other processes tell the next tick."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from harness.inbox import MessageKind, peek, receive
+from harness.inbox import Message, MessageKind, peek, receive, send
 
 WHOLE = '{"kind": "retry", "job_id": 7, "sent_at": "2026-03-01T08:00:00+00:00"}'
 
@@ -17,6 +18,20 @@ def test_a_message_is_read_as_it_was_written(tmp_path: Path) -> None:
 
     assert (message.kind, message.job_id) == (MessageKind.RETRY, 7)
     assert message.sent_at == datetime(2026, 3, 1, 8, tzinfo=UTC)
+
+
+def test_a_message_arrives_as_it_was_sent(tmp_path: Path) -> None:
+    sent = Message(
+        kind=MessageKind.RELEASE,
+        job_id=2**53 + 1,
+        intent_id="intent",
+        attempt=2,
+        sent_at=datetime(2026, 3, 1, 8, tzinfo=UTC),
+        sent_by="ada",
+        reason='loaded by hand: "all" of it\n',
+    )
+    path = send(tmp_path, sent)
+    assert receive(tmp_path) == [replace(sent, path=path)]
 
 
 @pytest.mark.parametrize(

@@ -3,193 +3,121 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import datetime, timedelta
 
-from harness.calls import Firing, Steps
 from harness.clock import FakeClock
 from harness.errors import JobsApiError
 from harness.inbox import Message, MessageKind
 from harness.jobs.fake import FakeJobs
-from harness.jobs.pacing import TokenBucket
-from harness.jobs.types import JobsApi, Outcome, RunReport
-from harness.settle import LOST_AFTER, NOT_KNOWN, RESEND_FOR, Settled, settle
+from harness.jobs.types import Outcome, RunReport
+from harness.open_runs import LOST_AFTER, NOT_KNOWN
+from harness.settle import RESEND_FOR
 from harness.state import FollowedRun
-from harness.tables import HOLDING, OPEN, Consumed, Ledger, RunRow, RunStatus, Tick
+from harness.tables import Ledger, RunRow, RunStatus, Tick
+from tests.unit.following import AT, JOB, TICK, fake_jobs, intended, notice, run_of, settled
 from tests.unit.memory_store import MemoryStore
-
-JOB = 2**53 + 1
-AT = datetime(2026, 3, 1, 8, tzinfo=UTC)
-TICK = Tick(number=9, at=AT + timedelta(minutes=5))
-
-
-def _run(jobs: FakeJobs, *, status: RunStatus = RunStatus.STARTED, attempt: int = 1) -> FollowedRun:
-    started = replace(_intended(), run_id=jobs.start_by_hand(JOB), started_at=AT, attempt=attempt)
-    return replace(started, run_status=status, is_open=status in OPEN, holds_job=status in HOLDING)
-
-
-def _intended() -> FollowedRun:
-    """A start that the Jobs API has not answered yet."""
-    status = RunStatus.INTENDED
-    return FollowedRun(
-        job_id=JOB,
-        job_name="daily",
-        intent_id="intent",
-        attempt=1,
-        token="token",
-        run_id=None,
-        run_status=status,
-        is_open=status in OPEN,
-        holds_job=status in HOLDING,
-        consumed=(Consumed(upstream_id="u", from_tick=-1, through_tick=3),),
-        event_ids=("e",),
-        parameters=json.dumps({"heartbeat_intent_id": "intent", "heartbeat_token": "token"}),
-        decided_tick=3,
-        decided_at=AT,
-        started_at=None,
-        ended_at=None,
-        life_cycle_state=None,
-        result_state=None,
-        state=None,
-        termination_code=None,
-        message=None,
-        run_page_url=None,
-        recorded_at=AT,
-    )
-
-
-def _jobs() -> FakeJobs:
-    jobs = FakeJobs(clock=FakeClock(AT))
-    jobs.add_job(JOB)
-    return jobs
-
-
-def _settled(
-    jobs: JobsApi,
-    run: FollowedRun,
-    *messages: Message,
-    tick: Tick = TICK,
-    store: MemoryStore | None = None,
-) -> Settled:
-    clock = FakeClock(tick.at)
-    firing = Firing(
-        api=jobs,
-        origin="here",
-        store=store or MemoryStore(),
-        starts=TokenBucket(clock, per_second=100),
-        questions=TokenBucket(clock, per_second=100),
-        handed_over=Path("nowhere"),
-        crash_point=lambda name: None,
-    )
-    return settle([run], messages, tick=tick, firing=firing, steps=Steps())
-
-
-def _complete(*, run_id: int | None = None, intent_id: str | None = None) -> Message:
-    return Message(
-        kind=MessageKind.COMPLETE, job_id=JOB, run_id=run_id, intent_id=intent_id, sent_at=TICK.at
-    )
 
 
 def test_a_run_that_goes_on_leaves_no_row() -> None:
-    jobs = _jobs()
-    assert _settled(jobs, _run(jobs)).rows == ()
+    jobs = fake_jobs()
+    assert settled(jobs, run_of(jobs)).rows == ()
 
 
 def test_a_run_that_ended_is_recorded_in_the_words_of_the_api() -> None:
-    jobs = _jobs()
-    run = _run(jobs)
+    jobs = fake_jobs()
+    run = run_of(jobs)
     assert run.run_id is not None
     jobs.end_run(run.run_id, Outcome.FAILED, "no such column")
 
-    (row,) = _settled(jobs, run).rows
+    (row,) = settled(jobs, run).rows
 
     assert (row.run_status, row.message) == (RunStatus.FAILED, "no such column")
     assert row.result_state == "FAILED"
 
 
 def test_a_notice_of_the_first_attempt_does_not_end_the_second() -> None:
-    jobs = _jobs()
-    first = _run(jobs)
-    second = _run(jobs, attempt=2)
+    jobs = fake_jobs()
+    first = run_of(jobs)
+    second = run_of(jobs, attempt=2)
 
-    told = _settled(jobs, second, _complete(run_id=first.run_id, intent_id="intent"))
+    told = settled(jobs, second, notice(run_id=first.run_id, intent_id="intent"))
 
     assert told.rows == ()
 
 
 def test_a_late_notice_of_an_earlier_run_does_not_end_a_start_without_an_answer() -> None:
-    jobs = _jobs()
+    jobs = fake_jobs()
     jobs.go_down()
 
-    told = _settled(jobs, _intended(), _complete(run_id=5))
+    told = settled(jobs, intended(), notice(run_id=5))
 
     assert [row.run_status for row in told.rows] == [RunStatus.INTENDED]
 
 
 def test_a_late_notice_of_the_first_attempt_does_not_end_a_second_without_an_answer() -> None:
-    jobs = _jobs()
+    jobs = fake_jobs()
     jobs.go_down()
-    second = replace(_intended(), attempt=2)
+    second = replace(intended(), attempt=2)
 
-    told = _settled(jobs, second, _complete(run_id=5, intent_id="intent"))
+    told = settled(jobs, second, notice(run_id=5, intent_id="intent"))
 
     assert [row.run_status for row in told.rows] == [RunStatus.INTENDED]
 
 
 def test_a_notice_of_the_intent_ends_its_first_attempt_before_any_answer() -> None:
-    jobs = _jobs()
-    (row,) = _settled(jobs, _intended(), _complete(run_id=5, intent_id="intent")).rows
+    jobs = fake_jobs()
+    (row,) = settled(jobs, intended(), notice(run_id=5, intent_id="intent")).rows
     assert (row.run_status, row.run_id) == (RunStatus.SUCCEEDED, 5)
 
 
 def test_a_notice_that_names_only_the_job_ends_its_open_run() -> None:
-    jobs = _jobs()
-    (row,) = _settled(jobs, _run(jobs), _complete()).rows
+    jobs = fake_jobs()
+    (row,) = settled(jobs, run_of(jobs), notice()).rows
     assert (row.run_status, row.reported_by) == (RunStatus.SUCCEEDED, "notice")
 
 
 def test_a_notice_about_a_run_that_failed_does_not_turn_it_into_a_success() -> None:
-    jobs = _jobs()
-    run = _run(jobs, status=RunStatus.FAILED)
-    assert _settled(jobs, run, _complete(run_id=run.run_id)).rows == ()
+    jobs = fake_jobs()
+    run = run_of(jobs, status=RunStatus.FAILED)
+    assert settled(jobs, run, notice(run_id=run.run_id)).rows == ()
 
 
 def test_a_later_run_that_says_it_is_complete_releases_the_job() -> None:
-    jobs = _jobs()
-    run = _run(jobs, status=RunStatus.FAILED)
-    (row,) = _settled(jobs, run, _complete(run_id=5)).rows
+    jobs = fake_jobs()
+    run = run_of(jobs, status=RunStatus.FAILED)
+    (row,) = settled(jobs, run, notice(run_id=5)).rows
     assert row.run_status is RunStatus.SUCCEEDED_ELSEWHERE
 
 
 def test_a_jobs_api_that_does_not_answer_says_nothing_about_the_run() -> None:
-    jobs = _jobs()
-    run = _run(jobs)
+    jobs = fake_jobs()
+    run = run_of(jobs)
     jobs.go_down()
 
-    told = _settled(jobs, run)
+    told = settled(jobs, run)
 
     assert told.rows == ()
     assert list(told.unanswered) == [JOB]
 
 
 def test_a_clock_that_went_back_does_not_keep_a_lost_run_going_on() -> None:
-    jobs = _jobs()
-    run = _run(jobs)
+    jobs = fake_jobs()
+    run = run_of(jobs)
     assert run.run_id is not None
     jobs.end_run(run.run_id, Outcome.LOST)
     noted_ahead = replace(run, message=NOT_KNOWN, recorded_at=TICK.at + timedelta(days=1))
 
-    (noted,) = _settled(jobs, noted_ahead).rows
+    (noted,) = settled(jobs, noted_ahead).rows
     later = Tick(number=10, at=TICK.at + LOST_AFTER)
-    (row,) = _settled(jobs, FollowedRun.from_step(noted), tick=later).rows
+    (row,) = settled(jobs, FollowedRun.from_step(noted), tick=later).rows
 
     assert row.run_status is RunStatus.LOST
 
 
 def test_a_retry_of_a_run_that_goes_on_changes_nothing() -> None:
-    jobs = _jobs()
+    jobs = fake_jobs()
     message = Message(kind=MessageKind.RETRY, job_id=JOB, sent_at=TICK.at)
-    assert _settled(jobs, _run(jobs), message).rows == ()
+    assert settled(jobs, run_of(jobs), message).rows == ()
 
 
 # A start without an answer
@@ -228,22 +156,22 @@ class Unlisted(FakeJobs):
 
 
 def test_a_start_without_an_answer_is_sent_again_with_its_token_and_its_parameters() -> None:
-    jobs = _jobs()
+    jobs = fake_jobs()
     run_id = _start(jobs)
 
-    (row,) = _settled(jobs, _intended()).rows
+    (row,) = settled(jobs, intended()).rows
 
     assert (row.run_status, row.run_id) == (RunStatus.STARTED, run_id)
     (request,) = jobs.requests
     assert request.token == "token"
-    assert request.parameters == json.loads(_intended().parameters)
+    assert request.parameters == json.loads(intended().parameters)
 
 
 def test_a_start_that_stays_without_an_answer_is_told_at_every_tick_and_recorded_once() -> None:
-    jobs = _jobs()
+    jobs = fake_jobs()
     jobs.go_down()
-    (first,) = _settled(jobs, _intended()).rows
-    again = _settled(jobs, FollowedRun.from_step(first))
+    (first,) = settled(jobs, intended()).rows
+    again = settled(jobs, FollowedRun.from_step(first))
     assert again.rows == ()
     assert again.unanswered == {JOB: first.message}
 
@@ -251,21 +179,21 @@ def test_a_start_that_stays_without_an_answer_is_told_at_every_tick_and_recorded
 def test_a_start_that_is_refused_when_sent_again_is_the_run_that_an_earlier_request_started() -> (
     None
 ):
-    jobs = _jobs()
+    jobs = fake_jobs()
     run_id = _start(jobs)
 
-    (row,) = _settled(_refused(jobs), _intended()).rows
+    (row,) = settled(_refused(jobs), intended()).rows
 
     assert (row.run_status, row.run_id, row.started_at) == (RunStatus.STARTED, run_id, AT)
     assert (row.message, row.termination_code, row.ended_at) == (None, None, None)
 
 
 def test_a_run_found_after_a_refusal_has_the_end_that_it_came_to() -> None:
-    jobs = _jobs()
+    jobs = fake_jobs()
     run_id = _start(jobs)
     jobs.end_run(run_id, Outcome.FAILED, "no such column")
 
-    (row,) = _settled(_refused(jobs), _intended()).rows
+    (row,) = settled(_refused(jobs), intended()).rows
 
     assert (row.run_status, row.run_id) == (RunStatus.FAILED, run_id)
     assert (row.message, row.termination_code) == ("no such column", "RUN_EXECUTION_ERROR")
@@ -274,7 +202,7 @@ def test_a_run_found_after_a_refusal_has_the_end_that_it_came_to() -> None:
 def test_a_refused_start_that_no_run_belongs_to_is_refused_in_the_words_of_the_api() -> None:
     store = MemoryStore()
 
-    (row,) = _settled(_refused(_jobs()), _intended(), store=store).rows
+    (row,) = settled(_refused(fake_jobs()), intended(), store=store).rows
 
     assert row.run_status is RunStatus.REFUSED
     assert row.message == f"Job {JOB} does not exist."
@@ -290,10 +218,10 @@ def _status(row: object) -> str:
 
 
 def test_a_token_whose_run_was_deleted_starts_no_other() -> None:
-    jobs = _jobs()
+    jobs = fake_jobs()
     jobs.end_run(_start(jobs), Outcome.LOST)
 
-    (row,) = _settled(jobs, _intended()).rows
+    (row,) = settled(jobs, intended()).rows
 
     assert row.run_status is RunStatus.REFUSED
     assert "deleted" in (row.message or "")
@@ -301,30 +229,30 @@ def test_a_token_whose_run_was_deleted_starts_no_other() -> None:
 
 
 def test_a_run_of_another_attempt_or_another_state_folder_is_not_taken_for_this_start() -> None:
-    jobs = _jobs()
+    jobs = fake_jobs()
     _start(jobs, token="another")
 
-    (row,) = _settled(_refused(jobs), _intended()).rows
+    (row,) = settled(_refused(jobs), intended()).rows
 
     assert (row.run_status, row.run_id) == (RunStatus.REFUSED, None)
 
 
 def test_a_run_from_long_before_the_decision_is_not_asked_whose_it_is() -> None:
-    jobs = _jobs()
+    jobs = fake_jobs()
     jobs.start_by_hand(JOB)
-    later = replace(_intended(), decided_at=AT + timedelta(hours=1))
+    later = replace(intended(), decided_at=AT + timedelta(hours=1))
 
-    (row,) = _settled(_refused(jobs), later).rows
+    (row,) = settled(_refused(jobs), later).rows
 
     assert row.run_status is RunStatus.REFUSED
 
 
 def test_a_run_that_the_clock_of_the_api_puts_before_the_decision_is_found() -> None:
-    jobs = _jobs()
+    jobs = fake_jobs()
     run_id = _start(jobs)
-    later = replace(_intended(), decided_at=AT + timedelta(minutes=4))
+    later = replace(intended(), decided_at=AT + timedelta(minutes=4))
 
-    (row,) = _settled(_refused(jobs), later).rows
+    (row,) = settled(_refused(jobs), later).rows
 
     assert row.run_id == run_id
 
@@ -334,27 +262,27 @@ def test_a_list_without_parameters_is_completed_run_by_run() -> None:
     jobs.add_job(JOB)
     run_id = _start(jobs)
 
-    (row,) = _settled(_refused(jobs), _intended()).rows
+    (row,) = settled(_refused(jobs), intended()).rows
 
     assert (row.run_status, row.run_id) == (RunStatus.STARTED, run_id)
 
 
 def test_of_two_runs_with_the_same_parameters_the_first_one_is_that_of_the_start() -> None:
-    jobs = _jobs()
+    jobs = fake_jobs()
     run_id = _start(jobs)
     copied = {"heartbeat_token": "token"}
     jobs.run_now(job_id=JOB, token="by hand, with the parameters copied", parameters=copied)
 
-    (row,) = _settled(_refused(jobs), _intended()).rows
+    (row,) = settled(_refused(jobs), intended()).rows
 
     assert row.run_id == run_id
 
 
 def test_a_refused_start_beside_a_run_that_does_not_say_whose_it_is_is_parked() -> None:
-    jobs = _jobs()
+    jobs = fake_jobs()
     run_id = jobs.start_by_hand(JOB)
 
-    (row,) = _settled(_refused(jobs), _intended()).rows
+    (row,) = settled(_refused(jobs), intended()).rows
 
     assert (row.run_status, row.run_id, row.ended_at) == (RunStatus.PARKED, None, None)
     assert f"Job {JOB} does not exist" in (row.message or "")
@@ -369,7 +297,7 @@ def test_a_refusal_proves_nothing_while_the_runs_cannot_be_listed_and_is_not_ask
     jobs.add_job(JOB)
     _refused(jobs)
 
-    told = _settled(jobs, _intended())
+    told = settled(jobs, intended())
 
     (row,) = told.rows
     assert (row.run_status, row.message) == (RunStatus.INTENDED, f"Job {JOB} does not exist.")
@@ -377,18 +305,18 @@ def test_a_refusal_proves_nothing_while_the_runs_cannot_be_listed_and_is_not_ask
 
     # Meanwhile the job is there again: the token would start a run now, and nobody asked for that.
     jobs.add_job(JOB)
-    again = _settled(jobs, FollowedRun.from_step(row))
+    again = settled(jobs, FollowedRun.from_step(row))
 
     assert (again.rows, again.unanswered) == ((), {JOB: "the list did not come"})
     assert len(jobs.requests) == 1
 
 
 def test_a_refusal_is_looked_into_by_the_next_tick_when_this_one_could_not() -> None:
-    jobs = _jobs()
+    jobs = fake_jobs()
     run_id = _start(jobs)
-    noted = replace(_intended(), termination_code="INVALID_PARAMETER_VALUE", message="no such job")
+    noted = replace(intended(), termination_code="INVALID_PARAMETER_VALUE", message="no such job")
 
-    (row,) = _settled(jobs, noted).rows
+    (row,) = settled(jobs, noted).rows
 
     assert (row.run_status, row.run_id) == (RunStatus.STARTED, run_id)
     assert jobs.requests == []
@@ -397,25 +325,25 @@ def test_a_refusal_is_looked_into_by_the_next_tick_when_this_one_could_not() -> 
 def test_a_start_is_sent_again_up_to_the_end_of_the_days_for_which_its_token_is_surely_known() -> (
     None
 ):
-    jobs = _jobs()
-    _settled(jobs, _intended(), tick=Tick(number=98, at=AT + RESEND_FOR))
+    jobs = fake_jobs()
+    settled(jobs, intended(), tick=Tick(number=98, at=AT + RESEND_FOR))
     assert len(jobs.requests) == 1
 
 
 def test_after_those_days_the_run_is_looked_for_and_the_token_is_not_sent() -> None:
-    jobs = _jobs()
+    jobs = fake_jobs()
     run_id = _start(jobs)
 
-    (row,) = _settled(jobs, _intended(), tick=LATE).rows
+    (row,) = settled(jobs, intended(), tick=LATE).rows
 
     assert (row.run_status, row.run_id, row.started_at) == (RunStatus.STARTED, run_id, AT)
     assert jobs.requests == []
 
 
 def test_after_those_days_a_start_without_a_run_is_parked_for_the_operator() -> None:
-    jobs = _jobs()
+    jobs = fake_jobs()
 
-    (row,) = _settled(jobs, _intended(), tick=LATE).rows
+    (row,) = settled(jobs, intended(), tick=LATE).rows
 
     assert (row.run_status, row.reported_by) == (RunStatus.PARKED, "poll")
     assert f"`retry {JOB}`" in (row.message or "")
@@ -428,7 +356,7 @@ def test_after_those_days_a_list_that_does_not_come_decides_nothing() -> None:
     jobs = Unlisted(clock=FakeClock(AT))
     jobs.add_job(JOB)
 
-    told = _settled(jobs, _intended(), tick=LATE)
+    told = settled(jobs, intended(), tick=LATE)
 
     assert (told.rows, told.unanswered) == ((), {JOB: "the list did not come"})
     assert jobs.requests == []
@@ -436,29 +364,29 @@ def test_after_those_days_a_list_that_does_not_come_decides_nothing() -> None:
 
 def _parked() -> FollowedRun:
     return replace(
-        _intended(), run_status=RunStatus.PARKED, is_open=False, holds_job=True, message="parked"
+        intended(), run_status=RunStatus.PARKED, is_open=False, holds_job=True, message="parked"
     )
 
 
 def test_a_retry_of_a_parked_start_gives_its_events_back() -> None:
     message = Message(kind=MessageKind.RETRY, job_id=JOB, sent_at=LATE.at)
-    (row,) = _settled(_jobs(), _parked(), message, tick=LATE).rows
+    (row,) = settled(fake_jobs(), _parked(), message, tick=LATE).rows
     assert row.run_status is RunStatus.RETRY_REQUESTED
 
 
 def test_a_later_success_of_anyone_releases_a_parked_start() -> None:
-    jobs = _jobs()
+    jobs = fake_jobs()
     run_id = jobs.start_by_hand(JOB)
     jobs.end_run(run_id, Outcome.SUCCEEDED)
 
-    (row,) = _settled(jobs, _parked(), tick=LATE).rows
+    (row,) = settled(jobs, _parked(), tick=LATE).rows
 
     assert row.run_status is RunStatus.SUCCEEDED_ELSEWHERE
     assert str(run_id) in (row.message or "")
 
 
 def test_a_parked_start_whose_own_run_says_that_it_succeeded_is_released() -> None:
-    told = _settled(_jobs(), _parked(), _complete(run_id=5, intent_id="intent"))
+    told = settled(fake_jobs(), _parked(), notice(run_id=5, intent_id="intent"))
 
     (row,) = told.rows
 
@@ -467,6 +395,6 @@ def test_a_parked_start_whose_own_run_says_that_it_succeeded_is_released() -> No
 
 
 def test_a_parked_start_stays_parked_while_nothing_is_known() -> None:
-    jobs = _jobs()
-    assert _settled(jobs, _parked(), tick=LATE).rows == ()
+    jobs = fake_jobs()
+    assert settled(jobs, _parked(), tick=LATE).rows == ()
     assert jobs.requests == []

@@ -137,6 +137,12 @@ _CASES: Sequence[tuple[str, Sequence[Dependency], Sequence[Run], Mapping[str, Ra
         [WAITING],
     ),
     (
+        "what_an_operator_gave_up_holds_nothing_and_what_came_since_starts_the_job",
+        [hard("a", 10, 60), soft("c", 10)],
+        [ran(10, "FAILED", (55, "RELEASED"), a=(-1, 10), c=(-1, 10))],
+        {"a": (10, 60)},
+    ),
+    (
         "an_old_failure_before_a_success_holds_nothing",
         [hard("a", 10, 30, 60)],
         [

@@ -10,7 +10,7 @@ from tests.keeper import Keeper
 FIRST_ID = 10_000
 JOBS = 300
 ENDS = ("SUCCEEDED", "SUCCEEDED", "SUCCEEDED", "FAILED", "CANCELED", "TIMED_OUT", None)
-AFTER_FAILURE = ("SUCCEEDED_ELSEWHERE", "RETRY_REQUESTED", None)
+AFTER_FAILURE = ("SUCCEEDED_ELSEWHERE", "RETRY_REQUESTED", "RELEASED", None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

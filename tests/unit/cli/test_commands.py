@@ -29,6 +29,7 @@ COMMANDS = (
     "explain",
     "complete",
     "retry",
+    "release",
     "try-again",
     "sense",
     "processed",
@@ -134,6 +135,7 @@ def test_wrong_usage_ends_with_two(tmp_path: Path, arguments: Sequence[str]) -> 
         ("status",),
         ("explain", "x"),
         ("retry", "x"),
+        ("release", "x"),
         ("sense", "x"),
         ("processed", "x"),
         ("maintain",),
@@ -269,7 +271,7 @@ def test_nothing_heavy_is_imported(tmp_path: Path, arguments: Sequence[str]) -> 
     assert not modules & HEAVY
 
 
-@pytest.mark.parametrize("arguments", [("status",), ("explain", "x"), ("retry", "x")])
+@pytest.mark.parametrize("arguments", [("status",), ("explain", "x"), ("release", "x")])
 def test_reading_needs_no_jvm_and_no_dbt(tmp_path: Path, arguments: Sequence[str]) -> None:
     set_up(tmp_path, version=1)
     assert not modules_of(tmp_path, *arguments) & (HEAVY - {"deltalake"})

@@ -66,9 +66,9 @@ def test_wrong_credentials_say_nothing_about_a_run(error: Exception) -> None:
     assert isinstance(answer_of_error(error), NotAllowed)
 
 
-def test_how_long_to_wait_is_kept() -> None:
+def test_a_wait_that_is_asked_for_is_kept_within_bounds() -> None:
     answer = answer_of_error(retried(errors.TooManyRequests("slow down", retry_after_secs=3600)))
-    assert answer == Unknown(message="slow down", retry_after_seconds=3600.0)
+    assert answer == Unknown(message="slow down", wait_seconds=600.0, is_throttled=True)
 
 
 def test_the_configuration_that_the_sdk_appends_is_left_out() -> None:

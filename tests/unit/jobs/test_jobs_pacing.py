@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from harness.clock import FakeClock
-from harness.jobs.pacing import TokenBucket
+from harness.jobs.pacing import TokenBucket, Waits
+from harness.jobs.types import Accepted, NotAllowed, Refused, RunNowAnswer, Unknown
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -41,3 +42,53 @@ def test_a_clock_that_is_set_back_takes_nothing_away() -> None:
 def test_a_rate_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="above zero"):
         TokenBucket(FakeClock(START), per_second=0)
+
+
+def later(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def test_a_start_is_held_back_for_as_long_as_its_answer_asked_for_and_no_other_is() -> None:
+    waits = Waits()
+    waits.note("mine", Unknown(message="503", wait_seconds=30), START)
+    assert waits.holds_back(later(29), "mine")
+    assert not waits.holds_back(later(30), "mine")
+    assert not waits.holds_back(later(1), "other")
+
+
+def test_a_workspace_that_has_had_too_many_requests_holds_every_start_back() -> None:
+    waits = Waits()
+    waits.note("mine", Unknown(message="429", wait_seconds=60, is_throttled=True), START)
+    assert waits.holds_back(later(59), "other")
+    assert not waits.holds_back(later(60), "other")
+
+
+def test_an_answer_that_was_lost_holds_nothing_back() -> None:
+    waits = Waits()
+    waits.note("mine", Unknown(message="reset"), START)
+    assert not waits.holds_back(START, "mine")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Accepted(run_id=1), NotAllowed(message="no"), Refused(error_code="X", message="no")],
+    ids=repr,
+)
+def test_another_answer_ends_the_wait_of_its_start(answer: RunNowAnswer) -> None:
+    waits = Waits()
+    waits.note("mine", Unknown(message="503", wait_seconds=30), START)
+    waits.note("mine", answer, later(1))
+    assert not waits.holds_back(later(2), "mine")
+
+
+def test_a_clock_that_went_back_makes_no_wait_longer() -> None:
+    waits = Waits()
+    waits.note("mine", Unknown(message="429", wait_seconds=60, is_throttled=True), START)
+    assert not waits.holds_back(START - timedelta(days=1), "mine")
+
+
+def test_everything_may_be_held_back_at_once() -> None:
+    waits = Waits()
+    waits.hold_all(60, START)
+    assert waits.holds_back(later(59))
+    assert not waits.holds_back(later(60))

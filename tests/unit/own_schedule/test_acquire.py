@@ -14,8 +14,8 @@ from harness.calls import Steps
 from harness.errors import ConfigurationError, LookFailedError
 from harness.find_sensor import find_sensor
 from harness.inbox import Message, MessageKind, peek, receive, remove, send
+from harness.notices import rows_of_messages
 from harness.own_schedule import fold
-from harness.settle import _rows_of_messages
 from harness.state import FollowedRun, TickState
 from harness.tables import Consumed, Ledger, LookOutcome, RunRow, RunStatus, Tick
 from tests.unit.show.ledgers import JOB, ORDERS, TEN, FakeStore, control, event, minutes, probe, run
@@ -426,7 +426,7 @@ def test_following_runs_leaves_what_jobs_say_of_themselves_alone(desk: Desk) -> 
     desk.senses()
     started = FollowedRun.from_step(run(2, 1, minutes(2), RunStatus.STARTED, run_id=70))
     tick = Tick(number=4, at=minutes(4))
-    assert _rows_of_messages(peek(desk.inbox), {JOB: started}, tick) == []
+    assert rows_of_messages(peek(desk.inbox), {JOB: started}, tick) == []
 
 
 def test_importing_the_package_imports_nothing_heavy() -> None:

@@ -9,7 +9,7 @@ from harness.show.explain import Answer, Verdict, answer_to, as_json
 from harness.show.explain_page import show
 from harness.show.history import History, history_of
 from harness.show.terminal import console_for
-from harness.tables import Ledger, RunStatus
+from harness.tables import Consumed, Ledger, RunStatus
 from tests.unit.show.ledgers import (
     CUSTOMERS,
     JOB,
@@ -67,7 +67,41 @@ def test_a_held_job_is_told_with_the_words_of_the_jobs_api_and_how_to_retry() ->
     answer = answer_at(35)
     assert answer.sentence == "its last run 71 ended FAILED: The command ended with 1."
     assert answer.since == minutes(29)
-    assert answer.next_steps[-1].endswith(f"python -m harness retry {JOB}")
+    assert any(each.endswith(f"python -m harness retry {JOB}") for each in answer.next_steps)
+    assert any(f"python -m harness release {JOB}" in each for each in answer.next_steps)
+
+
+def test_a_run_that_waits_in_a_queue_is_told_with_its_words_and_its_reason() -> None:
+    store = a_day()
+    queued = {"run_id": 72, "state": "QUEUED", "message": "behind another run", "attempt": 2}
+    queued |= {"intent_id": "second", "decided_tick": 5, "decided_at": minutes(40)}
+    store.append(Ledger.RUNS, [run(6, 2, minutes(51), RunStatus.STARTED, **queued)])
+    answer = answer_to(history_of(store, JOB, at=minutes(55), is_now=False))
+    assert answer.verdict is Verdict.RUNNING
+    assert answer.sentence.startswith("run 72 waits (QUEUED): behind another run; it was handed")
+
+
+def test_events_that_were_given_up_are_taken_and_the_run_says_why() -> None:
+    store = a_day()
+    rows = store.tables[Ledger.RUNS]
+    store.tables[Ledger.RUNS] = [row for row in rows if row["tick_number"] < 5]
+    said = "given up by ada: loaded by hand; it was FAILED: boom"
+    given_up = {
+        "intent_id": "second",
+        "decided_tick": 3,
+        "decided_at": minutes(20),
+        "message": said,
+    }
+    taken = (Consumed(upstream_id=ORDERS, from_tick=1, through_tick=3),)
+    store.append(
+        Ledger.RUNS, [run(5, 1, minutes(40), RunStatus.RELEASED, **given_up, consumed=taken)]
+    )
+    history = history_of(store, JOB, at=minutes(45), is_now=False)
+    (orders,) = [each for each in history.dependencies if each.upstream_id == ORDERS]
+    assert not orders.has_news
+    assert answer_to(history).verdict is not Verdict.HELD
+    assert "given up by an operator" in printed(history)
+    assert said in " ".join(printed(history).split())
 
 
 def test_a_start_without_an_answer_says_that_it_happens_once() -> None:

@@ -23,12 +23,13 @@ from harness.facts import (
     runs_now,
 )
 from harness.lock import ProcessLock
+from harness.open_runs import NOT_KNOWN, SAYS_NOTHING
 from harness.sense.backoff import Failing
-from harness.show.status import CONTROL_COLUMNS, Status, as_json
+from harness.show.status import CONTROL_COLUMNS, Status, as_json, given_up_since
 from harness.show.status_page import Page
 from harness.show.terminal import console_for
 from harness.tables import Blocker, Ledger, RunStatus
-from tests.unit.show.ledgers import JOB, TEN, a_day, minutes, run
+from tests.unit.show.ledgers import JOB, TEN, FakeStore, a_day, minutes, run
 
 NOW = minutes(600)
 NOTHING_NEW = Blocker(
@@ -121,6 +122,78 @@ def test_a_run_that_goes_on_for_hours_needs_attention() -> None:
 def test_a_run_that_has_succeeded_needs_nothing() -> None:
     lines = page(status_of(3, [a_run(1, RunStatus.SUCCEEDED, run_id=70, started_at=TEN)]))
     assert not any(line.startswith("needs attention") for line in lines)
+
+
+def waiting_in_a_queue(minutes_ago: float) -> RunFact:
+    return a_run(
+        1,
+        RunStatus.STARTED,
+        run_id=70,
+        started_at=NOW - timedelta(minutes=90),
+        recorded_at=NOW - timedelta(minutes=minutes_ago),
+        life_cycle_state="QUEUED",
+        state="QUEUED",
+        message="behind another run",
+    )
+
+
+def test_a_run_in_a_queue_is_shown_as_waiting_there() -> None:
+    lines = page(status_of(3, [waiting_in_a_queue(20)]))
+    assert "1 event, QUEUED for 20m" in section(lines, "running 1")
+    assert not any(line.startswith("needs attention") for line in lines)
+
+
+def test_a_run_that_stays_in_a_queue_needs_attention_with_the_deadline() -> None:
+    said = section(page(status_of(3, [waiting_in_a_queue(61)])), "needs attention 1")
+    for part in ("QUEUED", "1h 1m", "run 70 waits (behind another run)", "after 48 hours"):
+        assert part in " ".join(said.split())
+
+
+def test_a_run_in_words_that_nobody_knows_needs_attention_with_the_words() -> None:
+    words = {"life_cycle_state": "WARMING_UP", "state": "WARMING_UP", "message": "soon"}
+    run_in_words = a_run(1, RunStatus.STARTED, run_id=70, started_at=NOW, **words)
+    said = section(page(status_of(3, [run_in_words])), "needs attention 1")
+    assert "(WARMING_UP): soon" in " ".join(said.split())
+
+
+@pytest.mark.parametrize("message", [NOT_KNOWN, SAYS_NOTHING])
+def test_a_run_of_which_the_api_says_nothing_needs_attention(message: str) -> None:
+    silent = a_run(1, RunStatus.STARTED, run_id=70, started_at=NOW, message=message)
+    said = section(page(status_of(3, [silent])), "needs attention 1")
+    assert f"run 70: {message}" in " ".join(said.split())
+
+
+GIVEN_UP = "given up by ada: loaded by hand; it was FAILED: boom"
+
+
+def test_what_an_operator_gave_up_is_told_with_who_and_why_and_needs_nothing() -> None:
+    run_given_up = a_run(1, RunStatus.RELEASED, run_id=70, message=GIVEN_UP)
+    lines = page(replace(status_of(3), given_up=[run_given_up]))
+    assert GIVEN_UP in section(lines, "given up lately 1")
+    assert not any(line.startswith("needs attention") for line in lines)
+
+
+def released(at_minute: int, **changed: object) -> FakeStore:
+    """A job whose first run was given up; its last step is in the folded state."""
+    store = FakeStore()
+    row = run(1, 3, minutes(at_minute), RunStatus.RELEASED, message=GIVEN_UP, **changed)
+    store.append(Ledger.RUNS, [row])
+    store.tables["run_state"] = store.read(Ledger.RUNS)
+    return store
+
+
+def test_a_run_that_was_given_up_is_remembered_for_some_days() -> None:
+    store = released(10)
+    (told,) = given_up_since(store, TEN, folded_through=1)
+    assert told.message == GIVEN_UP
+    assert given_up_since(store, minutes(11), folded_through=1) == []
+
+
+def test_a_run_that_was_given_up_is_of_no_interest_once_the_job_has_run_since() -> None:
+    store = released(10)
+    newer = {"intent_id": "second", "decided_tick": 2, "decided_at": minutes(20)}
+    store.append(Ledger.RUNS, [run(2, 1, minutes(20), RunStatus.STARTED, **newer)])
+    assert given_up_since(store, TEN, folded_through=1) == []
 
 
 def test_an_unreadable_upstream_is_told_once_for_all_its_jobs() -> None:

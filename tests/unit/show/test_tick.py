@@ -131,6 +131,17 @@ def test_a_run_that_is_given_back_is_news_and_settled_for_scripts() -> None:
     assert as_json(report, 0)["settled"] == 1
 
 
+def test_a_run_that_is_given_up_is_told_with_its_reason_and_has_not_ended_now() -> None:
+    said = "given up by ada: loaded by hand; it was FAILED"
+    report = with_settled(started(RunStatus.RELEASED, reported_by="operator", message=said))
+    page = printed(report)
+    assert "1 run given up" in headline(report)
+    assert said in page
+    assert "ended" not in page
+    assert has_news(report)
+    assert as_json(report, 0)["settled"] == 1
+
+
 @pytest.mark.parametrize(
     ("upstream_id", "failure", "said"),
     [

@@ -1,0 +1,135 @@
+"""Says of one job what a page shows: why it waits, and what about its run needs a person."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from harness.facts import JobReasons, RunFact, newest_by_job, whole
+from harness.jobs.states import WAITING_WORDS
+from harness.open_runs import NOT_KNOWN, SAYS_NOTHING
+from harness.show.status import Status
+from harness.show.tick import main_reason, name_of, reason_in_words
+from harness.tables import RunStatus
+
+#: A run that goes on for so long is worth a look.
+LONG_RUN_SECONDS = 6 * 3600.0
+#: So is one that has waited in a queue for so long: it may be behind a run that hangs.
+LONG_QUEUE_SECONDS = 3600.0
+#: How long Databricks leaves a run in a queue.
+QUEUE_HOURS = 48
+
+_WORDS = ("life_cycle_state", "result_state", "state", "termination_code")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One job, as the page has it."""
+
+    job_id: int
+    name: str
+    reasons: JobReasons | None
+    run: RunFact | None
+
+    @property
+    def blocker(self) -> str:
+        """The name of the reason that is told; empty when the last decision had none."""
+        reasons = self.reasons.blockers if self.reasons else ()
+        return main_reason(reasons).blocker if reasons else ""
+
+    @property
+    def since(self) -> datetime | None:
+        """Since when the reason that is told has held, if it is known."""
+        reasons = self.reasons.blockers if self.reasons else ()
+        return main_reason(reasons).since if reasons else None
+
+    @property
+    def why(self) -> str:
+        """The reason that is told, without the words that every line would begin with."""
+        said = reason_in_words(self.reasons.blockers) if self.reasons else ""
+        return said.removeprefix("its hard dependency ")
+
+
+def name_of_run(run: RunFact) -> str:
+    """Name a run; one that the job began by itself may have told no id."""
+    return f"run {run.run_id}" if run.run_id else "its own run has not said `processed`"
+
+
+def began(run: RunFact) -> datetime:
+    """Return when a run began, as far as it is known."""
+    return run.started_at or run.decided_at
+
+
+def jobs_of(status: Status) -> list[Job]:
+    """Return every job of the controls, by id."""
+    runs = newest_by_job(status.runs)
+    reasons = {job.job_id: job for job in (status.decision.jobs if status.decision else ())}
+    names = {whole(row["trigger_job_id"]): str(row["trigger_job_name"]) for row in status.control}
+    return [
+        Job(
+            job_id=job_id,
+            name=name_of(job_id, name),
+            reasons=reasons.get(job_id),
+            run=runs.get(job_id),
+        )
+        for job_id, name in sorted(names.items())
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """What about a run needs a person."""
+
+    what: str
+    since: datetime
+    why: str
+    #: The job goes no further by itself.
+    is_bad: bool = False
+
+
+def trouble_of(run: RunFact, now: datetime) -> Trouble | None:
+    """Return what about a job's newest run needs a person; most often nothing."""
+    if run.holds_job:
+        what = run.run_status.value.lower().replace("_", " ")
+        why = run.message or _without_a_word(run)
+        return Trouble(what=what, since=run.ended_at or run.recorded_at, why=why, is_bad=True)
+    if run.is_unanswered:
+        why = run.message or "the Jobs API has not answered; every tick asks again"
+        return Trouble(what="no answer", since=run.decided_at, why=why)
+    return _trouble_of_open(run, now) if run.is_open else None
+
+
+def _trouble_of_open(run: RunFact, now: datetime) -> Trouble | None:
+    if run.message in (NOT_KNOWN, SAYS_NOTHING):
+        why = f"{name_of_run(run)}: {run.message}"
+        return Trouble(what="not clear", since=run.recorded_at, why=why)
+    if waits(run):
+        is_long = (now - run.recorded_at).total_seconds() > LONG_QUEUE_SECONDS
+        said = f" ({run.message})" if run.message else ""
+        why = (
+            f"{name_of_run(run)} waits{said}; Databricks gives up what is in a queue after "
+            f"{QUEUE_HOURS} hours"
+        )
+        return Trouble(what=words_of(run), since=run.recorded_at, why=why) if is_long else None
+    if words_of(run):
+        said = f": {run.message}" if run.message else ""
+        why = f"{name_of_run(run)} is in words that are not understood ({words_of(run)}){said}"
+        return Trouble(what="not clear", since=run.recorded_at, why=why)
+    if (now - began(run)).total_seconds() > LONG_RUN_SECONDS:
+        return Trouble(what="runs long", since=began(run), why=name_of_run(run))
+    return None
+
+
+def waits(run: RunFact) -> bool:
+    """Tell whether a run was last seen waiting in a queue, or to be tried again."""
+    return run.is_open and any(run.row.get(name) in WAITING_WORDS for name in _WORDS)
+
+
+def words_of(run: RunFact) -> str:
+    """Return the Jobs API's words for a run, as far as they were worth a row."""
+    said = [str(run.row[name]) for name in _WORDS if run.row.get(name)]
+    return ", ".join(dict.fromkeys(said))
+
+
+def _without_a_word(run: RunFact) -> str:
+    if run.run_status is RunStatus.SKIPPED:
+        return "too many runs went on at once"
+    return f"run {run.run_id}" if run.run_id else "the Jobs API gave no reason"

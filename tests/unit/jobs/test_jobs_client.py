@@ -1,0 +1,260 @@
+"""The client over the real SDK, with answers from a list: no socket, no server."""
+
+import json
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+import pytest
+import requests
+from databricks.sdk import WorkspaceClient
+from requests.adapters import BaseAdapter
+
+from harness.clock import FakeClock
+from harness.errors import JobsApiError, ThrottledError
+from harness.jobs.client import LOG_IN_AGAIN_AFTER, ClientSettings, DatabricksJobs, connect
+from harness.jobs.types import Accepted, NotAllowed, Unknown
+
+HOST = "http://127.0.0.1:9"
+RUN = {"run_id": 5, "job_id": 1, "state": {"life_cycle_state": "RUNNING"}}
+STARTED = {"run_id": 5}
+PAGE = "<html><title>Sign in</title></html>"
+
+
+@dataclass(slots=True, kw_only=True)
+class Answer:
+    """What comes back for one request."""
+
+    body: object = field(default_factory=dict)
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def response(self) -> requests.Response:
+        told = requests.Response()
+        told.status_code = self.status
+        text = self.body if isinstance(self.body, str) else json.dumps(self.body)
+        told._content = text.encode()
+        is_page = text.startswith("<")
+        told.headers["Content-Type"] = "text/html" if is_page else "application/json"
+        told.headers.update(self.headers)
+        return told
+
+
+class Line(BaseAdapter):
+    """Answers one request after the other, and keeps what came; the last answer stays."""
+
+    def __init__(self, answers: list[Answer]) -> None:
+        super().__init__()
+        self._answers = answers
+        self._lock = threading.Lock()
+        self.requests: list[requests.PreparedRequest] = []
+
+    def send(self, request: requests.PreparedRequest, **_: object) -> requests.Response:  # type: ignore[override]
+        with self._lock:
+            self.requests.append(request)
+            answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        told = answer.response()
+        told.request, told.url = request, str(request.url)
+        return told
+
+    def close(self) -> None: ...
+
+
+class Desk:
+    """A client, and how often it has logged in; each login brings a secret of its own."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.line = Line(list(answers))
+        self.clock = FakeClock(datetime(2026, 3, 1, 8, tzinfo=UTC))
+        self.logins = 0
+        self.may_log_in = True
+        self.jobs = DatabricksJobs(ClientSettings(host=HOST), clock=self.clock, login=self._login)
+
+    def _login(self, settings: ClientSettings) -> WorkspaceClient:
+        self.logins += 1
+        if not self.may_log_in:
+            raise JobsApiError("there are no credentials any more")
+        client = connect(ClientSettings(host=settings.host, token=f"secret-{self.logins}"))
+        client.api_client._api_client._session.mount("http://", self.line)
+        return client
+
+    def run_now(self) -> object:
+        return self.jobs.run_now(job_id=1, token="t", parameters={})
+
+    def secrets(self) -> list[str]:
+        return [str(r.headers["Authorization"]) for r in self.line.requests]
+
+
+def refusal(status: int) -> Answer:
+    code = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED"}.get(status, "SOME_ERROR")
+    return Answer(status=status, body={"error_code": code, "message": "Invalid access token."})
+
+
+CALLS = {
+    "run_now": lambda jobs: jobs.run_now(job_id=1, token="t", parameters={}),
+    "get_run": lambda jobs: jobs.get_run(5),
+    "list_runs": lambda jobs: list(jobs.list_runs(1)),
+    "cancel_run": lambda jobs: jobs.cancel_run(5),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_login_is_renewed_once_and_used_by_the_next_request(
+    call: str, status: int
+) -> None:
+    desk = Desk(refusal(status))
+    for _ in range(3):
+        try:
+            CALLS[call](desk.jobs)
+        except JobsApiError as error:
+            assert "Invalid access token" in str(error)
+    assert desk.logins == 2
+    # One request for each call: whoever called sends it again in its own time.
+    assert desk.secrets() == ["Bearer secret-1", "Bearer secret-2", "Bearer secret-2"]
+
+
+def test_a_renewed_login_that_works_starts_the_run() -> None:
+    desk = Desk(refusal(401), Answer(body=STARTED))
+    assert isinstance(desk.run_now(), NotAllowed)
+    assert desk.run_now() == Accepted(run_id=5)
+
+
+def test_a_login_that_stays_refused_is_renewed_again_after_a_while() -> None:
+    desk = Desk(refusal(403))
+    desk.run_now()
+    desk.clock.sleep(LOG_IN_AGAIN_AFTER.total_seconds() - 1)
+    desk.run_now()
+    assert desk.logins == 2
+    desk.clock.sleep(1)
+    desk.run_now()
+    assert desk.logins == 3
+
+
+def test_a_login_that_cannot_be_renewed_leaves_the_old_one() -> None:
+    desk = Desk(refusal(401), Answer(body=STARTED))
+    desk.may_log_in = False
+    assert isinstance(desk.run_now(), NotAllowed)
+    assert desk.run_now() == Accepted(run_id=5)
+
+
+def test_many_refusals_at_once_renew_the_login_once() -> None:
+    desk = Desk(refusal(401))
+    threads = [threading.Thread(target=desk.run_now) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert desk.logins == 2
+
+
+@pytest.mark.parametrize("status", [400, 404, 429, 500, 503])
+def test_no_other_answer_renews_the_login(status: int) -> None:
+    desk = Desk(refusal(status))
+    desk.run_now()
+    assert desk.logins == 1
+
+
+def test_the_workspace_keeps_its_name_when_the_login_is_renewed() -> None:
+    desk = Desk(refusal(401))
+    before = desk.jobs.workspace
+    desk.run_now()
+    assert desk.jobs.workspace == before == HOST
+
+
+@pytest.mark.parametrize("status", [302, 303])
+def test_a_redirect_to_a_login_page_is_no_started_run(status: int) -> None:
+    desk = Desk(Answer(status=status, headers={"Location": f"{HOST}/login"}), Answer(body=PAGE))
+    answer = desk.run_now()
+    assert isinstance(answer, Unknown)
+    assert "login" in answer.message
+
+
+def test_a_login_page_says_nothing_about_a_run() -> None:
+    desk = Desk(Answer(body=PAGE))
+    with pytest.raises(JobsApiError, match="run 5: the answer is no JSON"):
+        desk.jobs.get_run(5)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{}, {"state": {"life_cycle_state": "RUNNING"}}, {**RUN, "run_id": 7}, {**RUN, "run_id": 5.0}],
+    ids=str,
+)
+def test_an_answer_that_is_not_about_the_run_says_nothing_about_it(body: object) -> None:
+    with pytest.raises(JobsApiError, match="did not report on run 5"):
+        Desk(Answer(body=body)).jobs.get_run(5)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        [],
+        {"runs": None},
+        {"runs": {}},
+        {"has_more": None},
+        {"has_more": True},
+        {"next_page_token": ""},
+        {"runs": [RUN], "has_more": True},
+        {"runs": [{**RUN, "job_id": 2}], "has_more": False},
+        PAGE,
+    ],
+    ids=str,
+)
+def test_an_answer_that_is_no_whole_list_does_not_say_that_there_are_no_more_runs(
+    body: object,
+) -> None:
+    with pytest.raises(JobsApiError, match="did not list the runs of job 1"):
+        list(Desk(Answer(body=body)).jobs.list_runs(1))
+
+
+@pytest.mark.parametrize(
+    "body", [{"has_more": False}, {"runs": []}, {"runs": [], "has_more": False}]
+)
+def test_a_job_without_runs_has_none(body: object) -> None:
+    assert list(Desk(Answer(body=body)).jobs.list_runs(1)) == []
+
+
+def test_a_list_whose_pages_come_round_again_ends_with_an_error() -> None:
+    first = Answer(body={"runs": [RUN], "has_more": True, "next_page_token": "a"})
+    second = Answer(body={"runs": [RUN], "has_more": True, "next_page_token": "b"})
+    desk = Desk(first, second, first)
+    with pytest.raises(JobsApiError, match="the same page again"):
+        list(desk.jobs.list_runs(1))
+    assert len(desk.line.requests) == 3
+
+
+@pytest.mark.parametrize("call", ["get_run", "list_runs"])
+def test_too_many_questions_are_told_with_the_wait_within_bounds(call: str) -> None:
+    desk = Desk(replace(refusal(429), headers={"Retry-After": "3600"}))
+    with pytest.raises(ThrottledError) as raised:
+        CALLS[call](desk.jobs)
+    assert raised.value.wait_seconds == 600
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "seconds"),
+    [
+        (429, {}, 1),
+        (429, {"Retry-After": "0"}, 0),
+        (429, {"Retry-After": "2"}, 2),
+        (429, {"Retry-After": "3600"}, 600),
+        (429, {"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}, 1),
+        (503, {}, 30),
+        (503, {"Retry-After": "2"}, 30),
+        (503, {"Retry-After": "3600"}, 600),
+        (500, {}, 30),
+        (501, {}, 30),
+        (502, {}, 30),
+        (504, {}, 30),
+    ],
+)
+def test_the_wait_that_an_answer_asks_for_is_bounded(
+    status: int, headers: Mapping[str, str], seconds: float
+) -> None:
+    answer = Desk(replace(refusal(status), headers=headers)).run_now()
+    assert isinstance(answer, Unknown)
+    assert answer.wait_seconds <= 600
+    assert (answer.wait_seconds, answer.is_throttled) == (seconds, status == 429)
