@@ -18,6 +18,7 @@ from harness import feed
 from harness.calls import Firing
 from harness.clock import Clock, RealClock
 from harness.decide import Dbt
+from harness.files import write_whole
 from harness.jobs.pacing import TokenBucket
 from harness.jobs.types import JobsApi
 from harness.sense.look import Looker
@@ -236,13 +237,12 @@ class Context:
         folder begun anew would send the tokens of the old one and be given its old runs.
         """
         path = self.home.folder / "installation"
-        try:
-            return path.read_text()
-        except FileNotFoundError:
-            part = path.with_suffix(".part")
-            part.write_text(uuid.uuid4().hex)
-            part.replace(path)
-            return path.read_text()
+        # Intents keep their tokens, so a name that was lost may be replaced by a new one.
+        known = path.read_text().strip() if path.is_file() else ""
+        if not known:
+            known = uuid.uuid4().hex
+            write_whole(path, known, is_lasting=True)
+        return known
 
     def _forget_dead_api(self) -> None:
         """Our own Jobs API ends when nobody has asked it anything for long; start it anew then."""

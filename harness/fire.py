@@ -6,12 +6,12 @@ the next tick sends the same token again.
 """
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.calls import Firing, Steps, send
+from harness.files import write_whole
 from harness.jobs.token import TOKEN_PARAMETER, token_for
 from harness.tables import Consumed, Ledger, RunRow, RunStatus, Store, Tick
 
@@ -171,7 +171,7 @@ def _parameters(
     if len(whole.encode()) <= PARAMETER_BYTES:
         return whole
     path = handed_over / f"{start.intent_id}-{start.attempt}.json"
-    _write_durably(path, listed)
+    write_whole(path, listed, is_lasting=True)
     reference = {
         "event_count": len(events),
         "events_file": str(path),
@@ -180,13 +180,3 @@ def _parameters(
         "relation": "job_runs",
     }
     return json.dumps({**names, "heartbeat_events": json.dumps(reference)})
-
-
-def _write_durably(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    with part.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)

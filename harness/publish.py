@@ -5,7 +5,6 @@ Nothing that starts a job waits for this.
 
 import json
 import logging
-import os
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from harness.context import Context
+from harness.files import write_whole
 from harness.state import TickState
 from harness.tables import Blocker, DecisionRow, Ledger, Tick, TickRow
 
@@ -167,6 +167,4 @@ def _write_status(
             for job_id, found in blockers.items()
         ],
     }
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(content, default=str))
-    os.replace(part, path)
+    write_whole(path, json.dumps(content, default=str))
