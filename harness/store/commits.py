@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from harness.files import force
-
 _DIGITS = 20
 
 
@@ -74,17 +72,10 @@ def commit_with(table: Path, mark: str, *, after: int) -> Path | None:
     return None
 
 
-def make_lasting(table: Path, commit: Path) -> None:
-    """Force a commit to the disk, the files with its rows first.
-
-    Raises:
-        OSError: The disk does not take it.
-    """
-    for file in (table / unquote(path) for path in _added(commit)):
-        force(file)
-    force(table)
-    force(commit)
-    force(commit.parent)
+def parts_of(table: Path, commit: Path) -> list[Path]:
+    """Return what has to reach the disk for a commit to last, in this order: its rows first."""
+    rows = [table / unquote(path) for path in _added(commit)]
+    return [*rows, table, commit, commit.parent]
 
 
 def _added(commit: Path) -> Iterable[str]:

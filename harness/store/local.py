@@ -6,15 +6,17 @@ takes nothing back that a job was started for.
 """
 
 import logging
+import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import StateError
-from harness.store.commits import commit_with, log_of, make_lasting, newest_commit
+from harness.files import force
+from harness.store.commits import commit_with, log_of, newest_commit, parts_of
 from harness.tables import Ledger, LedgerRow
 
 if TYPE_CHECKING:
@@ -26,15 +28,26 @@ log = logging.getLogger(__name__)
 #: Where a commit carries what tells it from all others.
 _MARK = "heartbeat"
 #: What the operating system says when a person has to make room or change rights.
-_NO_ROOM = ("no space left", "read-only file system", "permission denied", "quota exceeded")
+_NO_ROOM = re.compile(
+    "No space left on device|Read-only file system|Permission denied|Disk quota exceeded"
+)
 _LONGEST_REASON = 200
 
 
 class LocalStore:
-    """Delta tables of one schema in a local warehouse folder."""
+    """Delta tables of one schema in a local warehouse folder.
 
-    def __init__(self, warehouse: Path, schema: str) -> None:
+    Args:
+        warehouse: The folder of all schemas.
+        schema: The schema's name.
+        force: Forces a file, or the names in a folder, to the disk.
+    """
+
+    def __init__(
+        self, warehouse: Path, schema: str, *, force: Callable[[Path], None] = force
+    ) -> None:
         self._folder = warehouse / f"{schema}.db"
+        self._force = force
 
     def append(self, ledger: Ledger, rows: Sequence[LedgerRow]) -> None:
         """Append rows in one commit and force it to the disk; no rows, no commit.
@@ -51,7 +64,9 @@ class LocalStore:
             schema = _arrow_schema(table)
             # Keys of a map arrive as pairs: a dictionary is no map to Arrow.
             batch = pa.Table.from_pylist([_plain(row) for row in rows], schema=schema)
-            make_lasting(self._folder / ledger, self._committed(ledger, table, batch))
+            commit = self._committed(ledger, table, batch)
+            for part in parts_of(self._folder / ledger, commit):
+                self._force(part)
         except Exception as error:
             raise StateError(_unwritable(ledger, error)) from error
 
@@ -162,11 +177,11 @@ def _reason(error: BaseException) -> str:
 
 
 def _unwritable(ledger: Ledger, error: BaseException) -> str:
-    reason = _reason(error)
-    is_full = any(words in reason.lower() for words in _NO_ROOM)
+    said = _NO_ROOM.search(str(error))
+    reason = said.group() if said else _reason(error)
     way_out = (
         "make room or make it writable, and tick again"
-        if is_full
+        if said
         else "`python -m harness doctor` says what to do"
     )
     return (
