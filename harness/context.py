@@ -21,6 +21,7 @@ from harness.decide import Dbt
 from harness.files import write_whole
 from harness.jobs.pacing import TokenBucket
 from harness.jobs.types import JobsApi
+from harness.metastore import require_free
 from harness.sense.look import Looker
 from harness.settings import LOCAL_TARGET, JobsTarget, Settings, target_of
 from harness.store.catalog import CatalogStore
@@ -75,6 +76,11 @@ class Home:
         return self.folder / "warehouse"
 
     @property
+    def metastore(self) -> Path:
+        """Spark's catalog of them."""
+        return self.folder / "metastore"
+
+    @property
     def handed_over(self) -> Path:
         """Event lists that are too long for a job's parameters."""
         return self.folder / "handed_over"
@@ -127,6 +133,7 @@ class Context:
             # A cluster brings its own session, with its own Java and its own settings.
             return cluster_session()
         self.home.folder.mkdir(parents=True, exist_ok=True)
+        require_free(self.home.metastore, self.clock)
         use_java(find_java(self.environment), os.environ)
         if feed.asks_for_iceberg_rows(self.settings.project):
             add_iceberg(os.environ)
