@@ -70,14 +70,10 @@ class Installation:
 
     def _installed(self) -> str | None:
         """Return the checksum of the models that are built; nothing when none are."""
-        try:
-            content = json.loads(self._file.read_text())
-            version, models = int(content["state_version"]), str(content["models"])
-        except FileNotFoundError:
+        found = _read(self._file)
+        if found is None:
             return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            message = f"{self._file} cannot be read ({error}); remove it, and `init` writes it anew"
-            raise StateError(message) from error
+        version, models = found
         if version > STATE_VERSION:
             raise StateError(
                 f"The state folder {self._context.home.folder} was written by a newer Heartbeat "
@@ -89,6 +85,27 @@ class Installation:
     def _write(self, models: str, at: datetime) -> None:
         content = {"state_version": STATE_VERSION, "models": models, "built_at": at.isoformat()}
         write_whole(self._file, json.dumps(content))
+
+
+def state_version(file: Path) -> int | None:
+    """Return the version of a state folder; nothing when it is not set up.
+
+    Raises:
+        StateError: The file cannot be read.
+    """
+    found = _read(file)
+    return None if found is None else found[0]
+
+
+def _read(file: Path) -> tuple[int, str] | None:
+    try:
+        content = json.loads(file.read_text())
+        return int(content["state_version"]), str(content["models"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        message = f"{file} cannot be read ({error}); remove it, and `init` writes it anew"
+        raise StateError(message) from error
 
 
 def models_checksum(project: Path) -> str:
