@@ -104,9 +104,10 @@ def doctor(as_json: Annotated[bool, AS_JSON] = False) -> None:
     from harness.show.terminal import answers
 
     with interruptible("stopped"):
-        findings = examine(patient_of(PROJECT, os.environ, real_clock()))
+        patient = patient_of(PROJECT, os.environ, real_clock())
+        findings = examine(patient)
     if as_json:
         print_json(shown.as_json(findings))
     else:
-        shown.show(answers(), findings)
+        shown.show(answers(), findings, patient.home.folder)
     leave(ExitCode.FAILED if worst(findings) is Level.BROKEN else ExitCode.DONE)

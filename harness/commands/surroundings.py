@@ -4,6 +4,7 @@ Nothing heavy is imported before a command asks for it.
 """
 
 import json
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ from harness.errors import ConfigurationError, ExitCode
 if TYPE_CHECKING:
     from harness.context import Context
     from harness.settings import Settings
+
+log = logging.getLogger(__name__)
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -62,11 +65,26 @@ def writing(command: str) -> Iterator["Context"]:
         settings = settings_of_project()
         with ProcessLock(settings.home, command=command):
             set_up_log(settings, is_writer=True)
+            _warn_of_network_drive(settings.home)
             context = Context(settings, os.environ)
             try:
                 yield context
             finally:
                 context.close()
+
+
+def _warn_of_network_drive(home: Path) -> None:
+    """Say what nobody would notice before it is too late: the lock may hold here only."""
+    from harness.disks import file_system_of, is_network
+
+    kind = file_system_of(home)
+    if is_network(kind):
+        log.warning(
+            "the state folder %s is on a network drive (%s), where a second machine may tick "
+            "beside this one: move it to a local disk and set HEARTBEAT_HOME to it",
+            home,
+            kind,
+        )
 
 
 def set_up_log(settings: "Settings", *, is_writer: bool) -> None:

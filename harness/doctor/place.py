@@ -79,7 +79,7 @@ def room_left(free: int, files: int | None, folder: Path) -> Finding:
         return broken("disk", room, where=folder, todo=todo)
     if free < _BYTES_WANTED or entries < _FILES_WANTED:
         return attention("disk", room, where=folder, todo=todo)
-    return ok("disk", room, where=folder)
+    return ok("disk", room)
 
 
 def _nearest(folder: Path) -> Path:

@@ -25,7 +25,10 @@ def tables(patient: Patient) -> Iterator[Finding]:
         return
     folders = sorted(log.parent for log in patient.tables.glob("*/_delta_log"))
     health = [_examined(folder) for folder in folders]
-    damages = [*_damages(health), *_shorter(patient), *_missing(patient, folders)]
+    damages = [*_damages(health)]
+    told = {each.about for each in damages}
+    damages += [each for each in _shorter(patient) if each.about not in told]
+    damages += _missing(patient, folders)
     yield from damages
     if not damages:
         whole = sum(each.size for each in health)
@@ -66,12 +69,11 @@ def _shorter(patient: Patient) -> Iterator[Finding]:
 
 
 def _missing(patient: Patient, folders: Iterable[Path]) -> Iterator[Finding]:
-    there = {folder.name for folder in folders}
-    known = known_fingerprints(patient.home.state)
+    """Ledgers that are not there although everything was built once."""
+    there = {folder.name for folder in folders} | {*known_fingerprints(patient.home.state)}
     for ledger in Ledger:
-        if ledger not in there and ledger not in known:
-            todo = "run `python -m harness init`, which makes it"
-            yield attention(ledger, "is not there yet", where=patient.tables, todo=todo)
+        if ledger not in there and (patient.home.folder / "version.json").exists():
+            yield broken(ledger, "is gone", where=patient.tables / ledger, todo=RESTORE)
 
 
 def _crowded(health: Iterable[TableHealth], limit: int, folder: Path) -> Iterator[Finding]:

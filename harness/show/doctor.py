@@ -1,6 +1,8 @@
 """Shows what an examination of the installation has found: what is broken first."""
 
+import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from rich.console import Console
 
@@ -35,8 +37,14 @@ def as_json(findings: Sequence[Finding]) -> dict[str, object]:
     }
 
 
-def show(console: Console, findings: Sequence[Finding]) -> None:
-    """Print a page: the verdict, then what is broken, what needs attention, and the rest."""
+def show(console: Console, findings: Sequence[Finding], home: Path) -> None:
+    """Print a page: the verdict, then what is broken, what needs attention, and the rest.
+
+    Args:
+        console: Where it is shown.
+        findings: What was found.
+        home: The state folder; what lies in it is named by its place there.
+    """
     console.print(line(*_verdict(findings)), soft_wrap=True)
     for level, title in _TITLES.items():
         found = [each for each in findings if each.level is level]
@@ -44,7 +52,7 @@ def show(console: Console, findings: Sequence[Finding]) -> None:
             continue
         console.print(line((f"{title[0]} {len(found)}", title[1])), soft_wrap=True)
         columns = (Column(title=""), Column(title="", may_wrap=True))
-        print_table(console, columns, [*_rows(found)], has_header=False)
+        print_table(console, columns, [*_rows(found, home)], has_header=False)
 
 
 def _verdict(findings: Sequence[Finding]) -> list[Cell]:
@@ -57,10 +65,11 @@ def _verdict(findings: Sequence[Finding]) -> list[Cell]:
     return [(said, "bold")]
 
 
-def _rows(findings: Iterable[Finding]) -> Iterable[Sequence[Cell]]:
+def _rows(findings: Iterable[Finding], home: Path) -> Iterable[Sequence[Cell]]:
     for each in findings:
-        where = f" ({each.where})" if each.where else ""
-        yield each.about, f"{each.what}{where}"
+        yield each.about, each.what
+        if each.where and (each.todo or each.where == str(home)):
+            yield "", (each.where.removeprefix(f"{home}{os.sep}"), "dim")
         if each.todo:
             yield "", (f"→ {each.todo}", "bold")
 

@@ -27,6 +27,7 @@ COMMANDS = (
     "run",
     "status",
     "explain",
+    "doctor",
     "complete",
     "retry",
     "try-again",
@@ -120,6 +121,7 @@ def test_every_command_is_known() -> None:
         ("tick", "--job", "no such job"),
         ("complete",),
         ("jobs-api", "--stop", "--status"),
+        ("doctor", "everything"),
     ],
 )
 def test_wrong_usage_ends_with_two(tmp_path: Path, arguments: Sequence[str]) -> None:
@@ -269,7 +271,7 @@ def test_nothing_heavy_is_imported(tmp_path: Path, arguments: Sequence[str]) -> 
     assert not modules & HEAVY
 
 
-@pytest.mark.parametrize("arguments", [("status",), ("explain", "x"), ("retry", "x")])
+@pytest.mark.parametrize("arguments", [("status",), ("explain", "x"), ("retry", "x"), ("doctor",)])
 def test_reading_needs_no_jvm_and_no_dbt(tmp_path: Path, arguments: Sequence[str]) -> None:
     set_up(tmp_path, version=1)
     assert not modules_of(tmp_path, *arguments) & (HEAVY - {"deltalake"})
