@@ -34,5 +34,16 @@ def is_network(file_system: str | None) -> bool:
     return file_system is not None and _NETWORK.fullmatch(file_system) is not None
 
 
+def network_warning(folder: Path, mounts: Path = MOUNTS) -> str | None:
+    """Say that a state folder is on a network drive; nothing when it is not."""
+    kind = file_system_of(folder, mounts)
+    if not is_network(kind):
+        return None
+    return (
+        f"the state folder {folder} is on a network drive ({kind}), where a second machine may "
+        "tick beside this one: move it to a local disk and set HEARTBEAT_HOME to it"
+    )
+
+
 def _unescaped(text: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), text)

@@ -19,7 +19,7 @@ from harness.errors import StateError
 from harness.files import write_whole
 from harness.settings import LOCAL_TARGET
 from harness.state import load_state, save_state
-from harness.store.commits import version_in
+from harness.store.commits import force_table, version_in
 from harness.store.whole import require_whole
 
 if TYPE_CHECKING:
@@ -162,6 +162,8 @@ def compact_table(table: Path, *, keep_hours: int) -> KeptTable:
             opened.vacuum(keep_hours, dry_run=False, enforce_retention_duration=False)
         opened.update_incremental()
         opened.create_checkpoint()
+        # What this stands for goes next, and later the replaced files.
+        force_table(table)
         opened.cleanup_metadata()
         after = len(opened.file_uris())
     except Exception as error:

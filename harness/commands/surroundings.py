@@ -74,17 +74,11 @@ def writing(command: str) -> Iterator["Context"]:
 
 
 def _warn_of_network_drive(home: Path) -> None:
-    """Say what nobody would notice before it is too late: the lock may hold here only."""
-    from harness.disks import file_system_of, is_network
+    from harness.disks import network_warning
 
-    kind = file_system_of(home)
-    if is_network(kind):
-        log.warning(
-            "the state folder %s is on a network drive (%s), where a second machine may tick "
-            "beside this one: move it to a local disk and set HEARTBEAT_HOME to it",
-            home,
-            kind,
-        )
+    said = network_warning(home)
+    if said:
+        log.warning("%s", said)
 
 
 def set_up_log(settings: "Settings", *, is_writer: bool) -> None:

@@ -37,6 +37,10 @@ def state_folder(patient: Patient) -> Iterator[Finding]:
             where=folder,
             todo="stop ticking, move the folder to a local disk and set HEARTBEAT_HOME to it",
         )
+    for path in (folder / name for name in _WRITTEN):
+        if path.exists() and not path.is_dir():
+            what = "has a file where a folder has to be"
+            yield broken(about, what, where=path, todo="move it away, and tick again")
     frozen = [path for name in _WRITTEN if _is_frozen(path := folder / name)]
     for path in frozen[:1]:
         more = f", and {len(frozen) - 1} more folders" if len(frozen) > 1 else ""

@@ -7,10 +7,12 @@ are missing.
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
+
+from harness.files import force
 
 _DIGITS = 20
 
@@ -57,9 +59,21 @@ def newest_commit(table: Path) -> Commit | None:
     return Commit(path=log / name, size=said.st_size, modified_ns=said.st_mtime_ns)
 
 
+def has_checkpoint(commit: Commit) -> bool:
+    """Tell whether readers need not read a commit, because a checkpoint has taken it in."""
+    return any(commit.path.parent.glob(f"{commit.version:0{_DIGITS}}.checkpoint*"))
+
+
 def version_in(fingerprint: str) -> int:
-    """Return the version that a fingerprint names."""
-    return int(fingerprint[:_DIGITS])
+    """Return the version that a fingerprint names.
+
+    Raises:
+        ValueError: It is no fingerprint of a table in a folder.
+    """
+    name = fingerprint.partition(":")[0]
+    if not is_commit(name):
+        raise ValueError(f"'{fingerprint}' names no commit")
+    return int(name[:_DIGITS])
 
 
 def commit_with(table: Path, mark: str, *, after: int) -> Path | None:
@@ -76,6 +90,20 @@ def parts_of(table: Path, commit: Path) -> list[Path]:
     """Return what has to reach the disk for a commit to last, in this order: its rows first."""
     rows = [table / unquote(path) for path in _added(commit)]
     return [*rows, table, commit, commit.parent]
+
+
+def force_table(table: Path, force: Callable[[Path], None] = force) -> None:
+    """Force what stands for older files to the disk: the newest commit and the newest checkpoint.
+
+    Raises:
+        OSError: The disk does not take it.
+    """
+    newest = newest_commit(table)
+    log = log_of(table)
+    checkpoint = max(log.glob("*.checkpoint*.parquet"), default=None)
+    parts = [] if newest is None else parts_of(table, newest.path)
+    for part in (*parts, *([checkpoint, log] if checkpoint else [])):
+        force(part)
 
 
 def _added(commit: Path) -> Iterable[str]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from harness.errors import StateError
-from harness.store.commits import newest_commit, version_in
+from harness.store.commits import has_checkpoint, newest_commit, version_in
 from harness.tables import Ledger
 
 
@@ -24,7 +24,7 @@ def require_whole(schema: Path, state_file: Path) -> None:
     """
     for log in sorted(schema.glob("*/_delta_log")):
         newest = newest_commit(log.parent)
-        if newest is not None and newest.size == 0:
+        if newest is not None and newest.size == 0 and not has_checkpoint(newest):
             raise StateError(
                 f"The newest commit of {log.parent.name} is empty ({newest.path}), so rows are "
                 "lost, and nothing was started: `python -m harness doctor` says what to do"

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from harness.calls import Firing, Steps
 from harness.clock import FakeClock
@@ -14,9 +15,9 @@ from harness.fire import Start, fire
 from harness.jobs.fake import FakeJobs
 from harness.jobs.pacing import TokenBucket
 from harness.state import TickState, save_state
-from harness.store.commits import newest_commit
+from harness.store.commits import force_table, newest_commit
 from harness.store.local import LocalStore
-from harness.store.whole import require_whole
+from harness.store.whole import lost_commits, require_whole
 from harness.tables import Consumed, EventRow, Ledger, RunRow, RunStatus, Tick
 from tests.disk_ledgers import create_ledgers
 from tests.unit.show.ledgers import run
@@ -185,6 +186,23 @@ def test_rows_reach_the_disk_before_the_commit_that_names_them_and_both_before_t
     assert forced == [*table.glob("*.parquet"), table, commit(table, 1), table / "_delta_log"]
 
 
+def test_what_stands_for_older_files_reaches_the_disk_before_these_go(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    table = tmp_path / "heartbeat.db" / Ledger.EVENTS
+    forced: list[Path] = []
+
+    force_table(table, forced.append)
+
+    log = table / "_delta_log"
+    assert forced[1:] == [table, commit(table, 7), log, max(log.glob("*.checkpoint.parquet")), log]
+    assert forced[0] == newest_rows(table)
+
+
+def test_a_fingerprint_of_a_table_that_is_in_no_folder_tells_nothing_lost(tmp_path: Path) -> None:
+    assert lost_commits(tmp_path / "nowhere", "12:2026-03-01") is None
+
+
 def test_nothing_is_started_when_the_disk_does_not_keep_an_intent(
     store: LocalStore, jobs: FakeJobs, tmp_path: Path
 ) -> None:
@@ -228,6 +246,16 @@ def test_an_empty_newest_commit_stops_because_no_reader_would_miss_its_rows(
     assert len(store.read(Ledger.RUNS)) == 6
     with pytest.raises(StateError, match=r"newest commit of ledger_runs is empty .* doctor`"):
         require_whole(tmp_path / "heartbeat.db", after_a_tick)
+
+
+def test_an_empty_commit_that_a_checkpoint_has_taken_in_loses_nothing(
+    after_a_tick: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "heartbeat.db" / Ledger.RUNS
+    DeltaTable(table).create_checkpoint()
+    commit(table, 7).write_text("")
+
+    require_whole(tmp_path / "heartbeat.db", after_a_tick)
 
 
 def test_a_ledger_that_ends_before_the_last_tick_stops(after_a_tick: Path, tmp_path: Path) -> None:

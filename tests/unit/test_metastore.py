@@ -18,8 +18,12 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 #: As Derby does: a lock on the file for as long as the process lives.
 HOLD = """
 import fcntl, os, sys
-if sys.argv[2] == "orphan" and os.fork():
-    os._exit(0)
+parent = os.getpid()
+if sys.argv[2] == "orphan":
+    if os.fork():
+        os._exit(0)
+    while os.getppid() == parent:
+        pass
 file = open(sys.argv[1], "r+b")
 fcntl.lockf(file, fcntl.LOCK_EX)
 print(os.getpid(), flush=True)

@@ -94,7 +94,7 @@ def test_what_has_no_place_in_the_file_is_not_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", '"x"', "7", "null", "{}", "\0\0\0", "[" * 100_000, '{"version": %d}' % VERSION],
+    ["", "{", "[]", '"x"', "7", "null", "{}", "\0\0\0", "[" * 100_000, f'{{"version": {VERSION}}}'],
 )
 def test_a_damaged_state_is_none_so_that_the_tables_are_read(text: str, tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text(text)

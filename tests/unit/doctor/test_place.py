@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.disks import file_system_of, is_network
+from harness.disks import file_system_of, is_network, network_warning
 from harness.doctor.findings import Level
 from harness.doctor.place import disk_space, lock, metastore, room_left, state_folder, version
 from harness.installation import STATE_VERSION
@@ -61,6 +61,14 @@ def test_the_nearest_mount_counts_and_of_two_at_one_place_the_later(tmp_path: Pa
     assert file_system_of(tmp_path, file) == "ext4"
 
 
+def test_who_ticks_on_a_network_drive_is_warned_in_one_sentence(tmp_path: Path) -> None:
+    drive = mounts(tmp_path, f"server:/x {tmp_path} nfs4")
+    said = network_warning(tmp_path / "home", drive)
+    assert said is not None
+    assert said.startswith(f"the state folder {tmp_path}/home is on a network drive (nfs4)")
+    assert network_warning(tmp_path / "home", mounts(tmp_path)) is None
+
+
 def test_without_a_list_of_mounts_nobody_knows_the_kind(tmp_path: Path) -> None:
     assert file_system_of(tmp_path, tmp_path / "no such file") is None
 
@@ -69,6 +77,16 @@ def test_a_folder_that_is_not_there_is_told_with_the_way_out(tmp_path: Path) -> 
     patient = a_patient(tmp_path / "home")
     patient.home.folder.rmdir()
     assert "init" in only(state_folder(patient), Level.ATTENTION).todo
+
+
+def test_a_file_in_the_place_of_a_folder_is_broken(tmp_path: Path) -> None:
+    patient = a_patient(tmp_path / "home")
+    (patient.home.folder / "target").write_text("no folder")
+    found = only(state_folder(patient), Level.BROKEN)
+    assert (found.what, found.where) == (
+        "has a file where a folder has to be",
+        str(patient.home.folder / "target"),
+    )
 
 
 @pytest.fixture
