@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from harness.calls import Firing, Steps
 from harness.clock import FakeClock
@@ -15,7 +15,7 @@ from harness.fire import Start, fire
 from harness.jobs.fake import FakeJobs
 from harness.jobs.pacing import TokenBucket
 from harness.state import TickState, save_state
-from harness.store.commits import force_table, newest_commit
+from harness.store.commits import commit_with, force_table, newest_commit
 from harness.store.local import LocalStore
 from harness.store.whole import lost_commits, require_whole
 from harness.tables import Consumed, EventRow, Ledger, RunRow, RunStatus, Tick
@@ -171,6 +171,16 @@ def test_a_commit_that_did_not_land_is_none(
     with pytest.raises(StateError, match="ledger_runs cannot be written"):
         start(store, jobs, tmp_path)
     assert jobs.requests == []
+
+
+def test_a_commit_of_somebody_else_is_not_taken_for_ours(store: LocalStore, tmp_path: Path) -> None:
+    table = tmp_path / "heartbeat.db" / Ledger.EVENTS
+    marks = CommitProperties(custom_metadata={"heartbeat": "ours"})
+    rows = DeltaTable(table).to_pyarrow_table().slice(0, 1)
+    write_deltalake(table, rows, mode="append", commit_properties=marks)
+
+    assert commit_with(table, "ours", after=4) == commit(table, 8)
+    assert commit_with(table, "theirs", after=4) is None
 
 
 def test_rows_reach_the_disk_before_the_commit_that_names_them_and_both_before_the_append_ends(
