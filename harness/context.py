@@ -18,8 +18,10 @@ from harness import feed
 from harness.calls import Firing
 from harness.clock import Clock, RealClock
 from harness.decide import Dbt
+from harness.files import write_whole
 from harness.jobs.pacing import TokenBucket
 from harness.jobs.types import JobsApi
+from harness.metastore import require_free
 from harness.sense.look import Looker
 from harness.settings import LOCAL_TARGET, JobsTarget, Settings, target_of
 from harness.store.catalog import CatalogStore
@@ -74,6 +76,11 @@ class Home:
         return self.folder / "warehouse"
 
     @property
+    def metastore(self) -> Path:
+        """Spark's catalog of them."""
+        return self.folder / "metastore"
+
+    @property
     def handed_over(self) -> Path:
         """Event lists that are too long for a job's parameters."""
         return self.folder / "handed_over"
@@ -126,6 +133,7 @@ class Context:
             # A cluster brings its own session, with its own Java and its own settings.
             return cluster_session()
         self.home.folder.mkdir(parents=True, exist_ok=True)
+        require_free(self.home.metastore, self.clock)
         use_java(find_java(self.environment), os.environ)
         if feed.asks_for_iceberg_rows(self.settings.project):
             add_iceberg(os.environ)
@@ -236,13 +244,12 @@ class Context:
         folder begun anew would send the tokens of the old one and be given its old runs.
         """
         path = self.home.folder / "installation"
-        try:
-            return path.read_text()
-        except FileNotFoundError:
-            part = path.with_suffix(".part")
-            part.write_text(uuid.uuid4().hex)
-            part.replace(path)
-            return path.read_text()
+        # Intents keep their tokens, so a name that was lost may be replaced by a new one.
+        known = path.read_text().strip() if path.is_file() else ""
+        if not known:
+            known = uuid.uuid4().hex
+            write_whole(path, known, is_lasting=True)
+        return known
 
     def _forget_dead_api(self) -> None:
         """Our own Jobs API ends when nobody has asked it anything for long; start it anew then."""

@@ -101,7 +101,7 @@ class Dbt:
         if self._manifest is None:
             parsed = dbtRunner().invoke(["parse", *self._globals()])
             if not parsed.success:
-                raise DecideError(f"dbt parse: {_first_line(parsed.exception)}")
+                raise unparsed(parsed.exception, self._home / "target")
             self._manifest = cast("Manifest", parsed.result)
         return dbtRunner(manifest=self._manifest)
 
@@ -111,6 +111,14 @@ class Dbt:
         place = ["--project-dir", str(self._project), "--profiles-dir", str(self._project)]
         quiet = ["--quiet", "--no-use-colors", "--log-level", "none", "--no-write-json"]
         return [*quiet, "--no-send-anonymous-usage-stats", *paths, *place, "--target", self._target]
+
+
+def unparsed(error: BaseException | None, target: Path) -> DecideError:
+    """Return the error for a project that cannot be parsed, or a target folder that is damaged."""
+    said = f"dbt parse: {_first_line(error)}"
+    if isinstance(error, OSError):
+        return DecideError(f"{said}; remove {target}, which dbt makes anew, and tick again")
+    return DecideError(said)
 
 
 @contextlib.contextmanager

@@ -94,10 +94,10 @@ def require_state(context: "Context") -> None:
     Raises:
         StateError: The folder is not set up, or belongs to a newer version.
     """
-    from harness.installation import STATE_VERSION
+    from harness.installation import STATE_VERSION, state_version
 
     home = context.home.folder
-    version = _version_of(home / "version.json")
+    version = state_version(home / "version.json")
     if version is None or not context.store.exists("heartbeat_control"):
         raise StateError(
             f"The state folder {home} is not set up yet: run `python -m harness init` first"
@@ -108,16 +108,6 @@ def require_state(context: "Context") -> None:
             f"this one knows {STATE_VERSION}): use that version, or set HEARTBEAT_HOME to another "
             "folder"
         )
-
-
-def _version_of(file: Path) -> int | None:
-    try:
-        return int(json.loads(file.read_text())["state_version"])
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        message = f"{file} cannot be read ({error}); remove it, and `init` writes it anew"
-        raise StateError(message) from error
 
 
 def holder_of(home: Path) -> LockHolder | None:

@@ -64,9 +64,14 @@ def checksum_of(project: Path) -> str:
 
 
 def check_controls(
-    project: Path, store: Store, *, allow_mass_removal: bool = False
+    project: Path, store: Store | None, *, allow_mass_removal: bool = False
 ) -> CheckedControls:
     """Read the controls CSV and find everything that is wrong with it.
+
+    Args:
+        project: The folder with ``dbt_project.yml``.
+        store: Knows which rows there were; without it the file is looked at alone.
+        allow_mass_removal: Many rows may be gone.
 
     Raises:
         ControlsError: The file cannot be read, or a seed beside it is wrong.
@@ -76,7 +81,7 @@ def check_controls(
     controls = parse_controls(data, project / CONTROLS)
     findings = check(
         controls,
-        previous_keys=recorded_controls(store) or None,
+        previous_keys=(recorded_controls(store) if store else None) or None,
         removal_is_meant=allow_mass_removal,
     )
     return CheckedControls(

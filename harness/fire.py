@@ -6,17 +6,24 @@ the next tick sends the same token again.
 """
 
 import json
-import os
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.calls import Firing, Steps, send
+from harness.files import write_whole
 from harness.jobs.token import TOKEN_PARAMETER, token_for
+from harness.state import FollowedRun
 from harness.tables import Consumed, Ledger, RunRow, RunStatus, Store, Tick
+
+log = logging.getLogger(__name__)
 
 #: What a run may be handed directly; more is handed over as a reference.
 PARAMETER_BYTES = 10_000
+
+#: Where a run that is handed a reference finds its events.
+_FILE = "events_file"
 
 #: What a job has not taken for more ticks than these may lie far back in the ledger.
 _LONG_AGO_TICKS = 1000
@@ -171,10 +178,10 @@ def _parameters(
     if len(whole.encode()) <= PARAMETER_BYTES:
         return whole
     path = handed_over / f"{start.intent_id}-{start.attempt}.json"
-    _write_durably(path, listed)
+    write_whole(path, listed, is_lasting=True)
     reference = {
         "event_count": len(events),
-        "events_file": str(path),
+        _FILE: str(path),
         "intent_id": start.intent_id,
         "attempt": start.attempt,
         "relation": "job_runs",
@@ -182,11 +189,26 @@ def _parameters(
     return json.dumps({**names, "heartbeat_events": json.dumps(reference)})
 
 
-def _write_durably(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    with part.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
+def file_of(parameters: str) -> Path | None:
+    """Return the file with the events of a run; nothing when the run was handed them directly."""
+    if _FILE not in parameters:
+        return None
+    handed = json.loads(json.loads(parameters).get("heartbeat_events", "[]"))
+    return Path(handed[_FILE]) if isinstance(handed, dict) else None
+
+
+def restore_handed_over(runs: Iterable[FollowedRun], store: Store) -> None:
+    """Write the events of runs that go on anew, where their file has vanished.
+
+    Raises:
+        StateError: They cannot be read or written.
+    """
+    for run in runs:
+        path = file_of(run.parameters) if run.is_open else None
+        if path is None or path.exists():
+            continue
+        taken = [event for each in run.consumed for event in events_of(each, store)]
+        found = {str(event["event_id"]): event for event in taken}
+        events = [found[event_id] for event_id in run.event_ids if event_id in found]
+        log.warning("%s has vanished; its %s events are written anew", path, len(events))
+        write_whole(path, json.dumps(as_handed_over(events)), is_lasting=True)

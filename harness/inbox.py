@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from harness.errors import StateError
+from harness.files import force, unwritable
 from harness.tables import Consumed
 
 log = logging.getLogger(__name__)
@@ -75,7 +76,7 @@ def send(inbox: Path, message: Message) -> Path:
             file.flush()
             os.fsync(file.fileno())
         os.rename(part, whole)
-        _force_folder(inbox)
+        force(inbox)
     except OSError as error:
         with contextlib.suppress(OSError):
             part.unlink()
@@ -85,7 +86,11 @@ def send(inbox: Path, message: Message) -> Path:
 
 
 def receive(inbox: Path) -> list[Message]:
-    """Read every message, oldest first; what cannot be read is set aside and logged."""
+    """Read every message, oldest first; what cannot be read is set aside and logged.
+
+    Raises:
+        StateError: The folder cannot be written.
+    """
     if not inbox.is_dir():
         return []
     messages = []
@@ -93,7 +98,7 @@ def receive(inbox: Path) -> list[Message]:
         try:
             messages.append(_read(path))
         except (OSError, ValueError, KeyError, TypeError) as error:
-            path.rename(path.with_suffix(".unreadable"))
+            _set_aside(path)
             log.warning("inbox: %s cannot be read (%s) and is set aside", path.name, error)
     return messages
 
@@ -109,9 +114,23 @@ def peek(inbox: Path) -> list[Message]:
 
 
 def remove(message: Message) -> None:
-    """Take a message out of the inbox, once a ledger has what it says."""
+    """Take a message out of the inbox, once a ledger has what it says.
+
+    Raises:
+        StateError: The folder cannot be written; the next tick takes it in again, and once.
+    """
     if message.path:
-        message.path.unlink(missing_ok=True)
+        try:
+            message.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise unwritable(message.path.parent, error) from error
+
+
+def _set_aside(path: Path) -> None:
+    try:
+        path.rename(path.with_suffix(".unreadable"))
+    except OSError as error:
+        raise unwritable(path.parent, error) from error
 
 
 def _read(path: Path) -> Message:
@@ -135,11 +154,3 @@ def _read(path: Path) -> Message:
 
 def _number(value: str | int | None) -> int | None:
     return None if value is None else int(value)
-
-
-def _force_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -12,6 +12,9 @@ from pathlib import Path
 from harness import feed
 from harness.context import Context
 from harness.errors import StateError
+from harness.files import write_whole
+from harness.settings import LOCAL_TARGET
+from harness.store.whole import require_whole
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +50,10 @@ class Installation:
             ControlsError: The controls CSV has errors; nothing was built.
             StateError: The folder belongs to a newer version, or cannot be written.
         """
+        if self._context.target == LOCAL_TARGET:
+            # Before anything is built: a commit on top of an empty one would hide it.
+            schema = self._context.home.warehouse / f"{self._context.schema}.db"
+            require_whole(schema, self._context.home.state)
         models = models_checksum(self._context.settings.project)
         if self._installed() == models and not rebuild:
             return False
@@ -63,14 +70,10 @@ class Installation:
 
     def _installed(self) -> str | None:
         """Return the checksum of the models that are built; nothing when none are."""
-        try:
-            content = json.loads(self._file.read_text())
-            version, models = int(content["state_version"]), str(content["models"])
-        except FileNotFoundError:
+        found = _read(self._file)
+        if found is None:
             return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            message = f"{self._file} cannot be read ({error}); remove it, and `init` writes it anew"
-            raise StateError(message) from error
+        version, models = found
         if version > STATE_VERSION:
             raise StateError(
                 f"The state folder {self._context.home.folder} was written by a newer Heartbeat "
@@ -81,13 +84,28 @@ class Installation:
 
     def _write(self, models: str, at: datetime) -> None:
         content = {"state_version": STATE_VERSION, "models": models, "built_at": at.isoformat()}
-        try:
-            part = self._file.with_suffix(".part")
-            part.write_text(json.dumps(content))
-            part.replace(self._file)
-        except OSError as error:
-            message = f"The state folder {self._context.home.folder} cannot be written: {error}"
-            raise StateError(message) from error
+        write_whole(self._file, json.dumps(content))
+
+
+def state_version(file: Path) -> int | None:
+    """Return the version of a state folder; nothing when it is not set up.
+
+    Raises:
+        StateError: The file cannot be read.
+    """
+    found = _read(file)
+    return None if found is None else found[0]
+
+
+def _read(file: Path) -> tuple[int, str] | None:
+    try:
+        content = json.loads(file.read_text())
+        return int(content["state_version"]), str(content["models"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        message = f"{file} cannot be read ({error}); remove it, and `init` writes it anew"
+        raise StateError(message) from error
 
 
 def models_checksum(project: Path) -> str:

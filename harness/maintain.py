@@ -7,7 +7,6 @@ into the current state needs Spark, and is done here only when somebody asks for
 
 import json
 import logging
-import os
 from collections.abc import Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -16,9 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from harness.errors import HeartbeatError, StateError
+from harness.errors import StateError
+from harness.files import write_whole
 from harness.settings import LOCAL_TARGET
-from harness.state import TickState, load_state, save_state
+from harness.state import load_state, save_state
+from harness.store.commits import force_table, version_in
+from harness.store.whole import require_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,6 +80,7 @@ def maintain(context: "Context") -> Kept:
             f"The state folder {context.home.folder} is not set up yet: "
             "run `python -m harness init` first"
         )
+    require_whole(folder, context.home.state)
     has_folded = _fold(context)
     tables = compact(context, sorted(each.parent for each in folder.glob("*/_delta_log")))
     removed = remove_old_files(
@@ -139,7 +142,7 @@ def compact(context: "Context", tables: Iterable[Path]) -> tuple[KeptTable, ...]
         version = newest_version(context.store, each.name)
         # One that fails is tried again only after as many commits more.
         versions[each.name] = versions.get(each.name, -1) if version is None else version
-    _write(_file(context), json.dumps(versions))
+    write_whole(_file(context), json.dumps(versions))
     return kept
 
 
@@ -159,6 +162,8 @@ def compact_table(table: Path, *, keep_hours: int) -> KeptTable:
             opened.vacuum(keep_hours, dry_run=False, enforce_retention_duration=False)
         opened.update_incremental()
         opened.create_checkpoint()
+        # What this stands for goes next, and later the replaced files.
+        force_table(table)
         opened.cleanup_metadata()
         after = len(opened.file_uris())
     except Exception as error:
@@ -185,7 +190,7 @@ def schema_folder(context: "Context") -> Path:
 def newest_version(store: "Store", table: str) -> int | None:
     """Return the number of a table's newest commit."""
     fingerprint = store.fingerprint(table)
-    return None if fingerprint is None else int(fingerprint[:20])
+    return None if fingerprint is None else version_in(fingerprint)
 
 
 def remove_old_files(home: Path, now: datetime, keep: timedelta, used: frozenset[str]) -> int:
@@ -240,7 +245,8 @@ def _fold(context: "Context") -> bool:
         return False
     fold(context, state.folded_through, state.ended_tick_number)
     if saved is not None:
-        _save(context, replace(saved, folded_through=saved.ended_tick_number))
+        folded = replace(saved, folded_through=saved.ended_tick_number)
+        save_state(context.home.state, folded, context.store)
     return True
 
 
@@ -252,14 +258,7 @@ def _state_kept(context: "Context") -> "Iterator[None]":
         yield
     finally:
         if state is not None:
-            _save(context, state)
-
-
-def _save(context: "Context", state: TickState) -> None:
-    try:
-        save_state(context.home.state, state, context.store)
-    except OSError as error:
-        raise _unwritable(context.home.state, error) from error
+            save_state(context.home.state, state, context.store)
 
 
 def _file(context: "Context") -> Path:
@@ -272,17 +271,3 @@ def _compacted_versions(context: "Context") -> dict[str, int]:
         content = json.loads(_file(context).read_text())
         return {str(name): int(version) for name, version in content.items()}
     return {}
-
-
-def _write(path: Path, text: str) -> None:
-    part = path.with_suffix(".part")
-    try:
-        part.write_text(text)
-        os.replace(part, path)
-    except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def _unwritable(path: Path, error: OSError) -> HeartbeatError:
-    reason = (error.strerror or str(error)).lower()
-    return StateError(f"{path} cannot be written ({reason}): make room or make it writable")

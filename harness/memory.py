@@ -2,6 +2,7 @@
 
 from harness.context import Context
 from harness.record import orphans_among
+from harness.spark import unreadable
 from harness.state import FollowedRun, TickState, WatchedUpstream
 from harness.tables import Ledger
 
@@ -28,10 +29,17 @@ def load_from_models(context: Context) -> TickState:
 
 
 def _last_ended(context: Context):  # type: ignore[no-untyped-def]
-    row = context.session.sql(
-        "select max(tick_number) as ended, max_by(folded_through, tick_number) as folded, "
-        f"max_by(tick_at, tick_number) as tick_at from {context.schema}.{Ledger.TICKS}"
-    ).first()
+    table = f"{context.schema}.{Ledger.TICKS}"
+    try:
+        row = context.session.sql(
+            "select max(tick_number) as ended, max_by(folded_through, tick_number) as folded, "
+            f"max_by(tick_at, tick_number) as tick_at from {table}"
+        ).first()
+    except Exception as error:
+        told = unreadable(table, error)
+        if told is None:
+            raise
+        raise told from error
     if row is None or row.ended is None:
         return 0, -1, None
     return row.ended, row.folded, row.tick_at.astimezone(context.clock.now().tzinfo)

@@ -5,7 +5,6 @@ Nothing that starts a job waits for this.
 
 import json
 import logging
-import os
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -14,13 +13,18 @@ from datetime import datetime
 from pathlib import Path
 
 from harness.context import Context
+from harness.files import unwritable, write_whole
+from harness.settings import LOCAL_TARGET
 from harness.state import TickState
+from harness.store.commits import force_table
 from harness.tables import Blocker, DecisionRow, Ledger, Tick, TickRow
 
 log = logging.getLogger(__name__)
 
 #: After so many ticks with news their ledger rows are folded into the current-state tables.
 FOLD_AFTER_TICKS = 30
+#: The tables that they are folded into; the selector `fold` names the same.
+_FOLDED = ("upstream_state", "run_state", "dependency_state")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +90,22 @@ def fold(context: Context, fold_after: int, through: int) -> None:
 
     Raises:
         DecideError: dbt did not succeed; the views go on reading the ledgers' tail.
+        StateError: The disk does not take the tables.
     """
     limit = context.settings.jobs.starts_per_tick
     variables = {"fold_after": fold_after, "folded_through": through, "starts_per_tick": limit}
     context.dbt.build("fold", variables)
+    if context.target == LOCAL_TARGET:
+        _make_lasting(context.home.warehouse / f"{context.schema}.db")
+
+
+def _make_lasting(schema: Path) -> None:
+    """Force the folded tables to the disk: the ledgers' rows before them are not read any more."""
+    for name in _FOLDED:
+        try:
+            force_table(schema / name)
+        except OSError as error:
+            raise unwritable(schema / name, error) from error
 
 
 def _blockers(context: Context) -> tuple[dict[int, str], dict[int, tuple[Blocker, ...]]]:
@@ -167,6 +183,4 @@ def _write_status(
             for job_id, found in blockers.items()
         ],
     }
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(content, default=str))
-    os.replace(part, path)
+    write_whole(path, json.dumps(content, default=str))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 #: How far Java compiles: 1 is quick to start, 4 is worth it for a process that stays.
 JAVA_COMPILER = "HEARTBEAT_JAVA_COMPILER"
+_LONGEST_REASON = 200
 
 
 def let_java_compile_all(environment: MutableMapping[str, str]) -> None:
@@ -82,6 +83,25 @@ def start_session(project: Path) -> "SparkSession":
     session.sparkContext.setLogLevel("OFF")
     silence_pyspark_queries()
     return session
+
+
+def unreadable(relation: str, error: Exception) -> StateError | None:
+    """Return what to say when Spark cannot read a table; nothing when it has not said so itself.
+
+    A JVM that has died says nothing, and whoever ticks has to start a new one.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    if not isinstance(error, PySparkException | Py4JJavaError):
+        return None
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    # The first line of a Java error only says in which call it came.
+    telling = [line for line in lines if not line.startswith("An error occurred while")]
+    said = (telling or lines or [type(error).__name__])[0][:_LONGEST_REASON]
+    return StateError(
+        f"{relation} cannot be read: {said}; `python -m harness doctor` says what to do"
+    )
 
 
 def cluster_session() -> "SparkSession":

@@ -6,13 +6,13 @@ when it was written, and without it the same is read from the models ``queue_ups
 """
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
+from harness.files import write_whole
 from harness.tables import (
     HOLDING,
     OPEN,
@@ -262,12 +262,13 @@ def fingerprints(store: Store) -> dict[str, str | None]:
 
 
 def save_state(path: Path, state: TickState, store: Store) -> None:
-    """Write the file, whole or not at all."""
+    """Write the file, whole or not at all.
+
+    Raises:
+        StateError: It cannot be written; without it the same is read from the tables.
+    """
     content = _plain(replace(state, fingerprints=fingerprints(store))) | {"version": VERSION}
-    part = path.with_suffix(".part")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part.write_text(json.dumps(content, default=_json))
-    os.replace(part, path)
+    write_whole(path, json.dumps(content, default=_json))
 
 
 def load_state(path: Path, store: Store) -> TickState | None:
@@ -281,7 +282,7 @@ def load_state(path: Path, store: Store) -> TickState | None:
         content["orphans"] = tuple(Orphan(**each) for each in content["orphans"])
         content["runs"] = tuple(map(FollowedRun.from_row, content["runs"]))
         return TickState(**content)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

@@ -15,7 +15,7 @@ from harness import feed, own_schedule
 from harness.calls import Steps
 from harness.context import Context
 from harness.errors import DecideError
-from harness.fire import Start, fire
+from harness.fire import Start, fire, restore_handed_over
 from harness.inbox import Message, receive, remove
 from harness.installation import Installation
 from harness.logs import log_as_tick
@@ -155,6 +155,7 @@ class Engine:
         state = state.with_taken(report.own_steps)
         if not state.runs:
             return state
+        restore_handed_over(state.runs, self._context.store)
         report.settled = settle(
             state.runs, messages, tick=report.tick, firing=self._context.firing, steps=steps
         )

@@ -8,6 +8,8 @@ they are then.
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from harness.spark import unreadable
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -28,7 +30,20 @@ class Views:
         self._analysed: dict[str, DataFrame] = {}
 
     def rows(self, relation: str) -> list[dict[str, object]]:
-        """Read every row of a model."""
+        """Read every row of a model.
+
+        Raises:
+            StateError: Spark says that it cannot be read.
+        """
+        try:
+            return self._read(relation)
+        except Exception as error:
+            told = unreadable(f"{self._schema}.{relation}", error)
+            if told is None:
+                raise
+            raise told from error
+
+    def _read(self, relation: str) -> list[dict[str, object]]:
         frame = self._analysed.get(relation)
         if frame is None:
             frame = self._session().table(f"{self._schema}.{relation}")

@@ -1,16 +1,28 @@
-"""Answers from the tables, without a JVM and while a tick runs: ``status`` and ``explain``."""
+"""Answers without a JVM and while a tick runs: ``status``, ``explain`` and ``doctor``."""
 
+import os
 from typing import Annotated
 
 import typer
 
-from harness.commands.surroundings import AS_JSON, job_named, print_json, reading
+from harness.commands.surroundings import (
+    AS_JSON,
+    PROJECT,
+    interruptible,
+    job_named,
+    leave,
+    print_json,
+    reading,
+    real_clock,
+)
+from harness.errors import ExitCode
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command()(status)
     app.command()(explain)
+    app.command()(doctor)
 
 
 def status(
@@ -72,3 +84,30 @@ def explain(
         print_json(explanation_as_json(told))
     else:
         show(answers(), told)
+
+
+def doctor(as_json: Annotated[bool, AS_JSON] = False) -> None:
+    """Examine the whole installation, and say what is broken and what to do about it.
+
+    Nothing is written and no lock is taken, so it answers while a tick runs. Ends with 1 when
+    something is broken.
+
+    Examples:
+        python -m harness doctor
+
+        python -m harness doctor --json | jq '.findings[] | select(.level == "broken")'
+    """
+    from harness.doctor.checks import examine
+    from harness.doctor.findings import Level, worst
+    from harness.doctor.patient import patient_of
+    from harness.show import doctor as shown
+    from harness.show.terminal import answers
+
+    with interruptible("stopped"):
+        patient = patient_of(PROJECT, os.environ, real_clock())
+        findings = examine(patient)
+    if as_json:
+        print_json(shown.as_json(findings))
+    else:
+        shown.show(answers(), findings, patient.home.folder)
+    leave(ExitCode.FAILED if worst(findings) is Level.BROKEN else ExitCode.DONE)

@@ -4,6 +4,7 @@ Nothing heavy is imported before a command asks for it.
 """
 
 import json
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ from harness.errors import ConfigurationError, ExitCode
 if TYPE_CHECKING:
     from harness.context import Context
     from harness.settings import Settings
+
+log = logging.getLogger(__name__)
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -62,11 +65,20 @@ def writing(command: str) -> Iterator["Context"]:
         settings = settings_of_project()
         with ProcessLock(settings.home, command=command):
             set_up_log(settings, is_writer=True)
+            _warn_of_network_drive(settings.home)
             context = Context(settings, os.environ)
             try:
                 yield context
             finally:
                 context.close()
+
+
+def _warn_of_network_drive(home: Path) -> None:
+    from harness.disks import network_warning
+
+    said = network_warning(home)
+    if said:
+        log.warning("%s", said)
 
 
 def set_up_log(settings: "Settings", *, is_writer: bool) -> None:

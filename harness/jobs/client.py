@@ -108,6 +108,17 @@ class DatabricksJobs:
         """Name the workspace by what is configured, never by what a host answered today."""
         return self._workspace
 
+    def check(self) -> None:
+        """Ask for one job, whichever.
+
+        Raises:
+            JobsApiError: The API did not answer.
+        """
+        try:
+            self._get("list", {"limit": 1})
+        except Exception as error:
+            raise JobsApiError(f"The Jobs API does not answer: {told(error)}") from error
+
     def run_now(self, *, job_id: int, token: str, parameters: Mapping[str, str]) -> RunNowAnswer:
         """Start a run of the job under an idempotency token, or get the one that exists."""
         client = self._client

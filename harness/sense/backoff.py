@@ -5,13 +5,13 @@ without the file it is looked at by the next tick.
 """
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from harness.errors import StateError
+from harness.files import write_whole
 from harness.sense.types import Look
 
 VERSION = 1
@@ -140,19 +140,20 @@ def load_back_off(path: Path, configuration: str | None = None) -> BackOff:
 
 
 def save_back_off(path: Path, back_off: BackOff, configuration: str) -> None:
-    """Write the file, whole or not at all; none when nothing fails."""
+    """Write the file, whole or not at all; none when nothing fails.
+
+    Raises:
+        StateError: It cannot be written, or not be removed.
+    """
     if not back_off.failing:
-        path.unlink(missing_ok=True)
+        end_back_off(path)
         return
     content = {
         "version": VERSION,
         "configuration": configuration,
         "failing": [asdict(each) for each in back_off.failing.values()],
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(content, default=datetime.isoformat))
-    os.replace(part, path)
+    write_whole(path, json.dumps(content, default=datetime.isoformat))
 
 
 def end_back_off(path: Path) -> BackOff:

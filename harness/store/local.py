@@ -1,32 +1,56 @@
 """The ledgers on a local disk, appended and read by the deltalake package, without a JVM.
 
 Safe because one process at a time holds the lock of the state folder, and because within that
-process nothing else writes a ledger.
+process nothing else writes a ledger. A commit counts once it is on the disk, so that a power cut
+takes nothing back that a job was started for.
 """
 
-import os
-from collections.abc import Sequence
+import logging
+import re
+import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import StateError
+from harness.files import force
+from harness.store.commits import commit_with, log_of, newest_commit, parts_of
 from harness.tables import Ledger, LedgerRow
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable
 
+log = logging.getLogger(__name__)
+
+#: Where a commit carries what tells it from all others.
+_MARK = "heartbeat"
+#: What the operating system says when a person has to make room or change rights.
+_NO_ROOM = re.compile(
+    "No space left on device|Read-only file system|Permission denied|Disk quota exceeded"
+)
+_LONGEST_REASON = 200
+
 
 class LocalStore:
-    """Delta tables of one schema in a local warehouse folder."""
+    """Delta tables of one schema in a local warehouse folder.
 
-    def __init__(self, warehouse: Path, schema: str) -> None:
+    Args:
+        warehouse: The folder of all schemas.
+        schema: The schema's name.
+        force: Forces a file, or the names in a folder, to the disk.
+    """
+
+    def __init__(
+        self, warehouse: Path, schema: str, *, force: Callable[[Path], None] = force
+    ) -> None:
         self._folder = warehouse / f"{schema}.db"
+        self._force = force
 
     def append(self, ledger: Ledger, rows: Sequence[LedgerRow]) -> None:
-        """Append rows in one commit; no rows, no commit.
+        """Append rows in one commit and force it to the disk; no rows, no commit.
 
         Raises:
             StateError: The ledger cannot be written.
@@ -34,16 +58,38 @@ class LocalStore:
         if not rows:
             return
         import pyarrow as pa
-        from deltalake import write_deltalake
 
         try:
             table = self._open(ledger)
             schema = _arrow_schema(table)
             # Keys of a map arrive as pairs: a dictionary is no map to Arrow.
             batch = pa.Table.from_pylist([_plain(row) for row in rows], schema=schema)
-            write_deltalake(table, batch, mode="append")
+            commit = self._committed(ledger, table, batch)
+            for part in parts_of(self._folder / ledger, commit):
+                self._force(part)
         except Exception as error:
             raise StateError(_unwritable(ledger, error)) from error
+
+    def _committed(self, ledger: Ledger, table: "DeltaTable", batch: "pa.Table") -> Path:
+        """Commit rows and return the commit.
+
+        What follows a commit, such as a checkpoint, may fail: then the rows are there all the same.
+        """
+        from deltalake import CommitProperties, write_deltalake
+
+        before, mark = table.version(), uuid.uuid4().hex
+        failure: Exception | None = None
+        try:
+            marked = CommitProperties(custom_metadata={_MARK: mark})
+            write_deltalake(table, batch, mode="append", commit_properties=marked)
+        except Exception as error:
+            failure = error
+        commit = commit_with(self._folder / ledger, mark, after=before)
+        if commit is None:
+            raise failure or StateError("its commit is not there")
+        if failure is not None:
+            log.warning("%s: the rows are committed, but %s", ledger, _reason(failure))
+        return commit
 
     def read(
         self,
@@ -65,38 +111,25 @@ class LocalStore:
             found = dataset.to_table(columns=list(columns) or None, filter=_expression(where))
             rows: list[dict[str, object]] = found.to_pylist(maps_as_pydicts="lossy")
         except Exception as error:
-            message = f"The table {table} in {self._folder} cannot be read: {_first_line(error)}"
-            raise StateError(message) from error
+            raise StateError(
+                f"The table {table} in {self._folder} cannot be read: {_reason(error)}; "
+                "`python -m harness doctor` says which file it is and what to do"
+            ) from error
         return rows
 
     def exists(self, table: str) -> bool:
         """Tell whether the table is there."""
-        return (self._folder / table / "_delta_log").is_dir()
+        return log_of(self._folder / table).is_dir()
 
     def fingerprint(self, table: str) -> str | None:
         """Name the newest commit: its version, size and time."""
-        log = self._folder / table / "_delta_log"
-        try:
-            newest = max(
-                (entry for entry in os.scandir(log) if _is_commit(entry.name)),
-                key=lambda entry: entry.name,
-                default=None,
-            )
-            if newest is None:
-                return None
-            said = newest.stat()
-        except OSError:
-            return None
-        return f"{newest.name}:{said.st_size}:{said.st_mtime_ns}"
+        newest = newest_commit(self._folder / table)
+        return None if newest is None else newest.fingerprint
 
     def _open(self, table: str) -> "DeltaTable":
         from deltalake import DeltaTable
 
         return DeltaTable(self._folder / table)
-
-
-def _is_commit(name: str) -> bool:
-    return len(name) == 25 and name.endswith(".json") and name[:20].isdigit()
 
 
 def _arrow_schema(table: "DeltaTable") -> "pa.Schema":
@@ -138,13 +171,20 @@ def _operators():  # type: ignore[no-untyped-def]
     }
 
 
-def _first_line(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
-    return lines[0] if lines else repr(error)
+    return lines[0][:_LONGEST_REASON] if lines else repr(error)
 
 
 def _unwritable(ledger: Ledger, error: BaseException) -> str:
+    said = _NO_ROOM.search(str(error))
+    reason = said.group() if said else _reason(error)
+    way_out = (
+        "make room or make it writable, and tick again"
+        if said
+        else "`python -m harness doctor` says what to do"
+    )
     return (
-        f"The ledger {ledger} cannot be written: {_first_line(error)}; nothing was started that "
-        "is not recorded, so make room or make it writable, and tick again"
+        f"The ledger {ledger} cannot be written: {reason}; nothing was started that is not "
+        f"recorded: {way_out}"
     )

@@ -1,56 +1,33 @@
-"""A disk that is really full: what was seen is not lost, and nothing is recorded by half."""
+"""A disk that is really full, or read-only: nothing is lost, recorded by half, or left unsaid."""
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
 
-from harness.errors import StateError
+from harness.errors import ExitCode, StateError
+from harness.inbox import Message, MessageKind, receive, send
+from harness.lock import ProcessLock
 from harness.record import record
+from harness.sense.backoff import BackOff, Failing, save_back_off
 from harness.sense.types import DataChange, Look, Operation, TableFormat
+from harness.state import save_state
 from harness.store.local import LocalStore
 from harness.tables import Ledger, Tick
+from tests.disk_ledgers import create_ledgers
+from tests.unit.memory_store import MemoryStore
+from tests.unit.test_state import STATE
 from tests.unit.watched import NEVER_SEEN
 
-_INSTANT = pa.timestamp("us", tz="UTC")
-_RECENT = pa.struct(
-    [("tick_number", pa.int64()), ("event_at", _INSTANT), ("event_count", pa.int64())]
-)
-_COLUMNS = {
-    Ledger.EVENTS: [
-        ("tick_number", pa.int64()),
-        ("event_ts", pa.int64()),
-        ("event_id", pa.string()),
-        ("upstream_id", pa.string()),
-        ("table", pa.string()),
-        ("partition", pa.list_(pa.string())),
-        ("snapshot_id", pa.string()),
-        ("snapshot_ts", pa.int64()),
-        ("prev_snapshot_id", pa.string()),
-        ("table_format", pa.string()),
-        ("operation_type", pa.string()),
-        ("tags", pa.map_(pa.string(), pa.string())),
-    ],
-    Ledger.PROBES: [
-        ("tick_number", pa.int64()),
-        ("recorded_at", _INSTANT),
-        ("upstream_id", pa.string()),
-        ("outcome", pa.string()),
-        ("reason", pa.string()),
-        ("failing_since", _INSTANT),
-        ("position", pa.string()),
-        ("upstream_value", pa.string()),
-        ("latest_event_tick", pa.int64()),
-        ("latest_event_at", _INSTANT),
-        ("recent_events", pa.list_(_RECENT)),
-    ],
-}
 _UPSTREAM = NEVER_SEEN
+_AT = datetime(2026, 3, 1, 8, tzinfo=UTC)
+_MESSAGE = Message(kind=MessageKind.RETRY, job_id=7, sent_at=_AT)
+_FAILING = BackOff(
+    failing={"a": Failing(upstream_id="a", reason="down", failed_looks=1, since=_AT, failed_at=_AT)}
+)
 
 
 @pytest.fixture
@@ -65,10 +42,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def store(small_disk: Path) -> LocalStore:
-    """The two ledgers of what is seen, empty."""
-    for ledger, columns in _COLUMNS.items():
-        DeltaTable.create(small_disk / "heartbeat.db" / ledger, pa.schema(columns))
-    return LocalStore(small_disk, "heartbeat")
+    """Every ledger, empty."""
+    return create_ledgers(small_disk)
 
 
 def test_what_a_look_found_on_a_full_disk_is_recorded_once_as_soon_as_there_is_room(
@@ -93,6 +68,37 @@ def test_what_was_recorded_before_the_disk_was_full_can_still_be_read(
     with pytest.raises(StateError):
         _record(store, number=2)
     assert [row["tick_number"] for row in store.read(Ledger.PROBES)] == [1]
+
+
+@pytest.fixture
+def read_only(small_disk: Path) -> Path:
+    """A file system with an inbox, a message that nobody can read, and ledgers: all of it frozen."""
+    create_ledgers(small_disk)
+    (small_disk / "inbox").mkdir()
+    (small_disk / "inbox" / "1.json").write_text("{half")
+    remounting = ["mount", "-o", "remount,ro", str(small_disk)]
+    subprocess.run(remounting, capture_output=True, check=True)
+    return small_disk
+
+
+_WRITERS: Mapping[str, Callable[[Path], object]] = {
+    "the lock": lambda disk: ProcessLock(disk, command="tick").__enter__(),
+    "a ledger": lambda disk: _record(LocalStore(disk, "heartbeat")),
+    "the inbox": lambda disk: receive(disk / "inbox"),
+    "a message": lambda disk: send(disk / "inbox", _MESSAGE),
+    "the state": lambda disk: save_state(disk / "state.json", STATE, MemoryStore()),
+    "the waits": lambda disk: save_back_off(disk / "back_off.json", _FAILING, "any"),
+}
+
+
+@pytest.mark.parametrize("writer", _WRITERS)
+def test_a_read_only_disk_is_told_in_one_sentence_whatever_meets_it_first(
+    writer: str, read_only: Path
+) -> None:
+    with pytest.raises(StateError, match=r"(?i)read-only file system") as told:
+        _WRITERS[writer](read_only)
+    assert len(str(told.value).splitlines()) == 1
+    assert told.value.exit_code is ExitCode.FAILED
 
 
 def _record(store: LocalStore, number: int = 1) -> None:

@@ -76,6 +76,16 @@ class Shell:
         )
         write_deltalake(self.folder / "orders", pa.table({"a": [1, 2, 3]}))
 
+    def lose_a_commit(self) -> None:
+        """Tick on a ledger whose newest commit a power cut has emptied; put it back afterwards."""
+        log = self.folder / "home" / "warehouse" / "heartbeat.db" / "ledger_runs" / "_delta_log"
+        newest = max(log.glob("*.json"))
+        content = newest.read_bytes()
+        newest.write_bytes(b"")
+        self.run("tick without a commit", "tick")
+        self.run("doctor without a commit", "doctor", "--json")
+        newest.write_bytes(content)
+
     def stay_and_stop(self) -> None:
         """Let a resident process tick; ask it to end after its first tick with news."""
         resident = subprocess.Popen(
@@ -91,6 +101,7 @@ class Shell:
             first = resident.stdout.readline()
             self.run("second", "tick")
             self.run("status beside run", "status")
+            self.run("doctor beside run", "doctor", "--json")
             resident.send_signal(signal.SIGTERM)
             rest, errors = resident.communicate(timeout=300)
         finally:
@@ -113,6 +124,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     shell.run("explain waits", "explain", str(WAITS))
     shell.run("retry good", "retry", "good")
     shell.run("retry bad", "retry", "bad")
+    shell.lose_a_commit()
     shell.run("maintain", "maintain", "--json")
     yield shell
     shell.run("stop", "jobs-api", "--stop")
@@ -158,6 +170,32 @@ def test_beside_a_resident_process_a_tick_ends_with_three(shell: Shell) -> None:
 def test_beside_a_resident_process_status_answers_and_says_who_is_at_work(shell: Shell) -> None:
     assert shell.said["status beside run"].returncode == 0
     assert "`run` is at work" in shell.said["status beside run"].stdout
+
+
+def test_beside_a_resident_process_doctor_answers_and_finds_nothing_broken(shell: Shell) -> None:
+    examined = shell.json("doctor beside run")
+    assert (shell.said["doctor beside run"].returncode, examined["broken"]) == (0, 0)
+    said = {each["about"]: each["what"] for each in examined["findings"]}  # type: ignore[attr-defined]
+    assert said["metastore"] == "is open, as it is while somebody is at work"
+    assert said["lock"].startswith("`run` is at work")
+
+
+def test_a_tick_on_a_ledger_that_lost_a_commit_starts_nothing_and_says_so(shell: Shell) -> None:
+    said = shell.said["tick without a commit"]
+    assert said.returncode == 1
+    assert said.stderr.startswith("error: The newest commit of ledger_runs is empty")
+    assert len(said.stderr.splitlines()) == 1
+
+
+def test_doctor_names_the_commit_that_was_lost_and_ends_with_one(shell: Shell) -> None:
+    broken = [
+        each
+        for each in shell.json("doctor without a commit")["findings"]  # type: ignore[attr-defined]
+        if each["level"] == "broken"
+    ]
+    assert shell.said["doctor without a commit"].returncode == 1
+    assert [each["about"] for each in broken] == ["ledger_runs"]
+    assert "A table is damaged" in broken[0]["todo"]
 
 
 def test_status_has_every_face(shell: Shell) -> None:

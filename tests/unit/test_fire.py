@@ -8,9 +8,10 @@ from pathlib import Path
 
 from harness.calls import Firing, Steps
 from harness.clock import FakeClock
-from harness.fire import Start, fire
+from harness.fire import Start, file_of, fire, restore_handed_over
 from harness.jobs.fake import FakeJobs
 from harness.jobs.pacing import TokenBucket
+from harness.state import FollowedRun
 from harness.tables import Consumed, EventRow, Ledger, RunRow, RunStatus, Tick
 from tests.unit.memory_store import MemoryStore
 
@@ -191,6 +192,36 @@ def test_a_list_of_events_that_is_handed_over_as_a_file_comes_with_the_token_too
     parameters = jobs.requests[0].parameters
     assert parameters["heartbeat_token"] == row.token
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_file_of_events_that_vanished_is_written_anew_while_its_run_goes_on(
+    tmp_path: Path,
+) -> None:
+    (row,), store = _fired(_jobs(), handed_over=tmp_path, events=200)
+    [file] = tmp_path.iterdir()
+    handed = file.read_text()
+    file.unlink()
+
+    restore_handed_over([FollowedRun.from_step(row)], store)
+
+    assert file.read_text() == handed
+
+
+def test_a_file_of_events_is_not_written_anew_for_a_run_that_has_ended(tmp_path: Path) -> None:
+    (row,), store = _fired(_jobs(), handed_over=tmp_path, events=200)
+    [file] = tmp_path.iterdir()
+    file.unlink()
+
+    ended = replace(row, run_status=RunStatus.FAILED)
+    restore_handed_over([FollowedRun.from_step(ended)], store)
+
+    assert not file.exists()
+
+
+def test_events_that_were_handed_over_directly_have_no_file(tmp_path: Path) -> None:
+    (row,), _ = _fired(_jobs(), handed_over=tmp_path)
+
+    assert file_of(row.parameters) is None
 
 
 def test_a_first_request_that_is_refused_proves_that_there_is_no_run() -> None:

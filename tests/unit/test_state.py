@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.state import (
+    VERSION,
     FollowedRun,
     Orphan,
     Taken,
@@ -89,3 +90,30 @@ def test_what_has_no_place_in_the_file_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="has no place in the state file"):
         save_state(tmp_path / "state.json", broken, MemoryStore())
     assert not (tmp_path / "state.json").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", '"x"', "7", "null", "{}", "\0\0\0", "[" * 100_000, f'{{"version": {VERSION}}}'],
+)
+def test_a_damaged_state_is_none_so_that_the_tables_are_read(text: str, tmp_path: Path) -> None:
+    (tmp_path / "state.json").write_text(text)
+
+    assert load_state(tmp_path / "state.json", MemoryStore()) is None
+
+
+def test_a_state_that_is_cut_off_anywhere_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    save_state(path, STATE, MemoryStore())
+    whole = path.read_text()
+    for length in range(0, len(whole), 97):
+        path.write_text(whole[:length])
+        assert load_state(path, MemoryStore()) is None
+
+
+def test_a_state_of_another_version_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    save_state(path, STATE, MemoryStore())
+    path.write_text(path.read_text().replace(f'"version": {VERSION}', f'"version": {VERSION + 1}'))
+
+    assert load_state(path, MemoryStore()) is None

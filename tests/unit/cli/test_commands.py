@@ -27,6 +27,7 @@ COMMANDS = (
     "run",
     "status",
     "explain",
+    "doctor",
     "complete",
     "retry",
     "release",
@@ -121,6 +122,7 @@ def test_every_command_is_known() -> None:
         ("tick", "--job", "no such job"),
         ("complete",),
         ("jobs-api", "--stop", "--status"),
+        ("doctor", "everything"),
     ],
 )
 def test_wrong_usage_ends_with_two(tmp_path: Path, arguments: Sequence[str]) -> None:
@@ -271,10 +273,29 @@ def test_nothing_heavy_is_imported(tmp_path: Path, arguments: Sequence[str]) -> 
     assert not modules & HEAVY
 
 
-@pytest.mark.parametrize("arguments", [("status",), ("explain", "x"), ("release", "x")])
+@pytest.mark.parametrize(
+    "arguments", [("status",), ("explain", "x"), ("retry", "x"), ("release", "x"), ("doctor",)]
+)
 def test_reading_needs_no_jvm_and_no_dbt(tmp_path: Path, arguments: Sequence[str]) -> None:
     set_up(tmp_path, version=1)
     assert not modules_of(tmp_path, *arguments) & (HEAVY - {"deltalake"})
+
+
+def test_doctor_answers_beside_a_tick_and_ends_with_zero_when_nothing_is_broken(
+    tmp_path: Path,
+) -> None:
+    with ProcessLock(tmp_path, command="tick"):
+        answer = call(tmp_path, "doctor")
+    assert answer.returncode == ExitCode.DONE, answer.stdout
+    assert "`tick` is at work" in answer.stdout
+
+
+def test_doctor_ends_with_one_when_the_configuration_is_broken(tmp_path: Path) -> None:
+    file = tmp_path / "other.yml"
+    file.write_text("sensing: {threads: many}")
+    answer = call(tmp_path, "doctor", "--json", environment={"HEARTBEAT_CONFIG": str(file)})
+    assert answer.returncode == ExitCode.FAILED
+    assert json.loads(answer.stdout)["findings"][0]["about"] == "configuration"
 
 
 def test_a_person_ends_every_wait_while_somebody_ticks(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Examines a whole installation without changing it: one module per concern."""

@@ -1,0 +1,92 @@
+"""Checks what people have written and installed: configuration, controls, secrets, Java."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from harness import feed
+from harness.controls.findings import Severity
+from harness.doctor.findings import Finding, attention, broken, ok
+from harness.doctor.patient import Patient
+from harness.errors import ConfigurationError, ControlsError, StateError
+from harness.java import find_java
+from harness.show.words import count
+from harness.workspace_secrets import secrets_for
+
+_VALIDATE = "run `python -m harness validate`, which names all of it"
+_AT_ONCE = 8
+
+
+def configuration(patient: Patient) -> Iterator[Finding]:
+    """The configuration can be used."""
+    if patient.settings is not None:
+        yield ok("configuration", "can be used", where=patient.settings.file)
+        return
+    first, *rest = (patient.problem or "").splitlines() or ["cannot be used"]
+    more = f" (and {count(len(rest), 'more line')})" if rest else ""
+    yield broken("configuration", f"{first}{more}", todo=f"put it right: {_VALIDATE[4:]}")
+
+
+def controls(patient: Patient) -> Iterator[Finding]:
+    """The controls CSV can be fed."""
+    where = patient.project / feed.CONTROLS
+    try:
+        checked = feed.check_controls(patient.project, patient.store, allow_mass_removal=False)
+    except ControlsError as error:
+        lines = str(error).splitlines()
+        yield broken("controls", lines[-1], where=where, todo=_VALIDATE)
+        return
+    except StateError:
+        # What the last tick had recorded cannot be read, which the tables' own check tells.
+        checked = feed.check_controls(patient.project, None)
+    found = [each.severity for each in checked.findings]
+    errors, warnings = found.count(Severity.ERROR), found.count(Severity.WARNING)
+    if errors:
+        what = f"{count(errors, 'error')}, so that no tick moves"
+        yield broken("controls", what, where=where, todo=_VALIDATE)
+    elif warnings:
+        yield attention("controls", count(warnings, "warning"), where=where, todo=_VALIDATE)
+    else:
+        yield ok("controls", f"{count(len(checked.controls.rows), 'row')} without a mistake")
+
+
+def secrets(patient: Patient) -> Iterator[Finding]:
+    """Every secret that a connection refers to can be fetched; none is shown."""
+    from harness.settings_secrets import references_in
+
+    if patient.settings is None:
+        return
+    resolver = secrets_for(patient.settings, patient.environment)
+    references = list(references_in(patient.settings.connections, ("connections",)))
+
+    def problem(place: int) -> str | None:
+        try:
+            references[place][1].resolve(resolver)
+        except ConfigurationError as error:
+            return str(error)
+        return None
+
+    with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+        problems = list(pool.map(problem, range(len(references))))
+    for (path, _), said in zip(references, problems, strict=True):
+        if said is not None:
+            yield broken(
+                "secrets",
+                said.rstrip("."),
+                where=".".join(path),
+                todo="set it where ticks run; until then every look that needs it fails",
+            )
+    if references and not any(problems):
+        yield ok("secrets", f"{count(len(references), 'reference')} can be fetched")
+
+
+def java(patient: Patient) -> Iterator[Finding]:
+    """There is a Java that Spark runs on."""
+    if not patient.is_local:
+        return
+    try:
+        found = find_java(patient.environment)
+    except ConfigurationError as error:
+        what, _, todo = str(error).partition(": ")
+        yield broken("java", what, todo=todo)
+        return
+    yield ok("java", f"Java {found.version}, {found.source}", where=found.home)

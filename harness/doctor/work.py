@@ -1,0 +1,136 @@
+"""Checks what ticks have left open: what cannot be read, what is held, and the time between."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from harness.doctor.findings import Finding, attention, ok
+from harness.doctor.patient import Patient
+from harness.facts import (
+    RunFact,
+    folded_through,
+    last_decision,
+    last_tick_at,
+    newest_by_job,
+    runs_now,
+)
+from harness.sense.backoff import load_back_off
+from harness.show.jobs import LONG_RUN_SECONDS
+from harness.show.status_page import OLD_AFTER_SECONDS
+from harness.show.words import age, count, instant, span, upstream_name
+from harness.tables import Ledger, RunStatus
+
+#: A tick that is a little ahead of this process is no clock that went back.
+_TOLERANCE_SECONDS = 5.0
+_FAILING_FOR_LONG_SECONDS = 3600.0
+_MOST_NAMED = 3
+
+
+def clock(patient: Patient) -> Iterator[Finding]:
+    """The clock goes on from the newest tick, which is not long ago."""
+    now, newest = patient.clock.now(), _newest_tick(patient)
+    if newest is None:
+        return
+    ahead = (newest - now).total_seconds()
+    if ahead > _TOLERANCE_SECONDS:
+        yield attention(
+            "clock",
+            f"is {span(ahead)} behind the newest tick, of {instant(newest)}",
+            todo="set the machine's clock right; nothing is lost meanwhile, since order is by the "
+            "numbers of ticks",
+        )
+    elif -ahead > OLD_AFTER_SECONDS:
+        yield attention(
+            "ticks",
+            f"none for {span(-ahead)}, since {instant(newest)}",
+            todo="look at what starts them: the scheduler, or the service that keeps `run` going",
+        )
+    else:
+        yield ok("clock", f"the last tick was {age(newest, now)} ago")
+
+
+def _newest_tick(patient: Patient) -> datetime | None:
+    decision = last_decision(patient.home.status)
+    told = last_tick_at(patient.home.folder, decision)
+    found = [told] if told else []
+    if patient.is_local:
+        number = decision.tick_number if decision else 0
+        after = [("tick_number", ">=", number)]
+        rows = patient.store.read(Ledger.TICKS, where=after, columns=["tick_at"])
+        found += [at for row in rows if isinstance(at := row["tick_at"], datetime)]
+    return max(found, default=None)
+
+
+def upstreams(patient: Patient) -> Iterator[Finding]:
+    """No upstream has been unreadable for long."""
+    now = patient.clock.now()
+    failing = sorted(
+        load_back_off(patient.home.back_off).failing.values(), key=lambda each: each.since
+    )
+    long = [
+        each for each in failing if (now - each.since).total_seconds() > _FAILING_FOR_LONG_SECONDS
+    ]
+    if long:
+        told = (f"{upstream_name(each.upstream_id)} for {age(each.since, now)}" for each in long)
+        yield attention(
+            "upstreams",
+            f"{count(len(long), 'upstream')} cannot be read: {_listed(told)}",
+            todo="`python -m harness status` has the reasons; `try-again` when it is put right",
+        )
+    elif failing:
+        yield ok("upstreams", f"{len(failing)} cannot be read, for less than an hour")
+    else:
+        yield ok("upstreams", "every one could be read when it was last looked at")
+
+
+def runs(patient: Patient) -> Iterator[Finding]:
+    """No job is held, parked or without an answer."""
+    if not patient.is_local or not patient.is_set_up:
+        return
+    store, now = patient.store, patient.clock.now()
+    folded = folded_through(store, last_decision(patient.home.status))
+    newest = newest_by_job(runs_now(store, folded_through=folded, only_relevant=True)).values()
+    answered = [run for run in newest if run.is_open and not run.is_unanswered]
+    kinds = {
+        "parked": [run for run in newest if run.run_status is RunStatus.PARKED],
+        "held": [run for run in newest if run.holds_job and run.run_status is not RunStatus.PARKED],
+        "unanswered": [run for run in newest if run.is_unanswered],
+        "long": [run for run in answered if _is_long(run, now)],
+    }
+    for kind, found in kinds.items():
+        if found:
+            what, todo = _WORDS[kind]
+            said = what.format(count(len(found), "job"))
+            yield attention("runs", f"{said}: {_listed(run.job_name for run in found)}", todo=todo)
+    if not any(kinds.values()):
+        yield ok("runs", "no job is held, and every start has its answer")
+
+
+_WORDS = {
+    "parked": (
+        "{} PARKED, for nobody can say whether a run of it exists",
+        "look at the job in the workspace: its run there ends it, `retry` starts it anew, "
+        "`complete` counts it as done",
+    ),
+    "held": (
+        "{} held after a run that ended badly",
+        "`python -m harness explain JOB` says why; put it right, then `retry JOB`",
+    ),
+    "unanswered": (
+        "{} started without an answer from the Jobs API",
+        "nothing: every tick sends it again with the same token; look at the Jobs API",
+    ),
+    "long": (
+        "{} with a run that goes on for more than six hours",
+        "look at the run in the Jobs API; cancel it there if it hangs",
+    ),
+}
+
+
+def _is_long(run: RunFact, now: datetime) -> bool:
+    return (now - (run.started_at or run.decided_at)).total_seconds() > LONG_RUN_SECONDS
+
+
+def _listed(names: Iterable[str]) -> str:
+    every = list(names)
+    more = f" and {len(every) - _MOST_NAMED} more" if len(every) > _MOST_NAMED else ""
+    return ", ".join(every[:_MOST_NAMED]) + more

@@ -1,0 +1,53 @@
+"""Writes the small files of the state folder: each whole or not at all, and told if it cannot be.
+
+A full or read-only disk is one sentence with the way out, whichever file it is that meets it first.
+"""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from harness.errors import StateError
+
+
+def write_whole(path: Path, text: str, *, is_lasting: bool = False) -> None:
+    """Write a file beside its place and rename it.
+
+    Args:
+        path: The file; its folder is made.
+        text: What it shall hold.
+        is_lasting: It must still be there, and whole, after the power fails.
+
+    Raises:
+        StateError: It cannot be written.
+    """
+    part = path.with_suffix(".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("w") as file:
+            file.write(text)
+            if is_lasting:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(part, path)
+        if is_lasting:
+            force(path.parent)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink()
+        raise unwritable(path, error) from error
+
+
+def force(path: Path) -> None:
+    """Force a file, or the names in a folder, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def unwritable(path: Path, error: OSError) -> StateError:
+    """Return the error for a file that cannot be written."""
+    reason = (error.strerror or str(error)).lower()
+    return StateError(f"{path} cannot be written ({reason}): make room or make it writable")
