@@ -172,6 +172,7 @@ class Context:
             trigger_files_root=str(self.settings.trigger_root),
             connections=self.settings.connections,
             secrets=secrets_for(self.settings, self.environment),
+            queries_may_read=sensing.queries_may_read,
         )
         return Looker(
             known_sources().probes(surroundings),

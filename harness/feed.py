@@ -17,6 +17,7 @@ from harness.controls.reading import ControlsFile, parse_controls
 from harness.errors import ControlsError
 from harness.feed_seeds import OPTIONAL_SEEDS, check_seeds
 from harness.sense.types import Source
+from harness.settings import Settings
 from harness.tables import ControlChangeRow, Ledger, Store, Tick
 
 log = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ def checksum_of(project: Path) -> str:
 
 
 def check_controls(
-    project: Path, store: Store | None, *, allow_mass_removal: bool = False
+    settings: Settings, store: Store | None, *, allow_mass_removal: bool = False
 ) -> CheckedControls:
     """Read the controls CSV and find everything that is wrong with it.
 
@@ -76,6 +77,7 @@ def check_controls(
     Raises:
         ControlsError: The file cannot be read, or a seed beside it is wrong.
     """
+    project = settings.project
     data = _bytes(project)
     check_seeds(project)
     controls = parse_controls(data, project / CONTROLS)
@@ -83,6 +85,7 @@ def check_controls(
         controls,
         previous_keys=(recorded_controls(store) if store else None) or None,
         removal_is_meant=allow_mass_removal,
+        may_read=settings.sensing.queries_may_read,
     )
     return CheckedControls(
         controls=controls, findings=tuple(findings), checksum=_checksum(project, data)

@@ -58,7 +58,7 @@ class Installation:
         if self._installed() == models and not rebuild:
             return False
         checked = feed.check_controls(
-            self._context.settings.project,
+            self._context.settings,
             self._context.store,
             allow_mass_removal=allow_mass_removal,
         )

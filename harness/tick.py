@@ -126,7 +126,7 @@ class Engine:
         if checksum == state.controls_checksum:
             return state
         checked = feed.check_controls(
-            context.settings.project,
+            context.settings,
             context.store,
             allow_mass_removal=options.allow_mass_removal,
         )

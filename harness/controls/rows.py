@@ -27,12 +27,17 @@ _FREE_TEXT = frozenset({"asset_description", "preprocess_query"})
 
 
 class RowChecks:
-    """The checks of one row, for a file with these columns."""
+    """The checks of one row, for a file with these columns.
 
-    def __init__(self, *, columns: Collection[str]) -> None:
+    Args:
+        columns: What the header has.
+        may_read: Tables that a query may read besides the new rows.
+    """
+
+    def __init__(self, *, columns: Collection[str], may_read: Collection[str] = ()) -> None:
         self._columns = columns
         # A thousand rows may share one query; parsing is the only costly check.
-        self._query_problems = cache(_query_problems)
+        self._query_problems = cache(lambda query: _query_problems(query, may_read))
 
     def findings(self, row: ControlRow) -> Iterator[Finding]:
         """Return what is wrong with the row; a column that the file lacks is passed over."""
@@ -71,11 +76,11 @@ def _source(row: ControlRow) -> tuple[Problem, ...]:
     return ((Code.SOURCE_UNKNOWN, f"{what}; allowed are {listed(SOURCES)}{hint}"),)
 
 
-def _query_problems(query: str) -> list[Problem]:
+def _query_problems(query: str, may_read: Collection[str]) -> list[Problem]:
     # Most files hold no query, and the parser takes a while to load.
     from harness.controls.queries import check_query
 
-    return check_query(query)
+    return check_query(query, may_read)
 
 
 def _sensor_id(row: ControlRow) -> tuple[Problem, ...]:

@@ -1,7 +1,7 @@
 """Reads the rows that new commits added, through Spark; started only when a rule asks for rows."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +23,10 @@ _SNAPSHOTS = 50
 class SparkNewRows:
     """Answers from Spark; safe to ask from many threads at once."""
 
-    def __init__(self, session: "Callable[[], SparkSession]") -> None:
-        self._questions = SparkQuestions(session)
+    def __init__(
+        self, session: "Callable[[], SparkSession]", may_read: Collection[str] = ()
+    ) -> None:
+        self._questions = SparkQuestions(session, may_read)
 
     def largest(self, files: NewFiles, column: str) -> str | None:
         """Return the largest value among the new rows, as text; the column as SQL names it."""

@@ -56,6 +56,20 @@ def test_an_empty_file_means_the_defaults(load: Load) -> None:
     assert settings.jobs.success_with_failures is PartialSuccess.SUCCEEDED
 
 
+def test_tables_that_queries_may_read_are_named_with_their_schema(load: Load) -> None:
+    names = ["sales.seen", "main.sales.seen", "`my schema`.`a table`"]
+    settings = load(f"sensing: {{queries_may_read: {json.dumps(names)}}}")
+    assert settings.sensing.queries_may_read == tuple(names)
+
+
+@pytest.mark.parametrize(
+    "name", ["seen", "a.b.c.d", "/lake/seen", "parquet.`/lake/seen`", "delta.`s3:x`", "a.b; drop"]
+)
+def test_what_queries_may_read_is_no_folder_and_no_bare_name(name: str, problems: Problems) -> None:
+    (told,) = problems(f"sensing: {{queries_may_read: [{json.dumps(name)}]}}")
+    assert "allowed is schema.table or catalog.schema.table" in told
+
+
 def test_the_shipped_file_says_the_defaults() -> None:
     shipped = load_settings(PROJECT, {})
     assert (shipped.jobs.starts_per_tick, shipped.sensing.first_sight) == (50, FirstSight.EVENT)
