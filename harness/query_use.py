@@ -7,8 +7,8 @@ judges what Spark has understood of it.
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from harness.logs import escaped
 from harness.names import parts_of
+from harness.text import escaped
 
 #: The name under which a query finds the rows that are new.
 NEW_DATA = "sensor_new_data"

@@ -92,3 +92,28 @@ WITH_VARIABLES = (
     "select * from sensor_new_data where a = '${spark.app.name}'",
     "select * from ${system:user.name}.sensor_new_data",
 )
+
+#: Text that would do harm if anybody took it for more than text.
+QUOTES = 'it\'s "quoted" `so`, \\\' and so \\" and \\'
+JINJA = "{{ 1 / 0 }} {% raw %} {# {% do exceptions.raise_compiler_error('x') %}"
+SQL = "x'); drop table heartbeat.ledger_runs; -- /*"
+VARIABLE = "${env:HOME} ${system:user.name} ${spark.app.name} $HOME `id` $(id)"
+PATHS = "../../../etc/passwd"
+FORMATS = "%s %d %(x)s {0} {x!r} [bold red]x[/] :smile:"
+FORMULA = "=cmd|' /C calc'!A0"
+PRINTABLE = (QUOTES, JINJA, SQL, VARIABLE, PATHS, FORMATS, FORMULA)
+
+#: Text that would move a cursor, hide, turn or forge what is shown.
+ESCAPES = "\x1b[2J\x1b]0;owned\x07\x1b[31m"
+CLEARED = "\rall is well\b\b\b\b"
+C1 = "\x9b2J\x85next"
+TURNED = "\u202egnirts a si siht\u2066\u200f\u061c"
+HIDDEN = "a\u200bb\u2060c\ufeffd\U000e0041"
+LINES = "first\nerror: second\u2028third\u2029fourth\x0bfifth\x0csixth"
+NUL = "before\x00after"
+UNSEEN = (ESCAPES, CLEARED, C1, TURNED, HIDDEN, LINES, NUL)
+
+#: Half a character: text in Python and JSON, and no text in UTF-8.
+HALF = "half \ud800 a character"
+#: Every kind at once.
+EVERYTHING = " ".join((*PRINTABLE, *UNSEEN, HALF))

@@ -14,6 +14,7 @@ from harness.controls.shapes import (
     uses_upstream_key,
 )
 from harness.sense.types import Source
+from harness.text import escaped
 
 SOURCES = tuple(source.value for source in Source)
 
@@ -168,7 +169,8 @@ def _is_readable(cell: str, *, free_text: bool) -> bool:
         return True
     if not free_text:
         return False
-    return not any(ord(each) < 32 or 127 <= ord(each) < 160 for each in cell if each not in "\n\t")
+    plain = cell.replace("\n", "").replace("\t", "")
+    return escaped(plain) == plain
 
 
 def _control_character(row: ControlRow, column: str) -> Finding:

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
 from rich.progress import Progress as Bars
 
-from harness.logs import escaped
 from harness.sense.types import Look
+from harness.text import escaped
 
 #: Fewer upstreams than this are read before a bar has been drawn.
 BAR_FROM = 50

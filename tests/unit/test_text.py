@@ -1,0 +1,53 @@
+"""Text from outside: what a terminal, JSON and a table are given of it."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.text import escaped, json_text, mapped, storable
+from tests.hostile import EVERYTHING, HALF, PRINTABLE, UNSEEN
+
+ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=80)
+
+
+def moves_or_hides(text: str) -> bool:
+    """Tell whether a terminal would do anything but show each character, apart from joiners."""
+    return not all(each.isprintable() or each in " \u200c\u200d\u00ad\u3000" for each in text)
+
+
+@pytest.mark.parametrize("text", [*UNSEEN, HALF, EVERYTHING])
+def test_what_a_terminal_would_obey_is_shown_as_its_escape(text: str) -> None:
+    assert not moves_or_hides(escaped(text))
+
+
+@pytest.mark.parametrize("text", [*PRINTABLE, "Größe 数据 ✔ 👩‍🚀 می‌خواهم"])
+def test_what_can_be_seen_is_left_as_it_is(text: str) -> None:
+    assert escaped(text) == text
+
+
+@settings(deadline=None)
+@given(ANY_TEXT)
+def test_text_in_json_means_the_same_and_is_one_line_of_utf_8(text: str) -> None:
+    said = json_text({text: [text]})
+    assert json.loads(said) == {text: [text]}
+    assert "\n" not in said.encode().decode()
+
+
+def test_nothing_in_json_moves_a_cursor() -> None:
+    assert not moves_or_hides(json_text([EVERYTHING]))
+
+
+@settings(deadline=None)
+@given(ANY_TEXT)
+def test_text_for_a_table_has_a_form_in_utf_8_and_is_otherwise_as_it_was(text: str) -> None:
+    stored = storable(text)
+    assert stored.encode().decode() == stored
+    assert stored == text or any("\ud800" <= each <= "\udfff" for each in text)
+
+
+def test_text_is_changed_wherever_it_stands_in_a_row() -> None:
+    row = {HALF: [HALF, 1, None, (HALF, {"tags": [(HALF, HALF)]})]}
+    assert HALF not in repr(mapped(row, storable)).encode().decode()
+    assert mapped(row, str) == row
