@@ -1,13 +1,20 @@
 """Text from outside: what a terminal, JSON and a table are given of it."""
 
 import json
+from datetime import datetime
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.cli import _told
+from harness.commands.surroundings import print_json, say
+from harness.errors import ConfigurationError, ExitCode
+from harness.sense.look import Looker
+from harness.sense.types import Look, Upstream
 from harness.text import escaped, json_text, mapped, storable
 from tests.hostile import EVERYTHING, HALF, PRINTABLE, UNSEEN
+from tests.unit.sense.golden import AT
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=80)
 
@@ -51,3 +58,39 @@ def test_text_is_changed_wherever_it_stands_in_a_row() -> None:
     row = {HALF: [HALF, 1, None, (HALF, {"tags": [(HALF, HALF)]})]}
     assert HALF not in repr(mapped(row, storable)).encode().decode()
     assert mapped(row, str) == row
+
+
+def test_no_answer_and_no_stack_trace_moves_a_cursor(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEARTBEAT_DEBUG", "1")
+    say(EVERYTHING)
+    print_json({EVERYTHING: EVERYTHING})
+    try:
+        raise ConfigurationError(EVERYTHING) from ValueError(EVERYTHING)
+    except ConfigurationError as error:
+        _told(str(error), error, ExitCode.USAGE)
+    captured = capsys.readouterr()
+    assert "Traceback" in captured.err
+    for said in (captured.out, captured.err):
+        assert not any(moves_or_hides(line) for line in said.split("\n"))
+
+
+class Failing:
+    """A probe that fails with any words."""
+
+    def group_of(self, upstream: Upstream) -> str:
+        return upstream.upstream_id
+
+    def look(self, group: list[Upstream], *, at: datetime) -> list[Look]:
+        if group[0].upstream_id == "raises":
+            raise RuntimeError(HALF)
+        return [Look(upstream_id=group[0].upstream_id, position=None, failure=HALF)]
+
+
+@pytest.mark.parametrize("upstream_id", ["raises", "says"])
+def test_the_words_of_a_failed_look_can_be_kept_whatever_they_are(upstream_id: str) -> None:
+    upstream = Upstream(upstream_id=upstream_id, source="any", sensor_id="x", read_type="batch")
+    [look] = Looker({"any": Failing()}).look_at_all([upstream], at=AT)  # type: ignore[dict-item]
+    assert look.failure is not None
+    assert storable(look.failure) == look.failure
