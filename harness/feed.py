@@ -5,7 +5,7 @@ model ``queue_control_changes``.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from hashlib import sha256
 from pathlib import Path
@@ -17,7 +17,6 @@ from harness.controls.reading import ControlsFile, parse_controls
 from harness.errors import ControlsError
 from harness.feed_seeds import OPTIONAL_SEEDS, check_seeds
 from harness.sense.types import Source
-from harness.settings import Settings
 from harness.tables import ControlChangeRow, Ledger, Store, Tick
 
 log = logging.getLogger(__name__)
@@ -65,7 +64,11 @@ def checksum_of(project: Path) -> str:
 
 
 def check_controls(
-    settings: Settings, store: Store | None, *, allow_mass_removal: bool = False
+    project: Path,
+    store: Store | None,
+    *,
+    allow_mass_removal: bool = False,
+    may_read: Collection[str] = (),
 ) -> CheckedControls:
     """Read the controls CSV and find everything that is wrong with it.
 
@@ -73,11 +76,11 @@ def check_controls(
         project: The folder with ``dbt_project.yml``.
         store: Knows which rows there were; without it the file is looked at alone.
         allow_mass_removal: Many rows may be gone.
+        may_read: Tables that a preprocess query may read besides the new rows.
 
     Raises:
         ControlsError: The file cannot be read, or a seed beside it is wrong.
     """
-    project = settings.project
     data = _bytes(project)
     check_seeds(project)
     controls = parse_controls(data, project / CONTROLS)
@@ -85,7 +88,7 @@ def check_controls(
         controls,
         previous_keys=(recorded_controls(store) if store else None) or None,
         removal_is_meant=allow_mass_removal,
-        may_read=settings.sensing.queries_may_read,
+        may_read=may_read,
     )
     return CheckedControls(
         controls=controls, findings=tuple(findings), checksum=_checksum(project, data)

@@ -58,9 +58,10 @@ class Installation:
         if self._installed() == models and not rebuild:
             return False
         checked = feed.check_controls(
-            self._context.settings,
+            self._context.settings.project,
             self._context.store,
             allow_mass_removal=allow_mass_removal,
+            may_read=self._context.settings.sensing.queries_may_read,
         )
         feed.stop_on_errors(checked)
         log.info("building every table and view")

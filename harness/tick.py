@@ -126,9 +126,10 @@ class Engine:
         if checksum == state.controls_checksum:
             return state
         checked = feed.check_controls(
-            context.settings,
+            context.settings.project,
             context.store,
             allow_mass_removal=options.allow_mass_removal,
+            may_read=context.settings.sensing.queries_may_read,
         )
         feed.stop_on_errors(checked)
         report.warnings += tuple(each.message for each in checked.warnings)

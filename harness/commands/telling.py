@@ -133,7 +133,7 @@ def release(
     else:
         given_up = count(run.event_count, "event")
         way = _way_to_a_tick(is_held=is_held, may_tick_now=False)
-        typer.echo(
+        say(
             f"{name} ({run.job_id}) goes on with the next tick, without the {given_up} of its "
             f"last run{way}"
         )

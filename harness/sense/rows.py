@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.names import in_sql
 from harness.sense.delta.locate import is_path
-from harness.sense.questions import SparkQuestions
+from harness.sense.questions import Rows, SparkQuestions
 from harness.sense.types import NewFile, NewFiles
 
 if TYPE_CHECKING:
@@ -30,11 +30,16 @@ class SparkNewRows:
 
     def largest(self, files: NewFiles, column: str) -> str | None:
         """Return the largest value among the new rows, as text; the column as SQL names it."""
-        return self._questions.largest(lambda session: _Reader(session).rows(files), column)
+        return self._questions.largest(rows_of(files), column)
 
     def any_row(self, files: NewFiles, query: str) -> bool:
         """Tell whether the query over ``sensor_new_data`` returns a row."""
-        return self._questions.any_row(lambda session: _Reader(session).rows(files), query)
+        return self._questions.any_row(rows_of(files), query)
+
+
+def rows_of(files: NewFiles) -> Rows:
+    """Return what reads the rows of files, or of a whole table."""
+    return lambda session: _Reader(session).rows(files)
 
 
 class _Reader:
