@@ -74,12 +74,12 @@ def _code_of(stop: SystemExit) -> int:
 
 
 def _told(sentence: str, error: BaseException, code: ExitCode) -> int:
-    from harness.logs import escaped
     from harness.secrets import masked
+    from harness.text import escaped
 
     if os.environ.get(DEBUG):
-        trace = "".join(traceback.format_exception(error))
-        typer.echo(masked(trace), err=True)
+        trace = masked("".join(traceback.format_exception(error)))
+        typer.echo("\n".join(map(escaped, trace.split("\n"))), err=True)
     lines = [escaped(line) for line in masked(sentence).splitlines()]
     mark = typer.style("error:", fg="red", bold=True) if _has_colour() else "error:"
     typer.echo("\n".join([f"{mark} {lines[0] if lines else ''}", *lines[1:]]), err=True)

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from harness.jobs.local.server import Endpoint
 
 log = logging.getLogger(__name__)
-
 #: Names the point at which a test wants this process to die.
 CRASH_VARIABLE = "HEARTBEAT_CRASH_AT"
 
@@ -166,18 +165,19 @@ class Context:
         from harness.sense.limits import look_limits
         from harness.sense.registry import Surroundings, known_sources
 
-        sensing = self.settings.sensing
+        sensing, connections = self.settings.sensing, self.settings.connections
         surroundings = Surroundings(
             session=lambda: self.session,
             trigger_files_root=str(self.settings.trigger_root),
-            connections=self.settings.connections,
+            connections=connections,
             secrets=secrets_for(self.settings, self.environment),
+            queries_may_read=sensing.queries_may_read,
         )
         return Looker(
             known_sources().probes(surroundings),
             threads=sensing.threads,
             deadline_seconds=sensing.look_timeout_seconds,
-            limits=look_limits(sensing, self.settings.connections),
+            limits=look_limits(sensing, connections),
         )
 
     @cached_property

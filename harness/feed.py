@@ -5,7 +5,7 @@ model ``queue_control_changes``.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from hashlib import sha256
 from pathlib import Path
@@ -64,7 +64,11 @@ def checksum_of(project: Path) -> str:
 
 
 def check_controls(
-    project: Path, store: Store | None, *, allow_mass_removal: bool = False
+    project: Path,
+    store: Store | None,
+    *,
+    allow_mass_removal: bool = False,
+    may_read: Collection[str] = (),
 ) -> CheckedControls:
     """Read the controls CSV and find everything that is wrong with it.
 
@@ -72,6 +76,7 @@ def check_controls(
         project: The folder with ``dbt_project.yml``.
         store: Knows which rows there were; without it the file is looked at alone.
         allow_mass_removal: Many rows may be gone.
+        may_read: Tables that a preprocess query may read besides the new rows.
 
     Raises:
         ControlsError: The file cannot be read, or a seed beside it is wrong.
@@ -83,6 +88,7 @@ def check_controls(
         controls,
         previous_keys=(recorded_controls(store) if store else None) or None,
         removal_is_meant=allow_mass_removal,
+        may_read=may_read,
     )
     return CheckedControls(
         controls=controls, findings=tuple(findings), checksum=_checksum(project, data)

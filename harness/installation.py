@@ -61,6 +61,7 @@ class Installation:
             self._context.settings.project,
             self._context.store,
             allow_mass_removal=allow_mass_removal,
+            may_read=self._context.settings.sensing.queries_may_read,
         )
         feed.stop_on_errors(checked)
         log.info("building every table and view")

@@ -9,7 +9,6 @@ import contextlib
 import logging
 import logging.handlers
 import os
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,17 +19,13 @@ from typing import TextIO
 
 from harness.errors import StateError
 from harness.secrets import masked
+from harness.text import escaped
 
 #: The tick that the running code belongs to; a dash outside of ticks.
 _tick_id: ContextVar[str] = ContextVar("tick_id", default="-")
 
 #: Libraries that say at INFO what only their developers need.
 _CHATTY = ("py4j", "databricks", "urllib3", "requests", "dbt", "pyspark")
-
-#: Controls, line and paragraph separators, and the marks that turn the direction of text.
-_UNPRINTABLE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
 
 _COLOURS = {logging.WARNING: "33", logging.ERROR: "31", logging.CRITICAL: "31"}
 
@@ -43,15 +38,6 @@ def log_as_tick(tick_id: str) -> Iterator[None]:
         yield
     finally:
         _tick_id.reset(token)
-
-
-def escaped(text: str) -> str:
-    """Make text from outside fit for one line: controls become their Python escapes."""
-    return _UNPRINTABLE.sub(_as_escape, text)
-
-
-def _as_escape(found: re.Match[str]) -> str:
-    return found.group().encode("unicode_escape").decode("ascii")
 
 
 class FileFormatter(logging.Formatter):

@@ -1,20 +1,34 @@
 """Keeps the values of secrets that were resolved in this process, and hides them in any text.
 
 It does not resolve references. Every value is also hidden as base64 (alone, or inside a longer
-encoded text such as a header), percent-encoded and inside JSON, because clients put them so into
-their messages.
+encoded text such as a header), in hexadecimal, percent-encoded and inside JSON, because clients put
+them so into their messages. What has the form of a login is hidden even when nobody named it.
 """
 
 import base64
-import json
+import html
 import re
 import threading
-from urllib.parse import quote, quote_plus
+from collections.abc import Mapping
 
 MASK = "***"
 
 #: A shorter value is hidden only where it stands as a word, or it would eat ordinary text.
 _SHORT = 6
+
+#: A variable of the environment with such a name holds a secret, if its value is long enough to.
+_SECRET_VARIABLE = re.compile(
+    r"(PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIALS?)$",
+    re.IGNORECASE,
+)
+_SHORTEST_VARIABLE = 8
+
+_LETTERS_OF_CONTROLS = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
+
+#: Logins as headers carry them, and tokens as a workspace makes them.
+_LOGIN = re.compile(
+    r"\b(Bearer|Basic)(\s+)[\w.~+/=-]{16,}|\bdapi[0-9a-f]{16,}(?:-\d+)?\b", re.IGNORECASE
+)
 
 
 class Masker:
@@ -22,34 +36,63 @@ class Masker:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._forms: set[str] = set()
+        self._known: set[str] = set()
+        #: Patterns of the known values in all their spellings, and how long each value is.
+        self._spellings: dict[str, int] = {}
         self._pattern: re.Pattern[str] | None = None
 
     def add(self, value: str) -> None:
         """Hide this value from now on; an empty one is no secret."""
-        if not value:
+        if value in self._known:
             return
+        parts = {value, value.strip(), *(line.strip() for line in value.splitlines())}
         with self._lock:
-            self._forms |= _forms_of(value)
-            longest_first = sorted(self._forms, key=lambda form: (-len(form), form))
-            self._pattern = re.compile("|".join(map(_as_pattern, longest_first)))
+            for part in parts:
+                # A short line of a long secret gives little away, and may be any word.
+                if part and (len(part) >= _SHORT or part == value):
+                    self._spellings.update(dict.fromkeys(_spellings_of(part), len(part)))
+            longest_first = sorted(self._spellings, key=lambda each: (-self._spellings[each], each))
+            self._pattern = re.compile("|".join(longest_first)) if longest_first else None
+            self._known.add(value)
 
     def hide(self, text: str) -> str:
         """Return the text with every known value, in any of its forms, replaced by ``***``."""
-        return self._pattern.sub(MASK, text) if self._pattern else text
+        known = self._pattern.sub(MASK, text) if self._pattern else text
+        return _LOGIN.sub(_without_login, known)
 
 
-def _forms_of(value: str) -> set[str]:
-    plain = {
-        value,
-        quote(value, safe=""),
-        quote(value),
-        quote_plus(value),
-        json.dumps(value)[1:-1],
-        json.dumps(value, ensure_ascii=False)[1:-1],
-        repr(value)[1:-1],
-    }
-    return plain if len(value) < _SHORT else plain | _base64_forms(value.encode())
+def _without_login(found: re.Match[str]) -> str:
+    scheme, gap = found.groups()
+    return f"{scheme}{gap}{MASK}" if scheme else MASK
+
+
+def _spellings_of(value: str) -> set[str]:
+    plain = "".join(map(_spellings_of_character, value))
+    if len(value) < _SHORT:
+        return {rf"(?<!\w){plain}(?!\w)"}
+    raw = value.encode(errors="surrogatepass")
+    return {plain, *map(re.escape, _base64_forms(raw)), f"(?i:{raw.hex()})"}
+
+
+def _spellings_of_character(character: str) -> str:
+    """Return a pattern of what JSON, Python, URLs and HTML make of it, one within the other too."""
+    if character.isascii() and character.isalnum():
+        return character
+    code = ord(character)
+    percent = "".join(f"%(?:25)*{byte:02x}" for byte in character.encode(errors="surrogatepass"))
+    halves = character.encode("utf-16-be", errors="surrogatepass").hex()
+    units = "".join(rf"\\+u{halves[at : at + 4]}" for at in range(0, len(halves), 4))
+    spellings = [rf"\\*{re.escape(character)}", f"(?i:{percent}|{units}|\\\\+U{code:08x})"]
+    if code < 256:
+        spellings.append(rf"(?i:\\+x{code:02x})")
+    if character in _LETTERS_OF_CONTROLS:
+        spellings.append(rf"\\+{_LETTERS_OF_CONTROLS[character]}")
+    if character == " ":
+        spellings.append(r"\+")
+    if character == "\\":
+        spellings[0] = r"\\+"
+    named = html.escape(character)
+    return f"(?:{'|'.join([*spellings, *([re.escape(named)] if named != character else [])])})"
 
 
 def _base64_forms(value: bytes) -> set[str]:
@@ -64,17 +107,24 @@ def _base64_forms(value: bytes) -> set[str]:
     return forms
 
 
-def _as_pattern(form: str) -> str:
-    literal = re.escape(form)
-    return literal if len(form) >= _SHORT else rf"(?<!\w){literal}(?!\w)"
-
-
 _MASKER = Masker()
 
 
 def mask(value: str) -> None:
     """Hide this value in every log line, row and message of the process from now on."""
     _MASKER.add(value)
+
+
+def mask_environment(environment: Mapping[str, str]) -> None:
+    """Hide the values of the variables whose names say that they hold a secret.
+
+    What is referred to as ``env:NAME`` is masked where it is used; these are masked before anything
+    is, and so are the logins that libraries take from the environment by themselves.
+    """
+    for name, value in environment.items():
+        is_path = value.startswith("/")
+        if _SECRET_VARIABLE.search(name) and len(value) >= _SHORTEST_VARIABLE and not is_path:
+            mask(value)
 
 
 def masked(text: str) -> str:

@@ -10,7 +10,12 @@ from harness.sense.types import Source
 from harness.settings_base import KeyName, Section, Text
 from harness.settings_secrets import SecretReference
 
-_SECRET_IN_URL = re.compile(r"://[^/@\s]*:[^/@\s]*@|[?;&](password|pwd|token)=", re.IGNORECASE)
+#: ``user:secret@host``, Oracle's ``user/secret@host``, and a property with a telling name.
+_SECRET_IN_URL = re.compile(
+    r"://[^/@\s]*:[^/@\s]*@|^jdbc:oracle:\w+:[^/@\s]+/[^@\s]*@"
+    r"|[?;&:,(][\w.\s-]*(password|passwd|pwd|passphrase|secret|token|api_?key|access_?key)\s*=",
+    re.IGNORECASE,
+)
 
 
 def _without_secret(url: str) -> str:

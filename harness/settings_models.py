@@ -20,6 +20,7 @@ from harness.sense.types import FirstSight, Source
 from harness.settings_base import KeyName, Section, Text
 from harness.settings_connections import Connections
 
+_TABLE = re.compile(r"(?:(?:[^\W\d]\w*|`[^`/:]+`)\.){1,2}(?:[^\W\d]\w*|`[^`/:]+`)")
 _SECRET_NAME = re.compile(r"(PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|CREDENTIALS?)$", re.IGNORECASE)
 
 
@@ -151,6 +152,15 @@ LookSeconds = Annotated[
 ]
 
 
+def _is_table(name: str) -> str:
+    if not _TABLE.fullmatch(name):
+        raise ValueError("allowed is schema.table or catalog.schema.table, and no path of files")
+    return name
+
+
+TableName = Annotated[Text, AfterValidator(_is_table)]
+
+
 class UpstreamOverride(Section):
     """One upstream that differs from the project's default."""
 
@@ -183,6 +193,10 @@ class Sensing(Section):
     )
     upstreams: tuple[UpstreamOverride, ...] = Field(
         default=(), description="Upstreams that differ from first_sight above."
+    )
+    queries_may_read: tuple[TableName, ...] = Field(
+        default=(),
+        description="Tables and views that a preprocess_query may read besides sensor_new_data.",
     )
 
     @model_validator(mode="after")

@@ -129,6 +129,7 @@ class Engine:
             context.settings.project,
             context.store,
             allow_mass_removal=options.allow_mass_removal,
+            may_read=context.settings.sensing.queries_may_read,
         )
         feed.stop_on_errors(checked)
         report.warnings += tuple(each.message for each in checked.warnings)

@@ -19,6 +19,9 @@ from databricks.sdk.clock import Clock as SdkClock
 from databricks.sdk.config import Config, ConfigAttribute
 from databricks.sdk.errors.base import DatabricksError
 
+from harness.secrets import mask, masked
+from harness.text import storable
+
 logger = logging.getLogger(__name__)
 
 _PAST_ANY_DEADLINE = 86_400.0
@@ -36,7 +39,7 @@ def bounded_config(
         ValueError: There are no credentials that the SDK can use.
         OSError: A file of the SDK's cannot be read.
     """
-    return BoundedConfig(
+    config = BoundedConfig(
         host=host,
         token=token,
         auth_type="pat" if token else None,
@@ -46,6 +49,10 @@ def bounded_config(
         product="heartbeat",
         product_version="0.1.0",
     )
+    for setting in config.attributes():
+        if setting.sensitive:
+            mask(str(getattr(config, setting.name) or ""))
+    return config
 
 
 def told(error: BaseException) -> str:
@@ -64,7 +71,9 @@ def told(error: BaseException) -> str:
 def words_of(error: BaseException) -> str:
     """Return what an error says, in one short line."""
     text = re.split(r"\. Config: |\. Env: ", str(error), maxsplit=1)[0]
-    return " ".join(text.split())[:_LONGEST_MESSAGE] or type(error).__name__
+    # Cut off first, half a secret would be none of those that are known.
+    words = storable(masked(" ".join(text.split())))
+    return words[:_LONGEST_MESSAGE] or type(error).__name__
 
 
 class OneRequestClock(SdkClock):

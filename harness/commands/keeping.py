@@ -11,6 +11,7 @@ from harness.commands.surroundings import (
     interruptible,
     leave,
     print_json,
+    say,
     set_up_log,
     settings_of_project,
     writing,
@@ -113,7 +114,7 @@ def _stop_jobs_api(home: Path, *, is_json: bool) -> None:
         print_json({"stopped": was_there})
     else:
         said = "the local Jobs API has stopped" if was_there else "no local Jobs API was running"
-        typer.echo(said)
+        say(said)
 
 
 def _find_jobs_api(home: Path, *, is_json: bool) -> None:
@@ -126,7 +127,7 @@ def _find_jobs_api(home: Path, *, is_json: bool) -> None:
     if is_json:
         print_json({"running": is_there, "host": host})
     else:
-        typer.echo(f"the local Jobs API listens at {host}" if host else _NOT_RUNNING)
+        say(f"the local Jobs API listens at {host}" if host else _NOT_RUNNING)
 
 
 def _start_jobs_api(home: Path, idle_minutes: float, *, is_json: bool) -> None:
@@ -136,11 +137,11 @@ def _start_jobs_api(home: Path, idle_minutes: float, *, is_json: bool) -> None:
     if is_json:
         print_json({"running": True, "host": host})
     else:
-        typer.echo(f"the local Jobs API listens at {host}; jobs-api --stop ends it")
+        say(f"the local Jobs API listens at {host}; jobs-api --stop ends it")
 
 
 def _serve_jobs_api(home: Path, port: int) -> None:
     from harness.jobs.local.service import ServiceSettings, serve
 
-    typer.echo("serving until Ctrl-C", err=True)
+    say("serving until Ctrl-C", err=True)
     serve(ServiceSettings(home=home, port=port, idle_minutes=None))

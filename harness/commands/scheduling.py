@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from harness.commands.surroundings import AS_JSON, leave, print_json, reading
+from harness.commands.surroundings import AS_JSON, leave, print_json, reading, say
 from harness.errors import ExitCode
 
 SENSOR = typer.Argument(
@@ -62,7 +62,7 @@ def sense(
         print_json(events)
         return
     seen = instant(last_tick_at(home.folder, last_decision(home.status)))
-    typer.echo(f"nothing new at {sensor}, as the last tick saw it: {seen}", err=True)
+    say(f"nothing new at {sensor}, as the last tick saw it: {seen}", err=True)
     leave(ExitCode.NOTHING_NEW)
 
 
@@ -89,9 +89,9 @@ def processed(
     if as_json:
         print_json({"sensor": sensor, "noted": is_noted})
     elif is_noted:
-        typer.echo(f"{sensor} noted as processed; the next tick counts it")
+        say(f"{sensor} noted as processed; the next tick counts it")
     else:
-        typer.echo(f"nothing of {sensor} was waiting to be processed")
+        say(f"nothing of {sensor} was waiting to be processed")
 
 
 def _tick(sensor: str, job: str | None) -> None:

@@ -60,7 +60,10 @@ def _initialise(context: "Context", *, allow_mass_removal: bool) -> "CheckedCont
     from harness.tables import Tick
 
     checked = feed.check_controls(
-        context.settings.project, context.store, allow_mass_removal=allow_mass_removal
+        context.settings.project,
+        context.store,
+        allow_mass_removal=allow_mass_removal,
+        may_read=context.settings.sensing.queries_may_read,
     )
     feed.stop_on_errors(checked)
     now = context.clock.now()
@@ -92,7 +95,12 @@ def validate(
     from harness.show.terminal import answers
 
     with reading() as context:
-        checked = check_controls(context.settings.project, context.store, allow_mass_removal=yes)
+        checked = check_controls(
+            context.settings.project,
+            context.store,
+            allow_mass_removal=yes,
+            may_read=context.settings.sensing.queries_may_read,
+        )
     is_wrong = has_errors(checked.findings)
     if as_json:
         print_json({"ok": not is_wrong, "findings": findings_as_json(checked.findings)})

@@ -3,7 +3,6 @@
 Nothing heavy is imported before a command asks for it.
 """
 
-import json
 import logging
 import os
 from collections.abc import Iterator, Mapping
@@ -36,8 +35,10 @@ def settings_of_project() -> "Settings":
     Raises:
         ConfigurationError: It has problems; all of them are named.
     """
+    from harness.secrets import mask_environment
     from harness.settings import load_settings
 
+    mask_environment(os.environ)
     return load_settings(PROJECT, os.environ)
 
 
@@ -112,9 +113,20 @@ def real_clock() -> Clock:
     return RealClock()
 
 
+def say(sentence: str, *, err: bool = False) -> None:
+    """Print one line of text, some of which may come from outside."""
+    from harness.secrets import masked
+    from harness.text import escaped
+
+    typer.echo(escaped(masked(sentence)), err=err)
+
+
 def print_json(content: object) -> None:
     """Print one JSON document to the standard output."""
-    typer.echo(json.dumps(content, ensure_ascii=False))
+    from harness.secrets import masked
+    from harness.text import json_text, mapped
+
+    typer.echo(json_text(mapped(content, masked)))
 
 
 def job_named(wanted: str, names: Mapping[int, str]) -> int:

@@ -13,6 +13,7 @@ from harness.commands.surroundings import (
     print_json,
     reading,
     real_clock,
+    say,
     settings_of_project,
 )
 from harness.errors import ConfigurationError, ExitCode
@@ -69,7 +70,7 @@ def complete(
         print_json({"job": str(job), "message": path.name})
     else:
         of = f" of run {run}" if run else ""
-        typer.echo(f"success{of} of job {job} noted; the next tick counts it")
+        say(f"success{of} of job {job} noted; the next tick counts it")
 
 
 def retry(
@@ -96,7 +97,7 @@ def retry(
         print_json({"job": str(run.job_id), "job_name": name})
     else:
         way = "" if now else _way_to_a_tick(is_held=is_held)
-        typer.echo(f"{name} ({run.job_id}) runs again with the next tick{way}")
+        say(f"{name} ({run.job_id}) runs again with the next tick{way}")
     if now:
         _tick_now(is_held=is_held, is_quiet=as_json)
 
@@ -132,7 +133,7 @@ def release(
     else:
         given_up = count(run.event_count, "event")
         way = _way_to_a_tick(is_held=is_held, may_tick_now=False)
-        typer.echo(
+        say(
             f"{name} ({run.job_id}) goes on with the next tick, without the {given_up} of its "
             f"last run{way}"
         )
@@ -157,9 +158,9 @@ def try_again(as_json: Annotated[bool, AS_JSON] = False) -> None:
     if as_json:
         print_json({"upstreams": sorted(failing)})
     elif failing:
-        typer.echo(f"the next tick looks at {count(len(failing), 'upstream')} that kept failing")
+        say(f"the next tick looks at {count(len(failing), 'upstream')} that kept failing")
     else:
-        typer.echo("nothing keeps failing: the next tick looks at everything")
+        say("nothing keeps failing: the next tick looks at everything")
 
 
 def _held_run(context: "Context", wanted: str, command: str) -> "tuple[RunFact, str]":

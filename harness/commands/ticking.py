@@ -13,6 +13,7 @@ from harness.commands.surroundings import (
     job_named,
     leave,
     print_json,
+    say,
     writing,
 )
 from harness.errors import ConfigurationError, ExitCode
@@ -179,6 +180,6 @@ def _teller(
         elif console.is_terminal:
             show(console, report)
         else:
-            typer.echo(shown.headline(report))
+            say(shown.headline(report))
 
     return tell

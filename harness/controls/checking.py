@@ -16,6 +16,7 @@ def check(
     *,
     previous_keys: Collection[str] | None = None,
     removal_is_meant: bool = False,
+    may_read: Collection[str] = (),
 ) -> list[Finding]:
     """Return everything that is wrong with the file, sorted by line and column.
 
@@ -23,9 +24,10 @@ def check(
         controls: The file, as ``read_controls`` returned it.
         previous_keys: The ``sensors`` ids of the rows in force; ``None`` when there are none yet.
         removal_is_meant: Whether somebody said that many rows may go (``--yes``).
+        may_read: Tables that a preprocess query may read besides the new rows.
     """
     rows = controls.rows
-    checks = RowChecks(columns=controls.columns)
+    checks = RowChecks(columns=controls.columns, may_read=may_read)
     findings = list(controls.findings)
     for row in rows:
         findings.extend(checks.findings(row))

@@ -53,6 +53,7 @@ class Code(StrEnum):
     QUERY_NOT_ONE_SELECT = "query_not_one_select"
     QUERY_WITHOUT_NEW_DATA = "query_without_new_data"
     QUERY_PLACEHOLDER = "query_placeholder"
+    QUERY_READS_MORE = "query_reads_more"
     QUERY_FORBIDDEN = "query_forbidden"
     JOB_ID_MISSING = "job_id_missing"
     JOB_ID_NUMBER = "job_id_number"

@@ -1,11 +1,11 @@
-"""Judges a preprocess query without running it: it parses, is one SELECT, reads the new rows.
+"""Judges a preprocess query without running it: it parses, is one SELECT, reads the new rows alone.
 
 Imported only when a file holds a query: the parser takes a while to load.
 """
 
 import re
-from collections.abc import Sequence
-from itertools import zip_longest
+from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise, zip_longest
 
 import sqlglot
 from sqlglot import exp
@@ -14,25 +14,32 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from harness.controls.findings import Code, closest, shown
 from harness.controls.shapes import Problem
+from harness.query_use import NEW_DATA, Name, Use, name_of, uncalled, unread
 
-#: The name under which a query finds the rows that are new.
-NEW_DATA = "sensor_new_data"
 PLACEHOLDERS = ("?upstream_key", "?upstream_value")
 
 #: Understands all that Spark does, and what only Databricks adds.
 _DIALECT = "databricks"
 
-#: Functions that run code outside SQL; the text of the CSV is not trusted that far.
-_FORBIDDEN = frozenset({"reflect", "java_method", "try_reflect"})
+#: Spark replaces it by a variable of the process, before it reads the text as SQL.
+_VARIABLE = "${"
 _OPENINGS = frozenset({"SELECT", "WITH", "FROM", "("})
 
 
-def check_query(query: str) -> list[Problem]:
-    """Return what is wrong with a preprocess query; nothing when it may be run."""
+def check_query(query: str, may_read: Collection[str] = ()) -> list[Problem]:
+    """Return what is wrong with a preprocess query; nothing when it may be run.
+
+    Args:
+        query: The text of the cell.
+        may_read: Tables and views that the configuration allows besides the new rows.
+    """
+    if _VARIABLE in query:
+        message = f"the query has {_VARIABLE} in it, which begins a variable; write it without."
+        return [(Code.QUERY_FORBIDDEN, message)]
     rendered = re.sub(r"\?upstream_key\b", "upstream_key", query)
     rendered = re.sub(r"\?upstream_value\b", "0", rendered)
     try:
-        return _check_rendered(rendered)
+        return _check_rendered(rendered, may_read)
     except SqlglotError as error:
         return [(Code.QUERY_SYNTAX, _syntax_message(error))]
     except RecursionError:
@@ -40,7 +47,7 @@ def check_query(query: str) -> list[Problem]:
         return [(Code.QUERY_SYNTAX, message)]
 
 
-def _check_rendered(query: str) -> list[Problem]:
+def _check_rendered(query: str, may_read: Collection[str]) -> list[Problem]:
     tokens = sqlglot.tokenize(query, dialect=_DIALECT)
     placeholder = _unknown_placeholder(tokens)
     if placeholder is not None:
@@ -48,33 +55,80 @@ def _check_rendered(query: str) -> list[Problem]:
     # Looked at before parsing: the parser lets statements that it does not know pass as commands.
     if not _is_one_statement(tokens) or tokens[0].text.upper() not in _OPENINGS:
         return [(Code.QUERY_NOT_ONE_SELECT, _not_one_select())]
-    return _check_tree(sqlglot.parse_one(query, dialect=_DIALECT))
-
-
-def _check_tree(tree: exp.Expr) -> list[Problem]:
+    tree = sqlglot.parse_one(query, dialect=_DIALECT)
     if not isinstance(tree, exp.Query) or not tree.selects:
         return [(Code.QUERY_NOT_ONE_SELECT, _not_one_select())]
     problems = []
-    if not _reads_new_data(tree):
+    use = _use_of(tree, tokens)
+    if (NEW_DATA,) not in use.relations:
         message = f"the query does not read {NEW_DATA}; select from it, it holds the new rows."
         problems.append((Code.QUERY_WITHOUT_NEW_DATA, message))
-    called = {str(each.name).lower() for each in tree.find_all(exp.Anonymous)}
-    for name in sorted(called & _FORBIDDEN):
-        message = f"the function {name} is not allowed: it runs code outside SQL."
-        problems.append((Code.QUERY_FORBIDDEN, message))
+    for phrase in unread(use, may_read):
+        problems.append((Code.QUERY_READS_MORE, f"the query {phrase}."))
+    for phrase in uncalled(use):
+        problems.append((Code.QUERY_FORBIDDEN, f"the query {phrase}."))
     for each in tree.find_all(exp.Placeholder, exp.Parameter):
         message = f"{shown(each.sql(dialect=_DIALECT))} {_only_placeholders()}"
         problems.append((Code.QUERY_PLACEHOLDER, message))
     return problems
 
 
-def _reads_new_data(tree: exp.Expr) -> bool:
-    own_names = {str(each.alias).lower() for each in tree.find_all(exp.CTE)}
-    if NEW_DATA in own_names:
-        return False
-    return any(
-        table.name.lower() == NEW_DATA and not table.db for table in tree.find_all(exp.Table)
+def _use_of(tree: exp.Expr, tokens: Sequence[Token]) -> Use:
+    tables = list(tree.find_all(exp.Table))
+    named = [each for each in tables if isinstance(each.this, exp.Identifier)]
+    makers = [each for each in tables if not isinstance(each.this, exp.Identifier)]
+    runs_script = tree.find(exp.QueryTransform, exp.Command) is not None
+    return Use(
+        relations=frozenset(
+            name_of(part.name for part in each.parts) for each in named if not _is_own(each)
+        ),
+        row_makers=frozenset(map(_maker_name, makers)),
+        functions=frozenset(_functions(tokens)),
+        others=frozenset({"runs a script; do without it"} if runs_script else ()),
     )
+
+
+def _is_own(table: exp.Table) -> bool:
+    """Tell whether a name is that of a CTE which can be seen from where it stands."""
+    if table.db:
+        return False
+    below: exp.Expr = table
+    while (above := below.parent) is not None:
+        if table.name.lower() in _names_seen(above, below):
+            return True
+        below = above
+    return False
+
+
+def _names_seen(above: exp.Expr, below: exp.Expr) -> set[str]:
+    """Return the CTEs that a part of a query sees by being a part of what stands above it."""
+    if isinstance(above, exp.With):
+        # A CTE sees those before it, and itself if that is said.
+        at = next(at for at, each in enumerate(above.expressions) if each is below)
+        last = at + 1 if above.recursive else at
+        return {each.alias.lower() for each in above.expressions[:last]}
+    openings = (each for each in above.args.values() if isinstance(each, exp.With))
+    opening = next((each for each in openings if each is not below), None)
+    return {each.alias.lower() for each in opening.expressions} if opening else set()
+
+
+def _maker_name(table: exp.Table) -> Name:
+    made = table.this
+    known = isinstance(made, exp.Func) and not isinstance(made, exp.Anonymous)
+    name = made.sql_name() if known else made.name
+    return name_of([*filter(None, (table.catalog, table.db)), name])
+
+
+def _functions(tokens: Sequence[Token]) -> Iterator[Name]:
+    """Return every name before an opening bracket: the parser has names of its own for many."""
+    for at, (token, bracket) in enumerate(pairwise(tokens)):
+        if bracket.token_type is TokenType.L_PAREN and _is_word(token):
+            is_qualified = at > 1 and tokens[at - 1].token_type is TokenType.DOT
+            yield name_of([tokens[at - 2].text, token.text] if is_qualified else [token.text])
+
+
+def _is_word(token: Token) -> bool:
+    return token.token_type is TokenType.IDENTIFIER or token.text.replace("_", "a").isalnum()
 
 
 def _is_one_statement(tokens: Sequence[Token]) -> bool:

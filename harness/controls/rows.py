@@ -14,6 +14,7 @@ from harness.controls.shapes import (
     uses_upstream_key,
 )
 from harness.sense.types import Source
+from harness.text import escaped
 
 SOURCES = tuple(source.value for source in Source)
 
@@ -27,12 +28,17 @@ _FREE_TEXT = frozenset({"asset_description", "preprocess_query"})
 
 
 class RowChecks:
-    """The checks of one row, for a file with these columns."""
+    """The checks of one row, for a file with these columns.
 
-    def __init__(self, *, columns: Collection[str]) -> None:
+    Args:
+        columns: What the header has.
+        may_read: Tables that a query may read besides the new rows.
+    """
+
+    def __init__(self, *, columns: Collection[str], may_read: Collection[str] = ()) -> None:
         self._columns = columns
         # A thousand rows may share one query; parsing is the only costly check.
-        self._query_problems = cache(_query_problems)
+        self._query_problems = cache(lambda query: _query_problems(query, may_read))
 
     def findings(self, row: ControlRow) -> Iterator[Finding]:
         """Return what is wrong with the row; a column that the file lacks is passed over."""
@@ -71,11 +77,11 @@ def _source(row: ControlRow) -> tuple[Problem, ...]:
     return ((Code.SOURCE_UNKNOWN, f"{what}; allowed are {listed(SOURCES)}{hint}"),)
 
 
-def _query_problems(query: str) -> list[Problem]:
+def _query_problems(query: str, may_read: Collection[str]) -> list[Problem]:
     # Most files hold no query, and the parser takes a while to load.
     from harness.controls.queries import check_query
 
-    return check_query(query)
+    return check_query(query, may_read)
 
 
 def _sensor_id(row: ControlRow) -> tuple[Problem, ...]:
@@ -163,7 +169,8 @@ def _is_readable(cell: str, *, free_text: bool) -> bool:
         return True
     if not free_text:
         return False
-    return not any(ord(each) < 32 or 127 <= ord(each) < 160 for each in cell if each not in "\n\t")
+    plain = cell.replace("\n", "").replace("\t", "")
+    return escaped(plain) == plain
 
 
 def _control_character(row: ControlRow, column: str) -> Finding:

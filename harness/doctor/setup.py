@@ -29,15 +29,16 @@ def configuration(patient: Patient) -> Iterator[Finding]:
 def controls(patient: Patient) -> Iterator[Finding]:
     """The controls CSV can be fed."""
     where = patient.project / feed.CONTROLS
+    may_read = patient.settings.sensing.queries_may_read if patient.settings else ()
     try:
-        checked = feed.check_controls(patient.project, patient.store, allow_mass_removal=False)
+        checked = feed.check_controls(patient.project, patient.store, may_read=may_read)
     except ControlsError as error:
         lines = str(error).splitlines()
         yield broken("controls", lines[-1], where=where, todo=_VALIDATE)
         return
     except StateError:
         # What the last tick had recorded cannot be read, which the tables' own check tells.
-        checked = feed.check_controls(patient.project, None)
+        checked = feed.check_controls(patient.project, None, may_read=may_read)
     found = [each.severity for each in checked.findings]
     errors, warnings = found.count(Severity.ERROR), found.count(Severity.WARNING)
     if errors:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from harness.jobs.types import Outcome, RunReport
+from harness.secrets import masked
+from harness.text import storable
 
 #: A run in one of these is over; TERMINATING is not among them, its result is still open.
 TERMINAL_LIFE_CYCLES = frozenset({"TERMINATED", "SKIPPED", "INTERNAL_ERROR"})
@@ -180,7 +182,7 @@ def words_of(run: Mapping[str, object]) -> RunWords:
         state=_text(status, "state"),
         termination_code=_text(details, "code"),
         termination_type=_text(details, "type"),
-        message=message or _text(queue, "message"),
+        message=_readable(message or _text(queue, "message")),
     )
 
 
@@ -230,6 +232,11 @@ def _part(parent: Mapping[str, object], key: str) -> Mapping[str, object]:
 def _text(parent: Mapping[str, object], key: str) -> str | None:
     value = parent.get(key)
     return value if isinstance(value, str) and value else None
+
+
+def _readable(message: str | None) -> str | None:
+    """Let a run's words be kept: they are what its code wrote last, whatever that was."""
+    return None if message is None else storable(masked(message))
 
 
 def _parameters(listed: object) -> Mapping[str, str]:

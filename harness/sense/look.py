@@ -11,6 +11,7 @@ from datetime import datetime
 from harness.secrets import masked
 from harness.sense.turns import Turns
 from harness.sense.types import Look, Probe, Upstream
+from harness.text import storable
 
 #: While looks wait for a thread, twice as many threads work after each of these, unless each of
 #: them made so many looks in it: quick looks only hinder each other, slow ones need all threads.
@@ -247,11 +248,12 @@ def _looks_of(task: _Task) -> list[Look]:
 
 def _without_secrets(look: Look) -> Look:
     """Hide what a system may have repeated of the login: a failure goes into rows and pages."""
-    return replace(look, failure=masked(look.failure or ""))
+    return replace(look, failure=storable(masked(look.failure or "")))
 
 
 def _what(error: Exception) -> str:
-    first_line = next(iter(masked(str(error)).strip().splitlines()), "").rstrip(".")
+    said = storable(masked(str(error)))
+    first_line = next(iter(said.strip().splitlines()), "").rstrip(".")
     name = type(error).__name__
     return f"cannot be sensed: {name}: {first_line}" if first_line else f"cannot be sensed: {name}"
 

@@ -1,20 +1,24 @@
 """Asks Spark about the rows that a look found; started only when a control row asks for rows."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from harness.errors import LookFailedError
 from harness.names import column_in_sql
+from harness.query_use import NEW_DATA, uncalled, unread
+from harness.secrets import masked
 from harness.sense.delta.admit import is_larger, needed_key, rendered
 from harness.sense.types import Upstream
+from harness.sense.understood import NO_VARIABLES, use_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_VIEW = "sensor_new_data"
+#: So many queries are known to keep to what they may read; the others are read again.
+_MOST_KNOWN = 10_000
 
 #: Reads the rows in question in the session that asks.
 Rows = Callable[["SparkSession"], "DataFrame"]
@@ -37,11 +41,20 @@ class SparkQuestions:
 
     Each thread has a Spark session of its own beside the given one: temporary views belong to a
     session, so ``sensor_new_data`` of one look is never that of another.
+
+    Args:
+        session: Returns the Spark session.
+        may_read: Tables that a query may read besides the new rows.
     """
 
-    def __init__(self, session: "Callable[[], SparkSession]") -> None:
+    def __init__(
+        self, session: "Callable[[], SparkSession]", may_read: Collection[str] = ()
+    ) -> None:
         self._session = session
+        self._may_read = frozenset(may_read)
         self._own = threading.local()
+        #: Queries that have been read and keep to what they may.
+        self._known: set[str] = set()
 
     def largest(self, rows: Rows, column: str) -> str | None:
         """Return the largest value among the rows, as text; the column as SQL names it."""
@@ -58,21 +71,35 @@ class SparkQuestions:
     def any_row(self, rows: Rows, query: str) -> bool:
         """Tell whether the query over ``sensor_new_data`` returns a row.
 
-        The query stands as a subquery, where nothing but a query is admitted.
+        The query stands as a subquery, where nothing but a query is admitted, and is run only when
+        it reads nothing but what it may.
         """
         session = self._own_session()
+        wrapped = f"select 1 from (\n{query.strip().rstrip(';')}\n) limit 1"
         with _one_sentence("its preprocess_query fails"):
-            rows(session).createOrReplaceTempView(_VIEW)
+            self._stop_if_it_reaches_out(session, wrapped)
+            rows(session).createOrReplaceTempView(NEW_DATA)
             try:
-                wrapped = f"select 1 from (\n{query.strip().rstrip(';')}\n) limit 1"
                 return len(session.sql(wrapped).collect()) > 0
             finally:
-                session.catalog.dropTempView(_VIEW)
+                session.catalog.dropTempView(NEW_DATA)
+
+    def _stop_if_it_reaches_out(self, session: "SparkSession", query: str) -> None:
+        if query in self._known:
+            return
+        use = use_in(session, query)
+        phrases = [*unread(use, self._may_read), *uncalled(use)]
+        if phrases:
+            raise LookFailedError(f"its preprocess_query {phrases[0]}")
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known.add(query)
 
     def _own_session(self) -> "SparkSession":
         own: SparkSession | None = getattr(self._own, "session", None)
         if own is None or own.sparkContext._jsc is None:
             own = self._own.session = self._session().newSession()
+            own.conf.set(*NO_VARIABLES)
         return own
 
 
@@ -110,11 +137,19 @@ def ask(questions: Questions, upstream: Upstream, rows: Rows, *, is_baseline: bo
 
 @contextmanager
 def _one_sentence(what: str) -> Iterator[None]:
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
         yield
+    except Py4JJavaError as error:
+        # The text of the Python error begins with how it was called, and may hold an address.
+        said = error.java_exception.getMessage() or error.java_exception
+        raise LookFailedError(f"{what}: {_first_line(str(said))}") from None
     except (PySparkException, Py4JError) as error:
-        lines = str(error).strip().splitlines() or [repr(error)]
-        raise LookFailedError(f"{what}: {lines[0].rstrip('.')}") from error
+        raise LookFailedError(f"{what}: {_first_line(str(error) or repr(error))}") from error
+
+
+def _first_line(text: str) -> str:
+    lines = masked(text).strip().splitlines() or ["no reason was given"]
+    return lines[0].strip().rstrip(".")

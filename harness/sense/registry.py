@@ -22,6 +22,8 @@ class Surroundings:
     connections: Connections = field(default_factory=Connections)
     #: Fetches the secrets that connections refer to.
     secrets: SecretResolver = field(default_factory=lambda: EnvironmentSecrets({}))
+    #: Tables that a preprocess query may read besides the new rows.
+    queries_may_read: tuple[str, ...] = ()
 
 
 class Registry:
@@ -76,7 +78,7 @@ def _delta(surroundings: Surroundings) -> Probe:
     return DeltaProbe(
         Storages(LocalStorage(), HadoopStorage(surroundings.session)),
         SparkTableLocator(surroundings.session),
-        SparkNewRows(surroundings.session),
+        SparkNewRows(surroundings.session, surroundings.queries_may_read),
         SparkTableHistory(surroundings.session),
     )
 
@@ -89,7 +91,7 @@ def _jdbc(surroundings: Surroundings) -> Probe:
     return JdbcProbe(
         surroundings.connections.jdbc,
         JvmQueries(surroundings.session, surroundings.secrets),
-        SparkTableRows(surroundings.session, surroundings.secrets),
+        SparkTableRows(surroundings.session, surroundings.secrets, surroundings.queries_may_read),
     )
 
 
@@ -101,7 +103,7 @@ def _sap(surroundings: Surroundings) -> Probe:
     return SapProbe(
         surroundings.connections.sap,
         JvmQueries(surroundings.session, surroundings.secrets),
-        SparkTableRows(surroundings.session, surroundings.secrets),
+        SparkTableRows(surroundings.session, surroundings.secrets, surroundings.queries_may_read),
     )
 
 
@@ -122,7 +124,7 @@ def _file(surroundings: Surroundings) -> Probe:
 
     return FileProbe(
         Storages(LocalStorage(), HadoopStorage(surroundings.session)),
-        SparkQuestions(surroundings.session),
+        SparkQuestions(surroundings.session, surroundings.queries_may_read),
     )
 
 
@@ -139,7 +141,9 @@ def _upstream_sensor(surroundings: Surroundings) -> Probe:
         SparkTableLocator(surroundings.session),
         LakeRowReader(surroundings.session),
     )
-    return UpstreamSensorProbe(tables, SparkQuestions(surroundings.session))
+    return UpstreamSensorProbe(
+        tables, SparkQuestions(surroundings.session, surroundings.queries_may_read)
+    )
 
 
 def _kafka(surroundings: Surroundings) -> Probe:
@@ -150,7 +154,7 @@ def _kafka(surroundings: Surroundings) -> Probe:
 
     return KafkaProbe(
         connector(surroundings.connections.kafka, surroundings.secrets),
-        Admission(SparkQuestions(surroundings.session)),
+        Admission(SparkQuestions(surroundings.session, surroundings.queries_may_read)),
     )
 
 
@@ -167,7 +171,7 @@ def _iceberg(surroundings: Surroundings) -> Probe:
             surroundings.connections.iceberg,
             JvmQueries(surroundings.session, surroundings.secrets),
         ),
-        SparkQuestions(surroundings.session),
+        SparkQuestions(surroundings.session, surroundings.queries_may_read),
     )
 
 
@@ -180,5 +184,5 @@ def _hive(surroundings: Surroundings) -> Probe:
     return HiveProbe(
         Storages(LocalStorage(), HadoopStorage(surroundings.session)),
         SparkHiveCatalog(surroundings.session),
-        SparkQuestions(surroundings.session),
+        SparkQuestions(surroundings.session, surroundings.queries_may_read),
     )

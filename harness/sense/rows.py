@@ -1,13 +1,13 @@
 """Reads the rows that new commits added, through Spark; started only when a rule asks for rows."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from harness.names import in_sql
 from harness.sense.delta.locate import is_path
-from harness.sense.questions import SparkQuestions
+from harness.sense.questions import Rows, SparkQuestions
 from harness.sense.types import NewFile, NewFiles
 
 if TYPE_CHECKING:
@@ -23,16 +23,23 @@ _SNAPSHOTS = 50
 class SparkNewRows:
     """Answers from Spark; safe to ask from many threads at once."""
 
-    def __init__(self, session: "Callable[[], SparkSession]") -> None:
-        self._questions = SparkQuestions(session)
+    def __init__(
+        self, session: "Callable[[], SparkSession]", may_read: Collection[str] = ()
+    ) -> None:
+        self._questions = SparkQuestions(session, may_read)
 
     def largest(self, files: NewFiles, column: str) -> str | None:
         """Return the largest value among the new rows, as text; the column as SQL names it."""
-        return self._questions.largest(lambda session: _Reader(session).rows(files), column)
+        return self._questions.largest(rows_of(files), column)
 
     def any_row(self, files: NewFiles, query: str) -> bool:
         """Tell whether the query over ``sensor_new_data`` returns a row."""
-        return self._questions.any_row(lambda session: _Reader(session).rows(files), query)
+        return self._questions.any_row(rows_of(files), query)
+
+
+def rows_of(files: NewFiles) -> Rows:
+    """Return what reads the rows of files, or of a whole table."""
+    return lambda session: _Reader(session).rows(files)
 
 
 class _Reader:

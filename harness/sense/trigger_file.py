@@ -25,6 +25,7 @@ from harness.sense.types import (
     TableFormat,
     Upstream,
 )
+from harness.text import storable
 
 _POSITION_VERSION = 1
 _NAME_SIZE, _IDENTITY_SIZE = 6, 12
@@ -160,7 +161,7 @@ def _event(upstream: Upstream, file: Listed, identity: str, former: str | None) 
         prev_snapshot_id=former,
         table_format=TableFormat.FILE,
         operation=Operation.APPEND if former is None else Operation.UPDATE,
-        tags={"path": f"{upstream.sensor_id}/{file.name}", "size": str(file.length)},
+        tags={"path": storable(f"{upstream.sensor_id}/{file.name}"), "size": str(file.length)},
         lineage="",
     )
 

@@ -101,7 +101,7 @@ class DataChange:
     def event_id(self, upstream_id: str) -> str:
         """Return the deterministic id: the same change recorded twice is one event."""
         text = "\x1f".join((upstream_id, self.lineage, self.snapshot_id or ""))
-        return sha256(text.encode()).hexdigest()[:32]
+        return sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
 from rich.progress import Progress as Bars
 
-from harness.logs import escaped
+from harness.secrets import masked
 from harness.sense.types import Look
+from harness.text import escaped
 
 #: Fewer upstreams than this are read before a bar has been drawn.
 BAR_FROM = 50
@@ -65,7 +66,7 @@ class Progress(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Show what the log has just been told."""
         if record.levelno == logging.INFO:
-            self._bars.update(self._now, description=escaped(record.getMessage())[:100])
+            self._bars.update(self._now, description=escaped(masked(record.getMessage()))[:100])
 
     def on_plan(self, count: int) -> None:
         """Learn how many looks are to come."""

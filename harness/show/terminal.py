@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.logs import escaped
+from harness.secrets import masked
+from harness.text import escaped
 
 #: A table that goes into a file or a pipe has no terminal to fit into.
 _WIDTH_WITHOUT_TERMINAL = 200
@@ -69,7 +70,7 @@ def line(*parts: Cell) -> Text:
     text = Text()
     for part in parts:
         said, style = part if isinstance(part, tuple) else (part, "")
-        text.append(escaped(said), style=style)
+        text.append(escaped(masked(said)), style=style)
     return text
 
 

@@ -18,6 +18,7 @@ from harness.errors import StateError
 from harness.files import force
 from harness.store.commits import commit_with, log_of, newest_commit, parts_of
 from harness.tables import Ledger, LedgerRow
+from harness.text import mapped, storable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,13 +58,9 @@ class LocalStore:
         """
         if not rows:
             return
-        import pyarrow as pa
-
         try:
             table = self._open(ledger)
-            schema = _arrow_schema(table)
-            # Keys of a map arrive as pairs: a dictionary is no map to Arrow.
-            batch = pa.Table.from_pylist([_plain(row) for row in rows], schema=schema)
+            batch = _batch(rows, _arrow_schema(table))
             commit = self._committed(ledger, table, batch)
             for part in parts_of(self._folder / ledger, commit):
                 self._force(part)
@@ -138,10 +135,22 @@ def _arrow_schema(table: "DeltaTable") -> "pa.Schema":
     return pa.schema(table.schema().to_arrow())
 
 
+def _batch(rows: Sequence[LedgerRow], schema: "pa.Schema") -> "pa.Table":
+    import pyarrow as pa
+
+    plain = [_plain(row) for row in rows]
+    try:
+        return pa.Table.from_pylist(plain, schema=schema)
+    except UnicodeEncodeError:
+        # Half a character somewhere in what others have written is no reason to record nothing.
+        return pa.Table.from_pylist([mapped(row, storable) for row in plain], schema=schema)
+
+
 def _plain(row: LedgerRow) -> dict[str, object]:
     plain = asdict(row)
     tags = plain.get("tags")
     if isinstance(tags, dict):
+        # Keys of a map arrive as pairs: a dictionary is no map to Arrow.
         plain["tags"] = list(tags.items())
     return plain
 

@@ -170,7 +170,7 @@ def test_a_value_that_is_no_text_is_refused_and_never_repeated(
 def test_no_log_line_repeats_a_value(
     secrets: SecretResolver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.DEBUG):
+    with caplog.at_level(logging.DEBUG), caplog.at_level(logging.DEBUG, "databricks.sdk"):
         REFERENCE.resolve(secrets)
     assert "/api/2.0/secrets/get" in caplog.text
     assert VALUE not in caplog.text

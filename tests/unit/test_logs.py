@@ -10,7 +10,8 @@ import pytest
 
 from harness import secrets
 from harness.errors import StateError
-from harness.logs import escaped, log_as_tick, set_up_logging
+from harness.logs import log_as_tick, set_up_logging
+from harness.text import escaped
 
 HEAD = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 

@@ -1,6 +1,7 @@
 """Hiding of secrets in every spelling that clients use."""
 
 import base64
+import html
 import json
 from urllib.parse import quote, quote_plus, urlencode
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.secrets import MASK, Masker
+from harness.secrets import MASK, Masker, mask_environment, masked
 
 SECRET = 'p/a+s s"wörd\n%1'
 
@@ -31,6 +32,13 @@ def hide(text: str, *values: str) -> str:
         json.dumps(SECRET)[1:-1],
         json.dumps(SECRET, ensure_ascii=False)[1:-1],
         repr(SECRET)[1:-1],
+        SECRET.encode().hex(),
+        SECRET.encode().hex().upper(),
+        "p%2fa%2bs%20s%22w%c3%b6rd%0a%251",
+        quote(quote(SECRET)),
+        json.dumps(json.dumps(SECRET)[1:-1])[1:-1],
+        repr([repr(SECRET)])[4:-4],
+        html.escape(SECRET),
     ],
 )
 def test_a_secret_is_hidden_in_each_spelling(spelling: str) -> None:
@@ -65,3 +73,63 @@ def test_the_longer_of_two_secrets_is_hidden_whole() -> None:
 
 def test_an_empty_secret_changes_nothing() -> None:
     assert hide("as it was", "") == "as it was"
+
+
+def test_a_secret_that_ends_a_line_is_hidden_without_its_end_as_well() -> None:
+    assert hide("Bearer token-of-a-file refused", "token-of-a-file\n") == f"Bearer {MASK} refused"
+
+
+def test_each_line_of_a_long_secret_is_hidden() -> None:
+    key = "-----BEGIN KEY-----\nbGluZSBvbmU\nb25l\n-----END KEY-----"
+    said = hide("it says bGluZSBvbmU, one and b25l", key)
+    assert said == f"it says {MASK}, one and b25l"
+
+
+@pytest.mark.parametrize(
+    "login",
+    [
+        "Bearer eyJhbGciOi.eyJzdWIiOi-J9_x~y+z/==",
+        "bearer AAAABBBBCCCCDDDD",
+        "Basic dXNlcjpwYXNzd29yZA==",
+        "dapi0123456789abcdef0123456789abcdef",
+        "dapi0123456789abcdef0123456789abcdef-2",
+    ],
+)
+def test_what_looks_like_a_login_is_hidden_though_nobody_named_it(login: str) -> None:
+    said = hide(f"sent {login}, refused")
+    assert said.endswith(f"{MASK}, refused")
+    assert login.rsplit(maxsplit=1)[-1] not in said
+
+
+@pytest.mark.parametrize("text", ["Bearer of news", "Basic training begins", "dapi is a prefix"])
+def test_ordinary_words_are_no_login(text: str) -> None:
+    assert hide(text) == text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "DATABRICKS_TOKEN",
+        "ARM_CLIENT_SECRET",
+        "KAFKA_PASSWORD",
+        "aws_secret_access_key",
+        "X_API_KEY",
+    ],
+)
+def test_variables_that_say_they_hold_a_secret_are_hidden_from_the_start(name: str) -> None:
+    mask_environment({name: "hunter2-hunter2"})
+    assert masked("it is hunter2-hunter2") == f"it is {MASK}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PWD", "/work/project"),
+        ("MAX_TOKEN", "5"),
+        ("KEY_PASSWORD", "/run/secrets/key"),
+        ("LANG", "en_US.UTF-8"),
+    ],
+)
+def test_other_variables_stay_readable(name: str, value: str) -> None:
+    mask_environment({name: value})
+    assert masked(f"it is {value}") == f"it is {value}"

@@ -56,6 +56,20 @@ def test_an_empty_file_means_the_defaults(load: Load) -> None:
     assert settings.jobs.success_with_failures is PartialSuccess.SUCCEEDED
 
 
+def test_tables_that_queries_may_read_are_named_with_their_schema(load: Load) -> None:
+    names = ["sales.seen", "main.sales.seen", "`my schema`.`a table`"]
+    settings = load(f"sensing: {{queries_may_read: {json.dumps(names)}}}")
+    assert settings.sensing.queries_may_read == tuple(names)
+
+
+@pytest.mark.parametrize(
+    "name", ["seen", "a.b.c.d", "/lake/seen", "parquet.`/lake/seen`", "delta.`s3:x`", "a.b; drop"]
+)
+def test_what_queries_may_read_is_no_folder_and_no_bare_name(name: str, problems: Problems) -> None:
+    (told,) = problems(f"sensing: {{queries_may_read: [{json.dumps(name)}]}}")
+    assert "allowed is schema.table or catalog.schema.table" in told
+
+
 def test_the_shipped_file_says_the_defaults() -> None:
     shipped = load_settings(PROJECT, {})
     assert (shipped.jobs.starts_per_tick, shipped.sensing.first_sight) == (50, FirstSight.EVENT)
@@ -258,7 +272,20 @@ def test_a_literal_password_is_refused_and_never_repeated(problems: Problems, li
 
 
 @pytest.mark.parametrize(
-    "url", ["jdbc:postgresql://u:hunter2@h/d", "jdbc:sqlserver://h;password=hunter2;a=b"]
+    "url",
+    [
+        "jdbc:postgresql://u:hunter2@h/d",
+        "jdbc:sqlserver://h;password=hunter2;a=b",
+        "jdbc:sqlserver://h;encrypt=true;trustStorePassword = hunter2",
+        "jdbc:db2://h:50000/d:user=u;PASSWORD=hunter2;",
+        "jdbc:oracle:thin:u/hunter2@//h:1521/s",
+        "jdbc:postgresql://h/d?user=u&sslpassword=hunter2",
+        "jdbc:mysql://(host=h,user=u,password=hunter2)/d",
+        "jdbc:snowflake://h/?private_key_pwd=hunter2",
+        "jdbc:databricks://h:443;PWD=hunter2",
+        "jdbc:databricks://h:443;Auth_AccessToken=hunter2",
+        "jdbc:athena://h;AwsSecretAccessKey=hunter2",
+    ],
 )
 def test_a_password_in_an_address_is_refused_and_never_repeated(load: Load, url: str) -> None:
     with pytest.raises(SettingsError, match="must not stand in the address") as caught:
@@ -266,6 +293,23 @@ def test_a_password_in_an_address_is_refused_and_never_repeated(load: Load, url:
     chain = (caught.value, caught.value.__cause__, caught.value.__context__)
     assert caught.value.__suppress_context__
     assert not any("hunter2" in str(each) for each in chain)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "jdbc:postgresql://h:5432/d?ssl=true&applicationName=heartbeat",
+        "jdbc:oracle:thin:@//h:1521/service",
+        "jdbc:oracle:thin:@(DESCRIPTION=(ADDRESS=(HOST=h)(PORT=1521)))",
+        "jdbc:sqlserver://h:1433;databaseName=d;encrypt=true",
+        "jdbc:sap://h:30015/?databaseName=d&validateCertificate=true",
+        "jdbc:derby:/data/a:b/c@d",
+        "jdbc:sqlserver://h;tokenExpiryCheck=true",
+    ],
+)
+def test_an_address_without_a_password_is_taken(load: Load, url: str) -> None:
+    settings = load(f"connections: {{jdbc: {{shop: {{url: '{url}'}}}}}}")
+    assert settings.connections.jdbc["shop"].url == url
 
 
 def test_an_sap_system_is_configured_by_its_source(load: Load) -> None:

@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.errors import LookFailedError
+from harness.query_use import uncalled, unread
+from harness.sense.questions import SparkQuestions
 from harness.sense.rows import SparkNewRows
 from harness.sense.types import NewFiles
+from harness.sense.understood import use_in
+from tests.hostile import REACHING_OUT, READING_MORE, WITHIN
 from tests.unit.sense.golden import Watcher
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 ALL = "select * from sensor_new_data where id = {id}"
 
@@ -168,6 +172,51 @@ def test_anything_but_a_good_query_is_refused(numbers: Asked, query: str) -> Non
 
     with pytest.raises(LookFailedError, match="its preprocess_query fails"):
         SparkNewRows(lambda: numbers.spark).any_row(files, query)
+
+
+@pytest.mark.parametrize("query", [*READING_MORE, *REACHING_OUT])
+def test_spark_is_given_no_query_that_reaches_out(numbers: Asked, query: str) -> None:
+    questions = SparkQuestions(lambda: numbers.spark)
+
+    with pytest.raises(LookFailedError, match=r"its preprocess_query (?!fails: \[TABLE_OR_VIEW)"):
+        questions.any_row(_must_not_be_read, query)
+
+
+def _must_not_be_read(session: "SparkSession") -> "DataFrame":
+    raise AssertionError("the query was let through")
+
+
+@pytest.mark.parametrize("query", WITHIN)
+def test_spark_reads_nothing_else_in_a_query_that_keeps_to_the_new_rows(
+    spark: "SparkSession", query: str
+) -> None:
+    assert use_in(spark, query).relations <= {("sensor_new_data",)}
+    assert unread(use_in(spark, query), ()) + uncalled(use_in(spark, query)) == []
+
+
+def test_a_query_may_read_a_table_that_the_configuration_names(numbers: Asked) -> None:
+    numbers.spark.sql("create database if not exists hostile")
+    numbers.spark.sql("create table if not exists hostile.seen using delta as select 1L as id")
+    files = NewFiles(table_path=str(numbers.path), version=1, files=None, plain=True)
+    query = "select * from sensor_new_data left anti join hostile.seen using (id)"
+
+    assert not SparkNewRows(lambda: numbers.spark, ["Hostile.seen"]).any_row(files, query)
+    with pytest.raises(LookFailedError, match=r"reads 'hostile\.seen'; allowed are sen"):
+        SparkNewRows(lambda: numbers.spark).any_row(files, query)
+
+
+def test_a_function_that_is_not_spark_s_own_is_not_called(spark: "SparkSession") -> None:
+    with pytest.raises(LookFailedError, match="calls 'spend', no function of Spark's own"):
+        SparkQuestions(lambda: spark).any_row(
+            _must_not_be_read, "select spend(id) from sensor_new_data"
+        )
+
+
+def test_no_variable_of_the_process_gets_into_a_query(numbers: Asked) -> None:
+    files = NewFiles(table_path=str(numbers.path), version=1, files=None, plain=True)
+    as_it_is = "select 1 from sensor_new_data where length('${env:HOME}') = 11"
+
+    assert SparkNewRows(lambda: numbers.spark).any_row(files, as_it_is)
 
 
 def test_a_query_may_end_with_a_semicolon_or_a_comment(numbers: Asked) -> None:

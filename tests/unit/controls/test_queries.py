@@ -3,11 +3,12 @@
 import pytest
 
 from harness.controls import Code
+from tests.hostile import REACHING_OUT, READING_MORE, WITH_VARIABLES, WITHIN
 from tests.unit.controls.controls_text import checked, line
 
 
-def codes(query: str) -> list[Code]:
-    found = checked(line(preprocess_query=query, upstream_key="load_date"))
+def codes(query: str, *may_read: str) -> list[Code]:
+    found = checked(line(preprocess_query=query, upstream_key="load_date"), may_read=may_read)
     assert all(each.column in {"preprocess_query", "upstream_key"} for each in found)
     return [each.code for each in found]
 
@@ -22,7 +23,6 @@ def codes(query: str) -> list[Code]:
         "SELECT 'is it new?' AS question FROM sensor_new_data",
         "with a as (select * from sensor_new_data) select * from a -- last week",
         "SELECT a:b.c, x::date FROM sensor_new_data LATERAL VIEW explode(items) t AS x",
-        "SELECT * FROM sensor_new_data AS n LEFT ANTI JOIN db.seen AS s ON n.id = s.id",
         "FROM sensor_new_data SELECT *",
         "(select a from sensor_new_data) union all (select b from sensor_new_data)",
     ],
@@ -69,8 +69,6 @@ def test_a_query_that_is_not_a_single_select_is_found(query: str) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "SELECT * FROM sales.orders",
-        "SELECT * FROM other.sensor_new_data",
         "SELECT 'sensor_new_data'",
         "WITH sensor_new_data AS (SELECT 1 AS a) SELECT * FROM sensor_new_data",
     ],
@@ -91,10 +89,55 @@ def test_another_placeholder_is_found(query: str) -> None:
     assert codes(query) == [Code.QUERY_PLACEHOLDER]
 
 
-@pytest.mark.parametrize("name", ["reflect", "java_method", "REFLECT"])
-def test_a_function_that_runs_code_outside_sql_is_found(name: str) -> None:
-    query = f"SELECT {name}('java.lang.System', 'exit') FROM sensor_new_data"
+def test_another_table_instead_of_the_new_rows_is_found_twice() -> None:
+    assert codes("SELECT * FROM other.sensor_new_data") == [
+        Code.QUERY_READS_MORE,
+        Code.QUERY_WITHOUT_NEW_DATA,
+    ]
+
+
+@pytest.mark.parametrize("query", WITHIN)
+def test_a_query_that_keeps_to_the_new_rows_is_allowed(query: str) -> None:
+    assert codes(query) == []
+
+
+@pytest.mark.parametrize("query", READING_MORE)
+def test_a_query_that_reads_more_than_the_new_rows_is_found(query: str) -> None:
+    assert set(codes(query)) & {Code.QUERY_READS_MORE, Code.QUERY_SYNTAX}
+
+
+@pytest.mark.parametrize("query", REACHING_OUT)
+def test_a_query_that_reaches_out_of_sql_is_found(query: str) -> None:
+    assert set(codes(query)) & {Code.QUERY_FORBIDDEN, Code.QUERY_NOT_ONE_SELECT}
+
+
+@pytest.mark.parametrize("query", WITH_VARIABLES)
+def test_a_query_with_a_variable_of_the_process_is_found(query: str) -> None:
     assert codes(query) == [Code.QUERY_FORBIDDEN]
+
+
+ANTI_JOIN = "SELECT * FROM sensor_new_data n LEFT ANTI JOIN Sales.`Seen` s ON n.id = s.id"
+
+
+def test_a_table_that_the_configuration_names_may_be_read() -> None:
+    assert codes(ANTI_JOIN) == [Code.QUERY_READS_MORE]
+    assert codes(ANTI_JOIN, "sales.seen") == []
+
+
+def test_a_table_is_allowed_by_its_whole_name_alone() -> None:
+    assert codes(ANTI_JOIN, "main.sales.seen", "sales.seen_before") == [Code.QUERY_READS_MORE]
+
+
+def test_a_table_that_may_be_read_is_no_reason_to_leave_the_new_rows_out() -> None:
+    assert codes("SELECT * FROM sales.seen", "sales.seen") == [Code.QUERY_WITHOUT_NEW_DATA]
+
+
+def test_the_sentence_names_the_table_and_the_setting() -> None:
+    (found,) = checked(line(preprocess_query=ANTI_JOIN))
+    assert found.message == (
+        "the query reads 'sales.seen'; allowed are sensor_new_data and the tables that"
+        " sensing.queries_may_read of heartbeat.yml names."
+    )
 
 
 def test_a_query_nested_without_end_is_found() -> None:

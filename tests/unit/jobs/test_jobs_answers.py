@@ -6,6 +6,8 @@ from databricks.sdk import errors
 
 from harness.jobs.answers import answer_of_error
 from harness.jobs.types import NotAllowed, Refused, Unknown
+from harness.secrets import mask
+from tests.hostile import EVERYTHING
 
 
 def retried(cause: Exception) -> Exception:
@@ -82,3 +84,18 @@ def test_a_message_is_one_line() -> None:
     answer = answer_of_error(errors.InternalError("one\ntwo\r\nthree"))
     assert isinstance(answer, Unknown)
     assert "\n" not in answer.message
+
+
+def test_no_message_repeats_a_secret_not_even_the_half_of_one_that_it_has_room_for() -> None:
+    token = "a-token-" + "x" * 400
+    mask(token)
+    answer = answer_of_error(errors.PermissionDenied(f"{'no ' * 100}, {token}"))
+    assert isinstance(answer, NotAllowed)
+    assert "a-token" not in answer.message
+
+
+@pytest.mark.parametrize("error", [errors.BadRequest, errors.InternalError, ValueError])
+def test_a_message_of_any_text_can_be_kept(error: type[Exception]) -> None:
+    answer = answer_of_error(error(EVERYTHING))
+    assert isinstance(answer, Unknown)
+    assert answer.message.encode().decode() == answer.message

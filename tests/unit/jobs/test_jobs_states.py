@@ -14,6 +14,8 @@ from databricks.sdk.service.jobs import (
 from harness.jobs import states
 from harness.jobs.states import RunWords, exact_id, outcome_of, report_of
 from harness.jobs.types import Outcome
+from harness.secrets import mask
+from tests.hostile import EVERYTHING
 
 
 def run_json(**parts: object) -> dict[str, object]:
@@ -206,3 +208,12 @@ def test_the_text_of_the_end_comes_before_the_older_text() -> None:
         )
     )
     assert report.message == "newer"
+
+
+def test_the_last_words_of_a_run_can_be_kept_whatever_they_are() -> None:
+    mask("drop table heartbeat")
+    words = {"life_cycle_state": "TERMINATED", "state_message": EVERYTHING}
+    message = report_of(run_json(state=words)).message
+    assert message is not None
+    assert message.encode().decode() == message
+    assert "drop table" not in message

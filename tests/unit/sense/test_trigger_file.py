@@ -9,7 +9,13 @@ import pytest
 from harness.sense.storage import LocalStorage, Storages
 from harness.sense.trigger_file import TriggerFileProbe
 from harness.sense.types import FirstSight, Look, TableFormat, Upstream
+from tests.hostile import PRINTABLE, UNSEEN
 from tests.unit.sense.golden import AT
+
+#: What a file system lets a name hold: anything but a slash and a NUL.
+FILE_NAMES = [
+    text.replace("/", "_").replace("\0", "_").lstrip("._") for text in (*PRINTABLE, *UNSEEN)
+]
 
 
 class Folder:
@@ -223,6 +229,16 @@ def test_a_name_that_leads_out_of_the_root_is_refused(tmp_path: Path, name: str)
     failure = Folder(tmp_path / "triggers", sensor_id=name).look().failure
 
     assert failure is not None and "leads out of the root" in failure
+
+
+@pytest.mark.parametrize("name", [*FILE_NAMES, b"half \xff\xfe".decode(errors="surrogateescape")])
+def test_a_file_of_any_name_is_one_event_that_a_table_can_hold(folder: Folder, name: str) -> None:
+    folder.put(name)
+    [(path, operation)] = folder.told()
+    assert operation == "APPEND"
+    assert path.startswith("my_trigger/")
+    assert path.encode().decode() == path
+    assert folder.told() == []
 
 
 def test_a_link_that_leads_out_of_the_root_is_refused(tmp_path: Path) -> None:
