@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
+from harness.errors import StateError
 from harness.sense.backoff import BackOff, load_back_off, save_back_off
 from harness.sense.types import Look, Upstream
 from harness.settings import Settings
@@ -135,7 +136,7 @@ class Rounds:
             after = after.anew(after.failing)
         try:
             save_back_off(self._path, after, self._configuration)
-        except OSError as error:
+        except StateError as error:
             # Nothing is lost by it: the next tick looks a little too often.
             log.warning("what keeps failing cannot be written down: %s", error)
 
