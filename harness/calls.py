@@ -41,6 +41,8 @@ class Firing:
     handed_over: Path
     #: Tests stop the process at a named point.
     crash_point: Callable[[str], None]
+    #: Raises when another process has taken over, so that nothing is started any more.
+    still_ours: Callable[[], None] = lambda: None
     #: Makes what runs the calls; a simulation has one after the other, so that it can be repeated.
     pool: Callable[[], Executor] = _side_by_side
 
@@ -108,6 +110,7 @@ def _recorded(
 
 def _call(intent: RunRow, firing: Firing) -> RunNowAnswer:
     firing.starts.take()
+    firing.still_ours()
     firing.crash_point("before_call")
     answer = firing.api.run_now(
         job_id=intent.job_id, token=intent.token, parameters=json.loads(intent.parameters)

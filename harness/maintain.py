@@ -257,7 +257,7 @@ def _state_kept(context: "Context") -> "Iterator[None]":
 
 def _save(context: "Context", state: TickState) -> None:
     try:
-        save_state(context.home.state, state, context.store)
+        save_state(context.home.state, state, context.store, confirm=context.lock.confirm)
     except OSError as error:
         raise _unwritable(context.home.state, error) from error
 

@@ -7,7 +7,7 @@ when it was written, and without it the same is read from the models ``queue_ups
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -261,9 +261,20 @@ def fingerprints(store: Store) -> dict[str, str | None]:
     return {str(table): store.fingerprint(table) for table in WATCHED_TABLES}
 
 
-def save_state(path: Path, state: TickState, store: Store) -> None:
-    """Write the file, whole or not at all."""
+def save_state(
+    path: Path, state: TickState, store: Store, *, confirm: Callable[[], None] = lambda: None
+) -> None:
+    """Write the file, whole or not at all.
+
+    Args:
+        path: The file.
+        state: What this process knows.
+        store: The ledgers, as they are now.
+        confirm: Raises when another process may have written to them meanwhile, of which this one
+            knows nothing.
+    """
     content = _plain(replace(state, fingerprints=fingerprints(store))) | {"version": VERSION}
+    confirm()
     part = path.with_suffix(".part")
     path.parent.mkdir(parents=True, exist_ok=True)
     part.write_text(json.dumps(content, default=_json))
