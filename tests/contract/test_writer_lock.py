@@ -1,9 +1,12 @@
 """What admits one writer: the lock of a state folder, and the lease of a workspace's tables."""
 
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +14,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.clock import FakeClock
-from harness.errors import ExitCode, LockedError
+from harness.errors import ExitCode, LockedError, StateError
 from harness.lease import LEASE_SECONDS, Lease, LeaseTable
 from harness.lock import ProcessLock, WriterLock
 from harness.store.lease_row import CatalogLeaseTable
+from harness.store.local import LocalStore
+from harness.tables import Ledger, TickRow
 from tests.leases import DeltaLeaseTable, MemoryLeaseTable
 from tests.unit.memory_store import MemoryStore
 
@@ -135,3 +140,116 @@ def test_a_killed_holder_keeps_the_others_out_no_longer_than_its_time(
         child.wait()
         with writer:
             writer.confirm()
+
+
+APPEND = """
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from harness.clock import FakeClock
+from harness.errors import HeartbeatError
+from harness.lease import Lease
+from harness.store.fenced import FencedStore
+from harness.store.local import LocalStore
+from harness.tables import Ledger
+from tests.contract.test_writer_lock import tick_row
+from tests.leases import DeltaLeaseTable
+
+folder = Path(sys.argv[1])
+ledgers = LocalStore(folder, "heartbeat")
+# Its clock stands still with it: it believes that it has all the time of the world.
+clock = FakeClock(datetime(2026, 3, 1, 12, tzinfo=UTC))
+try:
+    with Lease(DeltaLeaseTable(folder / "lease"), ledgers, command="run", clock=clock) as lease:
+        store = FencedStore(ledgers, lease)
+        for number in range(10_000):
+            store.append(Ledger.TICKS, [tick_row(number)])
+            print("appended", flush=True)
+except HeartbeatError as error:
+    print(error)
+    sys.exit(error.exit_code)
+"""
+
+
+def tick_row(number: int) -> TickRow:
+    return TickRow(
+        tick_number=number,
+        tick_id=str(number),
+        tick_at=NOON,
+        sensed_count=0,
+        event_count=0,
+        failed_look_count=0,
+        settled_count=0,
+        started_count=0,
+        folded_through=-1,
+        seconds=0.0,
+    )
+
+
+def _make_ledger(folder: Path) -> None:
+    import pyarrow as pa
+    from deltalake import DeltaTable
+
+    batch = pa.Table.from_pylist([asdict(tick_row(0))])
+    DeltaTable.create(folder / "heartbeat.db" / Ledger.TICKS, batch.schema)
+
+
+def _numbers(ledgers: LocalStore) -> list[int]:
+    return sorted(int(str(row["tick_number"])) for row in ledgers.read(Ledger.TICKS))
+
+
+def test_a_real_process_that_is_frozen_in_the_midst_of_its_appends_adds_none_after_it_wakes_up(
+    tmp_path: Path,
+) -> None:
+    _make_ledger(tmp_path)
+    ledgers = LocalStore(tmp_path, "heartbeat")
+    after = FakeClock(NOON + timedelta(seconds=LEASE_SECONDS))
+    child = subprocess.Popen(
+        [sys.executable, "-c", APPEND, str(tmp_path)],
+        cwd=PROJECT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None
+    try:
+        for _ in range(3):
+            assert child.stdout.readline() == "appended\n"
+        child.send_signal(signal.SIGSTOP)
+        with Lease(
+            DeltaLeaseTable(tmp_path / "lease"), ledgers, command="tick", clock=after
+        ) as lease:
+            before = _numbers(ledgers)
+            child.send_signal(signal.SIGCONT)
+            said = child.communicate(timeout=60)[0]
+            lease.confirm()
+    finally:
+        child.kill()
+    assert child.returncode == ExitCode.LOCKED
+    assert "has lost the lease" in said
+    assert _numbers(ledgers) == before
+    assert len(before) >= 3
+
+
+def test_of_two_sparks_that_begin_at_once_one_gets_the_lease_and_there_is_one_row(
+    spark: "SparkSession",
+) -> None:
+    spark.sql("drop table if exists lease_contract.writer_lease")
+    barrier = threading.Barrier(2)
+    won: list[Lease] = []
+
+    def race() -> None:
+        table = CatalogLeaseTable(lambda: spark, "lease_contract")
+        lease = Lease(table, MemoryStore(), command="tick", clock=FakeClock(NOON))
+        barrier.wait()
+        with suppress(LockedError, StateError):
+            won.append(lease.__enter__())
+
+    threads = [threading.Thread(target=race) for _ in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+
+    (winner,) = won
+    winner.confirm()
+    assert spark.table("lease_contract.writer_lease").count() == 1
