@@ -1,11 +1,14 @@
-"""Tables of a lease without a JVM: one in memory, and a real Delta table."""
+"""Tables of a lease, and ledgers that keep stamps, as real Delta tables without a JVM."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
 from datetime import datetime
 from pathlib import Path
 
 from harness.errors import StateError
 from harness.lease import LeaseRow
+from harness.store.local import LocalStore, _arrow_schema, _plain
+from harness.tables import Ledger, LedgerRow, Stamp
 
 
 class MemoryLeaseTable:
@@ -88,6 +91,37 @@ class DeltaLeaseTable:
             ).when_matched_update_all().execute()
         except Exception as error:
             raise StateError(f"{self._folder} cannot be written: {error}") from error
+
+
+class StampedLocalStore(LocalStore):
+    """The local ledgers, for several processes: stamped as Spark stamps them."""
+
+    def append(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp | None = None) -> None:
+        if stamp is None:
+            super().append(ledger, rows)
+        elif rows:
+            self._stamp(ledger, rows, stamp)
+
+    def fence(self, stamp: Stamp) -> None:
+        for ledger in filter(self.exists, Ledger):
+            self._stamp(ledger, (), stamp)
+
+    def _stamp(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp) -> None:
+        import pyarrow as pa
+        from deltalake import CommitProperties, Transaction, write_deltalake
+
+        try:
+            table = self._open(ledger)
+            if stamp.version <= (table.transaction_version(stamp.application) or 0):
+                return
+            batch = pa.Table.from_pylist([_plain(row) for row in rows], schema=_arrow_schema(table))
+            # Two that have both read the same last stamp are kept apart by the commit itself.
+            stamped = CommitProperties(
+                app_transactions=[Transaction(stamp.application, stamp.version)]
+            )
+            write_deltalake(table, batch, mode="append", commit_properties=stamped)
+        except Exception as error:
+            raise StateError(f"The ledger {ledger} cannot be written: {error}") from error
 
 
 def _batch(row: LeaseRow):  # type: ignore[no-untyped-def]

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import StateError
-from harness.tables import Ledger, LedgerRow, Stamp
+from harness.tables import Ledger, LedgerRow
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from deltalake import CommitProperties, DeltaTable
+    from deltalake import DeltaTable
 
 
 class LocalStore:
@@ -25,25 +25,14 @@ class LocalStore:
     def __init__(self, warehouse: Path, schema: str) -> None:
         self._folder = warehouse / f"{schema}.db"
 
-    def append(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp | None = None) -> None:
-        """Append rows in one commit; no rows, no commit, and none below the ledger's last stamp.
+    def append(self, ledger: Ledger, rows: Sequence[LedgerRow]) -> None:
+        """Append rows in one commit; no rows, no commit.
 
         Raises:
             StateError: The ledger cannot be written.
         """
-        if rows:
-            self._commit(ledger, rows, stamp)
-
-    def fence(self, stamp: Stamp) -> None:
-        """Commit the stamp alone to every ledger that is there.
-
-        Raises:
-            StateError: A ledger cannot be written.
-        """
-        for ledger in filter(self.exists, Ledger):
-            self._commit(ledger, (), stamp)
-
-    def _commit(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp | None) -> None:
+        if not rows:
+            return
         import pyarrow as pa
         from deltalake import write_deltalake
 
@@ -52,11 +41,7 @@ class LocalStore:
             schema = _arrow_schema(table)
             # Keys of a map arrive as pairs: a dictionary is no map to Arrow.
             batch = pa.Table.from_pylist([_plain(row) for row in rows], schema=schema)
-            if stamp is None:
-                write_deltalake(table, batch, mode="append")
-            elif stamp.version > (table.transaction_version(stamp.application) or 0):
-                # Two that have both read the same last stamp are kept apart by the commit itself.
-                write_deltalake(table, batch, mode="append", commit_properties=_stamped(stamp))
+            write_deltalake(table, batch, mode="append")
         except Exception as error:
             raise StateError(_unwritable(ledger, error)) from error
 
@@ -108,12 +93,6 @@ class LocalStore:
         from deltalake import DeltaTable
 
         return DeltaTable(self._folder / table)
-
-
-def _stamped(stamp: Stamp) -> "CommitProperties":
-    from deltalake import CommitProperties, Transaction
-
-    return CommitProperties(app_transactions=[Transaction(stamp.application, stamp.version)])
 
 
 def _is_commit(name: str) -> bool:

@@ -9,7 +9,6 @@ import pytest
 
 from harness.errors import StateError
 from harness.store.catalog import CatalogStore
-from harness.store.local import LocalStore
 from harness.tables import (
     Consumed,
     EventRow,
@@ -24,6 +23,7 @@ from harness.tables import (
     StampedStore,
     Store,
 )
+from tests.leases import StampedLocalStore
 from tests.unit.memory_store import MemoryStore
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def store(request: pytest.FixtureRequest) -> StampedStore:
     schema: str = request.getfixturevalue("schema")
     if request.param == "local":
         home: Path = request.getfixturevalue("spark_home")
-        return LocalStore(home / "warehouse", schema)
+        return StampedLocalStore(home / "warehouse", schema)
     return CatalogStore(lambda: spark, schema)
 
 

@@ -18,9 +18,8 @@ from harness.errors import ExitCode, LockedError, StateError
 from harness.lease import LEASE_SECONDS, Lease, LeaseTable
 from harness.lock import ProcessLock, WriterLock
 from harness.store.lease_row import CatalogLeaseTable
-from harness.store.local import LocalStore
 from harness.tables import Ledger, TickRow
-from tests.leases import DeltaLeaseTable, MemoryLeaseTable
+from tests.leases import DeltaLeaseTable, MemoryLeaseTable, StampedLocalStore
 from tests.unit.memory_store import MemoryStore
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ from pathlib import Path
 from harness.clock import FakeClock
 from harness.lease import Lease
 from harness.lock import ProcessLock
-from tests.leases import DeltaLeaseTable
+from tests.leases import DeltaLeaseTable, StampedLocalStore
 from tests.unit.memory_store import MemoryStore
 
 kind, folder = sys.argv[1], Path(sys.argv[2])
@@ -150,13 +149,12 @@ from harness.clock import FakeClock
 from harness.errors import HeartbeatError
 from harness.lease import Lease
 from harness.store.fenced import FencedStore
-from harness.store.local import LocalStore
 from harness.tables import Ledger
 from tests.contract.test_writer_lock import tick_row
-from tests.leases import DeltaLeaseTable
+from tests.leases import DeltaLeaseTable, StampedLocalStore
 
 folder = Path(sys.argv[1])
-ledgers = LocalStore(folder, "heartbeat")
+ledgers = StampedLocalStore(folder, "heartbeat")
 # Its clock stands still with it: it believes that it has all the time of the world.
 clock = FakeClock(datetime(2026, 3, 1, 12, tzinfo=UTC))
 try:
@@ -194,7 +192,7 @@ def _make_ledger(folder: Path) -> None:
     DeltaTable.create(folder / "heartbeat.db" / Ledger.TICKS, batch.schema)
 
 
-def _numbers(ledgers: LocalStore) -> list[int]:
+def _numbers(ledgers: StampedLocalStore) -> list[int]:
     return sorted(int(str(row["tick_number"])) for row in ledgers.read(Ledger.TICKS))
 
 
@@ -202,7 +200,7 @@ def test_a_real_process_that_is_frozen_in_the_midst_of_its_appends_adds_none_aft
     tmp_path: Path,
 ) -> None:
     _make_ledger(tmp_path)
-    ledgers = LocalStore(tmp_path, "heartbeat")
+    ledgers = StampedLocalStore(tmp_path, "heartbeat")
     after = FakeClock(NOON + timedelta(seconds=LEASE_SECONDS))
     child = subprocess.Popen(
         [sys.executable, "-c", APPEND, str(tmp_path)],
