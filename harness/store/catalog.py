@@ -72,12 +72,13 @@ class CatalogStore:
             values = [asdict(row) for row in rows]
             ordered = [tuple(value[name] for name in schema.names) for value in values]
             frame = session.createDataFrame(ordered, schema)
-            writer = frame.write
+            # `insertInto` would take no notice of the stamp.
+            writer = frame.writeTo(self._name(ledger))
             if stamp is not None:
                 # The table's own log keeps the newest version, and drops what is not above it.
                 writer = writer.option("txnAppId", stamp.application)
                 writer = writer.option("txnVersion", stamp.version)
-            writer.insertInto(self._name(ledger))
+            writer.append()
         except Exception as error:
             told = str(error).strip().splitlines()[:1] or [repr(error)]
             message = f"The ledger {ledger} cannot be written: {told[0]}; nothing was started"

@@ -5,7 +5,7 @@ look again and find that its condition no longer holds.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, astuple, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from harness.errors import StateError
 from harness.lease import LeaseRow
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, SparkSession
 
 _TYPES: Mapping[object, str] = {
     int: "bigint",
@@ -61,24 +61,18 @@ class CatalogLeaseTable:
         return _row(rows[0])
 
     def create(self, row: LeaseRow) -> None:
-        """Make the table with this row, in one commit, unless it is there.
+        """Make the table with this row, in one commit.
 
         Raises:
-            StateError: It cannot be made.
+            StateError: It cannot be made, or somebody else was faster.
         """
-        columns = ", ".join(
-            f"cast(:{each.name} as {_TYPES[each.type]}) as {each.name}" for each in fields(row)
-        )
+        columns = ", ".join(f"{each.name} {_TYPES[each.type]}" for each in fields(row))
         try:
             session = self._session()
             if not session.catalog.databaseExists(self._schema):
                 session.sql(f"create schema if not exists {self._schema}")
-            session.sql(
-                f"create table if not exists {self.name} using delta "
-                "tblproperties ('delta.isolationLevel' = 'Serializable') "
-                f"as select {columns}",
-                args=asdict(row),
-            )
+            writer = session.createDataFrame([astuple(row)], columns).writeTo(self.name)
+            writer.using("delta").tableProperty("delta.isolationLevel", "Serializable").create()
         except Exception as error:
             raise _failure(self.name, "made", error) from error
 
@@ -88,12 +82,15 @@ class CatalogLeaseTable:
         Raises:
             StateError: It cannot be written, or somebody else was faster.
         """
-        columns = ", ".join(f"{each.name} = :{each.name}" for each in fields(row))
         try:
-            self._session().sql(
-                f"update {self.name} set {columns} where epoch = :seen_epoch",
-                args=asdict(row) | {"seen_epoch": epoch},
-            )
+            from delta.tables import DeltaTable
+            from pyspark.sql import functions
+
+            wanted: dict[str, str | Column] = {
+                name: functions.lit(value) for name, value in asdict(row).items()
+            }
+            is_as_seen = functions.col("epoch") == functions.lit(epoch)
+            DeltaTable.forName(self._session(), self.name).update(is_as_seen, wanted)
         except Exception as error:
             raise _failure(self.name, "written", error) from error
 

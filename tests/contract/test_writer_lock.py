@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.admission import admitted
 from harness.clock import FakeClock
+from harness.context import Context
 from harness.errors import ExitCode, LockedError, StateError
 from harness.lease import LEASE_SECONDS, Lease, LeaseTable
 from harness.lock import ProcessLock, WriterLock
+from harness.settings import load_settings
 from harness.store.lease_row import CatalogLeaseTable
 from harness.tables import Ledger, TickRow
 from tests.leases import DeltaLeaseTable, MemoryLeaseTable, StampedLocalStore
@@ -251,3 +254,45 @@ def test_of_two_sparks_that_begin_at_once_one_gets_the_lease_and_there_is_one_ro
     (winner,) = won
     winner.confirm()
     assert spark.table("lease_contract.writer_lease").count() == 1
+
+
+class _Lasting:
+    """The session of a cluster: it goes on when a process has done with it."""
+
+    def __init__(self, spark: "SparkSession") -> None:
+        self._spark = spark
+
+    def stop(self) -> None: ...
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._spark, name)
+
+
+def test_on_the_databricks_target_a_command_appends_by_the_lease_that_it_holds(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    (tmp_path / "heartbeat.yml").write_text("")
+    environment = {"HEARTBEAT_TARGET": "databricks", "HEARTBEAT_SCHEMA": "lease_of_commands"}
+    first, second = (
+        Context(load_settings(tmp_path, {}), environment, FakeClock(NOON)) for _ in range(2)
+    )
+    for context in (first, second):
+        vars(context)["session"] = _Lasting(spark)
+    with admitted(first, "tick"):
+        spark.createDataFrame([asdict(tick_row(0))]).write.format("delta").saveAsTable(
+            f"lease_of_commands.{Ledger.TICKS}"
+        )
+        first.store.append(Ledger.TICKS, [tick_row(1)])
+        with (
+            pytest.raises(LockedError, match=r"lease_of_commands\.writer_lease"),
+            admitted(second, "tick"),
+        ):
+            pass
+        # Somebody whose clock is wrong takes over.
+        spark.sql("update lease_of_commands.writer_lease set expires_at = since")
+        vars(second)["session"] = _Lasting(spark)
+        with admitted(second, "tick"), pytest.raises(LockedError, match="has lost the lease"):
+            first.store.append(Ledger.TICKS, [tick_row(2)])
+    assert sorted(
+        row.tick_number for row in spark.table(f"lease_of_commands.{Ledger.TICKS}").collect()
+    ) == [0, 1]

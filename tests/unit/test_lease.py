@@ -8,16 +8,21 @@ from pathlib import Path
 
 import pytest
 
+from harness.admission import admitted
 from harness.calls import Firing, Steps
 from harness.clock import FakeClock
+from harness.context import Context
 from harness.errors import LockedError, StateError
 from harness.fire import Start, fire
 from harness.jobs.fake import FakeJobs
 from harness.jobs.pacing import TokenBucket
 from harness.lease import LEASE_SECONDS, Lease
+from harness.lock import ProcessLock
+from harness.settings import load_settings
 from harness.state import TickState, load_state, save_state
 from harness.store.fenced import FencedStore
 from harness.tables import Ledger, LedgerRow, Stamp, Store, Tick, TickRow
+from harness.tick import Engine
 from tests.leases import DeltaLeaseTable, MemoryLeaseTable
 from tests.unit.memory_store import MemoryStore
 
@@ -355,3 +360,47 @@ def test_of_many_that_want_a_lease_one_gets_it_each_time_and_no_turn_is_had_twic
         each.join()
 
     assert won == [[number + 1] for number in range(rounds)]
+
+
+def test_a_tick_of_a_process_that_has_lost_the_lease_does_not_begin(
+    tables: Tables, tmp_path: Path
+) -> None:
+    (tmp_path / "heartbeat.yml").write_text("")
+    context = Context(load_settings(tmp_path, {}), {}, tables.clock)
+    context.lock = tables.frozen()
+    with tables.process(), pytest.raises(LockedError):
+        Engine(context).tick()
+
+
+def test_dbt_is_not_called_by_a_process_that_has_lost_the_lease(
+    tables: Tables, tmp_path: Path
+) -> None:
+    (tmp_path / "heartbeat.yml").write_text("")
+    context = Context(load_settings(tmp_path, {}), {}, tables.clock)
+    vars(context)["session"] = None
+    context.lock = tables.frozen()
+    with tables.process(), pytest.raises(LockedError):
+        context.dbt.seed_controls()
+
+
+class _Closing(Context):
+    """Says whether others are let in while it closes what it has started."""
+
+    lets_others_in = True
+
+    def close(self) -> None:
+        try:
+            with ProcessLock(self.home.folder, command="run"):
+                pass
+        except LockedError:
+            self.lets_others_in = False
+
+
+def test_on_one_machine_the_next_process_is_let_in_when_the_session_has_ended(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "heartbeat.yml").write_text("")
+    context = _Closing(load_settings(tmp_path, {}), {})
+    with admitted(context, "tick"):
+        assert isinstance(context.lock, ProcessLock)
+    assert not context.lets_others_in
