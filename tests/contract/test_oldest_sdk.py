@@ -15,7 +15,13 @@ import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
 #: Everything that talks to a workspace through the SDK.
-CASES = ("test_jobs_api.py", "test_jobs_api_faults.py", "test_workspace_secrets.py")
+CASES = (
+    "test_jobs_api.py",
+    "test_jobs_api_faults.py",
+    "test_jobs_api_network.py",
+    "test_jobs_api_server.py",
+    "test_workspace_secrets.py",
+)
 
 
 @pytest.fixture(scope="module")

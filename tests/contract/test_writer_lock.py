@@ -47,7 +47,10 @@ def _lease_table(request: pytest.FixtureRequest) -> LeaseTable:
             return CatalogLeaseTable(lambda: spark, "lease_contract")
 
 
-@pytest.fixture(params=["lock", "lease in memory", "lease in Delta", "lease in Spark"])
+WITHOUT_SPARK = ("lock", "lease in memory", "lease in Delta")
+
+
+@pytest.fixture(params=[*WITHOUT_SPARK, "lease in Spark"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
     if request.param == "lock":
         return lambda command, clock: ProcessLock(tmp_path, command=command, clock=clock)
@@ -67,6 +70,7 @@ def test_a_second_writer_is_told_who_holds_it_and_since_when(make: Make) -> None
     assert no.value.exit_code is ExitCode.LOCKED
 
 
+@pytest.mark.parametrize("make", WITHOUT_SPARK, indirect=True)
 def test_it_can_be_had_again_after_a_block_that_failed(make: Make) -> None:
     clock = FakeClock(NOON)
     with pytest.raises(ZeroDivisionError), make("tick", clock):
@@ -293,6 +297,8 @@ def test_on_the_databricks_target_a_command_appends_by_the_lease_that_it_holds(
         vars(second)["session"] = _Lasting(spark)
         with admitted(second, "tick"), pytest.raises(LockedError, match="has lost the lease"):
             first.store.append(Ledger.TICKS, [tick_row(2)])
+    (row,) = spark.table("lease_of_commands.writer_lease").collect()
+    assert (row.epoch, row.is_held) == (2, False)
     assert sorted(
         row.tick_number for row in spark.table(f"lease_of_commands.{Ledger.TICKS}").collect()
     ) == [0, 1]
