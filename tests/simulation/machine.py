@@ -223,7 +223,8 @@ class Machine:
         """Do one tick, in the process that is there or in a fresh one."""
         if self._process is None:
             process = _Process(self)
-            process.lock.__enter__()
+            if self.wiring.turn:
+                process.lock.__enter__()
             self._process = process, Engine(process)
         process, engine = self._process
         try:
