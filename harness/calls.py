@@ -44,6 +44,8 @@ class Firing:
     handed_over: Path
     #: Tests stop the process at a named point.
     crash_point: Callable[[str], None]
+    #: Raises when another process has taken over, so that nothing is started any more.
+    still_ours: Callable[[], None] = lambda: None
     #: Makes what runs the calls; a simulation has one after the other, so that it can be repeated.
     pool: Callable[[], Executor] = _side_by_side
 
@@ -113,6 +115,7 @@ def _call(intent: RunRow, tick: Tick, firing: Firing) -> RunNowAnswer:
     if firing.starts.waits.holds_back(tick.at, intent.token):
         return HELD_BACK
     firing.starts.take()
+    firing.still_ours()
     firing.crash_point("before_call")
     answer = firing.api.run_now(
         job_id=intent.job_id, token=intent.token, parameters=json.loads(intent.parameters)

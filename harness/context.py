@@ -21,10 +21,13 @@ from harness.decide import Dbt
 from harness.files import write_whole
 from harness.jobs.pacing import TokenBucket
 from harness.jobs.types import JobsApi
+from harness.lease import Lease
+from harness.lock import ProcessLock, WriterLock
 from harness.metastore import require_free
 from harness.sense.look import Looker
 from harness.settings import LOCAL_TARGET, JobsTarget, Settings, target_of
 from harness.store.catalog import CatalogStore
+from harness.store.fenced import FencedStore
 from harness.store.local import LocalStore
 from harness.tables import Store
 from harness.views import Views
@@ -101,6 +104,8 @@ class Context:
         self.environment = environment
         self.clock = clock or RealClock()
         self.home = Home(folder=settings.home)
+        #: What admits one writer; nothing is held until a command takes it.
+        self.lock: WriterLock = ProcessLock(settings.home, command="")
         self._endpoint: Endpoint | None = None
 
     @property
@@ -118,7 +123,8 @@ class Context:
         """The ledgers; on the local target without a JVM."""
         if self.target == LOCAL_TARGET:
             return LocalStore(self.home.warehouse, self.schema)
-        return CatalogStore(lambda: self.session, self.schema)
+        tables = CatalogStore(lambda: self.session, self.schema)
+        return FencedStore(tables, self.lock) if isinstance(self.lock, Lease) else tables
 
     @cached_property
     def session(self) -> "SparkSession":
@@ -146,9 +152,14 @@ class Context:
             self.settings.project,
             self.home.folder,
             target=self.target,
-            before=lambda: self.session,
+            before=self._before_dbt,
             before_views=self._views.forget,
         )
+
+    def _before_dbt(self) -> None:
+        # What dbt writes carries no stamp.
+        self.lock.confirm()
+        _ = self.session
 
     @cached_property
     def _views(self) -> Views:
@@ -286,6 +297,7 @@ class Context:
             questions=self.questions,
             handed_over=self.home.handed_over,
             crash_point=self.crash_point,
+            still_ours=self.lock.check,
         )
 
     def crash_point(self, name: str) -> None:

@@ -39,7 +39,7 @@ class ControlsError(HeartbeatError):
 
 
 class LockedError(HeartbeatError):
-    """Another harness process holds the lock of this state folder."""
+    """Another harness process holds the lock of this state folder, or the lease of the tables."""
 
     exit_code = ExitCode.LOCKED
 

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from harness.clock import Clock, RealClock
 from harness.errors import LockedError, StateError
@@ -46,6 +46,47 @@ class Holder:
         form = "%H:%M:%SZ" if started.date() == now.date() else "%Y-%m-%d %H:%M:%SZ"
         where = "" if self.host == socket.gethostname() else f" on {self.host}"
         return f"pid {self.pid}{where}, `{self.command}`, since {started.strftime(form)}"
+
+
+class WriterLock(Protocol):
+    """Admits one writer at a time, for one ``with`` block: the lock here, the lease of a workspace.
+
+    A step that writes or starts something makes sure first that it is still the one.
+    """
+
+    def __enter__(self) -> Self:
+        """Take it without waiting.
+
+        Raises:
+            LockedError: Another process has it.
+            StateError: Nobody can have it.
+        """
+        ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Give it back."""
+        ...
+
+    def check(self) -> None:
+        """Make sure that there is time for one more write or call, asking only when it is due.
+
+        Raises:
+            LockedError: Another process has it now.
+        """
+        ...
+
+    def confirm(self) -> None:
+        """Make sure that no other process has it, by asking.
+
+        Raises:
+            LockedError: Another process has it now.
+        """
+        ...
 
 
 class ProcessLock:
@@ -93,6 +134,12 @@ class ProcessLock:
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
             os.close(self._descriptor)
             self._descriptor = None
+
+    def check(self) -> None:
+        """Do nothing: the kernel takes the lock from no living process, not even a frozen one."""
+
+    def confirm(self) -> None:
+        """Do nothing, for the same reason."""
 
     def _take(self, descriptor: int) -> None:
         try:

@@ -258,7 +258,7 @@ def _state_kept(context: "Context") -> "Iterator[None]":
         yield
     finally:
         if state is not None:
-            save_state(context.home.state, state, context.store)
+            save_state(context.home.state, state, context.store, confirm=context.lock.confirm)
 
 
 def _file(context: "Context") -> Path:

@@ -13,7 +13,13 @@ from types import FrameType, TracebackType
 from typing import Protocol, Self
 
 from harness.clock import Clock
-from harness.errors import ConfigurationError, ControlsError, HeartbeatError, StateError
+from harness.errors import (
+    ConfigurationError,
+    ControlsError,
+    HeartbeatError,
+    LockedError,
+    StateError,
+)
 from harness.tick import TickOptions
 from harness.tick_report import TickReport
 
@@ -105,6 +111,7 @@ def run_loop(ticks: Ticks, pace: Pace, *, clock: Clock, stop: Stop, listeners: L
 
     Raises:
         HeartbeatError: The first tick found something that only a person can put right.
+        LockedError: Another process has taken over.
         Exception: Too many ticks in a row failed for a reason that nobody foresaw.
     """
     began = clock.now()
@@ -141,6 +148,9 @@ class _Attempts:
         try:
             self._listeners.on_report(self._ticks.tick())
             self._unforeseen = 0
+        except LockedError:
+            # Somebody else ticks now, and goes on from what is recorded.
+            raise
         except _FOR_A_PERSON as error:
             if self.done == 0:
                 raise

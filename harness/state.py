@@ -6,7 +6,7 @@ when it was written, and without it the same is read from the models ``queue_ups
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -261,13 +261,23 @@ def fingerprints(store: Store) -> dict[str, str | None]:
     return {str(table): store.fingerprint(table) for table in WATCHED_TABLES}
 
 
-def save_state(path: Path, state: TickState, store: Store) -> None:
+def save_state(
+    path: Path, state: TickState, store: Store, *, confirm: Callable[[], None] = lambda: None
+) -> None:
     """Write the file, whole or not at all.
+
+    Args:
+        path: The file.
+        state: What this process knows.
+        store: The ledgers, as they are now.
+        confirm: Raises when another process may have written to them meanwhile, of which this one
+            knows nothing.
 
     Raises:
         StateError: It cannot be written; without it the same is read from the tables.
     """
     content = _plain(replace(state, fingerprints=fingerprints(store))) | {"version": VERSION}
+    confirm()
     write_whole(path, json.dumps(content, default=_json))
 
 

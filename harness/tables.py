@@ -233,6 +233,14 @@ class Tick:
 LedgerRow = TickRow | EventRow | ProbeRow | RunRow | DecisionRow | ControlChangeRow
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stamp:
+    """Orders the appends of several processes: a ledger takes only what is above its last stamp."""
+
+    application: str
+    version: int
+
+
 class Store(Protocol):
     """Appends to the ledgers, and reads tables without asking a model."""
 
@@ -268,4 +276,27 @@ class Store(Protocol):
 
     def fingerprint(self, table: str) -> str | None:
         """Name the table's present state: equal while nothing has been written to it."""
+        ...
+
+
+class StampedStore(Store, Protocol):
+    """A store whose ledgers keep the newest stamp in their own log, with the rows of one commit."""
+
+    def append(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp | None = None) -> None:
+        """Append rows in one commit; no rows, no commit.
+
+        With a stamp that is not above the ledger's last one nothing is appended. Some table
+        formats do not tell, so this does not, either: whoever stamps asks afterwards.
+
+        Raises:
+            StateError: The ledger cannot be written, or another stamp came in between.
+        """
+        ...
+
+    def fence(self, stamp: Stamp) -> None:
+        """Let no ledger take an append any more whose stamp is not above this one.
+
+        Raises:
+            StateError: A ledger cannot be written, or does not keep stamps.
+        """
         ...

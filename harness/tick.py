@@ -72,8 +72,10 @@ class Engine:
             ControlsError: The controls CSV has errors; nothing moved.
             DecideError: dbt did not succeed; what was seen is recorded, nothing was started.
             StateError: The state folder or a ledger cannot be used.
+            LockedError: Another process has taken over; nothing more is written or started.
         """
         options = options or TickOptions()
+        self._context.lock.check()
         at = self._context.clock.now()
         state = self._ready_state(at, options)
         tick = Tick(number=state.tick_number + 1, at=at)
@@ -236,7 +238,8 @@ class Engine:
         return state
 
     def _remember(self, state: TickState, messages: Sequence[Message]) -> None:
-        save_state(self._context.home.state, state, self._context.store)
+        context = self._context
+        save_state(context.home.state, state, context.store, confirm=context.lock.confirm)
         for message in messages:
             remove(message)
 

@@ -53,25 +53,22 @@ def reading() -> Iterator["Context"]:
 
 @contextmanager
 def writing(command: str) -> Iterator["Context"]:
-    """Give a command that writes what it needs, while it alone holds the state folder.
+    """Give a command that writes what it needs, while it alone holds what it writes to.
 
     Raises:
         LockedError: Another harness process holds the lock.
         StateError: The state folder cannot be written.
     """
+    from harness.admission import admitted
     from harness.context import Context
-    from harness.lock import ProcessLock
 
     with interruptible("stopped; the next tick goes on from what is recorded"):
         settings = settings_of_project()
-        with ProcessLock(settings.home, command=command):
+        context = Context(settings, os.environ)
+        with admitted(context, command):
             set_up_log(settings, is_writer=True)
             _warn_of_network_drive(settings.home)
-            context = Context(settings, os.environ)
-            try:
-                yield context
-            finally:
-                context.close()
+            yield context
 
 
 def _warn_of_network_drive(home: Path) -> None:

@@ -10,7 +10,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from harness.errors import StateError
-from harness.tables import Ledger, LedgerRow
+from harness.tables import Ledger, LedgerRow, Stamp
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -37,21 +37,48 @@ class CatalogStore:
         self._session = session
         self._schema = schema
 
-    def append(self, ledger: Ledger, rows: Sequence[LedgerRow]) -> None:
-        """Append rows in one commit; no rows, no commit.
+    def append(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp | None = None) -> None:
+        """Append rows in one commit; no rows, no commit, and none below the ledger's last stamp.
 
         Raises:
             StateError: The ledger cannot be written.
         """
-        if not rows:
-            return
+        if rows:
+            self._commit(ledger, rows, stamp)
+
+    def fence(self, stamp: Stamp) -> None:
+        """Commit the stamp alone to every ledger that is there, and see that each keeps it.
+
+        Raises:
+            StateError: A ledger cannot be written, or does not keep stamps.
+        """
+        for ledger in filter(self.exists, Ledger):
+            before = self.fingerprint(ledger)
+            self._commit(ledger, (), stamp)
+            after = self.fingerprint(ledger)
+            # A second time the same stamp has to count as done: that is what holds others off.
+            self._commit(ledger, (), stamp)
+            if before == after or self.fingerprint(ledger) != after:
+                raise StateError(
+                    f"The ledger {ledger} does not keep the stamps of its writers, so a process "
+                    "that has lost the lease could still write to it: nothing is started; tick "
+                    "with a cluster whose Delta Lake has idempotent writes (txnAppId)"
+                )
+
+    def _commit(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp | None) -> None:
         try:
             session = self._session()
             schema = session.table(self._name(ledger)).schema
             values = [asdict(row) for row in rows]
             ordered = [tuple(value[name] for name in schema.names) for value in values]
             frame = session.createDataFrame(ordered, schema)
-            frame.write.insertInto(self._name(ledger))
+            # `insertInto` would take no notice of the stamp.
+            writer = frame.writeTo(self._name(ledger))
+            if stamp is not None:
+                # The table's own log keeps the newest version, and drops what is not above it.
+                writer = writer.option("txnAppId", stamp.application)
+                writer = writer.option("txnVersion", stamp.version)
+            writer.append()
         except Exception as error:
             told = str(error).strip().splitlines()[:1] or [repr(error)]
             message = f"The ledger {ledger} cannot be written: {told[0]}; nothing was started"

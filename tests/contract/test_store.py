@@ -1,5 +1,6 @@
 """What a store promises: the local one, the one over the session's catalog, and the tests' fake."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,18 +9,21 @@ import pytest
 
 from harness.errors import StateError
 from harness.store.catalog import CatalogStore
-from harness.store.local import LocalStore
 from harness.tables import (
     Consumed,
     EventRow,
     Ledger,
+    LedgerRow,
     LookOutcome,
     ProbeRow,
     RecentEvents,
     RunRow,
     RunStatus,
+    Stamp,
+    StampedStore,
     Store,
 )
+from tests.leases import StampedLocalStore
 from tests.unit.memory_store import MemoryStore
 
 if TYPE_CHECKING:
@@ -55,14 +59,14 @@ def schema(spark: "SparkSession") -> str:
 
 
 @pytest.fixture(params=["memory", "local", "catalog"])
-def store(request: pytest.FixtureRequest) -> Store:
+def store(request: pytest.FixtureRequest) -> StampedStore:
     if request.param == "memory":
         return MemoryStore(tables=tuple(_COLUMNS))
     spark: SparkSession = request.getfixturevalue("spark")
     schema: str = request.getfixturevalue("schema")
     if request.param == "local":
         home: Path = request.getfixturevalue("spark_home")
-        return LocalStore(home / "warehouse", schema)
+        return StampedLocalStore(home / "warehouse", schema)
     return CatalogStore(lambda: spark, schema)
 
 
@@ -207,3 +211,52 @@ def test_a_table_that_is_not_there_has_no_rows_and_cannot_be_appended_to(store: 
     assert store.fingerprint("ledger_ticks") is None
     with pytest.raises(StateError, match="ledger_decisions cannot be written"):
         store.append(Ledger.DECISIONS, [_event(1, "x")])
+
+
+def _stamp(request: pytest.FixtureRequest, version: int) -> Stamp:
+    return Stamp(application=request.node.name, version=version)
+
+
+def _names(store: Store, prefix: str) -> list[str]:
+    rows = store.read(Ledger.EVENTS)
+    return sorted(str(row["event_id"]) for row in rows if str(row["event_id"]).startswith(prefix))
+
+
+def test_an_append_whose_stamp_is_not_above_the_last_one_leaves_no_row(
+    store: StampedStore, request: pytest.FixtureRequest
+) -> None:
+    name = request.node.name
+    store.append(Ledger.EVENTS, [_event(1, f"{name}-first")], _stamp(request, 5))
+    store.append(Ledger.EVENTS, [_event(1, f"{name}-same")], _stamp(request, 5))
+    store.append(Ledger.EVENTS, [_event(1, f"{name}-lower")], _stamp(request, 4))
+    store.append(Ledger.EVENTS, [_event(1, f"{name}-higher")], _stamp(request, 6))
+
+    assert _names(store, name) == [f"{name}-first", f"{name}-higher"]
+
+
+def test_a_fence_keeps_out_whatever_is_not_above_it_and_adds_no_row(
+    store: StampedStore, request: pytest.FixtureRequest
+) -> None:
+    name = request.node.name
+    before = len(store.read(Ledger.RUNS))
+    store.fence(_stamp(request, 2**33))
+    store.append(Ledger.EVENTS, [_event(1, f"{name}-zombie")], _stamp(request, 2**32 + 7))
+    store.append(Ledger.EVENTS, [_event(1, f"{name}-holder")], _stamp(request, 2**33 + 1))
+
+    assert _names(store, name) == [f"{name}-holder"]
+    assert len(store.read(Ledger.RUNS)) == before
+
+
+class _Forgetful(CatalogStore):
+    """On an engine that has no idempotent writes."""
+
+    def _commit(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp | None) -> None:
+        super()._commit(ledger, rows, None)
+
+
+def test_a_ledger_that_keeps_no_stamps_is_not_written_to(
+    spark: "SparkSession", schema: str, request: pytest.FixtureRequest
+) -> None:
+    store = _Forgetful(lambda: spark, schema)
+    with pytest.raises(StateError, match="does not keep the stamps of its writers"):
+        store.fence(_stamp(request, 1))

@@ -33,6 +33,9 @@ class Fate:
         self.is_calm = True
         #: Lets something happen in the world.
         self.meanwhile: Callable[[], None] = lambda: None
+        #: Lets others work while the process stands still, at a moment of this name.
+        self.freeze: Callable[[], None] = lambda: None
+        self.freezes_at: str | None = None
         #: The moments at which some process died, and how many did.
         self.died_at: set[str] = set()
         self.deaths = 0
@@ -58,9 +61,15 @@ class Fate:
             self.note(f"  killed {name}")
             raise KilledError(name)
         if self._chance.random() < self._moves:
-            self.is_calm = True
-            self.meanwhile()
-            self.is_calm = False
+            self._let(self.meanwhile)
+        if name == self.freezes_at:
+            self.freezes_at = None
+            self._let(self.freeze)
+
+    def _let(self, happen: Callable[[], None]) -> None:
+        self.is_calm = True
+        happen()
+        self.is_calm = False
 
     def falls(self, probability: float) -> bool:
         """Draw once; nothing falls while it is calm."""

@@ -15,7 +15,7 @@ from harness.tables import Ledger
 from harness.tick_report import TickReport
 from tests.simulation.checker import complaints
 from tests.simulation.fate import KilledError
-from tests.simulation.machine import Wiring
+from tests.simulation.machine import LEASE_SECONDS, Wiring
 from tests.simulation.moves import MEANWHILE, draw_weights, move
 from tests.simulation.world import World
 
@@ -91,6 +91,8 @@ class _Player:
         world.fate.meanwhile = lambda: move(
             world, world.fate.chance, MEANWHILE, within="  meanwhile "
         )
+        world.fate.freeze = self._freeze
+        self._freezes = wiring.turn is not None
         self._weights = draw_weights(chance)
         self._deaths = chance.choice((0.0, 0.2, 0.5, 0.8))
         self._moving = chance.choice((0.0, 0.02, 0.1))
@@ -127,9 +129,25 @@ class _Player:
             dies_at = chance.choice(MOMENTS) if by_name else chance.randint(1, _LONGEST_TICK)
         self._world.clock.sleep(chance.choice((0, 1, 10, 30)))
         self._world.fate.begin(chance, dies_at=dies_at, moves=self._moving)
+        if self._freezes:
+            self._world.fate.freezes_at = chance.choice(MOMENTS)
         self._one_tick(allow_mass_removal=chance.random() < 0.5)
         if not self._is_resident or chance.random() < 0.1:
             self._world.machine.end_process()
+
+    def _freeze(self) -> None:
+        """Let the process stand still, and others tick; then it wakes up in the midst of its step."""
+        machine, chance = self._world.machine, self._world.fate.chance
+        machine.freeze(is_noticed=chance.random() < 0.5)
+        self._lines.append("  frozen")
+        for _ in range(chance.choice((1, 2, 4))):
+            self._world.clock.sleep(chance.choice((0, 0, LEASE_SECONDS, 700)))
+            with contextlib.suppress(HeartbeatError):
+                report = machine.tick(allow_mass_removal=True)
+                self._lines.append(f"  another ticks {report.tick.id}: {_told(report)}")
+            move(self._world, chance, MEANWHILE, within="    meanwhile ")
+        machine.end_process(is_killed=chance.random() < 0.3)
+        self._lines.append("  awake")
 
     def _one_tick(self, *, allow_mass_removal: bool = False) -> bool:
         """Tick; tell whether anything came of it."""
@@ -139,7 +157,7 @@ class _Player:
             report = world.machine.tick(allow_mass_removal=allow_mass_removal)
             self._lines.append(f"tick {report.tick.id}: {_told(report)}")
         except KilledError:
-            world.machine.end_process()
+            world.machine.end_process(is_killed=True)
         except HeartbeatError as error:
             self._lines.append(f"tick failed: {error}")
         except Exception as error:

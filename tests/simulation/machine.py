@@ -16,21 +16,26 @@ from harness.calls import Firing
 from harness.clock import FakeClock
 from harness.context import Context, Home
 from harness.controls.reading import COLUMNS
-from harness.errors import DecideError, StateError
+from harness.errors import DecideError, LockedError, StateError
 from harness.jobs.types import JobsApi
+from harness.lease import Lease
 from harness.memory import load_from_models
 from harness.sense.types import FirstSight
 from harness.settings import Settings, load_settings
 from harness.state import WatchedUpstream, load_state
-from harness.tables import Ledger, LedgerRow
+from harness.store.fenced import FencedStore, Turn
+from harness.tables import Ledger, LedgerRow, Stamp
 from harness.tick import Engine, TickOptions
 from harness.tick_report import TickReport
+from tests.leases import MemoryLeaseTable
 from tests.simulation.fate import Fate, OneAfterTheOther
 from tests.simulation.models import CONTROLS, Models
 from tests.simulation.sources import Sources
 from tests.unit.memory_store import MemoryStore
 
 _CONFIGURATION = "jobs: {target: databricks}\n"
+#: Short, so that whoever follows a killed process need not wait for most of a history.
+LEASE_SECONDS = 20
 
 
 class SkewedClock:
@@ -59,13 +64,14 @@ class Ledgers(MemoryStore):
         #: How many of a thousand commits fail.
         self.faults = 0
 
-    def append(self, ledger: Ledger, rows: Sequence[LedgerRow]) -> None:
+    def append(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp | None = None) -> None:
         if not rows:
             return
         self._fate.moment(f"before commit {ledger}")
         self._fail(ledger)
-        super().append(ledger, rows)
-        if ledger is Ledger.RUNS:
+        commits = len(self.commits)
+        super().append(ledger, rows, stamp)
+        if ledger is Ledger.RUNS and len(self.commits) > commits:
             self.instants += [self._clock.now()] * len(rows)
         self._fate.moment(f"after commit {ledger}")
         self._fail(ledger)
@@ -136,6 +142,9 @@ class _Process(Context):
             "jobs": machine.wiring.jobs(machine.jobs),
         }
         self.__dict__.update(parts)
+        if machine.wiring.turn:
+            self.lock = machine.lease()
+            self.__dict__["store"] = FencedStore(machine.store, machine.wiring.turn(self.lock))
 
     def rows(self, relation: str) -> list[dict[str, object]]:
         return self._machine.models.rows(relation)
@@ -158,6 +167,8 @@ class Wiring:
     looker: Callable[[Sources, SkewedClock], object] = lambda sources, clock: sources
     store: Callable[[Fate, FakeClock], Ledgers] = Ledgers
     models: Callable[[MemoryStore], Models] = Models
+    #: Processes take turns by a lease, which may be lost; without it, there is one at a time.
+    turn: Callable[[Lease], Turn] | None = None
 
 
 @cache
@@ -181,6 +192,7 @@ class Machine:
         self.store = wiring.store(fate, world_clock)
         self.models = wiring.models(self.store)
         self.sources = Sources()
+        self._lease_table = MemoryLeaseTable()
         self.dbt_faults = 0
         project, home = folder / "project", folder / "home"
         (project / "seeds").mkdir(parents=True)
@@ -192,7 +204,7 @@ class Machine:
         self.settings = replace(_settings(), project=project, home=home, file=file)
         self.home = Home(folder=home)
         self.controls_file = project / "seeds" / "heartbeat_controls.csv"
-        self._engine: Engine | None = None
+        self._process: tuple[_Process, Engine] | None = None
 
     def configure(self, *, starts_per_tick: int, first_sight: FirstSight) -> None:
         """Set what an operator may set."""
@@ -209,13 +221,44 @@ class Machine:
 
     def tick(self, *, allow_mass_removal: bool = False) -> TickReport:
         """Do one tick, in the process that is there or in a fresh one."""
-        if self._engine is None:
-            self._engine = Engine(_Process(self))
-        return self._engine.tick(TickOptions(allow_mass_removal=allow_mass_removal))
+        if self._process is None:
+            process = _Process(self)
+            if self.wiring.turn:
+                process.lock.__enter__()
+            self._process = process, Engine(process)
+        process, engine = self._process
+        try:
+            return engine.tick(TickOptions(allow_mass_removal=allow_mass_removal))
+        except LockedError:
+            if self._process == (process, engine):
+                self._process = None
+            raise
 
-    def end_process(self) -> None:
-        """Forget all that a process knows."""
-        self._engine = None
+    def lease(self) -> Lease:
+        """Return a turn that a process can take."""
+        return Lease(
+            self._lease_table,
+            self.store,
+            command="tick",
+            clock=self.clock,
+            seconds=LEASE_SECONDS,
+        )
+
+    def freeze(self, *, is_noticed: bool) -> None:
+        """Let the process stand still, so that others go on in its place.
+
+        Args:
+            is_noticed: Its clock will tell; else the others take over because theirs is wrong.
+        """
+        self._process = None
+        if not is_noticed:
+            self._lease_table.expire()
+
+    def end_process(self, *, is_killed: bool = False) -> None:
+        """Forget all that a process knows; one that is killed gives nothing back."""
+        if self._process and not is_killed:
+            self._process[0].lock.__exit__(None, None, None)
+        self._process = None
 
     def lose_state_file(self, *, half: bool) -> None:
         """Take the state file away, or leave half of it."""

@@ -11,7 +11,7 @@ from datetime import datetime
 from harness.clock import FakeClock
 from harness.jobs.types import JobsApi, Refused, RunNowAnswer, RunReport, Unknown
 from harness.sense.types import Look, Upstream
-from harness.tables import Ledger, LedgerRow, RunRow, RunStatus
+from harness.tables import Ledger, LedgerRow, RunRow, RunStatus, Stamp
 from tests.keeper import Keeper
 from tests.simulation.fate import Fate
 from tests.simulation.machine import Ledgers, SkewedClock, Wiring
@@ -63,7 +63,7 @@ class _EffectBeforeIntent(Ledgers):
         self._kept: list[LedgerRow] = []
         self._deaths = 0
 
-    def append(self, ledger: Ledger, rows: Sequence[LedgerRow]) -> None:
+    def append(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp | None = None) -> None:
         if self._fate.deaths > self._deaths:
             self._deaths, self._kept = self._fate.deaths, []
         if ledger is Ledger.RUNS and rows and all(map(_is_decision, rows)):

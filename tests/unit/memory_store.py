@@ -6,7 +6,7 @@ from dataclasses import fields, is_dataclass
 from typing import cast
 
 from harness.errors import StateError
-from harness.tables import Ledger, LedgerRow
+from harness.tables import Ledger, LedgerRow, Stamp
 
 Row = Mapping[str, object]
 
@@ -33,9 +33,10 @@ class MemoryStore:
         self.commits: list[str] = []
         self._plain: dict[str, list[dict[str, object]]] = {str(table): [] for table in tables}
         self._versions: dict[str, int] = dict.fromkeys(self._plain, 0)
+        self._stamps: dict[tuple[str, str], int] = {}
 
-    def append(self, ledger: Ledger, rows: Sequence[LedgerRow]) -> None:
-        if not rows:
+    def append(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp | None = None) -> None:
+        if not rows or not self._takes(ledger, stamp):
             return
         if ledger not in self._plain:
             raise StateError(f"The ledger {ledger} cannot be written: it is not there")
@@ -43,6 +44,20 @@ class MemoryStore:
         self.rows.setdefault(ledger, []).extend(rows)
         self._plain[ledger] += [cast(dict[str, object], _plain(row)) for row in rows]
         self._versions[ledger] += 1
+
+    def fence(self, stamp: Stamp) -> None:
+        for ledger in self._plain:
+            if self._takes(ledger, stamp):
+                self._versions[ledger] += 1
+
+    def _takes(self, ledger: str, stamp: Stamp | None) -> bool:
+        if stamp is None:
+            return True
+        key = ledger, stamp.application
+        if stamp.version <= self._stamps.get(key, 0):
+            return False
+        self._stamps[key] = stamp.version
+        return True
 
     def replace(self, table: str, rows: Sequence[Row]) -> None:
         """Put other rows in the place of all rows of a table that is no ledger."""

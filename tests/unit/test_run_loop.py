@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from harness.clock import FakeClock
-from harness.errors import ControlsError, DecideError, HeartbeatError, StateError
+from harness.errors import ControlsError, DecideError, HeartbeatError, LockedError, StateError
 from harness.run_loop import Listeners, Pace, Stop, run_loop, seconds_to_next_slot
 from harness.tables import Tick
 from harness.tick import TickOptions
@@ -96,6 +96,13 @@ def test_what_a_person_must_put_right_ends_the_loop_at_its_start(error: Heartbea
     engine = FakeEngine(FakeClock(NOON), failures={1: error})
     with pytest.raises(type(error)):
         loop(engine, Pace(every_seconds=10, ticks=3))
+
+
+def test_a_process_whose_place_was_taken_ends_at_whatever_tick_it_learns_so() -> None:
+    engine = FakeEngine(FakeClock(NOON), failures={3: LockedError("another has the lease")})
+    with pytest.raises(LockedError):
+        loop(engine, Pace(every_seconds=10, ticks=9))
+    assert len(engine.began) == 3
 
 
 def test_five_unforeseen_errors_in_a_row_end_the_loop() -> None:

@@ -1,10 +1,12 @@
 """The private paths of the local Jobs API: its health, its jobs, and what only tests may do."""
 
+import json
 import os
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from harness.clock import Clock
 from harness.jobs.local.engine import Engine
@@ -46,6 +48,7 @@ class MovableClock:
 class LoggedRequest:
     """One request as it came, and how it was answered; ``status`` 0 is no answer."""
 
+    at_ms: int
     method: str
     path: str
     fields: Json
@@ -54,16 +57,29 @@ class LoggedRequest:
 
 
 class RequestLog:
-    """Every request since the start, for tests to count."""
+    """Every request since the start, for tests to count.
 
-    def __init__(self) -> None:
+    Args:
+        path: A file that keeps them, one JSON object a line, when the server is killed.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
         self._lock = threading.Lock()
         self._requests: list[LoggedRequest] = []
+        self._file = path.open("a") if path else None
 
     def add(self, request: LoggedRequest) -> None:
         """Add one request."""
         with self._lock:
             self._requests.append(request)
+            if self._file is not None:
+                self._file.write(json.dumps(asdict(request)) + "\n")
+                self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
 
     def all(self) -> list[LoggedRequest]:
         """Return all requests, oldest first."""
@@ -160,14 +176,4 @@ class Control:
         return {}
 
     def _requests(self, _: Json) -> Json:
-        shown = [
-            {
-                "method": request.method,
-                "path": request.path,
-                "fields": dict(request.fields),
-                "status": request.status,
-                "fault": request.fault,
-            }
-            for request in self._world.requests.all()
-        ]
-        return {"requests": shown}
+        return {"requests": [asdict(request) for request in self._world.requests.all()]}

@@ -7,7 +7,7 @@ from harness.jobs.local import phases
 from harness.jobs.local.definitions import JobDefinition, job_from
 from harness.jobs.local.launching import Launcher
 from harness.jobs.local.phases import Phase, phase_from
-from harness.jobs.local.problems import ApiError, invalid, no_run
+from harness.jobs.local.problems import ApiError, invalid
 from harness.jobs.local.registry import Registry
 from harness.jobs.local.requests import RunNow
 from harness.jobs.local.scripts import place_in
@@ -70,7 +70,7 @@ class Engine:
             self.advance()
             found = self._store.run(run_id)
         if found is None:
-            raise no_run(run_id)
+            raise self._registry.missing("Run", run_id)
         return found
 
     def runs(self, wanted: RunFilter, limit: int) -> list[RunRow]:
@@ -123,6 +123,32 @@ class Engine:
                 raise invalid(f"Run {run_id} is active and cannot be deleted.")
             self._store.delete_run(run_id)
         self._history.add(self._registry.now_ms(), "run_deleted", run_id=run_id)
+
+    def repair(self, run_id: int, latest_repair_id: int | None) -> int:
+        """Let a run that is over run once more under its own id, and return the repair's id.
+
+        Raises:
+            ApiError: There is no such run, it is not over, or another repair came before this one.
+        """
+        with self._lock:
+            run = self.run(run_id)
+            if not run.phase.is_over:
+                raise invalid(f"Run {run_id} is active and cannot be repaired.")
+            row = self._registry.job(run.job_id)
+            repairs = self._store.repairs(run_id)
+            if latest_repair_id != (repairs[-1] if repairs else None):
+                raise invalid("latest_repair_id must be the id of the latest repair of the run.")
+            repair_id = self._store.add_repair(run_id)
+            facts = {"run_id": run_id, "job_id": run.job_id, "repair_id": repair_id}
+            self._history.add(self._registry.now_ms(), "run_repaired", **facts)
+            job = job_from(row.job_id, row.settings)
+            self._begin(replace(run, script=job.script, ended_ms=None), job)
+            return repair_id
+
+    def repairs(self, run_id: int) -> list[int]:
+        """Return the ids of a run's repairs, oldest first."""
+        with self._lock:
+            return self._store.repairs(run_id)
 
     def put_phase(self, run_id: int, words: Mapping[str, object]) -> None:
         """Set a run's state by hand, to any words at all; for tests."""

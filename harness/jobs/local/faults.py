@@ -23,6 +23,8 @@ class FaultKind(StrEnum):
     SLOW = "slow"
     #: A web page is answered with status 200.
     HTML = "html"
+    #: The client is sent elsewhere, to a web page unless a ``Location`` is given.
+    REDIRECT = "redirect"
     #: The process ``pid`` is killed.
     KILL_CLIENT = "kill-client"
 

@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 _LARGEST_BODY = 10 * 1024 * 1024
 _IDLE_CONNECTION_SECONDS = 60.0
+#: Where a client is sent that is to log in first; it finds a web page there.
+LOGIN_PATH = "/login.html"
 _PAGE = b"<html><head><title>Sign in</title></head><body>Please sign in.</body></html>"
 
 
@@ -32,6 +34,8 @@ class Call:
     query: Mapping[str, object]
     body: bytes
     token: str | None
+    #: What a client logs in with, as it was sent.
+    basic: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +103,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         call = self._read()
+        if call.path == LOGIN_PATH:
+            self._send(_LOGIN_PAGE)
+            return
         application = self._loopback.application
         fault = application.fault_for(call)
         if fault is not None and fault.when is When.BEFORE and fault.kind is not FaultKind.SLOW:
@@ -120,6 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
             query=dict(parse_qsl(parts.query)),
             body=self.rfile.read(length) if length else b"",
             token=token if scheme == "Bearer" and token else None,
+            basic=token if scheme == "Basic" and token else None,
         )
 
     def _send(self, reply: Reply, *, sent_share: float = 1.0) -> None:
@@ -139,7 +147,9 @@ class _Handler(BaseHTTPRequestHandler):
             case FaultKind.STATUS:
                 self._send(_failure(fault))
             case FaultKind.HTML:
-                self._send(Reply(status=200, body=_PAGE, headers={}, content_type="text/html"))
+                self._send(_LOGIN_PAGE)
+            case FaultKind.REDIRECT:
+                self._send(_elsewhere(fault))
             case FaultKind.SLOW:
                 self._loopback.closing.wait(fault.delay)
                 self._send(reply)
@@ -164,6 +174,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, lingers_not)
         # Closing the descriptor itself sends the reset now; the socket object would say goodbye.
         os.close(self.connection.detach())
+
+
+_LOGIN_PAGE = Reply(status=200, body=_PAGE, headers={}, content_type="text/html")
+
+
+def _elsewhere(fault: Fault) -> Reply:
+    status = fault.status if 300 <= fault.status < 400 else 302
+    return Reply(status=status, body=b"", headers={"Location": LOGIN_PATH, **fault.headers})
 
 
 def _failure(fault: Fault) -> Reply:

@@ -28,16 +28,6 @@ def invalid(message: str) -> ApiError:
     return ApiError(400, "INVALID_PARAMETER_VALUE", message)
 
 
-def no_job(job_id: object) -> ApiError:
-    """There is no such job; Databricks answers 400 here, not 404."""
-    return invalid(f"Job {job_id} does not exist.")
-
-
-def no_run(run_id: object) -> ApiError:
-    """There is no such run; Databricks answers 400 here, not 404."""
-    return invalid(f"Run {run_id} does not exist.")
-
-
 def no_endpoint(method: str, path: str) -> NoReturn:
     """There is no such path.
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from harness.clock import Clock
 from harness.jobs.local.definitions import job_from
 from harness.jobs.local.history import History
-from harness.jobs.local.problems import ApiError, invalid, no_job
+from harness.jobs.local.problems import ApiError, invalid
 from harness.jobs.local.requests import RunNow
 from harness.jobs.local.store import JobRow, Store, TokenRow
 
@@ -25,6 +25,8 @@ class Assumptions:
     #: How long a token is remembered; for ever when not given.
     token_memory: timedelta | None = None
     deleted_token_code: str = "INVALID_PARAMETER_VALUE"
+    #: How it says that there is no such job or run: 400 as it does today, or 404.
+    missing_status: int = 400
     #: How long a scripted run takes to end after it was cancelled.
     cancel_seconds: float = 0.0
 
@@ -86,8 +88,15 @@ class Registry:
         """
         found = self.find_job(job_id)
         if found is None:
-            raise no_job(job_id)
+            raise self.missing("Job", job_id)
         return found
+
+    def missing(self, kind: str, number: int) -> ApiError:
+        """Say that there is no such job or run."""
+        message = f"{kind} {number} does not exist."
+        if self.assumptions.missing_status == 404:
+            return ApiError(404, "RESOURCE_DOES_NOT_EXIST", message)
+        return invalid(message)
 
     def find_job(self, job_id: int) -> JobRow | None:
         """Return one job, or nothing."""

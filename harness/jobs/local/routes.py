@@ -56,6 +56,7 @@ class Routes:
             ("POST", "runs/cancel"): self._cancel,
             ("POST", "runs/cancel-all"): self._cancel_all,
             ("POST", "runs/delete"): self._delete_run,
+            ("POST", "runs/repair"): self._repair,
         }
 
     def answer(self, method: str, path: str, fields: Json) -> Json:
@@ -121,7 +122,12 @@ class Routes:
         return {"run_id": run_id, "number_in_job": run_id}
 
     def _get_run(self, request: ApiRequest) -> Json:
-        return self._shown(self._engine.run(whole_number(request.fields, "run_id")))
+        run = self._engine.run(whole_number(request.fields, "run_id"))
+        if not flag(request.fields, "include_history"):
+            return self._shown(run)
+        first = {"type": "ORIGINAL", "start_time": run.created_ms}
+        repairs = [{"type": "REPAIR", "id": each} for each in self._engine.repairs(run.run_id)]
+        return {**self._shown(run), "repair_history": [first, *repairs]}
 
     def _get_output(self, request: ApiRequest) -> Json:
         run = self._engine.run(whole_number(request.fields, "run_id"))
@@ -166,6 +172,11 @@ class Routes:
     def _delete_run(self, request: ApiRequest) -> Json:
         self._engine.delete_run(whole_number(request.fields, "run_id"))
         return {}
+
+    def _repair(self, request: ApiRequest) -> Json:
+        run_id = whole_number(request.fields, "run_id")
+        latest = optional_number(request.fields, "latest_repair_id")
+        return {"repair_id": self._engine.repair(run_id, latest)}
 
     def _shown(self, run: RunRow) -> dict[str, object]:
         return run_json(run, self._registry.find_job(run.job_id), self.base_url)

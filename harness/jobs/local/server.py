@@ -26,6 +26,7 @@ from harness.jobs.local.faults import Fault, Faults, When
 from harness.jobs.local.history import History
 from harness.jobs.local.http import LOOPBACK, Call, LoopbackServer, Reply
 from harness.jobs.local.launching import CommandLauncher
+from harness.jobs.local.login import SERVER_PATH, TOKEN_PATH, Logins
 from harness.jobs.local.problems import ApiError
 from harness.jobs.local.registry import Assumptions, Registry
 from harness.jobs.local.requests import optional_number
@@ -35,8 +36,11 @@ from harness.jobs.local.store import Store
 logger = logging.getLogger(__name__)
 
 _METADATA = "/.well-known/databricks-config"
+#: What is asked before a client has a token.
+_OPEN = frozenset({_METADATA, SERVER_PATH, TOKEN_PATH})
 _STATE_FILE = "state.sqlite"
 _HISTORY_FILE = "history.jsonl"
+_REQUESTS_FILE = "requests.jsonl"
 _LOGS = "runs"
 
 
@@ -59,6 +63,9 @@ class ServerSettings:
     token: str | None = field(default=None, repr=False)
     #: Tokens that may touch some jobs only.
     narrow_tokens: Mapping[str, frozenset[int]] = field(default_factory=dict, repr=False)
+    #: The secrets of clients that log in by OAuth, and for how long.
+    clients: Mapping[str, str] = field(default_factory=dict, repr=False)
+    login_seconds: float = 3600.0
     #: Whether faults, the clock and runs may be set from outside.
     for_tests: bool = False
     assumptions: Assumptions = field(default_factory=Assumptions)
@@ -78,7 +85,6 @@ class LocalJobsServer:
         self.settings = settings or ServerSettings()
         self.clock = MovableClock(clock or RealClock())
         self.faults = Faults()
-        self.requests = RequestLog()
         self.stopped = threading.Event()
         self._borrowed = (
             None if self.settings.folder else Path(tempfile.mkdtemp(prefix="jobs-api-"))
@@ -87,11 +93,14 @@ class LocalJobsServer:
         folder.mkdir(parents=True, exist_ok=True)
         is_lasting = self.settings.folder is not None
         store = Store(folder / _STATE_FILE if is_lasting else None)
+        keeps_requests = is_lasting and self.settings.for_tests
+        self.requests = RequestLog(folder / _REQUESTS_FILE if keeps_requests else None)
         history = History(folder / _HISTORY_FILE if is_lasting else None)
         self._token = self.settings.token or secrets.token_urlsafe(24)
         self._workspace_id = store.fact("workspace_id", str(9 * 10**17 + secrets.randbelow(10**16)))
         self.registry = Registry(store, self.clock, history, self.settings.assumptions)
         self.engine = Engine(self.registry, CommandLauncher(folder / _LOGS))
+        self._logins = Logins(self.settings.clients, self.clock, self.settings.login_seconds)
         self._control = Control(self._world(), for_tests=self.settings.for_tests)
         self._http = LoopbackServer(self, self.settings.port)
         self._routes = Routes(self.registry, self.engine, self.endpoint.host)
@@ -121,6 +130,7 @@ class LocalJobsServer:
         self._http.server_close()
         self._thread.join()
         self.engine.close()
+        self.requests.close()
         if self._borrowed is not None:
             shutil.rmtree(self._borrowed, ignore_errors=True)
 
@@ -153,7 +163,7 @@ class LocalJobsServer:
         fields: Mapping[str, object] = {}
         try:
             self._authenticate(call)
-            fields = _fields(call)
+            fields = {} if call.path == TOKEN_PATH else _fields(call)
             reply = _reply(200, self._dispatch(call, fields))
         except ApiError as error:
             told = {"error_code": error.error_code, "message": error.message}
@@ -169,6 +179,10 @@ class LocalJobsServer:
         if call.path == _METADATA:
             host = self.endpoint.host
             return {"oidc_endpoint": f"{host}/oidc", "workspace_id": self._workspace_id}
+        if call.path == SERVER_PATH:
+            return self._logins.server(self.endpoint.host)
+        if call.path == TOKEN_PATH:
+            return self._logins.token(call.body, call.basic)
         if call.path.startswith(PREFIX):
             return self._control.answer(call.method, call.path, fields)
         allowed = self.settings.narrow_tokens.get(call.token or "")
@@ -179,11 +193,12 @@ class LocalJobsServer:
         return self._routes.answer(call.method, call.path, fields)
 
     def _authenticate(self, call: Call) -> None:
-        if call.path == _METADATA:
+        if call.path in _OPEN:
             return
         admitted = [self._token, *self.settings.narrow_tokens]
         sent = (call.token or "").encode()
-        if not any(secrets.compare_digest(sent, token.encode()) for token in admitted):
+        is_known = any(secrets.compare_digest(sent, token.encode()) for token in admitted)
+        if not is_known and not self._logins.admits(call.token or ""):
             raise ApiError(401, "UNAUTHENTICATED", "Credential was not sent or is not valid.")
 
     def _log(
@@ -193,6 +208,7 @@ class LocalJobsServer:
             return
         self.requests.add(
             LoggedRequest(
+                at_ms=self.registry.now_ms(),
                 method=call.method,
                 path=call.path,
                 fields=fields,

@@ -28,6 +28,9 @@ create table if not exists tokens (
     job_id integer not null, token text not null, run_id integer not null, digest text not null,
     used_ms integer not null, primary key (job_id, token)
 );
+create table if not exists repairs (
+    seq integer primary key autoincrement, repair_id integer not null, run_id integer not null
+);
 """
 _RUN_COLUMNS = (
     *("seq", "run_id", "job_id", "token", "phase", "parameters", "script"),
@@ -255,6 +258,18 @@ class Store:
             named["parameters"] = json.loads(named["parameters"])
             named["script"] = json.loads(named["script"])
             yield RunRow(**named)
+
+    def add_repair(self, run_id: int) -> int:
+        """Note a repair of a run and return its id."""
+        repair_id = self.new_id()
+        values = (repair_id, run_id)
+        self._connection.execute("insert into repairs (repair_id, run_id) values (?, ?)", values)
+        return repair_id
+
+    def repairs(self, run_id: int) -> list[int]:
+        """Return the ids of a run's repairs, oldest first."""
+        found = "select repair_id from repairs where run_id = ? order by seq"
+        return [int(each) for (each,) in self._connection.execute(found, (run_id,)).fetchall()]
 
     def put_token(self, job_id: int, token: str, row: TokenRow) -> None:
         """Remember what a token stands for."""

@@ -1,0 +1,230 @@
+"""What the way to the Jobs API, and the local one on demand, can do to a request of the real SDK."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from databricks.sdk import WorkspaceClient
+from databricks.sdk.errors import InvalidParameterValue, NotFound
+
+from harness.errors import JobsApiError
+from harness.jobs.client import ClientSettings, DatabricksJobs
+from harness.jobs.local.definitions import JobDefinition
+from harness.jobs.local.faults import Fault, FaultKind, When
+from harness.jobs.local.http import LOGIN_PATH
+from harness.jobs.local.registry import Assumptions
+from harness.jobs.local.server import LocalJobsServer, ServerSettings
+from harness.jobs.types import Accepted, NotAllowed, Outcome, Refused, RunNowAnswer, Unknown
+
+JOB = JobDefinition(job_id=1, name="job", script=({"phase": "FAILED"},), max_concurrent_runs=1000)
+
+
+@pytest.fixture
+def server() -> Iterator[LocalJobsServer]:
+    with LocalJobsServer(ServerSettings(for_tests=True)) as made:
+        made.put_job(JOB)
+        yield made
+
+
+def client(server: LocalJobsServer, *, http_timeout_seconds: float = 25.0) -> DatabricksJobs:
+    endpoint = server.endpoint
+    return DatabricksJobs(
+        ClientSettings(
+            host=endpoint.host, token=endpoint.token, http_timeout_seconds=http_timeout_seconds
+        )
+    )
+
+
+@pytest.fixture
+def jobs(server: LocalJobsServer) -> DatabricksJobs:
+    return client(server)
+
+
+def run_now(jobs: DatabricksJobs, token: str = "t") -> RunNowAnswer:
+    return jobs.run_now(job_id=1, token=token, parameters={})
+
+
+def started(server: LocalJobsServer) -> int:
+    return len(list(client(server).list_runs(1)))
+
+
+@pytest.mark.parametrize("when", list(When))
+def test_a_page_to_log_in_is_no_answer_and_the_same_token_finds_what_was_started(
+    server: LocalJobsServer, jobs: DatabricksJobs, when: When
+) -> None:
+    server.faults.add(Fault(match="run-now", kind=FaultKind.REDIRECT, when=when))
+    assert isinstance(run_now(jobs), Unknown)
+    assert started(server) == (1 if when is When.AFTER else 0)
+    assert isinstance(run_now(jobs), Accepted)
+    assert started(server) == 1
+
+
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_request_that_is_sent_on_as_it_is_starts_one_run(
+    server: LocalJobsServer, jobs: DatabricksJobs, status: int
+) -> None:
+    there = {"Location": "/api/2.2/jobs/run-now"}
+    fault = Fault(match="run-now", kind=FaultKind.REDIRECT, status=status, headers=there)
+    server.faults.add(fault)
+    assert isinstance(run_now(jobs), Accepted)
+    assert started(server) == 1
+
+
+def test_a_look_at_a_run_that_ends_at_a_page_to_log_in_says_nothing_about_it(
+    server: LocalJobsServer, jobs: DatabricksJobs
+) -> None:
+    answer = run_now(jobs)
+    assert isinstance(answer, Accepted)
+    server.faults.add(Fault(match="runs/get", kind=FaultKind.REDIRECT))
+    with pytest.raises(JobsApiError):
+        jobs.get_run(answer.run_id)
+
+
+@pytest.mark.parametrize("kind", [FaultKind.RESET, FaultKind.EOF, FaultKind.TRUNCATE])
+def test_a_look_at_a_run_whose_answer_breaks_off_says_nothing_about_it(
+    server: LocalJobsServer, jobs: DatabricksJobs, kind: FaultKind
+) -> None:
+    answer = run_now(jobs)
+    assert isinstance(answer, Accepted)
+    server.faults.add(Fault(match="runs/get", kind=kind))
+    with pytest.raises(JobsApiError):
+        jobs.get_run(answer.run_id)
+
+
+@pytest.mark.parametrize("when", list(When))
+def test_an_api_that_hangs_is_unknown_and_the_same_token_finds_what_was_started(
+    server: LocalJobsServer, jobs: DatabricksJobs, when: When
+) -> None:
+    hasty = client(server, http_timeout_seconds=0.2)
+    server.faults.add(Fault(match="run-now", kind=FaultKind.HANG, delay=60, when=when))
+    assert isinstance(run_now(hasty), Unknown)
+    assert isinstance(run_now(jobs), Accepted)
+    assert started(server) == 1
+
+
+def test_an_answer_that_is_slow_and_in_time_is_an_answer(
+    server: LocalJobsServer, jobs: DatabricksJobs
+) -> None:
+    server.faults.add(Fault(match="run-now", kind=FaultKind.SLOW, delay=0.3))
+    assert isinstance(run_now(jobs), Accepted)
+
+
+def test_an_answer_that_is_too_slow_is_unknown_and_the_run_is_there(
+    server: LocalJobsServer,
+) -> None:
+    server.faults.add(Fault(match="run-now", kind=FaultKind.SLOW, delay=60))
+    assert isinstance(run_now(client(server, http_timeout_seconds=0.2)), Unknown)
+    assert started(server) == 1
+
+
+@pytest.mark.parametrize("wait", [None, "0", "2", "3600", "Wed, 21 Oct 2026 07:28:00 GMT"])
+def test_a_request_that_is_turned_away_for_now_is_unknown_and_one_request(
+    server: LocalJobsServer, jobs: DatabricksJobs, wait: str | None
+) -> None:
+    headers = {} if wait is None else {"Retry-After": wait}
+    fault = Fault(
+        match="run-now", kind=FaultKind.STATUS, status=429, headers=headers, when=When.BEFORE
+    )
+    server.faults.add(fault)
+    assert isinstance(run_now(jobs), Unknown)
+    assert [each.status for each in server.requests.all() if "run-now" in each.path] == [0]
+    assert started(server) == 0
+
+
+def test_a_refusal_is_worded_as_today_or_with_404_and_is_a_refusal_both_ways() -> None:
+    words = set()
+    for status, error in ((400, InvalidParameterValue), (404, NotFound)):
+        assumptions = Assumptions(missing_status=status)
+        with LocalJobsServer(ServerSettings(assumptions=assumptions)) as server:
+            endpoint = server.endpoint
+            sdk = WorkspaceClient(host=endpoint.host, token=endpoint.token, auth_type="pat")
+            with pytest.raises(error):
+                sdk.jobs.cancel_run(7)
+            answer = run_now(client(server))
+            assert isinstance(answer, Refused)
+            assert client(server).get_run(7) is None
+            words.add(answer.message)
+    assert len(words) == 1
+
+
+def test_a_run_that_is_repaired_keeps_its_id_and_runs_once_more(
+    server: LocalJobsServer, jobs: DatabricksJobs
+) -> None:
+    endpoint = server.endpoint
+    sdk = WorkspaceClient(host=endpoint.host, token=endpoint.token, auth_type="pat")
+    answer = run_now(jobs)
+    assert isinstance(answer, Accepted)
+    server.put_job(JobDefinition(job_id=1, name="job", script=({"phase": "SUCCESS"},)))
+
+    repair = sdk.jobs.repair_run(answer.run_id, rerun_all_failed_tasks=True).response
+
+    report = jobs.get_run(answer.run_id)
+    assert report is not None
+    assert report.outcome is Outcome.SUCCEEDED
+    history = sdk.jobs.get_run(answer.run_id, include_history=True).repair_history
+    assert history is not None
+    assert [each.id for each in history] == [None, repair.repair_id]
+
+
+def test_a_repair_that_knows_nothing_of_the_one_before_is_refused(
+    server: LocalJobsServer, jobs: DatabricksJobs
+) -> None:
+    endpoint = server.endpoint
+    sdk = WorkspaceClient(host=endpoint.host, token=endpoint.token, auth_type="pat")
+    answer = run_now(jobs)
+    assert isinstance(answer, Accepted)
+    first = sdk.jobs.repair_run(answer.run_id).response.repair_id
+    with pytest.raises(InvalidParameterValue, match="latest_repair_id"):
+        sdk.jobs.repair_run(answer.run_id)
+    sdk.jobs.repair_run(answer.run_id, latest_repair_id=first)
+    with pytest.raises(InvalidParameterValue, match="is active"):
+        going_on = JobDefinition(job_id=2, name="other", script=({"phase": "RUNNING"},))
+        server.put_job(going_on)
+        other = jobs.run_now(job_id=2, token="t", parameters={})
+        assert isinstance(other, Accepted)
+        sdk.jobs.repair_run(other.run_id)
+
+
+def test_the_log_of_requests_outlives_the_server_with_time_fault_and_body(tmp_path: Path) -> None:
+    settings = ServerSettings(folder=tmp_path, for_tests=True)
+    with LocalJobsServer(settings) as server:
+        server.put_job(JOB)
+        server.faults.add(Fault(match="run-now", kind=FaultKind.RESET, when=When.BEFORE))
+        run_now(client(server))
+        run_now(client(server))
+        # It is there before the server ends: the server may be killed, too.
+        lines = (tmp_path / "requests.jsonl").read_text().splitlines()
+    asked = [each for each in map(json.loads, lines) if each["path"].endswith("run-now")]
+    assert [(each["status"], each["fault"]) for each in asked] == [(0, "reset"), (200, None)]
+    assert {each["fields"]["idempotency_token"] for each in asked} == {"t"}
+    assert asked[0]["at_ms"] <= asked[1]["at_ms"]
+
+
+def test_a_client_that_was_sent_to_log_in_finds_a_page_there(server: LocalJobsServer) -> None:
+    import urllib.request
+
+    with urllib.request.urlopen(f"{server.endpoint.host}{LOGIN_PATH}") as page:
+        assert page.headers["Content-Type"] == "text/html"
+        assert b"sign in" in page.read()
+
+
+def test_a_client_logs_in_for_a_while_and_is_no_longer_known_afterwards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = ServerSettings(clients={"heartbeat": "very secret"}, login_seconds=600)
+    with LocalJobsServer(settings) as server:
+        server.put_job(JOB)
+        monkeypatch.setenv("DATABRICKS_HOST", server.endpoint.host)
+        monkeypatch.setenv("DATABRICKS_CLIENT_ID", "heartbeat")
+        monkeypatch.setenv("DATABRICKS_CLIENT_SECRET", "very secret")
+        monkeypatch.delenv("DATABRICKS_TOKEN", raising=False)
+        jobs = DatabricksJobs()
+        assert isinstance(run_now(jobs), Accepted)
+        server.clock.advance(601)
+        assert isinstance(run_now(jobs), NotAllowed)
+        assert isinstance(run_now(DatabricksJobs()), Accepted)
+        monkeypatch.setenv("DATABRICKS_CLIENT_SECRET", "wrong")
+        with pytest.raises(JobsApiError):
+            DatabricksJobs().cancel_run(1)
+        assert "very secret" not in repr(settings)

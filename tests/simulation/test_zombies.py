@@ -1,0 +1,62 @@
+"""Processes that stand still in the midst of a tick, wake up after others took over, and go on."""
+
+import pytest
+
+from harness.lease import Lease
+from harness.store.fenced import Turn
+from harness.tables import Stamp
+from tests.simulation.history import Told, play
+from tests.simulation.machine import Wiring
+
+SEEDS = range(60)
+#: Some history of these shows each thing that may be wrong.
+SEEDS_OF_WRONG = range(200)
+
+
+class _Unstamped:
+    """A turn whose appends the ledgers take at any time."""
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
+        self._count = 0
+
+    def stamp(self) -> Stamp:
+        self._lease.check()
+        self._count += 1
+        return Stamp(application=f"{id(self)}", version=self._count)
+
+    def confirm(self) -> None:
+        self._lease.confirm()
+
+    def append_failed(self) -> None:
+        self._lease.append_failed()
+
+
+class _Unconfirmed(_Unstamped):
+    """A turn that believes that whatever it appended is there."""
+
+    def stamp(self) -> Stamp:
+        return self._lease.stamp()
+
+    def confirm(self) -> None: ...
+
+
+@pytest.fixture(scope="module")
+def histories() -> list[Told]:
+    return [play(seed, wiring=Wiring(turn=lambda lease: lease)) for seed in SEEDS]
+
+
+def test_no_history_with_frozen_processes_breaks_a_promise(histories: list[Told]) -> None:
+    wrong = [f"{told.seed}: {told.complaints[0]}" for told in histories if told.complaints]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_frozen_processes_wake_up_and_are_told(histories: list[Told]) -> None:
+    lines = [line for told in histories for line in told.lines]
+    assert sum(line.startswith("  another ticks") for line in lines) > 50
+    assert any("has lost the lease" in line for line in lines)
+
+
+@pytest.mark.parametrize("turn", [_Unstamped, _Unconfirmed])
+def test_the_checker_complains_of_a_turn_without(turn: type[Turn]) -> None:
+    assert any(play(seed, wiring=Wiring(turn=turn)).complaints for seed in SEEDS_OF_WRONG)
