@@ -7,6 +7,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from harness.durable import write_durably
 from harness.errors import StateError
 
 
@@ -21,21 +22,25 @@ def write_whole(path: Path, text: str, *, is_lasting: bool = False) -> None:
     Raises:
         StateError: It cannot be written.
     """
-    part = path.with_suffix(".part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("w") as file:
-            file.write(text)
-            if is_lasting:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(part, path)
         if is_lasting:
-            force(path.parent)
+            write_durably(path, text)
+        else:
+            _replace(path, text)
     except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def _replace(path: Path, text: str) -> None:
+    part = path.with_suffix(".part")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        part.write_text(text)
+        os.replace(part, path)
+    except OSError:
         with suppress(OSError):
             part.unlink()
-        raise unwritable(path, error) from error
+        raise
 
 
 def force(path: Path) -> None:

@@ -14,8 +14,9 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
+from harness.durable import Disk, write_durably
 from harness.errors import StateError
-from harness.files import force, unwritable
+from harness.files import unwritable
 from harness.tables import Consumed
 
 log = logging.getLogger(__name__)
@@ -58,7 +59,7 @@ class Message:
     path: Path | None = None
 
 
-def send(inbox: Path, message: Message) -> Path:
+def send(inbox: Path, message: Message, *, disk: Disk = os) -> Path:
     """Put a message into the inbox: write, force to disk, rename.
 
     Raises:
@@ -67,22 +68,13 @@ def send(inbox: Path, message: Message) -> Path:
     content = asdict(message)
     content["sent_at"] = message.sent_at.isoformat()
     del content["path"]
-    name = f"{message.sent_at:%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}.json"
-    part, whole = inbox / f".{name}.part", inbox / name
+    path = inbox / f"{message.sent_at:%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}.json"
     try:
-        inbox.mkdir(parents=True, exist_ok=True)
-        with part.open("w") as file:
-            file.write(json.dumps(content))
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(part, whole)
-        force(inbox)
+        write_durably(path, json.dumps(content), disk=disk)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink()
         reason = error.strerror or error
         raise StateError(f"The message cannot be left in {inbox}: {reason}") from error
-    return whole
+    return path
 
 
 def receive(inbox: Path) -> list[Message]:

@@ -1,6 +1,9 @@
 """The client over the real SDK, when the Jobs API or the way to it goes wrong."""
 
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -284,3 +287,39 @@ def test_no_token_shows_in_a_repr(server: LocalJobsServer) -> None:
     settings = ClientSettings(host=server.endpoint.host, token=token)
     shown = repr((settings, server.endpoint, ServerSettings(token=token), DatabricksJobs(settings)))
     assert token not in shown
+
+
+#: Sends three starts, one after the other, as soon as somebody says so.
+CLIENT = """
+import json, sys, urllib.request
+
+sys.stdin.readline()
+for token in "abc":
+    request = urllib.request.Request(
+        sys.argv[1] + "/api/2.2/jobs/run-now",
+        data=json.dumps({"job_id": 1, "idempotency_token": token}).encode(),
+        headers={"Authorization": "Bearer " + sys.argv[2]},
+    )
+    urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request)
+"""
+
+
+@pytest.mark.parametrize(("when", "run_count"), [(When.BEFORE, 1), (When.AFTER, 2)])
+def test_a_client_is_killed_at_its_second_request_before_or_after_the_effect(
+    server: LocalJobsServer, when: When, run_count: int
+) -> None:
+    endpoint = server.endpoint
+    command = [sys.executable, "-c", CLIENT, endpoint.host, endpoint.token]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        server.faults.add(
+            Fault(
+                match="run-now",
+                kind=FaultKind.KILL_CLIENT,
+                when=when,
+                offset=1,
+                pid=process.pid,
+            )
+        )
+        process.communicate(b"go\n", timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    assert server.engine.active_runs() == run_count

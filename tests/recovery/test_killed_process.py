@@ -1,96 +1,222 @@
-"""A tick whose process is killed for real, between a step and the next, with real jobs started."""
+"""Ticks whose processes are killed for real: nothing is lost, nothing is doubled, whatever dies.
 
-import json
+One installation serves all tests, since every tick costs a JVM. ``python -m tests.recovery`` plays
+more deaths than these.
+"""
+
+import ast
 import os
 import signal
 import subprocess
-import sys
-from pathlib import Path
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
 
-from harness.controls.reading import COLUMNS
-from harness.jobs.local.background import stop_running
-from tests.copied import copy_project
+from harness.errors import ExitCode
+from harness.tables import Ledger
+from tests.copied import PROJECT
+from tests.recovery.deaths import FOLLOWING, PUBLISHING, RESENDING, STARTING, AtPoint, Death, die
+from tests.recovery.evidence import changes_of_the_past, record_of
+from tests.recovery.machine import Machine, installed
+from tests.simulation.checker import complaints
+from tests.simulation.history import CRASH_POINTS
+from tests.simulation.record import Record, Row, attempt_of
 
-JOB = 2**53 + 1
 #: Several JVMs start one after the other.
 pytestmark = pytest.mark.timeout(1800)
 
 
-class Machine:
-    """A copy of the project, a state folder, a table and a job that notes each of its runs."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """A machine after all deaths, and what is to be judged of it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.project = folder / "project"
-        self.table = str(folder / "flights")
-        self.runs = folder / "runs.txt"
-        copy_project(self.project)
-        note = [sys.executable, "-c", f"open({str(self.runs)!r}, 'a').write('ran\\n')"]
-        (self.project / "heartbeat.yml").write_text(
-            json.dumps({"jobs": {"local": {"commands": {str(JOB): {"command": note}}}}})
-        )
-        cells = [
-            "delta_table",
-            self.table,
-            "streaming",
-            "",
-            "",
-            "",
-            str(JOB),
-            "job",
-            "UNPAUSED",
-            "",
-        ]
-        lines = [",".join(COLUMNS), ",".join(cells)]
-        (self.project / "seeds" / "heartbeat_controls.csv").write_text("\n".join(lines) + "\n")
-
-    def append(self) -> None:
-        write_deltalake(self.table, pa.table({"day": [1]}), mode="append")
-
-    def tick(self, *, dies_at: str = "") -> subprocess.CompletedProcess[str]:
-        own = {name: each for name, each in os.environ.items() if not name.startswith("HEARTBEAT")}
-        return subprocess.run(
-            [sys.executable, "-m", "harness", "tick", "--json"],
-            cwd=self.project,
-            env={
-                **own,
-                "HEARTBEAT_HOME": str(self.folder / "home"),
-                "HEARTBEAT_CRASH_AT": dies_at,
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=900,
-        )
-
-    def steps(self) -> list[dict[str, object]]:
-        ledger = self.folder / "home" / "warehouse" / "heartbeat.db" / "ledger_runs"
-        rows = DeltaTable(ledger).to_pyarrow_table().to_pylist()
-        return sorted(rows, key=lambda row: (row["tick_number"], row["step_number"]))
+    machine: Machine
+    record: Record
+    #: How a second process ended, and what it said, while the first was frozen.
+    refused: "subprocess.CompletedProcess[bytes]"
+    frozen_pid: int
+    #: How the first ended when it had woken up.
+    woken_code: int
 
 
-def test_a_killed_process_leaves_no_event_behind_and_starts_no_job_twice(tmp_path: Path) -> None:
-    machine = Machine(tmp_path)
-    try:
-        for number, point in enumerate(("after_intents", "after_call"), start=1):
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    with installed(tmp_path_factory.mktemp("recovery")) as machine:
+        assert machine.tick_without_answers() == ExitCode.FAILED, machine.complaint()
+        _die_of(machine, (*RESENDING, *PUBLISHING))
+        with machine.runs_held():
+            frozen, refused = _freeze(machine)
+            woken_code = machine.end_of(frozen)
             machine.append()
-            killed = machine.tick(dies_at=point)
-            assert killed.returncode == -signal.SIGKILL, killed.stderr
+            _die_of(machine, FOLLOWING)
+        _die_of(machine, STARTING)
+        machine.come_to_rest()
+        yield Played(
+            machine=machine,
+            record=record_of(machine),
+            refused=refused,
+            frozen_pid=frozen.pid,
+            woken_code=woken_code,
+        )
 
-            mended = machine.tick()
-            assert mended.returncode == 0, mended.stderr
-            settled = machine.tick()
-            assert settled.returncode == 0, settled.stderr
 
-            steps = machine.steps()
-            intents = [step for step in steps if step["run_status"] == "INTENDED"]
-            assert len(intents) == number
-            assert len({step["token"] for step in steps}) == number
-            assert machine.runs.read_text().splitlines() == ["ran"] * number
-            assert steps[-1]["run_status"] == "SUCCEEDED"
+def _die_of(machine: Machine, deaths: Iterable[Death]) -> None:
+    for death in deaths:
+        assert die(machine, death), f"{death} did not kill the tick"
+
+
+def _freeze(
+    machine: Machine,
+) -> tuple["subprocess.Popen[bytes]", "subprocess.CompletedProcess[bytes]"]:
+    """Stop a tick while it starts a job, tick beside it, and let the first go on."""
+    machine.append()
+    frozen = machine.start()
+    machine.server.freezes = frozen.pid
+    try:
+        assert machine.server.has_frozen.wait(600), machine.complaint()
+        refused = subprocess.run(
+            frozen.args,
+            cwd=machine.project,
+            env=machine.environment(),
+            capture_output=True,
+            check=False,
+        )
     finally:
-        stop_running(tmp_path / "home")
+        os.killpg(frozen.pid, signal.SIGCONT)
+    return frozen, refused
+
+
+def _crash_points_of_the_code() -> Iterator[str]:
+    for path in (PROJECT / "harness").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "crash_point":
+                yield ast.literal_eval(node.args[0])
+
+
+def test_every_crash_point_of_the_code_is_died_at() -> None:
+    deaths = (*RESENDING, *PUBLISHING, *FOLLOWING, *STARTING)
+    died_at = {death.point for death in deaths if isinstance(death, AtPoint)}
+    assert died_at == {*_crash_points_of_the_code()}
+
+
+def test_the_simulation_knows_every_crash_point_of_the_code() -> None:
+    assert {*CRASH_POINTS} == {*_crash_points_of_the_code()}
+
+
+def test_no_death_loses_an_event_or_starts_a_job_twice(played: Played) -> None:
+    assert complaints(played.record) == []
+
+
+def test_every_start_did_its_work_once(played: Played) -> None:
+    worked = Counter(played.machine.worked.read_text().split())
+    intents = {str(row["intent_id"]) for row in played.record.steps}
+    assert worked == Counter(intents)
+
+
+def test_no_tick_changes_what_an_earlier_one_has_recorded(played: Played) -> None:
+    assert list(changes_of_the_past(played.machine)) == []
+
+
+def test_what_is_public_says_in_the_end_that_all_is_done(played: Played) -> None:
+    rows = played.machine.store.read("heartbeat_control")
+    told = sorted((str(row["trigger_job_id"]), row["sensor_id"], row["status"]) for row in rows)
+    assert told == sorted((str(job), name, "COMPLETED") for job, name in played.machine.lines)
+
+
+def test_while_a_tick_is_frozen_another_process_is_refused_and_told_why(played: Played) -> None:
+    assert played.refused.returncode == ExitCode.LOCKED
+    said = " ".join(played.refused.stderr.decode().split())
+    assert f"pid {played.frozen_pid}, `tick`" in said
+
+
+def test_a_frozen_tick_ends_rightly_when_it_wakes(played: Played) -> None:
+    assert played.woken_code == ExitCode.DONE
+
+
+def _one_more_run(record: Record) -> Record:
+    token, runs = next(iter(record.runs.items()))
+    return replace(record, runs={**record.runs, token: [*runs, {**runs[0], "run_id": 1}]})
+
+
+def _another_run(record: Record) -> Record:
+    token, runs = next(iter(record.runs.items()))
+    return replace(record, runs={**record.runs, token: [{**runs[0], "run_id": 1}]})
+
+
+def _a_run_of_nobody(record: Record) -> Record:
+    return replace(record, runs={**record.runs, "unknown": next(iter(record.runs.values()))})
+
+
+def _other_start(**changed: object) -> Callable[[Record], Record]:
+    def change(record: Record) -> Record:
+        other = replace(record.starts[0], **changed)  # type: ignore[arg-type]
+        return replace(record, starts=[*record.starts, other])
+
+    return change
+
+
+def _with(record: Record, ledger: Ledger, rows: list[Row]) -> Record:
+    return replace(record, ledgers={**record.ledgers, ledger: rows})
+
+
+def _never_ended(record: Record) -> Record:
+    last = attempt_of(record.steps[-1])
+    rows = [r for r in record.steps if attempt_of(r) != last or r["run_status"] != "SUCCEEDED"]
+    return _with(record, Ledger.RUNS, rows)
+
+
+def _began_again(record: Record) -> Record:
+    again = {**record.steps[-1], "run_status": "STARTED"}
+    return _with(record, Ledger.RUNS, [*record.steps, again])
+
+
+def _taken_again(record: Record) -> Record:
+    again = {**record.steps[0], "intent_id": "another", "token": "another"}
+    return _with(record, Ledger.RUNS, [*record.steps, again])
+
+
+def _nothing_taken(record: Record) -> Record:
+    return _with(record, Ledger.RUNS, [{**row, "event_ids": []} for row in record.steps])
+
+
+def _event_twice(record: Record) -> Record:
+    return _with(record, Ledger.EVENTS, [*record.events, record.events[0]])
+
+
+def _event_missing(record: Record) -> Record:
+    return _with(record, Ledger.EVENTS, list(record.events[1:]))
+
+
+#: What is changed in the real record, and the rule that has to notice.
+WRONGS: Mapping[str, Callable[[Record], Record]] = {
+    "one_run_per_attempt": _one_more_run,
+    "a_run_is_known_by_its_own_id": _another_run,
+    "no_start_without_an_intent": _other_start(was_intended=False),
+    "no_start_without_an_intent: no ledger": _a_run_of_nobody,
+    "one_token_and_one_body": _other_start(body="{}"),
+    "one_token_and_one_body: attempt": _other_start(token=None),
+    "every_start_ends_or_is_parked": _never_ended,
+    "steps_are_legal": _began_again,
+    "an_event_is_consumed_once_by_each_job": _taken_again,
+    "no_event_is_lost": _nothing_taken,
+    "an_event_is_recorded_once": _event_twice,
+    "every_change_is_an_event": _event_missing,
+    "what_ended_ended_so": lambda record: replace(record, outcomes={}),
+}
+
+
+@pytest.mark.parametrize("complaint", WRONGS)
+def test_what_is_gathered_is_enough_to_complain_of(played: Played, complaint: str) -> None:
+    wrong = WRONGS[complaint](played.record)
+    assert any(each.startswith(complaint) for each in complaints(wrong))
+
+
+def test_without_the_token_a_death_after_the_call_starts_a_job_twice(played: Played) -> None:
+    """The last test: the installation is good for nothing after it."""
+    played.machine.take_out_the_token()
+    assert die(played.machine, AtPoint("after_call", has_news=True))
+    assert die(played.machine, AtPoint("after_outcome"))
+    broken = {each.partition(":")[0] for each in complaints(record_of(played.machine))}
+    assert {"one_run_per_attempt", "one_token_and_one_body"} <= broken

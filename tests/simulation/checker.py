@@ -1,5 +1,6 @@
-"""Judges a history by what the Jobs API saw and what the ledgers say; it knows nothing of the steps.
+"""Judges by what the Jobs API saw and what the ledgers say; it knows nothing of the steps.
 
+Histories of the simulation and processes that were really killed are held to the same rules.
 Each rule is one function that yields complaints. A complaint begins with the name of its rule.
 """
 
@@ -7,8 +8,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import cast
@@ -16,46 +16,14 @@ from typing import cast
 from harness.inbox import MessageKind
 from harness.jobs.types import Outcome
 from harness.tables import HOLDING, OPEN, Ledger
-from tests.simulation.models import Row
-from tests.simulation.world import World
+from tests.simulation.record import Attempt, Record, Row, attempt_of
 
-Attempt = tuple[str, int]
 #: The machine's clock may be wrong by so much, both when a run begins and when it is judged.
 _SKEW = timedelta(minutes=20)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """Everything that is judged."""
-
-    world: World
-    #: The steps of each attempt, in the order in which they were appended.
-    attempts: Mapping[Attempt, list[Row]]
-    #: The runs that the API ever made for Heartbeat, by the token of their attempt.
-    runs: Mapping[str, list[Mapping[str, object]]]
-    events: list[Row]
-
-    @property
-    def by_token(self) -> Mapping[str, list[Row]]:
-        return {str(steps[0]["token"]): steps for steps in self.attempts.values()}
-
-
-def complaints(world: World) -> list[str]:
-    """Return everything that is wrong with a history that has come to rest."""
-    attempts: dict[Attempt, list[Row]] = defaultdict(list)
-    for row in world.machine.store.read(Ledger.RUNS):
-        attempts[str(row["intent_id"]), cast(int, row["attempt"])].append(row)
-    runs: dict[str, list[Mapping[str, object]]] = defaultdict(list)
-    for _, event, facts in world.workspace.history.events:
-        parameters = cast(Mapping[str, str], facts.get("parameters") or {})
-        if event == "run_created" and "heartbeat_token" in parameters:
-            runs[parameters["heartbeat_token"]].append(facts)
-    record = Record(
-        world=world,
-        attempts=attempts,
-        runs=runs,
-        events=world.machine.store.read(Ledger.EVENTS),
-    )
+def complaints(record: Record) -> list[str]:
+    """Return everything that is wrong with what has come to rest."""
     return [f"{rule.__name__}: {each}" for rule in RULES for each in rule(record)]
 
 
@@ -66,7 +34,7 @@ def one_run_per_attempt(record: Record) -> Iterator[str]:
 
 
 def no_start_without_an_intent(record: Record) -> Iterator[str]:
-    for request in record.world.workspace.starts:
+    for request in record.starts:
         if not request.was_intended:
             yield f"job {request.job_id} was to start before its intent was in a ledger"
     for token, runs in record.runs.items():
@@ -76,7 +44,7 @@ def no_start_without_an_intent(record: Record) -> Iterator[str]:
 
 def one_token_and_one_body(record: Record) -> Iterator[str]:
     sent: dict[str, set[tuple[str | None, str]]] = defaultdict(set)
-    for request in record.world.workspace.starts:
+    for request in record.starts:
         sent[request.attempt_token].add((request.token, request.body))
     for attempt, told in sent.items():
         if len(told) > 1:
@@ -84,7 +52,7 @@ def one_token_and_one_body(record: Record) -> Iterator[str]:
     for token, told in sent.items():
         if any(idempotency_token is None for idempotency_token, _ in told):
             yield f"attempt {token} was sent without an idempotency token"
-    yield from record.world.workspace.registry.warnings
+    yield from record.warnings
 
 
 def a_run_is_known_by_its_own_id(record: Record) -> Iterator[str]:
@@ -103,7 +71,8 @@ def what_is_refused_has_no_run(record: Record) -> Iterator[str]:
     for token, steps in record.by_token.items():
         # Of a run that somebody deleted, only the words of the refusal can tell.
         made = {cast(int, run["run_id"]) for run in record.runs.get(token, ())}
-        if "REFUSED" in _statuses(steps) and made - record.world.deleted:
+        there = [run_id for run_id in made if run_id not in record.deleted]
+        if "REFUSED" in _statuses(steps) and there:
             yield f"attempt {token} counts as refused, and the API made a run of it"
 
 
@@ -132,22 +101,20 @@ def _is_legal(before: str, after: str) -> bool:
 
 
 def steps_have_places_of_their_own(record: Record) -> Iterator[str]:
-    steps = record.world.machine.store.read(Ledger.RUNS)
-    places = [(row["tick_number"], row["step_number"]) for row in steps]
+    places = [(row["tick_number"], row["step_number"]) for row in record.steps]
     if places != sorted(set(places)):
         yield f"the steps are not in the order of their numbers, or share one: {places}"
 
 
 def a_tick_has_a_number_of_its_own(record: Record) -> Iterator[str]:
     """The newest row of an upstream, or of a control row, is told by the number of its tick."""
-    store = record.world.machine.store
     for ledger, key in (
         (Ledger.TICKS, None),
         (Ledger.PROBES, "upstream_id"),
         (Ledger.CONTROLS, "control_id"),
     ):
         numbers: dict[object, list[int]] = defaultdict(list)
-        for row in store.read(ledger):
+        for row in record.ledgers[ledger]:
             numbers[row[key] if key else ledger].append(cast(int, row["tick_number"]))
         for name, found in numbers.items():
             if found != sorted(set(found)):
@@ -157,46 +124,37 @@ def a_tick_has_a_number_of_its_own(record: Record) -> Iterator[str]:
 def no_tick_starts_more_than_its_limit(record: Record) -> Iterator[str]:
     started = Counter(steps[0]["tick_number"] for steps in record.attempts.values())
     for number, count in started.items():
-        if count > record.world.starts_per_tick:
-            yield f"tick {number} started {count} jobs, {record.world.starts_per_tick} are allowed"
+        if count > record.starts_per_tick:
+            yield f"tick {number} started {count} jobs, {record.starts_per_tick} are allowed"
 
 
 def what_ended_ended_so(record: Record) -> Iterator[str]:
     """An end in the ledger is one that the run had, or that its last task told."""
-    outcomes = record.world.workspace.all_outcomes()
     for token, steps in record.by_token.items():
         for row in steps:
             status, run_id = str(row["run_status"]), row["run_id"]
             if status in Outcome.__members__ and row["reported_by"] == "poll" and status != "LOST":
-                had = outcomes.get(cast(int, run_id), set())
+                had = record.outcomes.get(cast(int, run_id), set())
                 if Outcome(status) not in had:
                     yield f"run {run_id} counts as {status}, and was {sorted(had)}"
-            was_denied = record.world.workspace.said_unknown[cast(int, run_id)] > 1
-            if status == "LOST" and run_id not in record.world.deleted and not was_denied:
+            is_excused = run_id in record.deleted or run_id in record.denied
+            if status == "LOST" and not is_excused:
                 yield f"run {run_id} counts as lost, and nobody deleted it"
             if status == "SUCCEEDED" and row["reported_by"] == "notice":
                 made = {cast(int, run["run_id"]) for run in record.runs.get(token, ())}
-                is_vouched = row["job_id"] in record.world.vouched
-                if not made & record.world.noticed and not is_vouched:
+                if not made & record.noticed and row["job_id"] not in record.vouched:
                     yield f"attempt {token} counts as done, and none of {made} has said so"
 
 
 def a_job_is_released_by_a_later_success(record: Record) -> Iterator[str]:
     """What succeeded before the failed run was decided says nothing about its events."""
-    if record.world.has_wrong_clock:
-        return
-    ledgers = record.world.machine.store
-    decided: dict[Attempt, datetime] = {}
-    steps = ledgers.read(Ledger.RUNS)
-    for row, instant in zip(steps, ledgers.instants, strict=True):
-        decided.setdefault((str(row["intent_id"]), cast(int, row["attempt"])), instant)
-    ended = record.world.workspace.last_successes()
     for (intent, attempt), steps in record.attempts.items():
         released = re.search(r"success of run (\d+)", str(steps[-1]["message"]))
-        if steps[-1]["run_status"] == "SUCCEEDED_ELSEWHERE" and released:
-            success = ended.get(int(released[1]))
+        decided = record.decided.get((intent, attempt))
+        if decided and released and steps[-1]["run_status"] == "SUCCEEDED_ELSEWHERE":
+            success = record.successes.get(int(released[1]))
             by_poll = steps[-1]["reported_by"] == "poll"
-            if by_poll and (not success or success < decided[intent, attempt] - _SKEW):
+            if by_poll and (not success or success < decided - _SKEW):
                 yield f"attempt {attempt} of {intent} was released by a success at {success}"
 
 
@@ -205,14 +163,14 @@ def what_is_repeated_or_given_up_was_asked_for(record: Record) -> Iterator[str]:
     kinds = {"RETRY_REQUESTED": MessageKind.RETRY, "RELEASED": MessageKind.RELEASE}
     for attempt, steps in record.attempts.items():
         for status in kinds.keys() & set(_statuses(steps)):
-            if attempt not in record.world.asked[kinds[status]]:
+            if attempt not in record.asked.get(kinds[status], ()):
                 yield f"attempt {attempt} became {status}, and nobody has asked for it"
 
 
 def a_job_has_one_start_at_a_time(record: Record) -> Iterator[str]:
     newest: dict[object, tuple[Attempt, str]] = {}
-    for row in record.world.machine.store.read(Ledger.RUNS):
-        attempt = (str(row["intent_id"]), cast(int, row["attempt"]))
+    for row in record.steps:
+        attempt = attempt_of(row)
         before = newest.get(row["job_id"])
         if before and before[0] != attempt and before[1] in {*OPEN, *HOLDING}:
             yield f"job {row['job_id']} began {attempt} while {before[0]} was {before[1]}"
@@ -229,10 +187,8 @@ def every_change_is_an_event(record: Record) -> Iterator[str]:
     recorded: dict[str, set[int]] = defaultdict(set)
     for row in record.events:
         recorded[str(row["table"])].add(int(str(row["snapshot_id"])))
-    for name, source in record.world.machine.sources.by_id.items():
-        missing = source.due() - recorded[name]
-        is_watched = any(line.sensor_id == name for line in record.world.lines)
-        if missing and is_watched:
+    for name, due in record.due.items():
+        if missing := due - recorded[name]:
             yield f"the versions {sorted(missing)} of {name} never became events"
 
 
@@ -248,13 +204,11 @@ def no_event_is_lost(record: Record) -> Iterator[str]:
     by_table: dict[str, list[Row]] = defaultdict(list)
     for row in record.events:
         by_table[str(row["table"])].append(row)
-    for line in record.world.lines:
-        taken = consumed.get(line.job_id, {})
-        lost = [
-            row["snapshot_id"] for row in by_table[line.sensor_id] if row["event_id"] not in taken
-        ]
+    for job_id, name in record.wanted:
+        taken = consumed.get(job_id, {})
+        lost = [row["snapshot_id"] for row in by_table[name] if row["event_id"] not in taken]
         if lost:
-            yield f"job {line.job_id} never got the versions {lost} of {line.sensor_id}"
+            yield f"job {job_id} never got the versions {lost} of {name}"
 
 
 def a_run_is_handed_what_its_intent_says(record: Record) -> Iterator[str]:

@@ -14,6 +14,7 @@ from harness.inbox import MessageKind
 from harness.tables import Ledger
 from harness.tick_report import TickReport
 from tests.simulation.checker import complaints
+from tests.simulation.evidence import record_of
 from tests.simulation.fate import KilledError
 from tests.simulation.machine import LEASE_SECONDS, Wiring
 from tests.simulation.moves import MEANWHILE, draw_weights, move
@@ -180,7 +181,7 @@ class _Player:
             if not self._ticks_until_quiet():
                 self._complaints.append(f"it_comes_to_rest: not within {_ROUNDS_TO_REST} rounds")
                 return
-        self._complaints += complaints(world)
+        self._complaints += complaints(record_of(world))
 
     def _ticks_until_quiet(self) -> bool:
         world = self._world

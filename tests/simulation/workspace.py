@@ -26,23 +26,11 @@ from harness.jobs.local.store import RunFilter, RunRow, Store
 from harness.jobs.states import OUTCOME_OF_RESULT, RunWords, outcome_of
 from harness.jobs.types import Outcome
 from tests.simulation.fate import Fate
+from tests.simulation.record import Request
 from tests.simulation.trouble import RUN_NOW, Trouble, draw, misbehave, response
 
 #: The port of nobody: whatever is not caught by the adapter is refused at once.
 _HOST = "http://127.0.0.1:9"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """One request to start a run, as it came to the API."""
-
-    job_id: int
-    #: By the parameter that names the attempt; the idempotency token is what is to be judged.
-    attempt_token: str
-    token: str | None
-    body: str
-    #: Whether a ledger had the intent when the request came.
-    was_intended: bool
 
 
 class _SeededIds(Store):

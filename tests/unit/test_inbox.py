@@ -38,13 +38,16 @@ def test_a_message_arrives_as_it_was_sent(tmp_path: Path) -> None:
     "content",
     ["", "[]", '"retry"', "7", "null", "{}", WHOLE[:-1], WHOLE.replace("7", '"seven"'), WHOLE[1:]],
 )
-def test_what_is_no_message_is_set_aside_and_stops_no_other(content: str, tmp_path: Path) -> None:
+def test_what_is_no_message_is_set_aside_and_told_and_stops_no_other(
+    content: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "1.json").write_text(content)
     (tmp_path / "2.json").write_text(WHOLE)
 
     assert [each.job_id for each in peek(tmp_path)] == [7]
     assert [each.job_id for each in receive(tmp_path)] == [7]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1.unreadable", "2.json"]
+    assert "1.json cannot be read" in caplog.text
 
 
 def test_an_inbox_that_is_not_there_is_empty(tmp_path: Path) -> None:

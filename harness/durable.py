@@ -1,0 +1,84 @@
+"""Writes a file that a power loss leaves whole: forced to the disk first, and only then named.
+
+A name is an entry of its folder, so the folder is forced, too. Files that are only a shortcut to
+what the ledgers say need none of this.
+"""
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Protocol
+
+
+class Disk(Protocol):
+    """The calls to the operating system that matter here; the module ``os`` has them."""
+
+    def mkdir(self, path: Path, /) -> None:
+        """Make a folder."""
+        ...
+
+    def open(self, path: Path, flags: int, mode: int = ..., /) -> int:
+        """Open a file or a folder."""
+        ...
+
+    def write(self, descriptor: int, content: bytes, /) -> int:
+        """Write as much as is taken, and tell how much that was."""
+        ...
+
+    def fsync(self, descriptor: int, /) -> None:
+        """Wait until the disk has it."""
+        ...
+
+    def close(self, descriptor: int, /) -> None:
+        """Close what was opened."""
+        ...
+
+    def rename(self, source: Path, target: Path, /) -> None:
+        """Give a file another name, whoever had it before."""
+        ...
+
+
+def write_durably(path: Path, text: str, *, disk: Disk = os) -> None:
+    """Write a file, and its folder if need be, so that both outlive a power loss.
+
+    Raises:
+        OSError: It cannot be written; nothing has the name.
+    """
+    _make_folder(path.parent, disk)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        _write(part, text.encode(), disk)
+        disk.rename(part, path)
+        _force_folder(path.parent, disk)
+    except OSError:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise
+
+
+def _make_folder(folder: Path, disk: Disk) -> None:
+    if folder.is_dir():
+        return
+    _make_folder(folder.parent, disk)
+    # Another process may have made it meanwhile.
+    with contextlib.suppress(FileExistsError):
+        disk.mkdir(folder)
+    _force_folder(folder.parent, disk)
+
+
+def _write(path: Path, content: bytes, disk: Disk) -> None:
+    descriptor = disk.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+    try:
+        while content:
+            content = content[disk.write(descriptor, content) :]
+        disk.fsync(descriptor)
+    finally:
+        disk.close(descriptor)
+
+
+def _force_folder(folder: Path, disk: Disk) -> None:
+    descriptor = disk.open(folder, os.O_RDONLY)
+    try:
+        disk.fsync(descriptor)
+    finally:
+        disk.close(descriptor)

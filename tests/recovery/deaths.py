@@ -1,0 +1,126 @@
+"""Ways to die in the middle of a tick, each for real and by SIGKILL."""
+
+import os
+import signal
+import subprocess
+from dataclasses import dataclass
+from typing import Protocol
+
+from harness.clock import RealClock
+from harness.jobs.local.faults import Fault, FaultKind, When
+from tests.recovery.machine import Machine
+
+Process = subprocess.Popen[bytes]
+
+RUN_NOW = "POST /api/2.2/jobs/run-now"
+GET_RUN = "GET /api/2.2/jobs/runs/get"
+_SECONDS_BETWEEN_LOOKS = 0.005
+
+
+class Death(Protocol):
+    """How one tick dies."""
+
+    @property
+    def has_news(self) -> bool:
+        """Whether the upstreams change before the tick."""
+        ...
+
+    def befall(self, machine: Machine) -> Process:
+        """Start a tick that is to die."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AtPoint:
+    """At a named crash point: the process alone, which leaves its JVM to find out."""
+
+    point: str
+    has_news: bool = False
+
+    def befall(self, machine: Machine) -> Process:
+        return machine.start(dies_at=self.point)
+
+
+@dataclass(frozen=True, slots=True)
+class FromServer:
+    """By the Jobs API, at the n-th request of a kind, before the request takes effect or after."""
+
+    match: str
+    when: When
+    number: int = 1
+    has_news: bool = False
+
+    def befall(self, machine: Machine) -> Process:
+        process = machine.start()
+        machine.server.faults.add(
+            Fault(
+                match=self.match,
+                kind=FaultKind.KILL_CLIENT,
+                when=self.when,
+                offset=self.number - 1,
+                pid=process.pid,
+            )
+        )
+        return process
+
+
+@dataclass(frozen=True, slots=True)
+class AtCommit:
+    """At the moment of the tick's n-th commit to a table: the process, and its JVM with it."""
+
+    #: Any table when empty.
+    table: str = ""
+    number: int = 1
+    has_news: bool = False
+
+    def befall(self, machine: Machine) -> Process:
+        before, clock = machine.commits(self.table), RealClock()
+        process = machine.start()
+        while process.poll() is None:
+            new = machine.commits(self.table) - before
+            if len(new) >= self.number:
+                os.killpg(process.pid, signal.SIGKILL)
+                break
+            clock.sleep(_SECONDS_BETWEEN_LOOKS)
+        return process
+
+
+# One story of four parts, which the tests tell: in each part every tick mends what the one before has
+# left. Where a tick that ended well left nothing but runs to ask about, the next ones need no JVM.
+
+#: Two starts have had no answer; each death comes a step farther with them.
+RESENDING: tuple[Death, ...] = (
+    AtPoint("before_call"),
+    FromServer(RUN_NOW, When.BEFORE),
+    FromServer(RUN_NOW, When.AFTER),
+    AtPoint("after_call"),
+    AtPoint("before_outcome"),
+    AtPoint("after_outcome"),
+)
+#: Nothing is new any more but the ends of the runs.
+PUBLISHING: tuple[Death, ...] = (AtPoint("after_publish"), AtPoint("before_end"))
+#: Runs go on, and the upstreams have news.
+FOLLOWING: tuple[Death, ...] = (
+    FromServer(GET_RUN, When.BEFORE),
+    AtPoint("after_settle"),
+    AtPoint("before_record"),
+    AtPoint("after_record"),
+)
+#: The runs have ended, so that their jobs may start again.
+STARTING: tuple[Death, ...] = (
+    AtPoint("after_decide"),
+    AtPoint("before_intents"),
+    AtPoint("after_intents"),
+    # Between the events and what their upstream has become, then in the midst of Spark's merges.
+    AtCommit("ledger_data_change_events", has_news=True),
+    AtCommit("heartbeat_control"),
+)
+
+
+def die(machine: Machine, death: Death) -> bool:
+    """Let a tick die; tell whether it did, for some come to their end before."""
+    if death.has_news:
+        machine.append()
+    code = machine.end_of(death.befall(machine))
+    assert code in (0, -signal.SIGKILL), f"{death}: {code}: {machine.complaint()}"
+    return code != 0

@@ -1,0 +1,52 @@
+"""Gathers what is judged of a world of the simulation."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from datetime import datetime
+from typing import cast
+
+from harness.tables import Ledger
+from tests.simulation.record import Attempt, Record, attempt_of
+from tests.simulation.world import World
+
+
+def record_of(world: World) -> Record:
+    """Return everything that is to be judged of a world that has come to rest."""
+    workspace, store = world.workspace, world.machine.store
+    lines = [(line.job_id, line.sensor_id) for line in world.lines]
+    watched = {sensor_id for _, sensor_id in lines}
+    sources = world.machine.sources.by_id
+    return Record(
+        ledgers={ledger: store.read(ledger) for ledger in Ledger},
+        runs=_runs(world),
+        starts=workspace.starts,
+        warnings=workspace.registry.warnings,
+        outcomes=workspace.all_outcomes(),
+        due={name: source.due() for name, source in sources.items() if name in watched},
+        wanted=lines,
+        starts_per_tick=world.starts_per_tick,
+        deleted=world.deleted,
+        denied={run_id for run_id, times in workspace.said_unknown.items() if times > 1},
+        noticed=world.noticed,
+        vouched=world.vouched,
+        asked=world.asked,
+        decided={} if world.has_wrong_clock else _decided(world),
+        successes=workspace.last_successes(),
+    )
+
+
+def _runs(world: World) -> Mapping[str, list[Mapping[str, object]]]:
+    runs: dict[str, list[Mapping[str, object]]] = defaultdict(list)
+    for _, event, facts in world.workspace.history.events:
+        parameters = cast(Mapping[str, str], facts.get("parameters") or {})
+        if event == "run_created" and "heartbeat_token" in parameters:
+            runs[parameters["heartbeat_token"]].append(facts)
+    return runs
+
+
+def _decided(world: World) -> dict[Attempt, datetime]:
+    """By the world's clock, whatever the machine's own said."""
+    store, decided = world.machine.store, dict[Attempt, datetime]()
+    for row, instant in zip(store.read(Ledger.RUNS), store.instants, strict=True):
+        decided.setdefault(attempt_of(row), instant)
+    return decided
