@@ -246,7 +246,7 @@ def _fold(context: "Context") -> bool:
     fold(context, state.folded_through, state.ended_tick_number)
     if saved is not None:
         folded = replace(saved, folded_through=saved.ended_tick_number)
-        save_state(context.home.state, folded, context.store)
+        save_state(context.home.state, folded, context.store, confirm=context.lock.confirm)
     return True
 
 
