@@ -85,7 +85,11 @@ class StoryHome:
         self.schema = schema
         self.warehouse = warehouse or self.folder / "warehouse"
         self.spark = spark
-        if warehouse is None:
+        if warehouse is not None:
+            # The state folder has its tables where the product looks for them.
+            self.folder.mkdir()
+            (self.folder / "warehouse").symlink_to(warehouse)
+        else:
             place = self.warehouse / f"{schema}.db"
             spark.sql(f"create database {schema} location '{place}'")
         copy_project(self.project)
