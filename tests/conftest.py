@@ -49,12 +49,15 @@ def spark_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def spark(spark_home: Path) -> Iterator["SparkSession"]:
     """The one Spark session of the process, with the settings of ``profiles.yml``."""
     from harness.jars import add_iceberg
-    from harness.spark import start_session
+    from harness.spark import JAVA_COMPILER, let_java_compile_all, start_session
 
     os.environ["HEARTBEAT_HOME"] = str(spark_home)
     add_iceberg(os.environ)
     os.chdir(PROJECT)
+    # This process stays; those that tests start do not, and are told nothing of it.
+    let_java_compile_all(os.environ)
     session = start_session(PROJECT)
+    del os.environ[JAVA_COMPILER]
     yield session
     session.stop()
 
