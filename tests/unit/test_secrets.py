@@ -124,7 +124,7 @@ def test_variables_that_say_they_hold_a_secret_are_hidden_from_the_start(name: s
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("PWD", "/work/project"),
+        ("PWD", "/srv/project"),
         ("MAX_TOKEN", "5"),
         ("KEY_PASSWORD", "/run/secrets/key"),
         ("LANG", "en_US.UTF-8"),
