@@ -49,11 +49,24 @@ def write_durably(path: Path, text: str, *, disk: Disk = os) -> None:
     try:
         _write(part, text.encode(), disk)
         disk.rename(part, path)
-        _force_folder(path.parent, disk)
+        force(path.parent, disk=disk)
     except OSError:
         with contextlib.suppress(OSError):
             part.unlink()
         raise
+
+
+def force(path: Path, *, disk: Disk = os) -> None:
+    """Force a file, or the names in a folder, to the disk.
+
+    Raises:
+        OSError: The disk does not take it.
+    """
+    descriptor = disk.open(path, os.O_RDONLY)
+    try:
+        disk.fsync(descriptor)
+    finally:
+        disk.close(descriptor)
 
 
 def _make_folder(folder: Path, disk: Disk) -> None:
@@ -63,7 +76,7 @@ def _make_folder(folder: Path, disk: Disk) -> None:
     # Another process may have made it meanwhile.
     with contextlib.suppress(FileExistsError):
         disk.mkdir(folder)
-    _force_folder(folder.parent, disk)
+    force(folder.parent, disk=disk)
 
 
 def _write(path: Path, content: bytes, disk: Disk) -> None:
@@ -71,14 +84,6 @@ def _write(path: Path, content: bytes, disk: Disk) -> None:
     try:
         while content:
             content = content[disk.write(descriptor, content) :]
-        disk.fsync(descriptor)
-    finally:
-        disk.close(descriptor)
-
-
-def _force_folder(folder: Path, disk: Disk) -> None:
-    descriptor = disk.open(folder, os.O_RDONLY)
-    try:
         disk.fsync(descriptor)
     finally:
         disk.close(descriptor)

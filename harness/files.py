@@ -43,15 +43,6 @@ def _replace(path: Path, text: str) -> None:
         raise
 
 
-def force(path: Path) -> None:
-    """Force a file, or the names in a folder, to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def unwritable(path: Path, error: OSError) -> StateError:
     """Return the error for a file that cannot be written."""
     reason = (error.strerror or str(error)).lower()

@@ -2,13 +2,29 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.errors import StateError
 from harness.lease import LeaseRow
 from harness.store.local import LocalStore, _arrow_schema, _plain
-from harness.tables import Ledger, LedgerRow, Stamp
+from harness.tables import Ledger, LedgerRow, Stamp, TickRow
+
+
+def tick_row(number: int) -> TickRow:
+    """A row to append; nothing but its number matters."""
+    return TickRow(
+        tick_number=number,
+        tick_id=str(number),
+        tick_at=datetime(2026, 3, 1, 12, tzinfo=UTC),
+        sensed_count=0,
+        event_count=0,
+        failed_look_count=0,
+        settled_count=0,
+        started_count=0,
+        folded_through=-1,
+        seconds=0.0,
+    )
 
 
 class MemoryLeaseTable:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from harness.files import force
+from harness.durable import force
 
 _DIGITS = 20
 

@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.durable import force
 from harness.errors import StateError
-from harness.files import force
 from harness.store.commits import commit_with, log_of, newest_commit, parts_of
 from harness.tables import Ledger, LedgerRow
 from harness.text import mapped, storable

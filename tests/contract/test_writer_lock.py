@@ -21,8 +21,8 @@ from harness.lease import LEASE_SECONDS, Lease, LeaseTable
 from harness.lock import ProcessLock, WriterLock
 from harness.settings import load_settings
 from harness.store.lease_row import CatalogLeaseTable
-from harness.tables import Ledger, TickRow
-from tests.leases import DeltaLeaseTable, MemoryLeaseTable, StampedLocalStore
+from harness.tables import Ledger
+from tests.leases import DeltaLeaseTable, MemoryLeaseTable, StampedLocalStore, tick_row
 from tests.unit.memory_store import MemoryStore
 
 if TYPE_CHECKING:
@@ -174,21 +174,6 @@ except HeartbeatError as error:
     print(error)
     sys.exit(error.exit_code)
 """
-
-
-def tick_row(number: int) -> TickRow:
-    return TickRow(
-        tick_number=number,
-        tick_id=str(number),
-        tick_at=NOON,
-        sensed_count=0,
-        event_count=0,
-        failed_look_count=0,
-        settled_count=0,
-        started_count=0,
-        folded_through=-1,
-        seconds=0.0,
-    )
 
 
 def _make_ledger(folder: Path) -> None:

@@ -21,27 +21,12 @@ from harness.lock import ProcessLock
 from harness.settings import load_settings
 from harness.state import TickState, load_state, save_state
 from harness.store.fenced import FencedStore
-from harness.tables import Ledger, LedgerRow, Stamp, Store, Tick, TickRow
+from harness.tables import Ledger, LedgerRow, Stamp, Store, Tick
 from harness.tick import Engine
-from tests.leases import DeltaLeaseTable, MemoryLeaseTable
+from tests.leases import DeltaLeaseTable, MemoryLeaseTable, tick_row
 from tests.unit.memory_store import MemoryStore
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
-
-def row(number: int) -> TickRow:
-    return TickRow(
-        tick_number=number,
-        tick_id=str(number),
-        tick_at=NOON,
-        sensed_count=0,
-        event_count=0,
-        failed_look_count=0,
-        settled_count=0,
-        started_count=0,
-        folded_through=-1,
-        seconds=0.0,
-    )
 
 
 class Tables:
@@ -82,11 +67,11 @@ def test_each_turn_has_a_higher_number(tables: Tables) -> None:
 def test_a_frozen_process_that_wakes_up_writes_nothing_and_is_told(tables: Tables) -> None:
     zombie = tables.frozen()
     with tables.process() as holder:
-        FencedStore(tables.ledgers, holder).append(Ledger.TICKS, [row(1)])
+        FencedStore(tables.ledgers, holder).append(Ledger.TICKS, [tick_row(1)])
         with pytest.raises(
             LockedError, match=r"has lost the lease in memory\.writer_lease .*`tick`"
         ):
-            FencedStore(tables.ledgers, zombie).append(Ledger.TICKS, [row(2)])
+            FencedStore(tables.ledgers, zombie).append(Ledger.TICKS, [tick_row(2)])
     assert tables.numbers() == [1]
 
 
@@ -98,7 +83,7 @@ def test_a_process_that_froze_between_its_look_and_its_append_writes_nothing(
     tables.clock.sleep(LEASE_SECONDS)
     with tables.process():
         # The ledger itself refuses: nobody else is asked any more.
-        tables.ledgers.append(Ledger.TICKS, [row(2)], stamp)
+        tables.ledgers.append(Ledger.TICKS, [tick_row(2)], stamp)
     assert tables.numbers() == []
 
 
@@ -207,9 +192,9 @@ def test_an_append_that_failed_may_still_land_so_the_next_turn_keeps_it_out(
 ) -> None:
     with tables.process() as lease, pytest.raises(StateError):
         stamp = Stamp(application="heartbeat-writer", version=lease.stamp().version + 1)
-        FencedStore(_Failing(), lease).append(Ledger.TICKS, [row(1)])
+        FencedStore(_Failing(), lease).append(Ledger.TICKS, [tick_row(1)])
     with tables.process():
-        tables.ledgers.append(Ledger.TICKS, [row(1)], stamp)
+        tables.ledgers.append(Ledger.TICKS, [tick_row(1)], stamp)
     assert tables.numbers() == []
 
 
@@ -303,9 +288,9 @@ def test_whoever_takes_over_too_early_by_a_wrong_clock_ends_the_turn_of_the_othe
     wrong = FakeClock(NOON + timedelta(minutes=minutes))
     right = tables.process("run").__enter__()
     with tables.process(clock=wrong) as holder:
-        FencedStore(tables.ledgers, holder).append(Ledger.TICKS, [row(1)])
+        FencedStore(tables.ledgers, holder).append(Ledger.TICKS, [tick_row(1)])
         with pytest.raises(LockedError):
-            FencedStore(tables.ledgers, right).append(Ledger.TICKS, [row(2)])
+            FencedStore(tables.ledgers, right).append(Ledger.TICKS, [tick_row(2)])
     assert tables.numbers() == [1]
 
 
@@ -326,7 +311,7 @@ def test_a_process_that_woke_up_late_leaves_no_state_file_for_the_next_one(
     zombie = tables.frozen()
     with tables.process() as holder:
         # What the other one has recorded is in the fingerprints, and not in what this one knows.
-        FencedStore(tables.ledgers, holder).append(Ledger.TICKS, [row(7)])
+        FencedStore(tables.ledgers, holder).append(Ledger.TICKS, [tick_row(7)])
     with pytest.raises(LockedError):
         save_state(file, mine, tables.ledgers, confirm=zombie.confirm)
     assert load_state(file, tables.ledgers) is None

@@ -8,7 +8,6 @@ import pytest
 
 from harness.state import (
     VERSION,
-    FollowedRun,
     Orphan,
     Taken,
     TickState,
@@ -16,7 +15,8 @@ from harness.state import (
     load_state,
     save_state,
 )
-from harness.tables import Consumed, RecentEvents, RunStatus
+from harness.tables import Consumed, RecentEvents
+from tests.unit.following import intended
 from tests.unit.memory_store import MemoryStore
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -37,29 +37,14 @@ UPSTREAM = WatchedUpstream(
     failing_since=NOON,
     reason="The Kafka topic cannot be sensed.",
 )
-RUN = FollowedRun(
+RUN = replace(
+    intended(),
     job_id=7,
-    job_name="orders",
     intent_id="a",
-    attempt=1,
     token="b",
-    run_id=None,
-    run_status=RunStatus.INTENDED,
-    is_open=True,
-    holds_job=False,
     consumed=(Consumed(upstream_id=UPSTREAM.upstream_id, from_tick=-1, through_tick=3),),
     event_ids=("c", "d"),
-    parameters="{}",
-    decided_tick=3,
     decided_at=NOON,
-    started_at=None,
-    ended_at=None,
-    life_cycle_state=None,
-    result_state=None,
-    state=None,
-    termination_code=None,
-    message=None,
-    run_page_url=None,
     recorded_at=NOON,
 )
 STATE = TickState(

@@ -12,20 +12,9 @@ from harness.inbox import Message, MessageKind, send
 from harness.state import VERSION, save_state
 from harness.store.local import LocalStore
 from harness.tables import Ledger, RunStatus
-from tests.disk_ledgers import create_ledgers
-from tests.unit.doctor.patients import NOON, a_patient, levels, only
+from tests.unit.doctor.patients import NOON, levels, only
 from tests.unit.doctor.test_tables import STATE
 from tests.unit.show.ledgers import run, tick
-
-
-@pytest.fixture
-def patient(tmp_path: Path) -> Patient:
-    return a_patient(tmp_path / "home")
-
-
-@pytest.fixture
-def store(patient: Patient) -> LocalStore:
-    return create_ledgers(patient.home.warehouse)
 
 
 def leave(patient: Patient, name: str, text: str, *, minutes_ago: int = 0) -> Path:

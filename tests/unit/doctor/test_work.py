@@ -2,9 +2,6 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
-
-import pytest
 
 from harness.doctor.findings import Level
 from harness.doctor.patient import Patient
@@ -13,19 +10,8 @@ from harness.facts import note_tick
 from harness.sense.backoff import BackOff, Failing, save_back_off
 from harness.store.local import LocalStore
 from harness.tables import Ledger, RunRow, RunStatus
-from tests.disk_ledgers import create_ledgers
-from tests.unit.doctor.patients import NOON, a_patient, levels, only
+from tests.unit.doctor.patients import NOON, levels, only
 from tests.unit.show.ledgers import run, tick
-
-
-@pytest.fixture
-def patient(tmp_path: Path) -> Patient:
-    return a_patient(tmp_path / "home")
-
-
-@pytest.fixture
-def store(patient: Patient) -> LocalStore:
-    return create_ledgers(patient.home.warehouse)
 
 
 def test_before_the_first_tick_there_is_no_clock_to_compare(patient: Patient) -> None:
