@@ -29,7 +29,7 @@ from tests.recovery.machine import Machine, installed
 from tests.simulation.checker import complaints
 from tests.simulation.history import CRASH_POINTS
 
-#: A JVM starts three times, on a machine that may have other things to do.
+#: A JVM starts twice, on a machine that may have other things to do.
 pytestmark = pytest.mark.timeout(900)
 
 #: Two starts have had no answer.
@@ -38,7 +38,7 @@ SAMPLE: tuple[Death, ...] = (
     FromServer(RUN_NOW, When.AFTER),
     AtPoint("after_call"),
     AtPoint("before_outcome"),
-    AtCommit("ledger_runs", has_news=True),
+    AtCommit("ledger_runs"),
 )
 
 
