@@ -79,13 +79,16 @@ class Machine:
         fold_after_ticks: Fold that often rather than as often as the product does.
     """
 
+    #: The schema of its tables.
+    schema = "heartbeat"
+
     def __init__(self, folder: Path, fold_after_ticks: int | None = None) -> None:
         self.folder = folder
         self.project, self.home = folder / "project", folder / "home"
         self.worked = folder / "worked.txt"
         #: As long as it is there, no run ends.
         self._hold = folder / "hold"
-        self.store = LocalStore(self.home / "warehouse", "heartbeat")
+        self.store = LocalStore(self.home / "warehouse", self.schema)
         self.server = WatchfulServer(self.home, self.store)
         self.lines = [
             (JOBS[0], self.upstream("flights")),
@@ -149,8 +152,7 @@ class Machine:
 
     def start(self, *, dies_at: str = "") -> "subprocess.Popen[bytes]":
         """Start a tick in a process group of its own, when no run goes on that is not held."""
-        while self.server.engine.active_runs() and not self._hold.exists():
-            self._clock.sleep(0.05)
+        self.let_runs_end()
         self._ticks += 1
         with self._said("out").open("wb") as out, self._said("err").open("wb") as err:
             return subprocess.Popen(
@@ -163,10 +165,20 @@ class Machine:
                 start_new_session=True,
             )
 
+    def let_runs_end(self) -> None:
+        """Wait until every run has ended that is not held."""
+        while self.server.engine.active_runs() and not self._hold.exists():
+            self._clock.sleep(0.05)
+
     def environment(self, dies_at: str = "") -> dict[str, str]:
         """Return the variables of a process that works on this installation."""
         own = {name: each for name, each in os.environ.items() if not name.startswith("HEARTBEAT")}
-        return {**own, "HEARTBEAT_HOME": str(self.home), "HEARTBEAT_CRASH_AT": dies_at}
+        return {
+            **own,
+            "HEARTBEAT_HOME": str(self.home),
+            "HEARTBEAT_SCHEMA": self.schema,
+            "HEARTBEAT_CRASH_AT": dies_at,
+        }
 
     def end_of(self, process: "subprocess.Popen[bytes]") -> int:
         """Wait for a tick to end, and take down what the ledger says then."""
@@ -177,9 +189,13 @@ class Machine:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
             self.server.faults.clear()
+        self.take_down()
+        return code
+
+    def take_down(self) -> None:
+        """Take down what the ledger of runs says after a tick."""
         steps = self.store.read(Ledger.RUNS)
         self.pasts.append(sorted(steps, key=lambda row: (row["tick_number"], row["step_number"])))
-        return code
 
     @contextmanager
     def runs_held(self) -> Iterator[None]:
@@ -193,10 +209,14 @@ class Machine:
     def tick_without_answers(self) -> int:
         """Do a tick whose starts the Jobs API neither makes nor refuses; return how it ended."""
         process = self.start()
+        self.refuse_to_answer()
+        return self.end_of(process)
+
+    def refuse_to_answer(self) -> None:
+        """Let the Jobs API neither make nor refuse the next starts."""
         self.server.faults.add(
             Fault(match="run-now", kind=FaultKind.STATUS, when=When.BEFORE, times=len(JOBS))
         )
-        return self.end_of(process)
 
     def tick(self) -> dict[str, object]:
         """Do a tick that nothing kills, and return what it tells."""
@@ -226,7 +246,7 @@ class Machine:
 
     def commits(self, table: str = "") -> set[str]:
         """Return every commit of a table, or of all tables of the installation."""
-        tables = self.home / "warehouse" / "heartbeat.db"
+        tables = self.home / "warehouse" / f"{self.schema}.db"
         return {
             f"{name} {file.removesuffix('.json').lstrip('0') or '0'}"
             for name in ([table] if table else _names(tables))
@@ -246,8 +266,15 @@ def _names(folder: Path) -> list[str]:
 def installed(folder: Path, fold_after_ticks: int | None = None) -> Iterator[Machine]:
     """Give a new machine whose Jobs API outlives every tick."""
     machine = Machine(folder, fold_after_ticks)
+    with serving(machine):
+        yield machine
+
+
+@contextmanager
+def serving(machine: Machine) -> Iterator[None]:
+    """Let the Jobs API of a machine answer."""
     api = api_folder(machine.home)
     # As its own process would: no tick may start a second one.
     with api.lock("serve", wait=True), machine.server as server:
         api.write_endpoint(server.endpoint)
-        yield machine
+        yield

@@ -1,38 +1,32 @@
 """A few of the deaths that ``test_killed_process`` plays, for every run of the tests.
 
-Most of them leave the ledgers as they were, so the next tick needs no JVM to learn where it stands.
+Only the ticks that die are processes of their own: they come to where they die without a JVM. The
+first tick and the last are done here, with the Spark of the test process.
 """
 
-import ast
+import os
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.errors import ExitCode
+from harness.context import Context
 from harness.jobs.local.faults import When
-from tests.copied import PROJECT
-from tests.recovery.deaths import (
-    FOLLOWING,
-    PUBLISHING,
-    RESENDING,
-    RUN_NOW,
-    STARTING,
-    AtCommit,
-    AtPoint,
-    Death,
-    FromServer,
-    die,
-)
+from harness.settings import load_settings
+from harness.tables import RunStatus
+from harness.tick import Engine
+from harness.tick_report import TickReport
+from tests.recovery.deaths import RUN_NOW, AtCommit, AtPoint, Death, FromServer, die
 from tests.recovery.evidence import changes_of_the_past, record_of
-from tests.recovery.machine import Machine, installed
+from tests.recovery.machine import Machine, serving
 from tests.simulation.checker import complaints
-from tests.simulation.history import CRASH_POINTS
 
-#: A JVM starts twice, on a machine that may have other things to do.
-pytestmark = pytest.mark.timeout(900)
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
-#: Two starts have had no answer.
+#: All of them in the midst of two starts that have had no answer.
 SAMPLE: tuple[Death, ...] = (
     AtPoint("before_call"),
     FromServer(RUN_NOW, When.AFTER),
@@ -42,37 +36,56 @@ SAMPLE: tuple[Death, ...] = (
 )
 
 
+class Host(Machine):
+    """An installation whose whole ticks are done in this process.
+
+    Args:
+        folder: An empty folder.
+        spark: The session of the process.
+    """
+
+    schema = "mortals"
+
+    def __init__(self, folder: Path, spark: "SparkSession") -> None:
+        super().__init__(folder)
+        self._spark = spark
+        tables = self.home / "warehouse" / f"{self.schema}.db"
+        spark.sql(f"create database {self.schema} location '{tables}'")
+
+    def tick_here(self) -> TickReport:
+        """Do a tick as a process would that has just begun, and lives."""
+        self.let_runs_end()
+        environment = self.environment()
+        os.environ["HEARTBEAT_SCHEMA"] = self.schema
+        context = Context(load_settings(self.project, environment), environment)
+        vars(context)["session"] = self._spark
+        report = Engine(context).tick()
+        self.server.faults.clear()
+        self.take_down()
+        return report
+
+    def tick(self) -> dict[str, object]:
+        return {"fired": [row.job_id for row in self.tick_here().started]}
+
+
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+def host(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     """An installation after these deaths, at rest."""
-    with installed(tmp_path_factory.mktemp("sample")) as machine:
-        assert machine.tick_without_answers() == ExitCode.FAILED, machine.complaint()
+    host = Host(tmp_path_factory.mktemp("sample"), spark)
+    with serving(host), pytest.MonkeyPatch.context() as environment:
+        environment.setenv("HEARTBEAT_SCHEMA", host.schema)
+        host.refuse_to_answer()
+        first = host.tick_here()
+        assert {row.run_status for row in first.started} == {RunStatus.INTENDED}
         for death in SAMPLE:
-            assert die(machine, death), f"{death} did not kill the tick"
-        machine.come_to_rest()
-        yield machine
+            assert die(host, death), f"{death} did not kill the tick"
+        host.come_to_rest()
+        yield host
 
 
-def _crash_points_of_the_code() -> Iterator[str]:
-    for path in (PROJECT / "harness").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "crash_point":
-                yield ast.literal_eval(node.args[0])
-
-
-def test_every_crash_point_of_the_code_is_died_at() -> None:
-    deaths = (*RESENDING, *PUBLISHING, *FOLLOWING, *STARTING)
-    died_at = {death.point for death in deaths if isinstance(death, AtPoint)}
-    assert died_at == {*_crash_points_of_the_code()}
-
-
-def test_the_simulation_knows_every_crash_point_of_the_code() -> None:
-    assert {*CRASH_POINTS} == {*_crash_points_of_the_code()}
-
-
-def test_a_few_deaths_lose_no_event_and_start_no_job_twice(machine: Machine) -> None:
-    record = record_of(machine)
+def test_a_few_deaths_lose_no_event_and_start_no_job_twice(host: Host) -> None:
+    record = record_of(host)
     assert complaints(record) == []
-    assert list(changes_of_the_past(machine)) == []
-    worked = Counter(machine.worked.read_text().split())
+    assert list(changes_of_the_past(host)) == []
+    worked = Counter(host.worked.read_text().split())
     assert worked == Counter({str(row["intent_id"]) for row in record.steps})
