@@ -4,6 +4,7 @@ A file is written whole, forced to the disk, and only then given its name. A fol
 file is in it that its writer leaves last. Both are removed after a ledger has what they say.
 """
 
+import contextlib
 import json
 import logging
 import shutil
@@ -60,11 +61,16 @@ def _told(event: ChangeEvent) -> dict[str, object]:
     return {name: value for name, value in event.to_json().items() if value not in (None, {})}
 
 
-def waiting(inbox: Path) -> list[Path]:
-    """Return the batches that the next tick takes in, oldest first."""
+def waiting(inbox: Path) -> list[tuple[datetime, Path]]:
+    """Return the batches that the next tick takes in, oldest first, and since when each waits."""
     folders = [path for path in inbox.glob(_FOLDERS) if (path / _COMPLETE).exists()]
     folders = [path for path in folders if path.suffix != _UNREADABLE]
-    return sorted([*inbox.glob(_FILES), *folders], key=lambda path: (_sent_at(path), path.name))
+    found = []
+    for path in (*inbox.glob(_FILES), *folders):
+        # What is gone meanwhile is in a ledger.
+        with contextlib.suppress(FileNotFoundError):
+            found.append((_sent_at(path), path))
+    return sorted(found)
 
 
 def receive_batches(inbox: Path, *, at: datetime) -> list[Batch]:
@@ -74,8 +80,8 @@ def receive_batches(inbox: Path, *, at: datetime) -> list[Batch]:
         StateError: The folder cannot be written.
     """
     batches: list[Batch] = []
-    for path in waiting(inbox):
-        batch = _batch(path, at)
+    for sent_at, path in waiting(inbox):
+        batch = _batch(path, sent_at, at)
         if batch is None:
             continue
         if batches and sum(len(each.events) for each in (*batches, batch)) > EVENTS_PER_TICK:
@@ -106,9 +112,8 @@ def _remove_folder(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
-def _batch(path: Path, at: datetime) -> Batch | None:
+def _batch(path: Path, sent_at: datetime, at: datetime) -> Batch | None:
     try:
-        sent_at = _sent_at(path)
         lines = list(_lines(path))
         checked = check(lines, at=max(at, sent_at))
         reason = "; ".join(checked.problems[:3])

@@ -231,9 +231,10 @@ def _is_same(one: EventRow, other: EventRow) -> bool:
 
 
 def _known_since(row: EventRow, tick: Tick) -> int:
+    now = int(tick.at.timestamp() * 1000)
     if row.snapshot_ts is not None:
-        return row.snapshot_ts - _ms(_CLOCKS_DIFFER)
-    return int(tick.at.timestamp() * 1000) - _ms(_LOOK_BACK)
+        return min(row.snapshot_ts, now) - _ms(_CLOCKS_DIFFER)
+    return now - _ms(_LOOK_BACK)
 
 
 def _ms(span: timedelta) -> int:
