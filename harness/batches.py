@@ -24,8 +24,8 @@ log = logging.getLogger(__name__)
 
 #: The files of one tick have no more events than this together, unless the first one alone has.
 EVENTS_PER_TICK = 200_000
-_FILES = "registered-*.jsonl"
-_FOLDERS = "registered-*"
+_NAMES = "registered-*"
+_FILE = ".jsonl"
 #: What a writer of a folder leaves last.
 _COMPLETE = "_SUCCESS"
 _UNREADABLE = ".unreadable"
@@ -47,7 +47,7 @@ def send_batch(inbox: Path, events: Iterable[ChangeEvent], *, at: datetime) -> P
     Raises:
         StateError: The folder cannot be written.
     """
-    path = inbox / f"registered-{at:%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}.jsonl"
+    path = inbox / f"registered-{at:%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}{_FILE}"
     lines = (json.dumps(_told(event)) for event in events)
     try:
         write_durably(path, "".join(f"{line}\n" for line in lines))
@@ -63,13 +63,12 @@ def _told(event: ChangeEvent) -> dict[str, object]:
 
 def waiting(inbox: Path) -> list[tuple[datetime, Path]]:
     """Return the batches that the next tick takes in, oldest first, and since when each waits."""
-    folders = [path for path in inbox.glob(_FOLDERS) if (path / _COMPLETE).exists()]
-    folders = [path for path in folders if path.suffix != _UNREADABLE]
     found = []
-    for path in (*inbox.glob(_FILES), *folders):
-        # What is gone meanwhile is in a ledger.
-        with contextlib.suppress(FileNotFoundError):
-            found.append((_sent_at(path), path))
+    for path in inbox.glob(_NAMES):
+        if path.suffix == _FILE or (path.is_dir() and path.suffix != _UNREADABLE):
+            # A folder is not complete yet, or what it was is in a ledger meanwhile.
+            with contextlib.suppress(FileNotFoundError):
+                found.append((_sent_at(path), path))
     return sorted(found)
 
 

@@ -149,3 +149,14 @@ def _after_news(upstream: WatchedUpstream, number: int) -> WatchedUpstream:
 
 def _range(upstream: WatchedUpstream, after: int, through: int) -> Consumed:
     return Consumed(upstream_id=upstream.upstream_id, from_tick=after, through_tick=through)
+
+
+def test_what_was_registered_is_no_event_of_a_look_that_is_to_be_found_again() -> None:
+    event = {
+        "event_id": "e",
+        "tick_number": 6,
+        "upstream_id": "registered:flights",
+        "snapshot_id": "4",
+    }
+    assert orphans_among([event], {}) == ()
+    assert len(orphans_among([{**event, "upstream_id": "delta_table:flights:1"}], {})) == 1
