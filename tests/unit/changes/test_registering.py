@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +19,7 @@ from harness.registered import position_of
 from harness.tables import Ledger, LookOutcome, ProbeRow
 from tests.disk_ledgers import create_ledgers
 
+PROJECT = Path(__file__).parents[3]
 EVENT = ChangeEvent(table="sales.orders", table_format=TableFormat.DELTA, snapshot_id="3")
 SAID = {"table": "sales.orders", "table_format": "DELTA"}
 
@@ -65,6 +68,18 @@ def test_a_state_folder_that_is_named_is_the_one(home: Path, tmp_path: Path) -> 
 def test_many_events_are_one_file(home: Path) -> None:
     assert register({**SAID, "snapshot_id": str(number)} for number in range(1000)) == 1000
     assert len(list((home / "inbox").iterdir())) == 1
+
+
+def test_a_script_that_registers_loads_neither_spark_nor_the_tables(home: Path) -> None:
+    script = (
+        "import sys\nfrom harness.changes import register\n"
+        "register({'table': 'a', 'table_format': 'HIVE'})\n"
+        "print(*{name.partition('.')[0] for name in sys.modules})"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", script], cwd=PROJECT, capture_output=True, text=True, check=True
+    )
+    assert {"pyspark", "deltalake", "dbt", "typer"}.isdisjoint(told.stdout.split())
 
 
 def test_nothing_to_register_leaves_no_file(home: Path) -> None:
