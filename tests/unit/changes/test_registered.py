@@ -34,6 +34,7 @@ class World:
         self.store = store
         self.tables: Mapping[str, int | None] = {}
         self.number = 0
+        self.began = NOON
 
     def send(self, *events: ChangeEvent) -> Path:
         return send_batch(self.inbox, events, at=NOON)
@@ -48,7 +49,7 @@ class World:
     ) -> Registered:
         """Fold the inbox in, then record that each upstream has these snapshots."""
         self.number += 1
-        tick = Tick(number=self.number, at=NOON + timedelta(minutes=self.number))
+        tick = Tick(number=self.number, at=self.began + timedelta(minutes=self.number))
         same = SameChanges(self.store, tick, [each.sensor_id for each in upstreams])
         batches = receive_batches(self.inbox, at=tick.at)
         found = fold(batches, self.tables, tick=tick, store=self.store, same=same)
@@ -211,6 +212,30 @@ def test_what_is_seen_later_keeps_the_instant_of_its_registration(world: World) 
         registered["event_ts"],
         registered["change_id"],
     )
+
+
+def test_a_source_whose_clock_is_ahead_tells_of_the_same_snapshot(world: World) -> None:
+    world.send(_orders(snapshot_ts=None))
+    world.tick()
+    world.tick("3", made_at=MADE_AT + 30 * 86_400_000)
+    assert len({row["change_id"] for row in world.rows()}) == 1
+
+
+def test_a_snapshot_that_is_old_is_found_by_when_it_was_made(world: World) -> None:
+    world.tick("3")
+    world.began += timedelta(days=100)
+    world.send(_orders(), _orders(None, event_id="load 7"))
+    assert len(world.tick().events) == 1
+
+
+@pytest.mark.parametrize(("days", "events"), [(6, 1), (9, 2)])
+def test_a_named_change_is_one_event_for_a_week(world: World, days: int, events: int) -> None:
+    world.send(_orders(None, event_id="load 7"))
+    world.tick()
+    world.began += timedelta(days=days)
+    world.send(_orders(None, event_id="load 7"))
+    world.tick()
+    assert len(world.rows()) == events
 
 
 def test_a_registration_that_adds_nothing_to_what_was_seen_leaves_no_row(world: World) -> None:
