@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from harness.batches import waiting
 from harness.doctor.findings import Finding, attention, ok
 from harness.doctor.patient import Patient
 from harness.facts import folded_through, last_decision, runs_now
@@ -33,7 +34,7 @@ def inbox(patient: Patient) -> Iterator[Finding]:
             "inbox",
             f"{count(len(bad), 'message')} cannot be read: {_names(bad)}",
             where=folder,
-            todo="look what it was to say and say it again (`complete`, `retry`), then remove it",
+            todo="look what it was to say and say it again (`complete`, `emit`), then remove it",
         )
     now = patient.clock.now()
     half = [
@@ -48,9 +49,11 @@ def inbox(patient: Patient) -> Iterator[Finding]:
             where=folder,
             todo="remove it; its sender died or was told that it failed, so look at that job's run",
         )
-    if messages:
-        waits = age(min(each.sent_at for each in messages), now)
-        yield ok("inbox", f"{count(len(messages), 'message')} for the next tick, since {waits}")
+    since = [each.sent_at for each in messages]
+    since += [sent_at for sent_at, _ in waiting(folder)]
+    if since:
+        waits = age(min(since), now)
+        yield ok("inbox", f"{count(len(since), 'message')} for the next tick, since {waits}")
     elif not bad and not half:
         yield ok("inbox", "is empty")
 

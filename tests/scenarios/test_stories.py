@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from harness.changes import register
 from harness.inbox import Message, MessageKind, send
 from harness.jobs.types import Outcome
 from tests.scenarios.conftest import Story
@@ -200,3 +201,42 @@ def test_a_refused_start_fails_the_job_with_the_words_of_the_api(story: Story) -
     assert not report.is_clean
     assert story.status(flights, unknown) == "FAILED"
     assert story.run_rows(unknown)[-1]["message"] == f"Job {unknown} does not exist."
+
+
+def test_what_a_producer_registers_and_the_sensor_sees_is_one_event_whichever_comes_first(
+    story: Story,
+) -> None:
+    job = story.job(1)
+    flights = story.table("flights")
+    story.control(flights, job)
+    story.tick()
+    story.end(job)
+    story.tick()
+
+    def registered(tag: str) -> None:
+        event = {"table": flights, "table_format": "DELTA", "snapshot_id": "1", "tags": {tag: "x"}}
+        register(event, home=story.home.folder)
+
+    registered("before")
+    early = story.tick()
+    assert (early.event_count, story.started(early)) == (1, [])
+    assert early.skipped == ("decide", "fire", "publish")
+
+    story.append(flights)
+    seen = story.tick()
+    assert story.started(seen) == [job]
+    (handed,) = json.loads(story.jobs.requests[-1].parameters["heartbeat_events"])
+    assert handed["tags"]["before"] == "x"
+
+    story.restart()
+    registered("after")
+    registered("before")
+    late = story.tick()
+    assert (late.event_count, story.started(late)) == (1, [])
+    assert story.tick().event_count == 0
+
+    public = f"{story.context.schema}.data_change_events"
+    rows = story.home.spark.table(public).where(f"`table` = '{flights}' and snapshot_id = '1'")
+    (event,) = rows.collect()
+    assert {"before", "after", "operation"} <= set(event.tags)
+    assert event.event_ts == int(early.tick.at.timestamp() * 1000)

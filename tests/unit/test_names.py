@@ -4,7 +4,7 @@ import pytest
 
 from harness.controls.shapes import upstream_key_problem
 from harness.errors import LookFailedError
-from harness.names import in_sql
+from harness.names import in_sql, table_key
 from harness.sense.delta.admit import rendered
 from harness.sense.types import Upstream
 
@@ -66,3 +66,26 @@ def test_a_key_that_passes_the_check_passes_the_look_and_no_other_does(key: str)
 )
 def test_each_part_of_a_name_stands_in_backticks(name: str, spelled: str) -> None:
     assert in_sql(name) == spelled
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("Sales.Orders", "sales.orders"),
+        ("`sales`.`Orders`", "sales.orders"),
+        (" spark_catalog.sales.orders ", "sales.orders"),
+        ("main.sales.orders", "main.sales.orders"),
+        ("spark_catalog.orders", "spark_catalog.orders"),
+        ("`a.b`.c", "`a.b`.c"),
+        ("/lake/Orders/", "/lake/Orders"),
+        ("file:/lake/Orders", "/lake/Orders"),
+        ("file:///lake/Orders", "/lake/Orders"),
+        ("delta.`/lake/Orders`", "/lake/Orders"),
+        ("delta.`s3://lake/Orders`", "s3://lake/Orders"),
+        ("s3://lake/Orders", "s3://lake/Orders"),
+        ("delta.orders", "delta.orders"),
+        ("  ", ""),
+    ],
+)
+def test_spellings_of_one_table_have_one_key(name: str, key: str) -> None:
+    assert table_key(name) == key

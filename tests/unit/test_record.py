@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from harness.record import orphans_among, record
+from harness.record import Known, orphans_among, record
 from harness.sense.types import DataChange, Look, Operation, TableFormat
 from harness.state import WatchedUpstream
 from harness.tables import Consumed, EventRow, Ledger, LookOutcome, ProbeRow, Tick
@@ -43,7 +43,7 @@ def _recorded(
         tick=TICK,
         watched={upstream.upstream_id: upstream},
         store=store,
-        recorded_events=known,
+        known=Known(event_ids=known),
     )
     return list(result.events), list(result.probes), store
 
@@ -149,3 +149,14 @@ def _after_news(upstream: WatchedUpstream, number: int) -> WatchedUpstream:
 
 def _range(upstream: WatchedUpstream, after: int, through: int) -> Consumed:
     return Consumed(upstream_id=upstream.upstream_id, from_tick=after, through_tick=through)
+
+
+def test_what_was_registered_is_no_event_of_a_look_that_is_to_be_found_again() -> None:
+    event = {
+        "event_id": "e",
+        "tick_number": 6,
+        "upstream_id": "registered:flights",
+        "snapshot_id": "4",
+    }
+    assert orphans_among([event], {}) == ()
+    assert len(orphans_among([{**event, "upstream_id": "delta_table:flights:1"}], {})) == 1

@@ -37,7 +37,15 @@ def test_messages_for_the_next_tick_are_counted(patient: Patient) -> None:
     assert (found.level, found.what) == (Level.OK, "1 message for the next tick, since 0s")
 
 
-@pytest.mark.parametrize("name", ["1.json", "1.unreadable"])
+def test_registered_events_for_the_next_tick_are_a_message(patient: Patient) -> None:
+    leave(patient, "registered-1.jsonl", "")
+    [found] = inbox(patient)
+    assert (found.level, found.what) == (Level.OK, "1 message for the next tick, since 0s")
+
+
+@pytest.mark.parametrize(
+    "name", ["1.json", "1.unreadable", "registered-1.jsonl.unreadable", "registered-1.unreadable"]
+)
 def test_a_message_that_cannot_be_read_is_told_and_left_where_it_is(
     patient: Patient, name: str
 ) -> None:
