@@ -25,7 +25,6 @@
             )
         ) = {{ wanted }},
         exists(
-            {#- Read as text at once: what Spark writes again loses the zero of 1.50. #}
             from_json(try_element_at({{ event }}.tags, 'partitions'), 'array<array<string>>'),
             named -> transform(named, level -> coalesce(level, 'null')) = {{ wanted }}
         )
