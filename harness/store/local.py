@@ -176,6 +176,8 @@ def _expression(where: Sequence[tuple[str, str, object]]) -> "pa.compute.Express
 def _operators():  # type: ignore[no-untyped-def]
     import operator
 
+    import pyarrow.compute as pc
+
     return {
         "=": operator.eq,
         "!=": operator.ne,
@@ -184,6 +186,7 @@ def _operators():  # type: ignore[no-untyped-def]
         ">": operator.gt,
         ">=": operator.ge,
         "in": lambda field, values: field.isin(list(values)),
+        "contains": lambda field, text: pc.match_substring(field, text, ignore_case=True),
     }
 
 
