@@ -52,6 +52,13 @@ class Chain:
     why: str | None = None
 
     @property
+    def table_ids(self) -> frozenset[str]:
+        """Return the ids of the tables that the events were of: one for each life of it."""
+        return frozenset(
+            event.tags["table_id"] for event in self.events if "table_id" in event.tags
+        )
+
+    @property
     def is_whole(self) -> bool:
         """Tell whether each change between the two ends is an event of the list."""
         return self.fault is None
@@ -100,7 +107,7 @@ def _delta(chain: Chain) -> Chain:
             return _broken(chain, Fault.UNKNOWN, f"{said[0]!r} after {said[1]!r} is no version")
     events = sorted(_once(chain.events), key=lambda each: (version_of(each), since_of(each)))
     chain = replace(chain, events=tuple(events))
-    if _has_lives(events):
+    if _has_lives(chain):
         return _broken(chain, Fault.RECREATED, "the table was dropped and created again")
     backwards = [each for each in events if since_of(each) >= version_of(each)]
     if backwards:
@@ -113,7 +120,7 @@ def _delta(chain: Chain) -> Chain:
     uncovered = _uncovered(events)
     if uncovered is not None:
         return _broken(chain, Fault.GAP, f"no event tells of version {uncovered}")
-    return _with_flags(chain)
+    return with_flags(chain)
 
 
 def _is_version(text: str | None) -> bool:
@@ -146,7 +153,7 @@ def _iceberg(chain: Chain) -> Chain:
     chain = replace(chain, events=tuple(events))
     if any(each.snapshot_id is None for each in events):
         return _broken(chain, Fault.RECREATED, "the table was replaced by one without data")
-    if _has_lives(events):
+    if _has_lives(chain):
         return _broken(chain, Fault.RECREATED, "the table was dropped and created again")
     twice = _met_twice(events)
     if twice is not None:
@@ -186,7 +193,7 @@ def _linked(chain: Chain) -> Chain:
     )
     if chain.since is None:
         return _broken(chain, Fault.FIRST_SIGHT, _NO_PREDECESSOR)
-    return _with_flags(chain)
+    return with_flags(chain)
 
 
 def _by_time(chain: Chain) -> Chain:
@@ -198,10 +205,9 @@ def _by_time(chain: Chain) -> Chain:
     if any("rolled_back" in event.tags for event in events):
         # The newest is then not the last.
         return chain
-    chain = replace(chain, until=events[-1].snapshot_id)
     if any(event.prev_snapshot_id is None for event in events):
         return chain
-    return replace(chain, since=events[0].prev_snapshot_id)
+    return replace(chain, since=events[0].prev_snapshot_id, until=events[-1].snapshot_id)
 
 
 def _committed_at(event: ChangeEvent) -> tuple[int, int]:
@@ -211,7 +217,7 @@ def _committed_at(event: ChangeEvent) -> tuple[int, int]:
 def _hive(chain: Chain) -> Chain:
     """Collect the partitions: each is read whole, as it is now, so nothing has to be chained."""
     chain = replace(chain, events=tuple(sorted(_once(chain.events), key=_told_at)))
-    if _has_lives(chain.events):
+    if _has_lives(chain):
         return _broken(chain, Fault.RECREATED, "the table was dropped and created again")
     partitions = set[tuple[str, ...]]()
     for event in chain.events:
@@ -249,12 +255,11 @@ def _once(events: Iterable[ChangeEvent]) -> list[ChangeEvent]:
     return list(known.values())
 
 
-def _has_lives(events: Sequence[ChangeEvent]) -> bool:
-    ids = {event.tags["table_id"] for event in events if "table_id" in event.tags}
-    return len(ids) > 1 or any("recreated" in event.tags for event in events)
+def _has_lives(chain: Chain) -> bool:
+    return len(chain.table_ids) > 1 or any("recreated" in event.tags for event in chain.events)
 
 
-def _with_flags(chain: Chain) -> Chain:
+def with_flags(chain: Chain) -> Chain:
     """Note what an event says of itself that no change by change can follow."""
     for tag, fault, why in _FLAGS:
         for event in chain.events:
