@@ -114,7 +114,7 @@ def _delta(chain: Chain) -> Chain:
         said = backwards[0].snapshot_id, backwards[0].prev_snapshot_id
         return _broken(chain, Fault.UNKNOWN, f"version {said[0]} cannot follow version {said[1]}")
     chain = replace(chain, until=events[-1].snapshot_id)
-    if any(each.prev_snapshot_id is None for each in events):
+    if _is_first(events):
         return _broken(chain, Fault.FIRST_SIGHT, _NO_PREDECESSOR)
     chain = replace(chain, since=str(min(map(since_of, events))))
     uncovered = _uncovered(events)
@@ -188,12 +188,10 @@ def _linked(chain: Chain) -> Chain:
         row.append(after)
     if len(row) < len(chain.events):
         return _broken(chain, Fault.FORK, "some of the events lead in a circle")
-    chain = replace(
-        chain, events=tuple(row), since=row[0].prev_snapshot_id, until=row[-1].snapshot_id
-    )
-    if chain.since is None:
+    chain = replace(chain, events=tuple(row), until=row[-1].snapshot_id)
+    if _is_first(row):
         return _broken(chain, Fault.FIRST_SIGHT, _NO_PREDECESSOR)
-    return with_flags(chain)
+    return with_flags(replace(chain, since=row[0].prev_snapshot_id))
 
 
 def _by_time(chain: Chain) -> Chain:
@@ -205,7 +203,7 @@ def _by_time(chain: Chain) -> Chain:
     if any("rolled_back" in event.tags for event in events):
         # The newest is then not the last.
         return chain
-    if any(event.prev_snapshot_id is None for event in events):
+    if _is_first(events):
         return chain
     return replace(chain, since=events[0].prev_snapshot_id, until=events[-1].snapshot_id)
 
@@ -259,20 +257,22 @@ def _has_lives(chain: Chain) -> bool:
     return len(chain.table_ids) > 1 or any("recreated" in event.tags for event in chain.events)
 
 
+def _is_first(events: Iterable[ChangeEvent]) -> bool:
+    """Tell whether one of the events stands for all that the table had."""
+    return any(each.prev_snapshot_id is None or "first_sight" in each.tags for each in events)
+
+
 def with_flags(chain: Chain) -> Chain:
     """Note what an event says of itself that no change by change can follow."""
     for tag, fault, why in _FLAGS:
         for event in chain.events:
             if event.tags.get(tag, "false") != "false":
-                since = None if fault is Fault.FIRST_SIGHT else chain.since
-                chain = replace(chain, since=since)
                 return _broken(chain, fault, why.format(event.snapshot_id))
     return chain
 
 
 _NO_PREDECESSOR = "no snapshot comes before the first event"
 _FLAGS = (
-    ("first_sight", Fault.FIRST_SIGHT, "{} is the first that was seen of the table"),
     ("gap", Fault.GAP, "changes before {} were lost before they were seen"),
     ("rolled_back", Fault.REWRITE, "snapshots were taken back, to {}"),
     ("replaced", Fault.REWRITE, "the table was replaced in {}"),

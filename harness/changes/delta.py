@@ -155,7 +155,7 @@ def _change_by_change(
             return frame, None
     lost = missing_of_feed(span.storage, span.commits)
     if lost is not None:
-        return None, f"{lost} of its change data feed is gone"
+        return None, f"{lost} was removed by VACUUM"
     try:
         return _feed(question, span, new), None
     except _errors() as error:
@@ -215,12 +215,12 @@ def _compared(question: Question, span: _Span, new: "DataFrame", why: str) -> Ch
     gone = gone_since((*span.commits, *span.later))
     lost = missing(span.storage, gone)
     if lost is not None:
-        lost_text = f"{why}, and {lost} of version {span.since} was removed by VACUUM"
-        return _whole(question, span.storage, span.path, lost_text)
+        why = f"{why}, and {lost} of version {span.since} was removed by VACUUM"
+        return _whole(question, span.storage, span.path, why)
     lost = missing(span.storage, gone_since(span.later))
     if lost is not None:
-        lost_text = f"{why}, and {lost} of version {span.until} was removed by VACUUM"
-        return _whole(question, span.storage, span.path, lost_text)
+        why = f"{why}, and {lost} of version {span.until} was removed by VACUUM"
+        return _whole(question, span.storage, span.path, why)
     return _without_log(question, span.since, span.until, why)
 
 

@@ -8,9 +8,9 @@ from harness.changes import delta, hive, iceberg
 from harness.changes.answer import Changed, Question, Range, nothing
 from harness.changes.chain import chain_of
 from harness.changes.event import ChangeEvent
-from harness.errors import ConfigurationError, ExitCode
+from harness.errors import ConfigurationError, ExitCode, LookFailedError
 from harness.names import in_sql, table_key
-from harness.sense.delta.locate import is_path
+from harness.sense.delta.locate import is_path, said
 from harness.sense.types import TableFormat
 
 if TYPE_CHECKING:
@@ -49,22 +49,27 @@ def changed_rows(
     Raises:
         ConfigurationError: The events are of several tables, or of a source without rows; a key is
             no column; the table has a column with the name of ours.
-        LookFailedError: The table cannot be found.
+        LookFailedError: The table cannot be found, or not be read.
     """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
     mine = of_table(events, table)
-    if not mine:
-        return _nothing(spark, read_as or table)
-    chain = chain_of(mine)
-    name = read_as or chain.table
-    question = Question(
-        session=spark,
-        name=table_key(name) if is_path(name) else name,
-        chain=chain,
-        keys=(keys,) if isinstance(keys, str) else tuple(keys or ()),
-    )
-    answer = _READERS[chain.table_format](question)
+    name = read_as or (mine[0].table if mine else table)
+    try:
+        if not mine or name is None:
+            return _nothing(spark, name)
+        question = Question(
+            session=spark,
+            name=table_key(name) if is_path(name) else name,
+            chain=chain_of(mine),
+            keys=(keys,) if isinstance(keys, str) else tuple(keys or ()),
+        )
+        answer = _READERS[question.chain.table_format](question)
+    except (PySparkException, Py4JError) as error:
+        raise LookFailedError(f"{name} cannot be read: {said(error)}") from error
     if not answer.is_incremental:
-        log.warning("%s: %s", chain.table, answer.reason)
+        log.warning("%s: %s", name, answer.reason)
     return answer
 
 
@@ -87,12 +92,20 @@ def of_table(events: Iterable[ChangeEvent], table: str | None) -> list[ChangeEve
     return next(iter(by_key.values()), [])
 
 
-def stop_when_nothing(what: Sequence[ChangeEvent] | Changed) -> None:
-    """End the process with exit code 4 if there are no events, or if no row changed.
+def stop_when_nothing(what: Iterable[ChangeEvent] | Changed, table: str | None = None) -> None:
+    """End the process with exit code 4 if there is no event, or if no row changed.
 
-    A scheduler then knows that there was nothing to do. It is told without reading any row.
+    A scheduler then knows that there was nothing to do; no row is read to tell.
+
+    Args:
+        what: The events that a job was handed, before Spark is started; or what changed.
+        table: Of the events, only those of this table count.
     """
-    is_nothing = what.is_nothing if isinstance(what, Changed) else not what
+    if isinstance(what, Changed):
+        is_nothing = what.is_nothing
+    else:
+        mine = list(what) if table is None else of_table(what, table)
+        is_nothing = not mine
     if is_nothing:
         log.info("nothing changed, so there is nothing to do")
         raise SystemExit(int(ExitCode.NOTHING_NEW))

@@ -11,7 +11,7 @@ import pytest
 from deltalake import write_deltalake
 
 from harness.changes import ChangeEvent, changed_rows
-from harness.errors import ConfigurationError
+from harness.errors import ConfigurationError, LookFailedError
 from harness.sense.registry import Surroundings, known_sources
 from harness.sense.types import Probe, Upstream
 from harness.settings_connections import Connections
@@ -76,7 +76,7 @@ DELTA_STORIES = {
         steps=("remove id = 1", "append 3c", "vacuum"),
         insert=[B, C],
         properties=FEED,
-        reason="of its change data feed is gone, and",
+        reason="was removed by VACUUM, and",
         is_whole=True,
     ),
     "deletions without a feed": Story(
@@ -214,6 +214,10 @@ def test_events_of_several_tables_need_the_name_of_one(spark: "SparkSession") ->
         changed_rows(spark, events)
 
     assert changed_rows(spark, [], "/no/such/table").is_nothing
+    with pytest.raises(LookFailedError, match=r"the catalog has no table sales\.orders"):
+        changed_rows(spark, events[:1])
+    with pytest.raises(LookFailedError, match=r"/no/such/table cannot be read: .*PATH_NOT_FOUND"):
+        changed_rows(spark, [as_event_of("/no/such/table")])
 
 
 def as_event_of(table: str) -> ChangeEvent:
