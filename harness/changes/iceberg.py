@@ -177,7 +177,7 @@ def _snapshots(question: Question) -> dict[int, Snapshot]:
 
 
 def _at(question: Question, snapshot: int) -> "DataFrame":
-    return _read(question, **{"snapshot-id": str(snapshot)})
+    return _read(question, versionAsOf=str(snapshot))
 
 
 def _between(ends: Sequence[int]) -> dict[str, str]:

@@ -107,6 +107,9 @@ class DeltaOrders:
                 DeltaTable(self.path).optimize.compact()
             case "vacuum":
                 DeltaTable(self.path).vacuum(0, enforce_retention_duration=False, dry_run=False)
+            case "lose":
+                for file in (self.path / rest).iterdir():
+                    file.unlink()
             case "clean":
                 DeltaTable(self.path).create_checkpoint()
                 for version in range(int(rest) + 1):
