@@ -35,6 +35,7 @@ COMMANDS = (
     "try-again",
     "sense",
     "processed",
+    "emit",
     "maintain",
     "jobs-api",
     "demo",
