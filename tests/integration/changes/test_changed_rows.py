@@ -149,9 +149,11 @@ def test_a_new_column_is_compared_with_nothing_in_the_old_rows(
     events = orders.events(story)
     orders.sql("alter table {t} add columns (price map<string, int>)")
     orders.sql("insert into {t} values (4, null, map('eur', 7))")
-    answer = changed_rows(spark, [*map(as_event, orders.watcher.look().events), *events])
+    events += map(as_event, orders.watcher.look().events)
+    # Not all producers say that the schema changed, but the log does.
+    answer = changed_rows(spark, [replace(event, tags={}) for event in events])
 
-    assert "schema" in (answer.reason or "")
+    assert "the schema changed on the way" in (answer.reason or "")
     kinds = answer.frame.selectExpr("_change_type", "id", "price['eur']").collect()
     assert sorted(map(tuple, kinds)) == [("insert", 3, None), ("insert", 4, 7)]
 
