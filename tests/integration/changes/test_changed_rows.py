@@ -304,6 +304,15 @@ ICEBERG_STORIES = {
         reason="is expired",
         is_whole=True,
     ),
+    "appends after a snapshot that is expired": Story(
+        steps=(
+            C_IN,
+            D_IN,
+            "call expire_snapshots(table => '{t}', older_than => timestamp '2100-01-01',"
+            " retain_last => 2)",
+        ),
+        insert=[C, D],
+    ),
     "a new column": Story(
         steps=(C_IN, "alter table {t} add column price int", "insert into {t} values (4, null, 7)"),
         insert=[(*C, None), (*D, 7)],
