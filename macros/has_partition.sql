@@ -17,7 +17,7 @@
     {%- endset -%}
     coalesce(
         transform(
-            {{ event }}.partition,
+            {{ event }}.`partition`,
             level -> if(
                 level like '"%',
                 coalesce(get_json_object(concat('[', level, ']'), '$[0]'), level),
