@@ -63,7 +63,7 @@ def events(table: str | None = None, **wanted: Unpack[Wanted]) -> list[ChangeEve
 
     question = question_of(table, wanted)
     home = wanted.get("home")
-    environment = {**os.environ, **({} if home is None else {HOME_VARIABLE: str(Path(home))})}
+    environment = {**os.environ, **({} if home is None else {HOME_VARIABLE: str(Path(home).absolute())})}
     context = Context(load_settings(PROJECT, environment), environment)
     require_state(context)
     return ask(context.store, question)
