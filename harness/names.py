@@ -4,6 +4,7 @@ The one place that says what names a column: a check of the controls and a look 
 """
 
 import re
+from functools import lru_cache
 
 _PART = re.compile(r"`([^`]+)`|([^.`]+)")
 _COLUMN = re.compile(r"(?:[^\W\d]\w*|`[^`]+`)(?:\.(?:[^\W\d]\w*|`[^`]+`))*")
@@ -36,6 +37,7 @@ _FORMAT_BEFORE_PATH = re.compile(r"^(?:delta|parquet|iceberg)\.(?=`?[/\w]*[/:])"
 _OWN_CATALOG = "spark_catalog"
 
 
+@lru_cache(maxsize=10_000)
 def table_key(name: str) -> str:
     """Return what two spellings of one table have in common.
 

@@ -30,6 +30,8 @@ _OF_MANY = "coalesced_from"
 _LIFE = "table_id"
 _PARTITION_TAGS = frozenset({"partitions", "partitions_truncated"})
 
+_FIELDS = tuple(each.name for each in fields(EventRow))
+
 Key = tuple[str, str, str]
 
 
@@ -145,7 +147,7 @@ class SameChanges:
 
 def event_row(row: Mapping[str, object]) -> EventRow:
     """Read a row of the ledger of events; an older one has no change that it is part of."""
-    values = {each.name: row.get(each.name) for each in fields(EventRow)}
+    values = {name: row.get(name) for name in _FIELDS}
     partition = cast("Sequence[str] | None", row["partition"])
     values["partition"] = None if partition is None else tuple(partition)
     values["tags"] = dict(cast(Mapping[str, str], row["tags"] or {}))

@@ -12,7 +12,7 @@
         {{ exceptions.raise_compiler_error("start " ~ start ~ " comes after end " ~ end ~ "; swap the two") }}
     {%- endif -%}
     select
-        event_ts, `table`, partition, snapshot_id, snapshot_ts, prev_snapshot_id, table_format,
+        event_ts, `table`, `partition`, snapshot_id, snapshot_ts, prev_snapshot_id, table_format,
         operation_type, tags, change_name as event_id, upstream_id, tick_number
     from (
         select

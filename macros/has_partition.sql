@@ -17,7 +17,7 @@
     {%- endset -%}
     coalesce(
         transform(
-            {{ event }}.partition,
+            {{ event }}.`partition`,
             level -> if(
                 level like '"%',
                 coalesce(get_json_object(concat('[', level, ']'), '$[0]'), level),
@@ -25,11 +25,15 @@
             )
         ) = {{ wanted }},
         exists(
-            from_json(try_element_at({{ event }}.tags, 'partitions'), 'array<string>'),
-            named -> transform(
-                if(named like '[%', from_json(named, 'array<string>'), array(named)),
-                level -> coalesce(level, 'null')
-            ) = {{ wanted }}
+            {#- Read as text at once: what Spark writes again loses the zero of 1.50. #}
+            from_json(try_element_at({{ event }}.tags, 'partitions'), 'array<array<string>>'),
+            named -> transform(named, level -> coalesce(level, 'null')) = {{ wanted }}
         )
+        {%- if levels | length == 1 %}
+        or exists(
+            from_json(try_element_at({{ event }}.tags, 'partitions'), 'array<string>'),
+            named -> array(coalesce(named, 'null')) = {{ wanted }}
+        )
+        {%- endif %}
     )
 {%- endmacro %}

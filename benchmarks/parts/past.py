@@ -79,11 +79,11 @@ def record(past: Past, folder: Path) -> None:
         folder: The one with the ledgers' tables.
     """
     for ledger, batches in (
-        (Ledger.EVENTS, _events(past)),
+        (Ledger.EVENTS, events_of(past)),
         (Ledger.PROBES, _probes(past)),
         (Ledger.RUNS, _runs(past)),
     ):
-        _append(folder / ledger, batches)
+        append_to(folder / ledger, batches)
 
 
 def record_ticks(past: Past, folder: Path) -> None:
@@ -103,13 +103,14 @@ def record_ticks(past: Past, folder: Path) -> None:
         "folded_through": np.full(len(numbers), past.last_tick),
         "seconds": np.ones(len(numbers)),
     }
-    _append(folder / Ledger.TICKS, iter([columns]))
+    append_to(folder / Ledger.TICKS, iter([columns]))
 
 
 _Columns = Mapping[str, object]
 
 
-def _append(table: Path, batches: Iterator[_Columns]) -> None:
+def append_to(table: Path, batches: Iterator[_Columns]) -> None:
+    """Append rows to a table, as compacting leaves them."""
     opened = DeltaTable(table)
     schema = pa.schema(opened.schema().to_arrow())
     made = (_batch(columns, schema) for columns in batches)
@@ -137,7 +138,8 @@ def _parts(count: int, at_once: int = _ROWS_AT_ONCE) -> Iterator[np.ndarray]:
         yield np.arange(start, min(start + at_once, count))
 
 
-def _events(past: Past) -> Iterator[_Columns]:
+def events_of(past: Past) -> Iterator[_Columns]:
+    """Return the rows of its events, some at a time."""
     for numbers in _parts(past.events):
         looks = numbers // EVENTS_OF_A_LOOK
         ticks, upstreams = _place(past, looks)

@@ -12,6 +12,7 @@ from typing import TypedDict, Unpack
 
 from harness.changes.event import ChangeEvent
 from harness.changes.question import By, Instant, Question, asked, by_of, check_range, instant_ms
+from harness.errors import ConfigurationError
 from harness.names import parts_of, table_key
 from harness.tables import Ledger, Store
 
@@ -40,7 +41,7 @@ class Wanted(TypedDict, total=False):
     #: Up to this instant, and without it.
     end: Instant | None
     #: Whose time the range is in: ``registration`` or ``snapshot``.
-    by: str
+    by: str | None
     #: The state folder, if it is not HEARTBEAT_HOME; of the local target only.
     home: str | os.PathLike[str] | None
 
@@ -63,7 +64,8 @@ def events(table: str | None = None, **wanted: Unpack[Wanted]) -> list[ChangeEve
 
     question = question_of(table, wanted)
     home = wanted.get("home")
-    environment = {**os.environ, **({} if home is None else {HOME_VARIABLE: str(Path(home))})}
+    own = {} if home is None else {HOME_VARIABLE: str(Path(home).absolute())}
+    environment = {**os.environ, **own}
     context = Context(load_settings(PROJECT, environment), environment)
     require_state(context)
     return ask(context.store, question)
@@ -75,6 +77,12 @@ def question_of(table: str | None, wanted: Wanted) -> Question:
     Raises:
         ConfigurationError: Something is wrong with it.
     """
+    unknown = sorted(wanted.keys() - Wanted.__optional_keys__)
+    if unknown:
+        allowed = ", ".join(sorted(Wanted.__optional_keys__))
+        raise ConfigurationError(
+            f"Events cannot be asked for by '{unknown[0]}='; allowed beside the table are {allowed}"
+        )
     start, end = wanted.get("start"), wanted.get("end")
     question = replace(
         asked(
@@ -85,7 +93,7 @@ def question_of(table: str | None, wanted: Wanted) -> Question:
         ),
         start=None if start is None else instant_ms(start, "The start"),
         end=None if end is None else instant_ms(end, "The end"),
-        by=by_of(wanted.get("by", By.REGISTRATION)),
+        by=by_of(wanted.get("by") or By.REGISTRATION),
     )
     check_range(question.start, question.end)
     return question

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable
 from decimal import Decimal
+from functools import lru_cache
 
 #: More partitions than this of one snapshot are not all named.
 PARTITIONS_LIMIT = 1000
@@ -10,6 +11,7 @@ PARTITIONS_LIMIT = 1000
 Levels = tuple[str, ...]
 
 
+@lru_cache(maxsize=10_000)
 def level(text: str) -> str:
     """Return the value of a level as it is compared.
 
@@ -21,8 +23,10 @@ def level(text: str) -> str:
 
 def levels_in(tag: str | None) -> frozenset[Levels]:
     """Return the partitions that the tag ``partitions`` lists; none when it lists none."""
+    if not tag:
+        return frozenset()
     try:
-        rows = _value(tag or "[]")
+        rows = _value(tag)
         if not isinstance(rows, list):
             return frozenset()
         return frozenset(

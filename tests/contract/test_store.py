@@ -113,6 +113,17 @@ def test_every_condition_must_hold(store: Store, request: pytest.FixtureRequest)
     assert sorted(str(row["event_id"]) for row in rows) == [f"{name}2", f"{name}3"]
 
 
+def test_text_contains_other_text_in_any_case(store: Store, request: pytest.FixtureRequest) -> None:
+    name = request.node.name
+    store.append(Ledger.EVENTS, [_event(1, f"{name} Lake.FLIGHTS"), _event(1, f"{name} planes")])
+
+    rows = store.read(
+        Ledger.EVENTS, where=[("event_id", "contains", name), ("event_id", "contains", "Flight")]
+    )
+
+    assert [row["event_id"] for row in rows] == [f"{name} Lake.FLIGHTS"]
+
+
 def test_a_condition_may_name_a_column_that_is_not_wanted(
     store: Store, request: pytest.FixtureRequest
 ) -> None:

@@ -1,6 +1,8 @@
 """Questions about data-change events, over a ledger on the disk and without a JVM."""
 
 import json
+import re
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -117,6 +119,7 @@ def test_what_is_no_instant_is_told_in_one_sentence(said: object) -> None:
         ({"start": "2026-03-02", "end": "2026-03-01"}, "The range begins at 2026-03-02T00:00:00Z, after"),
         ({"operation": "MERGE"}, "There is no operation 'MERGE'; allowed are APPEND, DELETE, UPDATE"),
         ({"by": "arrival"}, "Events cannot be asked for by 'arrival'; allowed are registration and snapshot"),
+        ({"strat": 0}, "Events cannot be asked for by 'strat='; allowed beside the table are by, end,"),
         ({"table": " "}, "The table has no name"),
         ({"table": "``"}, "The table has no name"),
         ({"partition": []}, "The partition [] is no list"),
@@ -247,3 +250,27 @@ def test_a_range_may_begin_so_long_ago() -> None:
     noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
     assert instant_from("-2h30m", noon) == datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
     assert instant_from("-5", noon) == "-5"
+
+
+def shown(language: str) -> list[str]:
+    """What the page on events shows of asking, in one language."""
+    page = (Path(__file__).parents[3] / "docs" / "events.md").read_text()
+    section = page.partition("\n## Asking what changed\n")[2].partition("\n### ")[0]
+    return re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+
+
+def test_the_page_shows_commands_that_answer(ask_on_the_command_line: Asking) -> None:
+    day, first = shown("sh")
+    lines = ask_on_the_command_line(*shlex.split(day)[4:]).stdout.splitlines()
+    assert lines[-1] == "2 events"
+    (event,) = json.loads(ask_on_the_command_line(*shlex.split(first)[4:]).stdout)
+    assert event["event_id"] == "first"
+
+
+def test_the_page_shows_code_that_answers(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HEARTBEAT_HOME", str(home))
+    (code,) = shown("python")
+    exec(code, {})
+    assert capsys.readouterr().out.startswith("several 2 {'partitions':")
