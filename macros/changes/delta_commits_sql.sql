@@ -1,0 +1,56 @@
+{#- What commits of a Delta log did to the data: by their file actions first, by their name second. These
+    are the rules of the sensor (harness/sense/delta/classify.py), and the two have to agree. -#}
+{% macro delta_commits_sql(table, files) -%}
+with
+
+actions as (
+    select
+        cast(substring(_metadata.file_name, 1, 20) as bigint) as version,
+        unix_millis(_metadata.file_modification_time) as written_at,
+        from_json(value, '{{ heartbeat.delta_action_type() }}') as action
+    from text.`{{ table.location }}/_delta_log/{ {{- files | join(",") -}} }`
+),
+
+versions as (
+    select
+        version,
+        coalesce(max(action.commitinfo.incommittimestamp), max(written_at)) as snapshot_ts,
+        max(action.commitinfo.operation) as operation_name,
+        max(replace(action.commitinfo.operationparameters['mode'], '"')) as mode
+    from actions
+    group by version
+),
+
+files as (
+    select
+        version,
+        action.add is not null as is_added,
+        coalesce(action.add, action.remove) as file
+    from actions
+    where coalesce(action.add, action.remove).datachange
+),
+
+{{ heartbeat.delta_changes_sql(table.partition_columns) }}
+
+select
+    to_json(named_struct(
+        'snapshot_id', cast(versions.version as string),
+        'snapshot_ts', versions.snapshot_ts,
+        'operation_name', versions.operation_name,
+        'operation', case
+            when changes.version is null then null
+            when not changes.has_removed then 'APPEND'
+            when not changes.has_added or versions.operation_name = 'DELETE' then 'DELETE'
+            when changes.only_hides_rows then 'DELETE'
+            else 'UPDATE'
+        end,
+        'overwrite', if(lower(versions.mode) = 'overwrite', 'true', null),
+        'replaced', if(contains(upper(versions.operation_name), 'REPLACE TABLE'), 'true', null),
+        'partitions', slice(touched.partitions, 1, 1001),
+        'is_truncated', not touched.are_all
+    )) as commit
+from versions
+left join changes on versions.version = changes.version
+left join touched on versions.version = touched.version
+order by versions.version desc
+{%- endmacro %}

@@ -1,0 +1,54 @@
+{#- What snapshots of an Iceberg table did to the data, by their summaries. -#}
+{% macro iceberg_commits_sql(relation, count) -%}
+{%- set changes = "array('added-data-files', 'deleted-data-files', 'added-delete-files', 'removed-delete-files', "
+    ~ "'added-records', 'deleted-records')" -%}
+{%- set counts = "array('changed-partition-count', 'total-data-files', 'total-records')" -%}
+{%- set value = "url_decode(substring(part, coalesce(nullif(instr(part, '='), 0), length(part)) + 1))" -%}
+with
+
+present as (
+    select snapshot_id from {{ relation }}.refs where name = 'main'
+),
+
+snapshots as (
+    select
+        *,
+        array_sort(transform(
+            filter(map_keys(summary), name -> startswith(name, 'partitions.')),
+            name -> transform(
+                split(substring(name, 12), '/'),
+                part -> case
+                    when {{ value }} = 'null' then 'null'
+                    else substring(to_json(array({{ value }})), 2, length(to_json(array({{ value }}))) - 2)
+                end
+            )
+        )) as partitions
+    from {{ relation }}.snapshots
+)
+
+select
+    to_json(named_struct(
+        'snapshot_id', cast(snapshots.snapshot_id as string),
+        'parent_id', cast(snapshots.parent_id as string),
+        'snapshot_ts', unix_millis(snapshots.committed_at),
+        'operation_name', snapshots.operation,
+        'operation', case
+            when snapshots.operation = 'replace' then null
+            when
+                not exists({{ changes }}, name -> coalesce(trim(summary[name]), '') not in ('', '0'))
+                and exists({{ counts }}, name -> map_contains_key(summary, name))
+                then null
+            when snapshots.operation = 'append' then 'APPEND'
+            when snapshots.operation = 'delete' then 'DELETE'
+            else 'UPDATE'
+        end,
+        'overwrite', if(map_contains_key(summary, 'replace-partitions'), 'true', null),
+        'partitions', slice(snapshots.partitions, 1, 1001),
+        'is_truncated', false,
+        'is_present', present.snapshot_id is not null
+    )) as commit
+from snapshots
+left join present on snapshots.snapshot_id = present.snapshot_id
+order by snapshots.committed_at desc
+limit {{ count }}
+{%- endmacro %}
