@@ -1,7 +1,5 @@
-{#- Two steps of delta_commits_sql: what the file actions of a version amount to, and the partitions in them. -#}
-{% macro delta_changes_sql(partition_columns) -%}
-{%- set knows_all = "size(array_except(array('" ~ partition_columns | map(attribute='name') | join("', '")
-    ~ "'), coalesce(map_keys(file.partitionvalues), array()))) = 0" -%}
+{#- Two steps of delta_commits_sql: what becomes of each file of a version, and what that amounts to. -#}
+{% macro delta_changes_sql() -%}
 paths as (
     select
         version,
@@ -21,27 +19,6 @@ changes as (
         bool_and(hidden_after is null or coalesce(hidden_after >= hidden_before, false))
         and bool_or(coalesce(hidden_after > hidden_before, false)) as only_hides_rows
     from paths
-    group by version
-),
-
-touched as (
-    select
-        version,
-        {%- if partition_columns %}
-        array_sort(collect_set(case
-            when {{ knows_all }} then array(
-                {%- for column in partition_columns %}
-                {{ heartbeat.partition_as_json("file.partitionvalues['" ~ column.name ~ "']", column.type) }}
-                {{- "," if not loop.last }}
-                {%- endfor %}
-            )
-        end)) as partitions,
-        bool_and({{ knows_all }}) as are_all
-        {%- else %}
-        cast(array() as array<array<string>>) as partitions,
-        true as are_all
-        {%- endif %}
-    from files
     group by version
 )
 {%- endmacro %}

@@ -3,34 +3,11 @@
 {% macro delta_commits_sql(table, files) -%}
 with
 
-actions as (
-    select
-        cast(substring(_metadata.file_name, 1, 20) as bigint) as version,
-        unix_millis(_metadata.file_modification_time) as written_at,
-        from_json(value, '{{ heartbeat.delta_action_type() }}') as action
-    from text.`{{ table.location }}/_delta_log/{ {{- files | join(",") -}} }`
-),
+{{ heartbeat.delta_actions_sql(table.location, files) }},
 
-versions as (
-    select
-        version,
-        coalesce(max(action.commitinfo.incommittimestamp), max(written_at)) as snapshot_ts,
-        max(action.commitinfo.operation) as operation_name,
-        max(replace(action.commitinfo.operationparameters['mode'], '"')) as mode
-    from actions
-    group by version
-),
+{{ heartbeat.delta_changes_sql() }},
 
-files as (
-    select
-        version,
-        action.add is not null as is_added,
-        coalesce(action.add, action.remove) as file
-    from actions
-    where coalesce(action.add, action.remove).datachange
-),
-
-{{ heartbeat.delta_changes_sql(table.partition_columns) }}
+{{ heartbeat.delta_touched_sql(table.partition_columns) }}
 
 select
     to_json(named_struct(

@@ -2,8 +2,9 @@
 {% macro iceberg_commits_sql(relation, count) -%}
 {%- set changes = "array('added-data-files', 'deleted-data-files', 'added-delete-files', 'removed-delete-files', "
     ~ "'added-records', 'deleted-records')" -%}
+{%- set has_changes = "exists(" ~ changes ~ ", name -> coalesce(trim(summary[name]), '') not in ('', '0'))" -%}
 {%- set counts = "array('changed-partition-count', 'total-data-files', 'total-records')" -%}
-{%- set value = "url_decode(substring(part, coalesce(nullif(instr(part, '='), 0), length(part)) + 1))" -%}
+{%- set has_counts = "exists(" ~ counts ~ ", name -> map_contains_key(summary, name))" -%}
 with
 
 present as (
@@ -11,18 +12,7 @@ present as (
 ),
 
 snapshots as (
-    select
-        *,
-        array_sort(transform(
-            filter(map_keys(summary), name -> startswith(name, 'partitions.')),
-            name -> transform(
-                split(substring(name, 12), '/'),
-                part -> case
-                    when {{ value }} = 'null' then 'null'
-                    else substring(to_json(array({{ value }})), 2, length(to_json(array({{ value }}))) - 2)
-                end
-            )
-        )) as partitions
+    select *, {{ heartbeat.iceberg_partitions_sql() }} as partitions
     from {{ relation }}.snapshots
 )
 
@@ -34,10 +24,7 @@ select
         'operation_name', snapshots.operation,
         'operation', case
             when snapshots.operation = 'replace' then null
-            when
-                not exists({{ changes }}, name -> coalesce(trim(summary[name]), '') not in ('', '0'))
-                and exists({{ counts }}, name -> map_contains_key(summary, name))
-                then null
+            when not {{ has_changes }} and {{ has_counts }} then null
             when snapshots.operation = 'append' then 'APPEND'
             when snapshots.operation = 'delete' then 'DELETE'
             else 'UPDATE'

@@ -2,7 +2,6 @@
     not changed. With keys, a row that went and one that came with the same key are two states of one. -#}
 {% macro net_changes_sql(relation, range, columns, keys, preimages) -%}
 {%- set names = columns | map(attribute='quoted') | join(", ") -%}
-{%- set key_names = columns | selectattr('name', 'in', keys) | map(attribute='quoted') | join(", ") -%}
 with
 
 signed_rows as (
@@ -23,23 +22,7 @@ changed as (
 )
 {%- if keys %},
 
-of_keys as (
-    select *,
-        min(_change_type) over (partition by {{ key_names }})
-        <> max(_change_type) over (partition by {{ key_names }}) as _is_update
-    from changed
-)
-
-select {{ names }},
-    case
-        when not _is_update then _change_type
-        when _change_type = 'insert' then 'update_postimage'
-        else 'update_preimage'
-    end as _change_type
-from of_keys
-{%- if not preimages %}
-where not (_is_update and _change_type = 'delete')
-{%- endif %}
+{{ heartbeat.updates_by_key_sql(columns, keys, preimages) }}
 {%- else %}
 
 select * from changed

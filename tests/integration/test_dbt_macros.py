@@ -1,8 +1,10 @@
 """The macros in a dbt project of somebody else, on Spark: what its models register, and what they read."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +17,7 @@ from harness.sense.delta.schema import Column, table_of
 from harness.sense.iceberg.rows import need_runtime
 from harness.sense.storage import LocalStorage
 from harness.sense.types import Operation, TableFormat
-from tests.integration.shop_project import REGISTER, SCHEMA, Shop, incremental, model
+from tests.integration.shop_project import PACKAGE, REGISTER, SCHEMA, Shop, incremental, model
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,12 +84,19 @@ ICEBERG: Mapping[str, str] = {
     "of_berg": "{{ config(materialized='table', file_format='iceberg') }}\n"
     "select * from {{ heartbeat.changed_rows(ref('berg')) }} as changed",
 }
+#: The example of the manual, of a table of ours.
+[COPY] = re.findall(
+    r"```sql\n(\{\{ config.*?)```",
+    (PACKAGE / "docs/incremental_compute.md").read_text(encoding="utf-8"),
+    re.DOTALL,
+)
 VIEW = "{{ config(materialized='view', post_hook='{{ heartbeat.register_change() }}') }}\nselect 1 as id"
 
 
 @pytest.fixture(scope="module")
 def shop(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     models = {**PRODUCERS, **CONSUMERS, **ICEBERG, "a_view": VIEW}
+    models["copied"] = COPY.replace("ref('orders')", "ref('merged')")
     project = Shop(tmp_path_factory.mktemp("shop"), models).parse()
     yield project
     spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
@@ -242,7 +251,7 @@ def read(shop: Shop, spark: "SparkSession", first: Events, second: Events) -> Ma
         "of_deleted": [each.to_json() for each in second["deleted"]],
         "of_overwritten": [each.to_json() for each in first["overwritten"]],
     }
-    shop.run(shop.folder / "read", "--select", *CONSUMERS, **variables)
+    shop.run(shop.folder / "read", "--select", "copied", *CONSUMERS, **variables)
     return {name: rows_of(spark, name) for name in CONSUMERS}
 
 
@@ -280,6 +289,13 @@ def test_a_model_reads_the_same_rows_as_a_python_job(
     changed = changed_rows(spark, second[name], f"{SCHEMA}.{name}")
     rows = changed.frame.select("id", "place", "_change_type").collect()
     assert sorted(tuple(row) for row in rows) == read[f"of_{name}"]
+
+
+def test_an_incremental_model_that_is_built_first_takes_all_rows(
+    spark: "SparkSession", read: Mapping[str, Rows]
+) -> None:
+    rows = spark.table(f"{SCHEMA}.copied").select("id", "place").collect()
+    assert sorted(tuple(row) for row in rows) == [(1, "Oslo"), (2, "Bern")]
 
 
 def test_the_feed_is_read_where_it_covers_the_range(shop: Shop, read: Mapping[str, Rows]) -> None:
