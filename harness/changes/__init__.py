@@ -2,6 +2,7 @@
 
 from harness.changes.answer import Changed
 from harness.changes.event import ChangeEvent
+from harness.changes.registering import register
 from harness.changes.rows import changed_rows, stop_when_nothing
 from harness.sense.types import Operation, TableFormat
 
@@ -11,5 +12,6 @@ __all__ = [
     "Operation",
     "TableFormat",
     "changed_rows",
+    "register",
     "stop_when_nothing",
 ]

@@ -25,7 +25,8 @@ class ChangeEvent:
     snapshot_ts: int | None = None
     prev_snapshot_id: str | None = None
     table_format: TableFormat
-    operation_type: Operation
+    #: Of an UPDATE nothing is assumed: it may append, delete, or both.
+    operation_type: Operation = Operation.UPDATE
     tags: Mapping[str, str] = field(default_factory=dict)
     #: Names the change; ``None``: the one who registers it gives it a name.
     event_id: str | None = None
