@@ -17,7 +17,7 @@ from harness.sense.delta.schema import Column, table_of
 from harness.sense.iceberg.rows import need_runtime
 from harness.sense.storage import LocalStorage
 from harness.sense.types import Operation, TableFormat
-from tests.integration.shop_project import PACKAGE, REGISTER, SCHEMA, Shop, incremental, model
+from tests.integration.shop_project import PACKAGE, REGISTER, SCHEMA, Shop, incremental, model, rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,6 +27,14 @@ ONE, TWO = "(1, 'Oslo', date'2026-03-01', 7)", "(2, 'Zürich ''\"', date'2026-03
 MOVED, THREE = "(2, 'Bern', date'2026-03-02', 8)", "(3, 'Bern', date'2026-03-02', 8)"
 OTHER = "(4, 'Oslo', date'2026-03-02', 8)"
 FEED = {"delta.enableChangeDataFeed": "true"}
+
+
+def example(page: str) -> str:
+    """What a page of the manual shows as a model."""
+    text = (PACKAGE / "docs" / page).read_text(encoding="utf-8")
+    [found] = re.findall(r"^(?:```|~~~)sql\n(\{\{ config.*?)^(?:```|~~~)$", text, re.M | re.S)
+    return str(found)
+
 
 PRODUCERS: Mapping[str, str] = {
     "replaced": model([ONE], [TWO], materialized="table"),
@@ -65,6 +73,7 @@ PRODUCERS: Mapping[str, str] = {
         materialized="table",
         partition_by=["place"],
     ),
+    "documented": example("events.md") + rows(ONE),
 }
 DELTA = [name for name in PRODUCERS if name not in ("hive", "said")]
 
@@ -84,19 +93,13 @@ ICEBERG: Mapping[str, str] = {
     "of_berg": "{{ config(materialized='table', file_format='iceberg') }}\n"
     "select * from {{ heartbeat.changed_rows(ref('berg')) }} as changed",
 }
-#: The example of the manual, of a table of ours.
-[COPY] = re.findall(
-    r"```sql\n(\{\{ config.*?)```",
-    (PACKAGE / "docs/incremental_compute.md").read_text(encoding="utf-8"),
-    re.DOTALL,
-)
 VIEW = "{{ config(materialized='view', post_hook='{{ heartbeat.register_change() }}') }}\nselect 1 as id"
 
 
 @pytest.fixture(scope="module")
 def shop(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     models = {**PRODUCERS, **CONSUMERS, **ICEBERG, "a_view": VIEW}
-    models["copied"] = COPY.replace("ref('orders')", "ref('merged')")
+    models["copied"] = example("incremental_compute.md").replace("ref('orders')", "ref('merged')")
     project = Shop(tmp_path_factory.mktemp("shop"), models).parse()
     yield project
     spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
