@@ -32,7 +32,7 @@ def options(
     """Is there new data, and which jobs may run because of it?
 
     Exit codes: 0 done, 1 something failed and is recorded, 2 usage or configuration, 3 another
-    process holds the lock, 4 nothing new (`sense`).
+    process holds the lock, 4 there is nothing (`sense`, `events`).
     """
     if debug:
         os.environ[DEBUG] = "1"

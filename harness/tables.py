@@ -263,9 +263,9 @@ class Store(Protocol):
     ) -> list[dict[str, object]]:
         """Read a table's rows, filtered by ``(column, operator, value)`` conditions, all of them.
 
-        Operators: ``=``, ``!=``, ``<``, ``<=``, ``>``, ``>=``, ``in``. Files whose statistics rule
-        a condition out are not opened. A table that is not there has no rows. Without ``columns``
-        the rows have all of them.
+        Operators: ``=``, ``!=``, ``<``, ``<=``, ``>``, ``>=``, ``in``, and ``contains``, for text
+        in any case. Files whose statistics rule a condition out are not opened. A table that is not
+        there has no rows. Without ``columns`` the rows have all of them.
 
         Raises:
             StateError: The table cannot be read.

@@ -1,7 +1,9 @@
 """Data-change events for Python: what producers register, what a job is handed, what changed."""
 
 from harness.changes.answer import Changed
+from harness.changes.asking import events
 from harness.changes.event import ChangeEvent
+from harness.changes.handed import read
 from harness.changes.registering import register
 from harness.changes.rows import changed_rows, stop_when_nothing
 from harness.sense.types import Operation, TableFormat
@@ -12,6 +14,8 @@ __all__ = [
     "Operation",
     "TableFormat",
     "changed_rows",
+    "events",
+    "read",
     "register",
     "stop_when_nothing",
 ]

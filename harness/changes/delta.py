@@ -254,7 +254,8 @@ def _whole(question: Question, storage: Storage, path: str, why: str) -> Changed
 
 def _is_there(storage: Storage, path: str, version: int) -> bool:
     try:
-        later = read_commits(storage, path, after=version, until=version)
+        # Its own commit says that those after it are not cleaned away either.
+        _, *later = read_commits(storage, path, after=version - 1, until=version)
         return missing(storage, gone_since(later)) is None
     except (LookFailedError, OSError):
         return False

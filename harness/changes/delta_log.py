@@ -12,7 +12,7 @@ from uuid import UUID
 
 from harness.errors import LookFailedError
 from harness.sense.delta.log import commit_path
-from harness.sense.storage import Storage
+from harness.sense.storage import Storage, normalized
 
 #: A commit larger than this is not read.
 _LIMIT_BYTES = 1024 * 1024 * 1024
@@ -126,14 +126,14 @@ def _file(table: str, body: Mapping[str, Any]) -> File:
 
 def absolute(table: str, path: str) -> str:
     """Return the whole path of a file that the log names."""
-    return path if path.startswith("/") or ":/" in path else f"{table}/{path}"
+    return normalized(path) if path.startswith("/") or ":/" in path else f"{table}/{path}"
 
 
 def vector_path(table: str, vector: Mapping[str, Any]) -> str | None:
     """Return the file that holds a deletion vector; ``None`` when the log itself does."""
     kind, where = vector["storageType"], str(vector["pathOrInlineDv"])
     if kind == "p":
-        return where
+        return normalized(where)
     if kind != "u":
         return None
     folder, code = where[:-_UUID_LENGTH], where[-_UUID_LENGTH:]

@@ -20,6 +20,8 @@ from harness.changes.answer import (
 )
 from harness.changes.chain import Fault, with_flags
 from harness.changes.net import check_columns, gained, of_log, why_not_compared
+from harness.errors import LookFailedError
+from harness.jars import ICEBERG_PACKAGE
 from harness.names import in_sql
 from harness.sense.delta.locate import is_path
 from harness.sense.iceberg.events import operation_of
@@ -49,7 +51,7 @@ class _Line:
 
 def changed(question: Question) -> Changed:
     """Return the rows that the events of an Iceberg table tell of."""
-    need_runtime(question.session)
+    _need_iceberg(question)
     if not is_path(question.name):
         # A catalog keeps tables for a while as they were.
         question.session.sql(f"refresh table {in_sql(question.name)}")
@@ -63,6 +65,16 @@ def changed(question: Question) -> Changed:
         return whole(question, _at(question, until), str(until), chain.why or "")
     line = _line(snapshots, _id(chain.since), until)
     return _of_line(question, line, (_id(chain.since), until))
+
+
+def _need_iceberg(question: Question) -> None:
+    try:
+        need_runtime(question.session)
+    except LookFailedError as error:
+        raise LookFailedError(
+            f"{question.name} cannot be read: this Spark session has no Iceberg; start it with"
+            f" the package {ICEBERG_PACKAGE}"
+        ) from error
 
 
 def _of_line(question: Question, line: "_Line | None", ends: tuple[int, int]) -> Changed:
@@ -177,7 +189,7 @@ def _snapshots(question: Question) -> dict[int, Snapshot]:
 
 
 def _at(question: Question, snapshot: int) -> "DataFrame":
-    return _read(question, **{"snapshot-id": str(snapshot)})
+    return _read(question, versionAsOf=str(snapshot))
 
 
 def _between(ends: Sequence[int]) -> dict[str, str]:

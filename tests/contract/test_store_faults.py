@@ -83,6 +83,7 @@ def start(store: LocalStore, jobs: FakeJobs, folder: Path) -> list[RunRow]:
         starts=TokenBucket(clock, per_second=100),
         questions=TokenBucket(clock, per_second=100),
         handed_over=folder / "handed_over",
+        schema="heartbeat",
         crash_point=lambda name: None,
     )
     due = Start(

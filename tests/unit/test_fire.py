@@ -99,6 +99,7 @@ def _firing(
         starts=TokenBucket(clock, per_second=100),
         questions=TokenBucket(clock, per_second=100),
         handed_over=handed_over,
+        schema="heartbeat",
         crash_point=lambda name: None,
     )
 

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -96,23 +96,23 @@ class DeltaOrders:
     def do(self, step: str) -> None:
         """Do one step; what is no name of ours is SQL."""
         name, _, rest = step.partition(" ")
-        match name:
-            case "append":
-                write_deltalake(self.path, rows(*values_in(rest)), mode="append")
-            case "replace":
-                write_deltalake(self.path, rows(*values_in(rest)), mode="overwrite")
-            case "remove":
-                DeltaTable(self.path).delete(rest or None)
-            case "compact":
-                DeltaTable(self.path).optimize.compact()
-            case "vacuum":
-                DeltaTable(self.path).vacuum(0, enforce_retention_duration=False, dry_run=False)
-            case "clean":
-                DeltaTable(self.path).create_checkpoint()
-                for version in range(int(rest) + 1):
-                    (self.path / "_delta_log" / f"{version:020d}.json").unlink()
-            case _:
-                self.sql(step)
+        table = DeltaTable(self.path)
+        ours: dict[str, Callable[[], object]] = {
+            "append": lambda: write_deltalake(table, rows(*values_in(rest)), mode="append"),
+            "replace": lambda: write_deltalake(table, rows(*values_in(rest)), mode="overwrite"),
+            "remove": lambda: table.delete(rest),
+            "compact": table.optimize.compact,
+            "vacuum": lambda: table.vacuum(0, enforce_retention_duration=False, dry_run=False),
+            "lose": lambda: [file.unlink() for file in (self.path / rest).iterdir()],
+            "clean": lambda: self.clean(table, int(rest)),
+        }
+        ours.get(name, lambda: self.sql(step))()
+
+    def clean(self, table: DeltaTable, version: int) -> None:
+        """Take the commits up to a version out of the log, as it is done after a month."""
+        table.create_checkpoint()
+        for each in range(version + 1):
+            (self.path / "_delta_log" / f"{each:020d}.json").unlink()
 
     def sql(self, statement: str) -> None:
         self.spark.sql(statement.format(t=f"delta.`{self.path}`"))

@@ -64,6 +64,11 @@ def test_a_commit_that_was_cleaned_away_is_told(table: GoldenTable) -> None:
         commits(table)
 
 
+def test_a_version_that_the_log_does_not_reach_is_told(table: GoldenTable) -> None:
+    with pytest.raises(LogGoneError, match="version 1 is not in its log any more"):
+        commits(table, until=1)
+
+
 def test_a_commit_that_cannot_be_read_is_told(table: GoldenTable) -> None:
     table.file(table.commit(add("two"))).write_text('{"add": {}}')
 
@@ -132,7 +137,7 @@ def test_a_deletion_vector_that_is_gone_from_the_disk_is_named(table: GoldenTabl
     [
         (VECTOR, f"/t/{VECTOR_FILE}"),
         ({**VECTOR, "pathOrInlineDv": VECTOR["pathOrInlineDv"][2:]}, f"/t/{VECTOR_FILE[3:]}"),  # type: ignore[index]
-        ({"storageType": "p", "pathOrInlineDv": "/elsewhere/v.bin"}, "/elsewhere/v.bin"),
+        ({"storageType": "p", "pathOrInlineDv": "file:/elsewhere/v.bin"}, "/elsewhere/v.bin"),
         ({"storageType": "i", "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000"}, None),
     ],
 )
@@ -158,6 +163,15 @@ def test_a_feed_is_read_from_the_data_where_a_commit_has_no_files_of_it(
     assert missing_of_feed(LocalStorage(), commits(table)) == "two"
     put(table, "two")
     assert missing_of_feed(LocalStorage(), commits(table)) is None
+
+
+def test_a_file_of_another_table_is_looked_for_where_it_is(
+    table: GoldenTable, tmp_path: Path
+) -> None:
+    table.commit(remove(f"file://{tmp_path}/cloned"))
+    (tmp_path / "cloned").write_text("rows")
+
+    assert missing(LocalStorage(), gone_since(commits(table))) is None
 
 
 def test_only_another_schema_is_a_new_one(table: GoldenTable) -> None:

@@ -32,6 +32,7 @@ _OPERATORS = {
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
+    "contains": lambda value, text: str(text).lower() in str(value).lower(),
     "in": lambda value, values: value in values,
 }
 
