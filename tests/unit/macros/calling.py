@@ -3,12 +3,13 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from hashlib import md5
 from pathlib import Path
-from types import SimpleNamespace
+from types import CodeType, SimpleNamespace
 from typing import Any, NoReturn
 
-from jinja2 import Environment, Undefined
+from jinja2 import Environment, Template, Undefined
 
 MACROS = Path(__file__).parents[3] / "macros"
 
@@ -41,6 +42,15 @@ def _fromjson(text: str, default: object = None) -> object:
         return default
 
 
+def _jinja() -> Environment:
+    return Environment(extensions=["jinja2.ext.do"], undefined=_Lenient, autoescape=False)
+
+
+@cache
+def _compiled() -> list[CodeType]:
+    return [_jinja().compile(path.read_text(encoding="utf-8")) for path in MACROS.rglob("*.sql")]
+
+
 class Macros:
     """All macros of the project, in a context as dbt gives it to a model.
 
@@ -62,7 +72,7 @@ class Macros:
         self.logged: list[str] = []
         known, surroundings = variables or {}, environment or {}
         self._answers = answers or {}
-        jinja = Environment(extensions=["jinja2.ext.do"], undefined=_Lenient, autoescape=False)
+        jinja = _jinja()
         package = SimpleNamespace()
         jinja.globals |= {
             "heartbeat": package,
@@ -90,8 +100,8 @@ class Macros:
             "invocation_id": "run-1",
             **context,
         }
-        for path in MACROS.rglob("*.sql"):
-            module = jinja.from_string(path.read_text(encoding="utf-8")).module
+        for code in _compiled():
+            module = Template.from_code(jinja, code, jinja.globals).module
             for name in (name for name in vars(module) if not name.startswith("_")):
                 setattr(package, name, self._as_dbt_calls(getattr(module, name)))
         self.call = package

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from harness.changes import ChangeEvent
 from harness.changes.chain import chain_of
+from harness.names import table_key
 from tests.unit.changes.change_events import DELTA, HIVE, ICEBERG, at, of_partition, step
 from tests.unit.macros.calling import CompilationError, Macros
 
@@ -111,6 +112,7 @@ def test_partitions_that_cannot_be_picked_out_stand_for_the_whole_table(
         ("spark_catalog.sales.orders", True),
         ("/lake/orders", True),
         ("file:///lake/orders/", True),
+        ("delta.`/lake/orders`", True),
         ("sales.orders_old", False),
         ("/lake/orders2", False),
     ],
@@ -118,6 +120,22 @@ def test_partitions_that_cannot_be_picked_out_stand_for_the_whole_table(
 def test_events_are_of_a_table_whatever_the_spelling_of_its_name(said: str, is_meant: bool) -> None:
     event = replace(step(0, 1), table=said).to_json()
     assert len(MACROS.call.events_of_table([event], TABLE)) == is_meant
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Sales.`Or.ders`",
+        " spark_catalog.a.b",
+        "spark_catalog.b",
+        "FILE:/a/B/",
+        "s3://a/b/",
+        "/",
+        "delta.`/a`",
+    ],
+)
+def test_a_name_is_spelled_as_python_spells_it(name: str) -> None:
+    assert MACROS.call.plain_name(name) == table_key(name)
 
 
 EVENTS = [step(0, 1).to_json()]
