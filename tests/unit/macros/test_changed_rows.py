@@ -54,6 +54,11 @@ TAGS = st.sampled_from(
 @example(kind=DELTA, steps=[(0, 1, {}, 1), (1, 2, {}, 2), (1, 2, {"gap": "true"}, 2)])
 @example(kind=DELTA, steps=[(0, 1, {}, 1), (3, 4, {}, 2)])
 @example(kind=ICEBERG, steps=[(0, 1, {}, 1), (3, 4, {}, 2)])
+@example(kind=DELTA, steps=[(3, 4, {}, 1), (4, 900, {}, 2), (5, 7, {}, 3)])
+@example(kind=DELTA, steps=[(0, 1, {"table_id": "one"}, 1), (1, 2, {"table_id": "two"}, 2)])
+@example(kind=DELTA, steps=[(0, 1, {"first_sight": "true"}, 1), (1, 2, {}, 2)])
+@example(kind=ICEBERG, steps=[(4, 5, {}, 5), (4, 6, {}, 6)])
+@example(kind=ICEBERG, steps=[(4, 5, {}, 5), (7, 3, {"rolled_back": "true"}, 6)])
 @example(kind=ICEBERG, steps=[(1, 2, {}, 1), (5, 6, {}, 2), (6, 5, {}, 3)])
 def test_events_lead_a_model_through_the_same_range_as_a_python_job(
     kind: str, steps: list[tuple[int | None, int | None, dict[str, str], int | None]]
