@@ -5,6 +5,10 @@
     {%- if table.format == 'HIVE' -%}
         {%- do return(heartbeat.hive_commits(relation, table, began, partition)) -%}
     {%- endif -%}
+    {%- if table.format == 'DELTA' -%}
+        {#- Versions of a table that was dropped and made again are counted from the beginning. -#}
+        {%- do table.update(table_id=heartbeat.rows_of("describe detail " ~ relation, 2)[0][1]) -%}
+    {%- endif -%}
     {%- set found = namespace(commits=[], is_enough=false) -%}
     {%- for count in [20, 1000] -%}
         {%- if not found.is_enough -%}

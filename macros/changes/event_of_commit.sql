@@ -6,6 +6,9 @@
     {%- for key in ['operation_name', 'overwrite', 'replaced'] if commit.get(key) -%}
         {%- do told.update({key | replace('_name', ''): commit[key]}) -%}
     {%- endfor -%}
+    {%- if table.table_id is defined -%}
+        {%- do told.update(table_id=table.table_id) -%}
+    {%- endif -%}
     {%- if partition is none -%}
         {%- do told.update(heartbeat.partition_tags([] if is_one else found, commit.get('is_truncated'))) -%}
     {%- endif -%}

@@ -132,10 +132,11 @@ def told_by_sensor(spark: "SparkSession", name: str) -> dict[str | None, ChangeE
     folder = str(detail.location).removeprefix("file:")
     told = dict[str | None, ChangeEvent]()
     columns: Sequence[Column] = ()
-    version = 0
+    version, table_id = 0, ""
     while (commit := read_commit(LocalStorage(), folder, version)) is not None:
         if commit.metadata is not None:
-            columns = table_of(commit.metadata, {}).partition_columns
+            table = table_of(commit.metadata, {})
+            columns, table_id = table.partition_columns, table.table_id
         operation = operation_of(commit)
         if operation is not None:
             partition, tags = told_partitions(partitions_of(commit, columns))
@@ -147,15 +148,16 @@ def told_by_sensor(spark: "SparkSession", name: str) -> dict[str | None, ChangeE
                 prev_snapshot_id=max(told, key=lambda each: int(each or 0), default=None),
                 table_format=TableFormat.DELTA,
                 operation_type=operation,
-                tags={**tags_of(commit), **tags},
+                tags={**tags_of(commit), **tags, "table_id": table_id},
             )
         version += 1
     return told
 
 
-#: What a hook knows besides what the sensor tells, and what the sensor alone tells.
-_OF_HOOK = frozenset({"quality", "dbt_model"})
-_OF_BOTH = frozenset({"operation", "overwrite", "replaced", "partitions", "partitions_truncated"})
+#: The tags that both tell of; the others are of one of them alone.
+_OF_BOTH = frozenset(
+    {"operation", "overwrite", "replaced", "partitions", "partitions_truncated", "table_id"}
+)
 
 
 def comparable(event: ChangeEvent) -> ChangeEvent:
