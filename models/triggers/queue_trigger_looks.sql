@@ -35,7 +35,8 @@ slots_by_trigger as (
                     null,
                     named_struct(
                         'slot', int_trigger_outcomes.slot,
-                        'missing', int_trigger_outcomes.missing
+                        'missing', int_trigger_outcomes.missing,
+                        'expires_at', int_trigger_outcomes.expires_at
                     )
                 )
             )
@@ -86,7 +87,11 @@ joined as (
         or int_trigger_clock.skipped_count > 0 as has_something_to_say,
         coalesce(
             slots_by_trigger.waiting,
-            cast(array() as array<struct<slot: timestamp, missing: array<string>>>)
+            cast(
+                array() as array<
+                    struct<slot: timestamp, missing: array<string>, expires_at: timestamp>
+                >
+            )
         ) as waiting,
         slots_by_trigger.expired,
         -- What came before the first slot of a new trigger is its own to take.
@@ -129,6 +134,10 @@ final as (
                     each -> date_format(each.slot, "yyyy-MM-dd'T'HH:mm:ss'Z'")
                 ),
                 'missing', transform(joined.waiting, each -> each.missing),
+                'expires', transform(
+                    joined.waiting,
+                    each -> date_format(each.expires_at, "yyyy-MM-dd'T'HH:mm:ss'Z'")
+                ),
                 'looked_through', joined.looked_through
             )
         ) as position,
