@@ -74,7 +74,12 @@ with_events as (
             joined.sensor_source = 'event_trigger',
             from_json(
                 int_upstreams_now.position,
-                'waiting array<string>, missing array<array<string>>, expires array<string>'
+                concat_ws(
+                    ', ',
+                    'waiting array<string>',
+                    'missing array<array<string>>',
+                    'expires array<string>'
+                )
             ),
             null
         ) as place,

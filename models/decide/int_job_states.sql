@@ -62,7 +62,9 @@ grouped as (
                     'failing_since', int_dependency_states.failing_since,
                     'latest_event_at', int_dependency_states.latest_event_at,
                     'decided_at', int_dependency_states.decided_at,
-                    'is_trigger', int_dependency_states.sensor_source <=> 'event_trigger',
+                    'is_trigger', coalesce(
+                        int_dependency_states.sensor_source = 'event_trigger', false
+                    ),
                     'open_slot', int_dependency_states.open_slot
                 ),
                 null

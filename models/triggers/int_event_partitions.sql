@@ -18,20 +18,16 @@ with_partitions as (
         {{ table_key('ledger_data_change_events.`table`') }} as table_key,
         xxhash64(ledger_data_change_events.event_id) as change_key,
         explode_outer(
-            if(
-                ledger_data_change_events.partition is null,
-                from_json(
-                    ledger_data_change_events.tags['partitions'],
-                    'array<array<string>>'
+            from_json(
+                coalesce(
+                    concat(
+                        '[[',
+                        array_join(ledger_data_change_events.partition, ','),
+                        ']]'
+                    ),
+                    ledger_data_change_events.tags['partitions']
                 ),
-                array(
-                    from_json(
-                        concat(
-                            '[', concat_ws(',', ledger_data_change_events.partition), ']'
-                        ),
-                        'array<string>'
-                    )
-                )
+                'array<array<string>>'
             )
         ) as levels
     from ledger_data_change_events
@@ -58,7 +54,9 @@ final as (
         with_partitions.event_id,
         with_partitions.change_key,
         transform(
-            map_entries(map_filter(with_partitions.tags, (key, value) -> key != 'partitions')),
+            map_entries(
+                map_filter(with_partitions.tags, (name, text) -> name != 'partitions')
+            ),
             tag -> xxhash64(tag.key, tag.value)
         ) as tag_keys
     from with_partitions

@@ -38,16 +38,10 @@ with_numbers as (
                             when int_trigger_positions.step_months > 0
                                 then floor(
                                         months_between(
-                                            trunc(
-                                                from_utc_timestamp(
-                                                    moment,
-                                                    int_trigger_positions.time_zone
-                                                ),
-                                                'MM'
+                                            from_utc_timestamp(
+                                                moment, int_trigger_positions.time_zone
                                             ),
-                                            trunc(
-                                                int_trigger_positions.start_wall, 'MM'
-                                            )
+                                            int_trigger_positions.start_wall
                                         )
                                     ) div int_trigger_positions.step_months
                         end

@@ -39,7 +39,7 @@ taken_apart as (
         transform(
             split_up.levels,
             level -> named_struct(
-                'literal', if(level like '{%', null, level),
+                'literal', if(startswith(level, '{'), null, level),
                 'offset', {{
                     units_of_time(
                         "cast(coalesce(nullif(regexp_extract(level, '^[{] *([+-]?[0-9]+) ', 1), ''), '0') as bigint)",

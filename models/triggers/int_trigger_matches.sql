@@ -108,7 +108,10 @@ by_change as (
             if(
                 found.event_id is null,
                 null,
-                named_struct('tick_number', found.tick_number, 'event_id', found.event_id)
+                named_struct(
+                    'tick_number', found.tick_number,
+                    'event_id', found.event_id
+                )
             )
         ) as event
     from found

@@ -79,20 +79,12 @@ joined as (
         int_trigger_clock.opened_through,
         int_trigger_clock.look_tick,
         int_trigger_clock.skipped_count,
-        get(int_trigger_clock.opened, 0) as opened_slot,
         coalesce(
             slots_by_trigger.has_changed,
             int_trigger_changes.upstream_id is not null
         )
         or int_trigger_clock.skipped_count > 0 as has_something_to_say,
-        coalesce(
-            slots_by_trigger.waiting,
-            cast(
-                array() as array<
-                    struct<slot: timestamp, missing: array<string>, expires_at: timestamp>
-                >
-            )
-        ) as waiting,
+        slots_by_trigger.waiting,
         slots_by_trigger.expired,
         -- What came before the first slot of a new trigger is its own to take.
         if(
@@ -129,9 +121,12 @@ final as (
                 'opened_through', date_format(
                     joined.opened_through, "yyyy-MM-dd'T'HH:mm:ss'Z'"
                 ),
-                'waiting', transform(
-                    joined.waiting,
-                    each -> date_format(each.slot, "yyyy-MM-dd'T'HH:mm:ss'Z'")
+                'waiting', coalesce(
+                    transform(
+                        joined.waiting,
+                        each -> date_format(each.slot, "yyyy-MM-dd'T'HH:mm:ss'Z'")
+                    ),
+                    cast(array() as array<string>)
                 ),
                 'missing', transform(joined.waiting, each -> each.missing),
                 'expires', transform(
@@ -160,10 +155,9 @@ final as (
                     joined.skipped_count > 0,
                     concat(
                         joined.skipped_count,
-                        if(
-                            joined.skipped_count = 1, ' slot was', ' slots were'
-                        ),
-                        ' missed and left out, the newest at ',
+                        ' missed ',
+                        if(joined.skipped_count = 1, 'slot was', 'slots were'),
+                        ' left out; the newest that was due is ',
                         date_format(joined.opened_through, "yyyy-MM-dd'T'HH:mm:ss'Z'")
                     ),
                     null

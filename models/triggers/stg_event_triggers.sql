@@ -16,7 +16,7 @@ cleaned as (
         try_cast(trim(triggers.job_id) as bigint) as job_id,
         trim(triggers.job_name) as job_name,
         trim(triggers.`table`) as `table`,
-        nullif(trim(triggers.`partition`), '') as trigger_partition,
+        nullif(trim(triggers.partition), '') as trigger_partition,
         nullif(trim(triggers.tags), '') as trigger_tags,
         regexp_replace(upper(trim(triggers.start_timestamp)), ' +Z$', 'Z')
             as start_text,
@@ -43,7 +43,8 @@ with_times as (
     select
         cleaned.*,
         cleaned.start_text rlike '[T ].*(Z|[+-][0-9]{2}:[0-9]{2})$' as start_has_zone,
-        date_trunc('SECOND', try_cast(cleaned.start_text as timestamp)) as start_as_read,
+        date_trunc('SECOND', try_cast(cleaned.start_text as timestamp))
+            as start_as_read,
         {{ units_of_time('cleaned.frequency', 'cleaned.frequency_unit') }} as step,
         {{
             units_of_time(
