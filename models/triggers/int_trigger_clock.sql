@@ -25,9 +25,9 @@ with_numbers as (
                         near -> near + case
                             when int_trigger_positions.step_seconds is not null
                                 then (
-                                        unix_seconds(moment)
-                                        - unix_seconds(int_trigger_positions.start_at)
-                                    ) div int_trigger_positions.step_seconds
+                                    unix_seconds(moment)
+                                    - unix_seconds(int_trigger_positions.start_at)
+                                ) div int_trigger_positions.step_seconds
                             when int_trigger_positions.step_days > 0
                                 then datediff(
                                         from_utc_timestamp(

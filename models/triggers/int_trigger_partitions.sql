@@ -20,7 +20,7 @@ rendered as (
         int_trigger_slots.upstream_id,
         int_trigger_slots.slot,
         int_trigger_slots.is_slot_new,
-        int_trigger_slots.was_satisfied and int_trigger_slots.may_release as is_ready,
+        int_trigger_slots.is_ready,
         int_trigger_levels.`table`,
         int_trigger_levels.table_key,
         int_trigger_levels.bucket,

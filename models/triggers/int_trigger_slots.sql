@@ -18,7 +18,8 @@ listed as (
                     opened -> named_struct(
                         'slot', opened,
                         'is_new', true,
-                        'missing', cast(null as array<string>)
+                        'missing', cast(null as array<string>),
+                        'is_oldest_satisfied', false
                     )
                 ),
                 transform(
@@ -28,11 +29,21 @@ listed as (
                     (waiting, place) -> named_struct(
                         'slot', waiting,
                         'is_new', false,
-                        'missing', get(int_trigger_clock.missing, place)
+                        'missing', get(int_trigger_clock.missing, place),
+                        'is_oldest_satisfied', coalesce(
+                            place + 1 = array_position(
+                                transform(
+                                    int_trigger_clock.missing,
+                                    missing -> cardinality(missing) = 0
+                                ),
+                                true
+                            ),
+                            false
+                        )
                     )
                 )
             )
-        ) as (slot, is_slot_new, missing_before)
+        ) as (slot, is_slot_new, missing_before, is_oldest_satisfied)
     from int_trigger_clock
 
 ),
@@ -76,7 +87,8 @@ final as (
         with_expiry.expires_at,
         coalesce(with_expiry.expires_at <= with_expiry.looked_at, false) as is_overdue,
         coalesce(cardinality(with_expiry.missing_before) = 0, false) as was_satisfied,
-        with_expiry.may_release
+        with_expiry.may_release,
+        with_expiry.may_release and with_expiry.is_oldest_satisfied as is_ready
     from with_expiry
 
 )
