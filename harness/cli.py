@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from harness.commands import keeping, reading, scheduling, setting_up, telling, ticking
+from harness.commands import changes, keeping, reading, scheduling, setting_up, telling, ticking
 from harness.errors import ExitCode, HeartbeatError
 
 DEBUG = "HEARTBEAT_DEBUG"
@@ -38,7 +38,7 @@ def options(
         os.environ[DEBUG] = "1"
 
 
-for module in (setting_up, ticking, reading, telling, scheduling, keeping):
+for module in (setting_up, ticking, reading, telling, scheduling, changes, keeping):
     module.register(app)
 
 

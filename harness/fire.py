@@ -52,6 +52,19 @@ class Start:
     attempt: int
     consumed: tuple[Consumed, ...]
 
+    @classmethod
+    def from_row(cls, row: Mapping[str, object]) -> "Start":
+        """Read a row of the model."""
+        consumed = row["consumed"]
+        assert isinstance(consumed, list)
+        return cls(
+            job_id=int(str(row["job_id"])),
+            job_name=str(row["job_name"]),
+            intent_id=str(row["intent_id"]),
+            attempt=int(str(row["attempt"])),
+            consumed=tuple(Consumed(**each) for each in consumed),
+        )
+
 
 def fire(starts: Sequence[Start], *, tick: Tick, firing: Firing, steps: Steps) -> list[RunRow]:
     """Start jobs and return the newest row of each.

@@ -133,6 +133,8 @@ class EventRow:
     table_format: str
     operation_type: str
     tags: Mapping[str, str]
+    #: Names the change itself, by whoever it was learned.
+    change_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

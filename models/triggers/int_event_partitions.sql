@@ -16,7 +16,11 @@ with_partitions as (
         ledger_data_change_events.event_id,
         ledger_data_change_events.tags,
         {{ table_key('ledger_data_change_events.`table`') }} as table_key,
-        xxhash64(ledger_data_change_events.event_id) as change_key,
+        xxhash64(
+            coalesce(
+                ledger_data_change_events.change_id, ledger_data_change_events.event_id
+            )
+        ) as change_key,
         explode_outer(
             from_json(
                 coalesce(

@@ -66,6 +66,7 @@ def an_event(number: int) -> EventRow:
         table_format="DELTA",
         operation_type="APPEND",
         tags={},
+        change_id=f"event {number}",
     )
 
 

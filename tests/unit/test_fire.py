@@ -72,6 +72,7 @@ def _event(tick_number: int, version: int, upstream_id: str = "u") -> EventRow:
         table_format="DELTA",
         operation_type="APPEND",
         tags={},
+        change_id=f"event {version}",
     )
 
 

@@ -34,6 +34,7 @@ COMMANDS = (
     "try-again",
     "sense",
     "processed",
+    "emit",
     "maintain",
     "jobs-api",
     "demo",

@@ -139,6 +139,7 @@ def event(tick: int, at: datetime, upstream_id: str, snapshot: str) -> EventRow:
         table_format="DELTA",
         operation_type="APPEND",
         tags={"rows_written": "1204"},
+        change_id=f"e{tick}",
     )
 
 
