@@ -45,7 +45,10 @@ asked as (
 
 oldest as (
 
-    select min(if(asked.is_new, 0, coalesce(asked.looked_through, 0)) div 10000) as era
+    select
+        cast(
+            min(if(asked.is_new, 0, coalesce(asked.looked_through, 0))) div 10000 as int
+        ) as era
     from asked
 
 ),

@@ -62,7 +62,7 @@ final as (
         taken_apart.trigger_type,
         taken_apart.`table`,
         taken_apart.table_key,
-        pmod(taken_apart.table_key, 16) as bucket,
+        cast(pmod(taken_apart.table_key, 16) as int) as bucket,
         transform(
             taken_apart.told,
             level -> named_struct(
@@ -77,7 +77,7 @@ final as (
                 ),
                 'time_zone', coalesce(
                     nullif(
-                        regexp_extract(level.shape, "^(?:'[^']*'|[^ ]+) +([^ ]+)$", 1),
+                        regexp_extract(level.shape, "^(?:'[^']*'|[^' ]+) +([^ ]+)$", 1),
                         ''
                     ),
                     taken_apart.time_zone
