@@ -21,7 +21,9 @@
         named_struct(
             'reason', concat_ws(' ', 'waits in its slot', {{ slot }}, 'for', {{ missing }}),
             'waits_for', concat_ws(
-                ' until ', {{ missing }}, get_json_object({{ position }}, '$.expires[0]')
+                ' until ',
+                {{ missing }},
+                nullif(get_json_object({{ position }}, '$.expires[0]'), 'null')
             )
         )
     )
