@@ -21,13 +21,16 @@ with_dependency_blockers as (
                     'waiting_for_required_event'
                 ),
                 'reason', concat(
-                    'its hard dependency ',
-                    dependency.sensor_id,
+                    'its hard dependency ', dependency.sensor_id,
                     case
                         when dependency.is_paused
                             then ' is PAUSED'
                         when dependency.failing_since is not null
                             then concat(' cannot be read: ', dependency.look_reason)
+                        when dependency.open_slot is not null
+                            then concat(' ', dependency.open_slot.reason)
+                        when dependency.is_trigger
+                            then ' has no open slot'
                         when dependency.look_outcome is null
                             then ' has not been looked at yet'
                         when dependency.latest_event_at is null
@@ -35,14 +38,18 @@ with_dependency_blockers as (
                         else ' has nothing new since its last event was taken'
                     end
                 ),
-                'waits_for', concat(
-                    if(
-                        dependency.is_paused,
-                        'job_state UNPAUSED of ',
-                        'a new data-change event of '
-                    ),
-                    dependency.sensor_id
-                ),
+                'waits_for', case
+                    when dependency.is_paused
+                        then concat(
+                                if(dependency.is_trigger, 'trigger_state', 'job_state'),
+                                ' UNPAUSED of ', dependency.sensor_id
+                            )
+                    when dependency.open_slot is not null
+                        then dependency.open_slot.waits_for
+                    when dependency.is_trigger
+                        then concat('the next slot of ', dependency.sensor_id)
+                    else concat('a new data-change event of ', dependency.sensor_id)
+                end,
                 'since', coalesce(dependency.failing_since, dependency.decided_at)
             )
         ) as dependency_blockers

@@ -1,0 +1,160 @@
+-- one row per trigger that has something to say at the newest look
+with
+
+int_trigger_clock as (
+
+    select * from {{ ref('int_trigger_clock') }}
+
+),
+
+int_trigger_outcomes as (
+
+    select * from {{ ref('int_trigger_outcomes') }}
+
+),
+
+int_trigger_changes as (
+
+    select * from {{ ref('int_trigger_changes') }}
+
+),
+
+slots_by_trigger as (
+
+    select
+        int_trigger_outcomes.upstream_id,
+        bool_or(
+            int_trigger_outcomes.has_changed
+            or int_trigger_outcomes.is_released
+            or int_trigger_outcomes.is_expired
+        ) as has_changed,
+        sort_array(
+            collect_list(
+                if(
+                    int_trigger_outcomes.is_released or int_trigger_outcomes.is_expired,
+                    null,
+                    struct(
+                        int_trigger_outcomes.slot,
+                        int_trigger_outcomes.missing,
+                        int_trigger_outcomes.expires_at
+                    )
+                )
+            )
+        ) as waiting,
+        max(
+            if(
+                int_trigger_outcomes.is_released,
+                struct(int_trigger_outcomes.slot, int_trigger_outcomes.events),
+                null
+            )
+        ) as released,
+        sort_array(
+            collect_list(
+                if(
+                    int_trigger_outcomes.is_expired,
+                    concat(
+                        'the slot ',
+                        date_format(
+                            int_trigger_outcomes.slot, "yyyy-MM-dd'T'HH:mm:ss'Z'"
+                        ),
+                        ' expired without ',
+                        array_join(int_trigger_outcomes.missing, ' and ')
+                    ),
+                    null
+                )
+            )
+        ) as expired
+    from int_trigger_outcomes
+    group by int_trigger_outcomes.upstream_id
+
+),
+
+joined as (
+
+    select
+        int_trigger_clock.upstream_id,
+        int_trigger_clock.opened_through,
+        int_trigger_clock.skipped_count,
+        coalesce(slots_by_trigger.has_changed, int_trigger_clock.takes_changes)
+        or int_trigger_clock.skipped_count > 0 as has_something_to_say,
+        slots_by_trigger.waiting,
+        slots_by_trigger.expired,
+        -- What a snapshot trigger has not handed out is its next slot's to take.
+        if(
+            int_trigger_clock.trigger_type = 'SNAPSHOT'
+            and cardinality(int_trigger_clock.opened) = 0,
+            coalesce(
+                int_trigger_changes.looked_through,
+                int_trigger_clock.looked_through,
+                int_trigger_clock.look_tick
+            ),
+            int_trigger_clock.look_tick
+        ) as looked_through,
+        coalesce(
+            slots_by_trigger.released,
+            if(
+                cardinality(int_trigger_clock.opened) > 0,
+                struct(
+                    get(int_trigger_clock.opened, 0) as slot, int_trigger_changes.events
+                ),
+                null
+            )
+        ) as released
+    from int_trigger_clock
+    left join slots_by_trigger
+        on int_trigger_clock.upstream_id = slots_by_trigger.upstream_id
+    left join int_trigger_changes
+        on int_trigger_clock.upstream_id = int_trigger_changes.upstream_id
+
+),
+
+final as (
+
+    select
+        joined.upstream_id,
+        to_json(
+            named_struct(
+                'opened_through', joined.opened_through,
+                'waiting',
+                coalesce(transform(joined.waiting, each -> each.slot), array()),
+                'missing', transform(joined.waiting, each -> each.missing),
+                'expires', transform(joined.waiting, each -> each.expires_at),
+                'looked_through', joined.looked_through
+            ),
+            map('timestampFormat', "yyyy-MM-dd'T'HH:mm:ss'Z'")
+        ) as position,
+        coalesce(
+            transform(
+                joined.released.events,
+                event -> named_struct(
+                    'slot', joined.released.slot,
+                    'tick_number', event.tick_number,
+                    'event_id', event.event_id
+                )
+            ),
+            array()
+        ) as matched,
+        nullif(
+            concat_ws(
+                '; ',
+                joined.expired,
+                if(
+                    joined.skipped_count > 0,
+                    concat(
+                        joined.skipped_count,
+                        ' missed ',
+                        if(joined.skipped_count = 1, 'slot was', 'slots were'),
+                        ' left out; the newest that was due is ',
+                        date_format(joined.opened_through, "yyyy-MM-dd'T'HH:mm:ss'Z'")
+                    ),
+                    null
+                )
+            ),
+            ''
+        ) as reason
+    from joined
+    where joined.has_something_to_say
+
+)
+
+select * from final
