@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 #: After so many ticks with news their ledger rows are folded into the current-state tables.
 FOLD_AFTER_TICKS = 30
 #: The tables that they are folded into; the selector `fold` names the same.
-_FOLDED = ("upstream_state", "run_state", "dependency_state")
+_FOLDED = ("upstream_state", "run_state", "dependency_state", "event_partitions")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,7 +83,7 @@ def record(past: Past, folder: Path) -> None:
         (Ledger.PROBES, _probes(past)),
         (Ledger.RUNS, _runs(past)),
     ):
-        _append(folder / ledger, batches)
+        append_columns(folder / ledger, batches)
 
 
 def record_ticks(past: Past, folder: Path) -> None:
@@ -103,13 +103,14 @@ def record_ticks(past: Past, folder: Path) -> None:
         "folded_through": np.full(len(numbers), past.last_tick),
         "seconds": np.ones(len(numbers)),
     }
-    _append(folder / Ledger.TICKS, iter([columns]))
+    append_columns(folder / Ledger.TICKS, iter([columns]))
 
 
 _Columns = Mapping[str, object]
 
 
-def _append(table: Path, batches: Iterator[_Columns]) -> None:
+def append_columns(table: Path, batches: Iterator[_Columns]) -> None:
+    """Append rows, given by their columns, in one commit; the columns not given are null."""
     opened = DeltaTable(table)
     schema = pa.schema(opened.schema().to_arrow())
     made = (_batch(columns, schema) for columns in batches)

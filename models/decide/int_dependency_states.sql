@@ -1,9 +1,9 @@
--- one row per control row, and one per dependency that a run took and that left the controls since
+-- one row per dependency of a job, and one per dependency that a run took and that left the seeds since
 with
 
-stg_controls as (
+int_dependencies as (
 
-    select * from {{ ref('stg_controls') }}
+    select * from {{ ref('int_dependencies') }}
 
 ),
 
@@ -22,22 +22,22 @@ int_dependency_progress as (
 joined as (
 
     select
-        stg_controls.control_id,
-        stg_controls.sensor_source,
-        stg_controls.sensor_id,
-        stg_controls.sensor_read_type,
-        stg_controls.asset_description,
-        stg_controls.upstream_key,
-        stg_controls.preprocess_query,
-        stg_controls.job_name,
-        stg_controls.job_state,
-        stg_controls.dependency_flag,
-        stg_controls.is_paused,
-        stg_controls.is_required,
-        coalesce(stg_controls.job_id, int_dependency_progress.job_id) as job_id,
-        coalesce(stg_controls.upstream_id, int_dependency_progress.upstream_id)
+        int_dependencies.control_id,
+        int_dependencies.sensor_source,
+        int_dependencies.sensor_id,
+        int_dependencies.sensor_read_type,
+        int_dependencies.asset_description,
+        int_dependencies.upstream_key,
+        int_dependencies.preprocess_query,
+        int_dependencies.job_name,
+        int_dependencies.job_state,
+        int_dependencies.dependency_flag,
+        int_dependencies.is_paused,
+        int_dependencies.is_required,
+        coalesce(int_dependencies.job_id, int_dependency_progress.job_id) as job_id,
+        coalesce(int_dependencies.upstream_id, int_dependency_progress.upstream_id)
             as upstream_id,
-        stg_controls.control_id is not null as is_in_controls,
+        int_dependencies.control_id is not null as is_in_controls,
         int_dependency_progress.intent_id,
         int_dependency_progress.attempt,
         int_dependency_progress.run_id,
@@ -55,10 +55,10 @@ joined as (
         int_dependency_progress.from_tick,
         coalesce(int_dependency_progress.consumed_through_tick, -1)
             as consumed_through_tick
-    from stg_controls
+    from int_dependencies
     full outer join int_dependency_progress
-        on stg_controls.job_id = int_dependency_progress.job_id
-            and stg_controls.upstream_id = int_dependency_progress.upstream_id
+        on int_dependencies.job_id = int_dependency_progress.job_id
+            and int_dependencies.upstream_id = int_dependency_progress.upstream_id
 
 ),
 
@@ -69,6 +69,20 @@ with_events as (
         int_upstreams_now.outcome as look_outcome,
         int_upstreams_now.reason as look_reason,
         int_upstreams_now.failing_since,
+        -- Of a trigger, what its oldest open slot waits for.
+        if(
+            joined.sensor_source = 'event_trigger',
+            from_json(
+                int_upstreams_now.position,
+                concat_ws(
+                    ', ',
+                    'waiting array<string>',
+                    'missing array<array<string>>',
+                    'expires array<string>'
+                )
+            ),
+            null
+        ) as place,
         int_upstreams_now.upstream_value,
         int_upstreams_now.latest_event_tick,
         int_upstreams_now.latest_event_at,
@@ -109,6 +123,15 @@ final as (
         with_events.look_outcome,
         with_events.look_reason,
         with_events.failing_since,
+        if(
+            get(with_events.place.waiting, 0) is null,
+            null,
+            named_struct(
+                'slot', get(with_events.place.waiting, 0),
+                'missing', array_join(get(with_events.place.missing, 0), ' and '),
+                'expires', get(with_events.place.expires, 0)
+            )
+        ) as open_slot,
         with_events.latest_event_tick,
         with_events.latest_event_at,
         with_events.recent_events,

@@ -61,7 +61,11 @@ grouped as (
                     'look_reason', int_dependency_states.look_reason,
                     'failing_since', int_dependency_states.failing_since,
                     'latest_event_at', int_dependency_states.latest_event_at,
-                    'decided_at', int_dependency_states.decided_at
+                    'decided_at', int_dependency_states.decided_at,
+                    'is_trigger', coalesce(
+                        int_dependency_states.sensor_source = 'event_trigger', false
+                    ),
+                    'open_slot', int_dependency_states.open_slot
                 ),
                 null
             )

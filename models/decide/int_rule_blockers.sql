@@ -29,20 +29,48 @@ with_dependency_blockers as (
                         when dependency.failing_since is not null
                             then concat(' cannot be read: ', dependency.look_reason)
                         when dependency.look_outcome is null
+                            and not dependency.is_trigger
                             then ' has not been looked at yet'
+                        when dependency.open_slot.missing = ''
+                            then concat(
+                                    ' has its slot ',
+                                    dependency.open_slot.slot,
+                                    ' ready, which follows the run of the slot before'
+                                )
+                        when dependency.open_slot is not null
+                            then concat(
+                                    ' waits in its slot ',
+                                    dependency.open_slot.slot,
+                                    ' for ',
+                                    dependency.open_slot.missing
+                                )
+                        when dependency.is_trigger
+                            then ' has no open slot'
                         when dependency.latest_event_at is null
                             then ' has no data-change event yet'
                         else ' has nothing new since its last event was taken'
                     end
                 ),
-                'waits_for', concat(
-                    if(
-                        dependency.is_paused,
-                        'job_state UNPAUSED of ',
-                        'a new data-change event of '
-                    ),
-                    dependency.sensor_id
-                ),
+                'waits_for', case
+                    when dependency.is_paused
+                        then concat(
+                                if(dependency.is_trigger, 'trigger_state', 'job_state'),
+                                ' UNPAUSED of ',
+                                dependency.sensor_id
+                            )
+                    when dependency.open_slot.missing = ''
+                        then 'the success of the run before'
+                    when dependency.open_slot is not null
+                        then concat(
+                                dependency.open_slot.missing,
+                                coalesce(
+                                    concat(' until ', dependency.open_slot.expires), ''
+                                )
+                            )
+                    when dependency.is_trigger
+                        then concat('the next slot of ', dependency.sensor_id)
+                    else concat('a new data-change event of ', dependency.sensor_id)
+                end,
                 'since', coalesce(dependency.failing_since, dependency.decided_at)
             )
         ) as dependency_blockers

@@ -5,6 +5,8 @@ int_dependency_states as (
 
     select * from {{ ref('int_dependency_states') }}
     where is_in_controls
+        -- A trigger is a dependency like any other; the control table shows the ten columns' rows.
+        and not sensor_source <=> 'event_trigger'
 
 ),
 

@@ -1,9 +1,9 @@
 -- one row per distinct upstream that an unpaused control row needs: what the next tick looks at
 with
 
-stg_controls as (
+int_dependencies as (
 
-    select * from {{ ref('stg_controls') }}
+    select * from {{ ref('int_dependencies') }}
 
 ),
 
@@ -22,22 +22,22 @@ int_dependency_progress as (
 needed as (
 
     select
-        stg_controls.upstream_id,
-        stg_controls.sensor_source,
-        stg_controls.sensor_id,
-        stg_controls.sensor_read_type,
-        stg_controls.upstream_key,
-        stg_controls.preprocess_query,
-        sort_array(collect_set(stg_controls.job_id)) as job_ids
-    from stg_controls
-    where not stg_controls.is_paused
+        int_dependencies.upstream_id,
+        int_dependencies.sensor_source,
+        int_dependencies.sensor_id,
+        int_dependencies.sensor_read_type,
+        int_dependencies.upstream_key,
+        int_dependencies.preprocess_query,
+        sort_array(collect_set(int_dependencies.job_id)) as job_ids
+    from int_dependencies
+    where not int_dependencies.is_paused
     group by
-        stg_controls.upstream_id,
-        stg_controls.sensor_source,
-        stg_controls.sensor_id,
-        stg_controls.sensor_read_type,
-        stg_controls.upstream_key,
-        stg_controls.preprocess_query
+        int_dependencies.upstream_id,
+        int_dependencies.sensor_source,
+        int_dependencies.sensor_id,
+        int_dependencies.sensor_read_type,
+        int_dependencies.upstream_key,
+        int_dependencies.preprocess_query
 
 ),
 

@@ -1,0 +1,2 @@
+-- one row per time that the triggers were asked
+{{ ledger_rows() }}

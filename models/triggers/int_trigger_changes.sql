@@ -1,0 +1,163 @@
+-- one row per snapshot trigger with a slot due at the newest look, or seen for the first time: what came
+with
+
+int_trigger_clock as (
+
+    select * from {{ ref('int_trigger_clock') }}
+    where trigger_type = 'SNAPSHOT'
+        and (is_new or cardinality(opened) > 0)
+
+),
+
+int_trigger_levels as (
+
+    select * from {{ ref('int_trigger_levels') }}
+
+),
+
+int_event_partitions as (
+
+    select * from {{ ref('int_event_partitions') }} as int_event_partitions
+    where {{ is_in_tail('int_event_partitions') }}
+
+),
+
+event_partitions as (
+
+    select * from {{ ref('event_partitions') }}
+
+),
+
+asked as (
+
+    select
+        int_trigger_clock.upstream_id,
+        int_trigger_clock.is_new,
+        int_trigger_clock.looked_through,
+        int_trigger_levels.table_key,
+        int_trigger_levels.bucket,
+        int_trigger_levels.required_tag_keys
+    from int_trigger_clock
+    inner join int_trigger_levels
+        on int_trigger_clock.upstream_id = int_trigger_levels.upstream_id
+
+),
+
+oldest as (
+
+    select
+        cast(
+            min(if(asked.is_new, 0, coalesce(asked.looked_through, 0))) div 10000 as int
+        ) as era
+    from asked
+
+),
+
+known as (
+
+    select
+        event_partitions.table_key,
+        event_partitions.bucket,
+        event_partitions.tick_number,
+        event_partitions.event_id,
+        event_partitions.change_key,
+        event_partitions.tag_keys
+    from event_partitions
+    where event_partitions.era >= (select oldest.era from oldest)
+
+    union all
+
+    select
+        int_event_partitions.table_key,
+        int_event_partitions.bucket,
+        int_event_partitions.tick_number,
+        int_event_partitions.event_id,
+        int_event_partitions.change_key,
+        int_event_partitions.tag_keys
+    from int_event_partitions
+
+),
+
+-- A trigger that is new begins with the newest change that is known of its tables.
+new_tables as (
+
+    select distinct
+        asked.table_key,
+        asked.bucket
+    from asked
+    where asked.is_new
+
+),
+
+newest_changes as (
+
+    select /*+ broadcast(new_tables) */
+        known.table_key,
+        max(known.tick_number) as tick_number
+    from known
+    inner join new_tables
+        on known.bucket = new_tables.bucket
+            and known.table_key = new_tables.table_key
+    group by known.table_key
+
+),
+
+begun as (
+
+    select
+        asked.upstream_id,
+        asked.table_key,
+        asked.bucket,
+        asked.required_tag_keys,
+        coalesce(
+            asked.looked_through,
+            max(newest_changes.tick_number) over (partition by asked.upstream_id) - 1
+        ) as looked_through
+    from asked
+    left join newest_changes
+        on asked.table_key = newest_changes.table_key
+
+),
+
+came as (
+
+    select /*+ broadcast(begun) */
+        begun.upstream_id,
+        known.change_key,
+        max(
+            named_struct('tick_number', known.tick_number, 'event_id', known.event_id)
+        ) as event
+    from known
+    inner join begun
+        on known.bucket = begun.bucket
+            and known.table_key = begun.table_key
+            and known.tick_number > begun.looked_through
+    where cardinality(array_except(begun.required_tag_keys, known.tag_keys)) = 0
+    group by begun.upstream_id, known.change_key
+
+),
+
+events_by_trigger as (
+
+    select
+        came.upstream_id,
+        sort_array(collect_list(came.event)) as events
+    from came
+    group by came.upstream_id
+
+),
+
+final as (
+
+    select
+        begun.upstream_id,
+        max(begun.looked_through) as looked_through,
+        max(events_by_trigger.events) as events
+    from begun
+    left join events_by_trigger
+        on begun.upstream_id = events_by_trigger.upstream_id
+    group by begun.upstream_id
+
+)
+
+select * from final

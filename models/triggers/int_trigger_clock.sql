@@ -1,0 +1,141 @@
+-- one row per unpaused trigger: which of its slots open at the newest look, by their numbers
+with
+
+int_trigger_positions as (
+
+    select * from {{ ref('int_trigger_positions') }}
+
+),
+
+-- How many steps of the calendar fit is guessed by dates; the slots themselves decide between
+-- neighbours, because a clock may be put forward or back.
+with_numbers as (
+
+    select
+        int_trigger_positions.*,
+        transform(
+            array(
+                int_trigger_positions.looked_at,
+                int_trigger_positions.opened_through
+            ),
+            moment -> get(
+                filter(
+                    transform(
+                        array(1, 0, -1),
+                        near -> near + case
+                            when int_trigger_positions.step_seconds is not null
+                                then (
+                                    unix_seconds(moment)
+                                    - unix_seconds(int_trigger_positions.start_at)
+                                ) div int_trigger_positions.step_seconds
+                            when int_trigger_positions.step_days > 0
+                                then datediff(
+                                        from_utc_timestamp(
+                                            moment, int_trigger_positions.time_zone
+                                        ),
+                                        int_trigger_positions.start_wall
+                                    ) div int_trigger_positions.step_days
+                            when int_trigger_positions.step_months > 0
+                                then floor(
+                                        months_between(
+                                            from_utc_timestamp(
+                                                moment, int_trigger_positions.time_zone
+                                            ),
+                                            int_trigger_positions.start_wall
+                                        )
+                                    ) div int_trigger_positions.step_months
+                        end
+                    ),
+                    number -> number >= 0
+                    and {{ trigger_slot('int_trigger_positions', 'number') }} <= moment
+                ),
+                0
+            )
+        ) as numbers
+    from int_trigger_positions
+
+),
+
+counted as (
+
+    select
+        with_numbers.*,
+        coalesce(get(with_numbers.numbers, 0), -1) as newest_number,
+        coalesce(get(with_numbers.numbers, 1), -1) as opened_number,
+        greatest(
+            coalesce(get(with_numbers.numbers, 0), -1)
+            - coalesce(get(with_numbers.numbers, 1), -1),
+            0
+        ) as due_count,
+        with_numbers.missed_slots = 'ALL' and with_numbers.trigger_type = 'PARTITION'
+            as opens_all
+    from with_numbers
+
+),
+
+-- What came due together with a later slot was missed. Even who wants all of them gets 1,000 at most
+-- that wait at the same time; the others follow as these are done.
+opening as (
+
+    select
+        counted.*,
+        case
+            when counted.due_count = 0 then null
+            when counted.opens_all then counted.opened_number + 1
+            when counted.missed_slots = 'NONE' and counted.due_count > 1 then null
+            else counted.newest_number
+        end as first_number,
+        if(
+            counted.opens_all,
+            least(
+                counted.newest_number,
+                counted.opened_number
+                + greatest(1000 - coalesce(cardinality(counted.waiting), 0), 0)
+            ),
+            counted.newest_number
+        ) as last_number
+    from counted
+
+),
+
+final as (
+
+    select
+        opening.upstream_id,
+        opening.trigger_type,
+        opening.looked_at,
+        opening.look_tick,
+        opening.is_new,
+        opening.looked_through,
+        opening.may_release,
+        opening.time_zone,
+        opening.expiry_months,
+        opening.expiry_days,
+        opening.expiry_seconds,
+        opening.may_expire,
+        opening.waiting,
+        opening.missing,
+        if(
+            opening.first_number <= opening.last_number,
+            transform(
+                sequence(opening.first_number, opening.last_number),
+                number -> {{ trigger_slot('opening', 'number') }}
+            ),
+            cast(array() as array<timestamp>)
+        ) as opened,
+        if(
+            opening.due_count > 0 and opening.last_number >= 0,
+            {{ trigger_slot('opening', 'opening.last_number') }},
+            opening.opened_through
+        ) as opened_through,
+        case
+            when opening.opens_all then 0
+            when opening.first_number is null then opening.due_count
+            else opening.due_count - 1
+        end as skipped_count,
+        {{ trigger_slot('opening', '(opening.newest_number + 1)') }} as next_slot_at
+    from opening
+
+)
+
+select * from final

@@ -1,0 +1,94 @@
+-- one row per trigger and table: what an event has to be to count, its levels and tags taken apart
+with
+
+stg_event_triggers as (
+
+    select * from {{ ref('stg_event_triggers') }}
+
+),
+
+split_up as (
+
+    select
+        stg_event_triggers.upstream_id,
+        stg_event_triggers.trigger_type,
+        stg_event_triggers.`table`,
+        stg_event_triggers.time_zone,
+        {{ table_key('stg_event_triggers.`table`') }} as table_key,
+        transform(
+            split(stg_event_triggers.trigger_partition, ';'), level -> trim(level)
+        ) as levels,
+        transform(
+            split(stg_event_triggers.trigger_tags, ';'),
+            tag -> xxhash64(
+                trim(substring_index(tag, '=', 1)),
+                trim(substring(tag, locate('=', tag) + 1))
+            )
+        ) as required_tag_keys,
+        stg_event_triggers.trigger_tags
+    from stg_event_triggers
+
+),
+
+-- A level between braces is a function of the slot: offset, unit, pattern, zone; the pattern alone
+-- has to be there.
+taken_apart as (
+
+    select
+        split_up.*,
+        transform(
+            split_up.levels,
+            level -> named_struct(
+                'literal', if(startswith(level, '{'), null, level),
+                'offset', {{
+                    units_of_time(
+                        "cast(coalesce(nullif(regexp_extract(level, '^[{] *([+-]?[0-9]+) ', 1), ''), '0') as bigint)",
+                        "upper(regexp_extract(level, '^[{] *[+-]?[0-9]+ +([A-Za-z]+) ', 1))"
+                    )
+                }},
+                'shape', regexp_replace(
+                    level, '^[{] *([+-]?[0-9]+ +[A-Za-z]+ +)?| *[}]$', ''
+                )
+            )
+        ) as told
+    from split_up
+
+),
+
+final as (
+
+    select
+        taken_apart.upstream_id,
+        taken_apart.trigger_type,
+        taken_apart.`table`,
+        taken_apart.table_key,
+        cast(pmod(taken_apart.table_key, 16) as int) as bucket,
+        transform(
+            taken_apart.told,
+            level -> named_struct(
+                'literal', level.literal,
+                'months', coalesce(level.offset.months, 0),
+                'days', coalesce(level.offset.days, 0),
+                'seconds', coalesce(level.offset.seconds, 0),
+                'pattern', if(
+                    level.shape like "'%",
+                    regexp_extract(level.shape, "^'([^']*)'", 1),
+                    regexp_extract(level.shape, '^[^ ]+', 0)
+                ),
+                'time_zone', coalesce(
+                    nullif(
+                        regexp_extract(level.shape, "^(?:'[^']*'|[^' ]+) +([^ ]+)$", 1),
+                        ''
+                    ),
+                    taken_apart.time_zone
+                )
+            )
+        ) as levels,
+        coalesce(taken_apart.required_tag_keys, cast(array() as array<bigint>))
+            as required_tag_keys,
+        taken_apart.trigger_tags
+    from taken_apart
+
+)
+
+select * from final

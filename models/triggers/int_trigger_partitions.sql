@@ -1,0 +1,73 @@
+-- one row per open slot of a partition trigger and table of the trigger: the partition that it waits for
+with
+
+int_trigger_slots as (
+
+    select * from {{ ref('int_trigger_slots') }}
+    where trigger_type = 'PARTITION'
+
+),
+
+int_trigger_levels as (
+
+    select * from {{ ref('int_trigger_levels') }}
+
+),
+
+rendered as (
+
+    select
+        int_trigger_slots.upstream_id,
+        int_trigger_slots.slot,
+        int_trigger_slots.is_slot_new,
+        int_trigger_slots.is_ready,
+        int_trigger_levels.`table`,
+        int_trigger_levels.table_key,
+        int_trigger_levels.bucket,
+        int_trigger_levels.required_tag_keys,
+        int_trigger_levels.trigger_tags,
+        transform(
+            int_trigger_levels.levels,
+            level -> coalesce(
+                level.literal,
+                date_format(
+                    from_utc_timestamp(
+                        timestamp_seconds(
+                            unix_seconds(int_trigger_slots.slot) + level.seconds
+                        ),
+                        level.time_zone
+                    )
+                    + make_interval(0, level.months, 0, level.days),
+                    level.pattern
+                )
+            )
+        ) as wanted
+    from int_trigger_slots
+    inner join int_trigger_levels
+        on int_trigger_slots.upstream_id = int_trigger_levels.upstream_id
+
+),
+
+final as (
+
+    select
+        rendered.upstream_id,
+        rendered.slot,
+        rendered.is_slot_new,
+        rendered.is_ready,
+        rendered.bucket,
+        xxhash64(rendered.table_key, array_join(rendered.wanted, char(31)))
+            as partition_key,
+        rendered.required_tag_keys,
+        concat(
+            'partition ',
+            array_join(rendered.wanted, ';'),
+            ' of ',
+            rendered.`table`,
+            coalesce(concat(' with ', rendered.trigger_tags), '')
+        ) as waits_for
+    from rendered
+
+)
+
+select * from final
