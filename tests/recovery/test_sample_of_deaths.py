@@ -15,6 +15,7 @@ from tests.copied import PROJECT
 from tests.recovery.deaths import (
     FOLLOWING,
     PUBLISHING,
+    RELEASING,
     RESENDING,
     RUN_NOW,
     STARTING,
@@ -27,7 +28,7 @@ from tests.recovery.deaths import (
 from tests.recovery.evidence import changes_of_the_past, record_of
 from tests.recovery.machine import Machine, installed
 from tests.simulation.checker import complaints
-from tests.simulation.history import CRASH_POINTS
+from tests.simulation.history import CRASH_POINTS, RELEASE_POINTS
 
 #: A JVM starts three times, on a machine that may have other things to do.
 pytestmark = pytest.mark.timeout(900)
@@ -61,13 +62,13 @@ def _crash_points_of_the_code() -> Iterator[str]:
 
 
 def test_every_crash_point_of_the_code_is_died_at() -> None:
-    deaths = (*RESENDING, *PUBLISHING, *FOLLOWING, *STARTING)
+    deaths = (*RESENDING, *PUBLISHING, *FOLLOWING, *STARTING, *RELEASING)
     died_at = {death.point for death in deaths if isinstance(death, AtPoint)}
     assert died_at == {*_crash_points_of_the_code()}
 
 
 def test_the_simulation_knows_every_crash_point_of_the_code() -> None:
-    assert {*CRASH_POINTS} == {*_crash_points_of_the_code()}
+    assert {*CRASH_POINTS, *RELEASE_POINTS} == {*_crash_points_of_the_code()}
 
 
 def test_a_few_deaths_lose_no_event_and_start_no_job_twice(machine: Machine) -> None:
