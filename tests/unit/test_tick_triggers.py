@@ -148,6 +148,12 @@ def test_a_trigger_that_moved_in_silence_is_remembered_and_decides_nothing(world
     assert world.store.commits[2:] == [Ledger.TRIGGER_LOOKS]
 
 
+def test_that_no_trigger_had_anything_to_say_is_remembered_too(world: World) -> None:
+    reports = [world.tick(minutes=each) for each in (31, 28, 1)]
+    assert [report.released is not None for report in reports] == [True, False, True]
+    assert [row["tick_number"] for row in world.store.read(Ledger.TRIGGER_LOOKS)] == [2, 3]
+
+
 def test_a_slot_that_opens_is_decided_on_so_that_people_see_what_it_waits_for(
     world: World,
 ) -> None:
