@@ -69,20 +69,11 @@ with_events as (
         int_upstreams_now.outcome as look_outcome,
         int_upstreams_now.reason as look_reason,
         int_upstreams_now.failing_since,
-        -- Of a trigger, what its oldest open slot waits for.
         if(
             joined.sensor_source = 'event_trigger',
-            from_json(
-                int_upstreams_now.position,
-                concat_ws(
-                    ', ',
-                    'waiting array<string>',
-                    'missing array<array<string>>',
-                    'expires array<string>'
-                )
-            ),
+            {{ open_slot_words('int_upstreams_now.position') }},
             null
-        ) as place,
+        ) as open_slot,
         int_upstreams_now.upstream_value,
         int_upstreams_now.latest_event_tick,
         int_upstreams_now.latest_event_at,
@@ -123,15 +114,7 @@ final as (
         with_events.look_outcome,
         with_events.look_reason,
         with_events.failing_since,
-        if(
-            get(with_events.place.waiting, 0) is null,
-            null,
-            named_struct(
-                'slot', get(with_events.place.waiting, 0),
-                'missing', array_join(get(with_events.place.missing, 0), ' and '),
-                'expires', get(with_events.place.expires, 0)
-            )
-        ) as open_slot,
+        with_events.open_slot,
         with_events.latest_event_tick,
         with_events.latest_event_at,
         with_events.recent_events,

@@ -21,31 +21,18 @@ with_dependency_blockers as (
                     'waiting_for_required_event'
                 ),
                 'reason', concat(
-                    'its hard dependency ',
-                    dependency.sensor_id,
+                    'its hard dependency ', dependency.sensor_id,
                     case
                         when dependency.is_paused
                             then ' is PAUSED'
                         when dependency.failing_since is not null
                             then concat(' cannot be read: ', dependency.look_reason)
-                        when dependency.look_outcome is null
-                            and not dependency.is_trigger
-                            then ' has not been looked at yet'
-                        when dependency.open_slot.missing = ''
-                            then concat(
-                                    ' has its slot ',
-                                    dependency.open_slot.slot,
-                                    ' ready, which follows the run of the slot before'
-                                )
                         when dependency.open_slot is not null
-                            then concat(
-                                    ' waits in its slot ',
-                                    dependency.open_slot.slot,
-                                    ' for ',
-                                    dependency.open_slot.missing
-                                )
+                            then concat(' ', dependency.open_slot.reason)
                         when dependency.is_trigger
                             then ' has no open slot'
+                        when dependency.look_outcome is null
+                            then ' has not been looked at yet'
                         when dependency.latest_event_at is null
                             then ' has no data-change event yet'
                         else ' has nothing new since its last event was taken'
@@ -55,18 +42,10 @@ with_dependency_blockers as (
                     when dependency.is_paused
                         then concat(
                                 if(dependency.is_trigger, 'trigger_state', 'job_state'),
-                                ' UNPAUSED of ',
-                                dependency.sensor_id
+                                ' UNPAUSED of ', dependency.sensor_id
                             )
-                    when dependency.open_slot.missing = ''
-                        then 'the success of the run before'
                     when dependency.open_slot is not null
-                        then concat(
-                                dependency.open_slot.missing,
-                                coalesce(
-                                    concat(' until ', dependency.open_slot.expires), ''
-                                )
-                            )
+                        then dependency.open_slot.waits_for
                     when dependency.is_trigger
                         then concat('the next slot of ', dependency.sensor_id)
                     else concat('a new data-change event of ', dependency.sensor_id)

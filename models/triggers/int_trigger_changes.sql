@@ -1,11 +1,10 @@
--- one row per snapshot trigger with a slot due at the newest look, or seen for the first time: what came
+-- one row per snapshot trigger with a slot due at the newest look, or that is new, if something came
 with
 
 int_trigger_clock as (
 
     select * from {{ ref('int_trigger_clock') }}
-    where trigger_type = 'SNAPSHOT'
-        and (is_new or cardinality(opened) > 0)
+    where takes_changes
 
 ),
 
@@ -32,7 +31,6 @@ asked as (
 
     select
         int_trigger_clock.upstream_id,
-        int_trigger_clock.is_new,
         int_trigger_clock.looked_through,
         int_trigger_levels.table_key,
         int_trigger_levels.bucket,
@@ -47,9 +45,15 @@ oldest as (
 
     select
         cast(
-            min(if(asked.is_new, 0, coalesce(asked.looked_through, 0))) div 10000 as int
+            min(
+                if(
+                    int_trigger_clock.is_new,
+                    0,
+                    coalesce(int_trigger_clock.looked_through, 0)
+                )
+            ) div 10000 as int
         ) as era
-    from asked
+    from int_trigger_clock
 
 ),
 
@@ -78,30 +82,17 @@ known as (
 
 ),
 
--- A trigger that is new begins with the newest change that is known of its tables.
-new_tables as (
-
-    select distinct
-        asked.table_key,
-        asked.bucket
-    from asked
-    where asked.is_new
-
-),
-
 newest_changes as (
 
-    select /*+ broadcast(new_tables) */
+    select
         known.table_key,
         max(known.tick_number) as tick_number
     from known
-    inner join new_tables
-        on known.bucket = new_tables.bucket
-            and known.table_key = new_tables.table_key
     group by known.table_key
 
 ),
 
+-- A trigger that is new begins with the newest change that is known of its tables.
 begun as (
 
     select
@@ -123,6 +114,7 @@ came as (
 
     select /*+ broadcast(begun) */
         begun.upstream_id,
+        begun.looked_through,
         known.change_key,
         max(
             named_struct('tick_number', known.tick_number, 'event_id', known.event_id)
@@ -133,30 +125,18 @@ came as (
             and known.table_key = begun.table_key
             and known.tick_number > begun.looked_through
     where cardinality(array_except(begun.required_tag_keys, known.tag_keys)) = 0
-    group by begun.upstream_id, known.change_key
-
-),
-
-events_by_trigger as (
-
-    select
-        came.upstream_id,
-        sort_array(collect_list(came.event)) as events
-    from came
-    group by came.upstream_id
+    group by begun.upstream_id, begun.looked_through, known.change_key
 
 ),
 
 final as (
 
     select
-        begun.upstream_id,
-        max(begun.looked_through) as looked_through,
-        max(events_by_trigger.events) as events
-    from begun
-    left join events_by_trigger
-        on begun.upstream_id = events_by_trigger.upstream_id
-    group by begun.upstream_id
+        came.upstream_id,
+        came.looked_through,
+        sort_array(collect_list(came.event)) as events
+    from came
+    group by came.upstream_id, came.looked_through
 
 )
 

@@ -106,6 +106,8 @@ final as (
         opening.looked_at,
         opening.look_tick,
         opening.is_new,
+        opening.trigger_type = 'SNAPSHOT'
+        and (opening.is_new or opening.first_number is not null) as takes_changes,
         opening.looked_through,
         opening.may_release,
         opening.time_zone,

@@ -1,4 +1,4 @@
--- one row per slot that the newest look has to decide and table of its trigger: the events that satisfy it
+-- one row per open slot of a partition trigger and table of the trigger: the events that satisfy it
 with
 
 int_trigger_partitions as (
@@ -23,14 +23,7 @@ event_partitions as (
 with_tail as (
 
     select
-        int_trigger_partitions.upstream_id,
-        int_trigger_partitions.slot,
-        int_trigger_partitions.waits_for,
-        int_trigger_partitions.is_slot_new,
-        int_trigger_partitions.is_ready,
-        int_trigger_partitions.bucket,
-        int_trigger_partitions.partition_key,
-        int_trigger_partitions.required_tag_keys,
+        int_trigger_partitions.*,
         int_event_partitions.tick_number,
         int_event_partitions.event_id,
         int_event_partitions.change_key,
@@ -50,22 +43,67 @@ with_tail as (
 ),
 
 -- All history is asked for a slot that has just opened, and again when something came that it waits
--- for, or when it is its turn: nothing else can have changed.
-to_decide as (
+-- for, or when it is its turn: nothing else can have changed. What is known of the slot goes along,
+-- so that nobody has to ask for it again.
+with_decision as (
 
-    select * from with_tail
-    where is_slot_new
-        or is_ready
-        or tail_count > 0
+    select
+        with_tail.upstream_id,
+        with_tail.slot,
+        with_tail.waits_for,
+        with_tail.bucket,
+        with_tail.partition_key,
+        with_tail.required_tag_keys,
+        with_tail.tick_number,
+        with_tail.event_id,
+        with_tail.change_key,
+        named_struct(
+            'missing_before', with_tail.missing_before,
+            'expires_at', with_tail.expires_at,
+            'is_overdue', with_tail.is_overdue,
+            'may_release', with_tail.may_release,
+            'is_decided', with_tail.is_slot_new
+            or with_tail.is_ready
+            or with_tail.tail_count > 0
+        ) as about
+    from with_tail
 
 ),
 
-in_history as (
+to_decide as (
+
+    select distinct
+        with_decision.upstream_id,
+        with_decision.slot,
+        with_decision.waits_for,
+        with_decision.bucket,
+        with_decision.partition_key,
+        with_decision.required_tag_keys,
+        with_decision.about
+    from with_decision
+    where with_decision.about.is_decided
+
+),
+
+found as (
+
+    select
+        with_decision.upstream_id,
+        with_decision.slot,
+        with_decision.waits_for,
+        with_decision.about,
+        with_decision.tick_number,
+        with_decision.event_id,
+        with_decision.change_key
+    from with_decision
+
+    union all
 
     select /*+ broadcast(to_decide) */
         to_decide.upstream_id,
         to_decide.slot,
         to_decide.waits_for,
+        to_decide.about,
         event_partitions.tick_number,
         event_partitions.event_id,
         event_partitions.change_key
@@ -79,23 +117,6 @@ in_history as (
 
 ),
 
-found as (
-
-    select
-        to_decide.upstream_id,
-        to_decide.slot,
-        to_decide.waits_for,
-        to_decide.tick_number,
-        to_decide.event_id,
-        to_decide.change_key
-    from to_decide
-
-    union all
-
-    select * from in_history
-
-),
-
 -- A change that two have told of, or that the fold and the tail both have, counts once.
 by_change as (
 
@@ -103,19 +124,18 @@ by_change as (
         found.upstream_id,
         found.slot,
         found.waits_for,
+        found.about,
         found.change_key,
         max(
-            if(
-                found.event_id is null,
-                null,
-                named_struct(
-                    'tick_number', found.tick_number,
-                    'event_id', found.event_id
-                )
-            )
+            if(found.event_id is null, null, struct(found.tick_number, found.event_id))
         ) as event
     from found
-    group by found.upstream_id, found.slot, found.waits_for, found.change_key
+    group by
+        found.upstream_id,
+        found.slot,
+        found.waits_for,
+        found.about,
+        found.change_key
 
 ),
 
@@ -125,9 +145,14 @@ final as (
         by_change.upstream_id,
         by_change.slot,
         by_change.waits_for,
+        by_change.about,
         sort_array(collect_list(by_change.event)) as events
     from by_change
-    group by by_change.upstream_id, by_change.slot, by_change.waits_for
+    group by
+        by_change.upstream_id,
+        by_change.slot,
+        by_change.waits_for,
+        by_change.about
 
 )
 

@@ -1,13 +1,6 @@
 -- one row per open slot of a partition trigger: what the newest look makes of it
 with
 
-int_trigger_slots as (
-
-    select * from {{ ref('int_trigger_slots') }}
-    where trigger_type = 'PARTITION'
-
-),
-
 int_trigger_matches as (
 
     select * from {{ ref('int_trigger_matches') }}
@@ -19,6 +12,7 @@ by_slot as (
     select
         int_trigger_matches.upstream_id,
         int_trigger_matches.slot,
+        int_trigger_matches.about,
         sort_array(
             collect_list(
                 if(
@@ -30,28 +24,32 @@ by_slot as (
         ) as missing,
         array_distinct(flatten(collect_list(int_trigger_matches.events))) as events
     from int_trigger_matches
-    group by int_trigger_matches.upstream_id, int_trigger_matches.slot
+    group by
+        int_trigger_matches.upstream_id,
+        int_trigger_matches.slot,
+        int_trigger_matches.about
 
 ),
 
+-- What was not asked again is as the last look left it.
 with_missing as (
 
     select
-        int_trigger_slots.*,
+        by_slot.upstream_id,
+        by_slot.slot,
         by_slot.events,
-        coalesce(
-            by_slot.missing,
-            int_trigger_slots.missing_before,
-            cast(array() as array<string>)
+        by_slot.about.expires_at,
+        by_slot.about.is_overdue,
+        by_slot.about.may_release,
+        if(
+            by_slot.about.is_decided, by_slot.missing, by_slot.about.missing_before
         ) as missing,
-        by_slot.missing is not null
-        and not by_slot.missing <=> int_trigger_slots.missing_before as has_changed,
-        cardinality(coalesce(by_slot.missing, int_trigger_slots.missing_before)) = 0
-            as is_satisfied
-    from int_trigger_slots
-    left join by_slot
-        on int_trigger_slots.upstream_id = by_slot.upstream_id
-            and int_trigger_slots.slot = by_slot.slot
+        by_slot.about.is_decided
+        and not by_slot.missing <=> by_slot.about.missing_before as has_changed,
+        cardinality(
+            if(by_slot.about.is_decided, by_slot.missing, by_slot.about.missing_before)
+        ) = 0 as is_satisfied
+    from by_slot
 
 ),
 

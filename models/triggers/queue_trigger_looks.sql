@@ -33,10 +33,10 @@ slots_by_trigger as (
                 if(
                     int_trigger_outcomes.is_released or int_trigger_outcomes.is_expired,
                     null,
-                    named_struct(
-                        'slot', int_trigger_outcomes.slot,
-                        'missing', int_trigger_outcomes.missing,
-                        'expires_at', int_trigger_outcomes.expires_at
+                    struct(
+                        int_trigger_outcomes.slot,
+                        int_trigger_outcomes.missing,
+                        int_trigger_outcomes.expires_at
                     )
                 )
             )
@@ -44,10 +44,7 @@ slots_by_trigger as (
         max(
             if(
                 int_trigger_outcomes.is_released,
-                named_struct(
-                    'slot', int_trigger_outcomes.slot,
-                    'events', int_trigger_outcomes.events
-                ),
+                struct(int_trigger_outcomes.slot, int_trigger_outcomes.events),
                 null
             )
         ) as released,
@@ -77,33 +74,32 @@ joined as (
     select
         int_trigger_clock.upstream_id,
         int_trigger_clock.opened_through,
-        int_trigger_clock.look_tick,
         int_trigger_clock.skipped_count,
-        coalesce(
-            slots_by_trigger.has_changed,
-            int_trigger_changes.upstream_id is not null
-        )
+        coalesce(slots_by_trigger.has_changed, int_trigger_clock.takes_changes)
         or int_trigger_clock.skipped_count > 0 as has_something_to_say,
         slots_by_trigger.waiting,
         slots_by_trigger.expired,
-        -- What came before the first slot of a new trigger is its own to take.
+        -- What a snapshot trigger has not handed out is its next slot's to take.
         if(
-            int_trigger_changes.upstream_id is not null
+            int_trigger_clock.trigger_type = 'SNAPSHOT'
             and cardinality(int_trigger_clock.opened) = 0,
-            coalesce(int_trigger_changes.looked_through, int_trigger_clock.look_tick),
+            coalesce(
+                int_trigger_changes.looked_through,
+                int_trigger_clock.looked_through,
+                int_trigger_clock.look_tick
+            ),
             int_trigger_clock.look_tick
         ) as looked_through,
         coalesce(
-            slots_by_trigger.released.slot, get(int_trigger_clock.opened, 0)
-        ) as released_slot,
-        coalesce(
-            slots_by_trigger.released.events,
+            slots_by_trigger.released,
             if(
                 cardinality(int_trigger_clock.opened) > 0,
-                int_trigger_changes.events,
+                struct(
+                    get(int_trigger_clock.opened, 0) as slot, int_trigger_changes.events
+                ),
                 null
             )
-        ) as events
+        ) as released
     from int_trigger_clock
     left join slots_by_trigger
         on int_trigger_clock.upstream_id = slots_by_trigger.upstream_id
@@ -118,34 +114,25 @@ final as (
         joined.upstream_id,
         to_json(
             named_struct(
-                'opened_through', date_format(
-                    joined.opened_through, "yyyy-MM-dd'T'HH:mm:ss'Z'"
-                ),
-                'waiting', coalesce(
-                    transform(
-                        joined.waiting,
-                        each -> date_format(each.slot, "yyyy-MM-dd'T'HH:mm:ss'Z'")
-                    ),
-                    cast(array() as array<string>)
-                ),
+                'opened_through', joined.opened_through,
+                'waiting',
+                coalesce(transform(joined.waiting, each -> each.slot), array()),
                 'missing', transform(joined.waiting, each -> each.missing),
-                'expires', transform(
-                    joined.waiting,
-                    each -> date_format(each.expires_at, "yyyy-MM-dd'T'HH:mm:ss'Z'")
-                ),
+                'expires', transform(joined.waiting, each -> each.expires_at),
                 'looked_through', joined.looked_through
-            )
-        ) as position,
-        transform(
-            coalesce(
-                joined.events,
-                cast(array() as array<struct<tick_number: bigint, event_id: string>>)
             ),
-            event -> named_struct(
-                'slot', joined.released_slot,
-                'tick_number', event.tick_number,
-                'event_id', event.event_id
-            )
+            map('timestampFormat', "yyyy-MM-dd'T'HH:mm:ss'Z'")
+        ) as position,
+        coalesce(
+            transform(
+                joined.released.events,
+                event -> named_struct(
+                    'slot', joined.released.slot,
+                    'tick_number', event.tick_number,
+                    'event_id', event.event_id
+                )
+            ),
+            array()
         ) as matched,
         nullif(
             concat_ws(
