@@ -14,7 +14,7 @@ from hashlib import sha256
 from harness.batches import Batch
 from harness.changes.event import ChangeEvent
 from harness.names import table_key
-from harness.same_change import REGISTERED, Change, SameChanges, merged
+from harness.same_change import REGISTERED, Change, SameChanges
 from harness.tables import EventRow, Ledger, LookOutcome, ProbeRow, Store, Tick
 
 log = logging.getLogger(__name__)
@@ -187,7 +187,7 @@ def _news(
     news = [row for row in named if row.change_id not in recorded]
     for row in of_snapshots:
         earlier = same.earlier(row)
-        joined = row if earlier is None else merged(earlier, row)
+        joined = same.as_part(row)
         if earlier is None or not _is_told(joined, earlier):
             same.add(joined)
             news.append(joined)

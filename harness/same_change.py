@@ -96,16 +96,28 @@ class SameChanges:
     def _joined(self, row: EventRow, key: Key | None) -> EventRow:
         if key is None:
             return row
-        earlier = self.earlier(row)
-        joined = row if earlier is None else merged(earlier, row)
+        joined = self.as_part(row)
         self.add(joined)
         return joined
 
+    def as_part(self, row: EventRow) -> EventRow:
+        """Return a row as part of its change, with what is known of that already."""
+        earlier = self.earlier(row)
+        if earlier is None:
+            return row
+        seen = [each for each in (*self._same(row), row) if not _is_registered(each)]
+        # Who looks knows what was done to the data; who registers need not say it.
+        operation = {"operation_type": seen[-1].operation_type} if seen else {}
+        return replace(merged(earlier, row), **operation)  # type: ignore[arg-type]
+
     def earlier(self, row: EventRow) -> EventRow | None:
         """Return the newest row that is known of the same snapshot."""
-        key = _key_of(row)
-        same = [each for each in self._known.get(key, ()) if _is_same(each, row)] if key else []
+        same = self._same(row)
         return max(same, key=lambda each: (each.tick_number, len(each.tags)), default=None)
+
+    def _same(self, row: EventRow) -> list[EventRow]:
+        key = _key_of(row)
+        return [each for each in self._known.get(key, ()) if _is_same(each, row)] if key else []
 
     def add(self, row: EventRow) -> None:
         """Keep a row, for those that come later."""
@@ -218,6 +230,10 @@ def _key_of(row: EventRow) -> Key | None:
     if not row.snapshot_id or _OF_MANY in row.tags:
         return None
     return table_key(row.table), row.table_format, row.snapshot_id
+
+
+def _is_registered(row: EventRow) -> bool:
+    return row.upstream_id.startswith(REGISTERED)
 
 
 def _is_same(one: EventRow, other: EventRow) -> bool:

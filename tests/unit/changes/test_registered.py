@@ -202,6 +202,22 @@ def test_what_is_registered_and_seen_of_one_snapshot_is_one_event(world: World, 
     assert len(world.public()) == 3
 
 
+@pytest.mark.parametrize("said", [Operation.UPDATE, Operation.DELETE])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_of_the_operation_the_sensor_knows_more(
+    world: World, said: Operation, is_first: bool
+) -> None:
+    world.tick("1", *([] if is_first else ["3"]))
+    world.send(_orders(operation_type=said, tags={"a": "1"}))
+    world.tick()
+    if is_first:
+        world.tick("3")
+    world.send(_orders(operation_type=said, tags={"b": "1"}))
+    world.tick()
+    (event,) = (row for row in world.public() if row["snapshot_id"] == "3")
+    assert event["operation_type"] == "APPEND"
+
+
 def test_what_is_seen_later_keeps_the_instant_of_its_registration(world: World) -> None:
     world.send(_orders())
     world.tick()
