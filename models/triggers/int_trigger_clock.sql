@@ -56,20 +56,31 @@ with_numbers as (
 
 ),
 
-counted as (
+-- A window over the one row of each trigger changes nothing, but keeps the optimizer from writing
+-- the calculation out at each of its many uses.
+computed_once as (
 
     select
         with_numbers.*,
-        coalesce(get(with_numbers.numbers, 0), -1) as newest_number,
-        coalesce(get(with_numbers.numbers, 1), -1) as opened_number,
+        max(with_numbers.numbers) over (partition by with_numbers.upstream_id) as known
+    from with_numbers
+
+),
+
+counted as (
+
+    select
+        computed_once.*,
+        coalesce(get(computed_once.known, 0), -1) as newest_number,
+        coalesce(get(computed_once.known, 1), -1) as opened_number,
         greatest(
-            coalesce(get(with_numbers.numbers, 0), -1)
-            - coalesce(get(with_numbers.numbers, 1), -1),
+            coalesce(get(computed_once.known, 0), -1)
+            - coalesce(get(computed_once.known, 1), -1),
             0
         ) as due_count,
-        with_numbers.missed_slots = 'ALL' and with_numbers.trigger_type = 'PARTITION'
+        computed_once.missed_slots = 'ALL' and computed_once.trigger_type = 'PARTITION'
             as opens_all
-    from with_numbers
+    from computed_once
 
 ),
 
