@@ -225,12 +225,11 @@ class Context:
         return endpoint
 
     def _local_jobs(self) -> "Iterator[JobDefinition]":
-        from harness.controls.reading import read_controls
         from harness.jobs.local.definitions import JobDefinition
 
         local = self.settings.jobs.local
         project = self.settings.project
-        names = feed.job_names(read_controls(project / feed.CONTROLS))
+        names = feed.every_job_name(project)
         for job_id in sorted({*names, *self.settings.local_jobs}):
             job = self.settings.local_jobs.get(job_id)
             command = job.command if job else local.default_command

@@ -279,8 +279,10 @@ def folded_through(store: Store, decision: LastDecision | None) -> int:
 
 
 def recorded_jobs(store: Store) -> dict[int, str]:
-    """Return every job that the controls have or ever had, by its newest name."""
-    names = {
+    """Return every job that the controls have or ever had, or a trigger has, by its newest name."""
+    triggers = store.read("event_triggers", columns=["job_id", "job_name"])
+    names = {whole(str(row["job_id"]).strip()): str(row["job_name"]).strip() for row in triggers}
+    names |= {
         whole(row["job_id"]): str(row["job_name"])
         for row in sorted(store.read(Ledger.CONTROLS), key=lambda row: whole(row["tick_number"]))
     }

@@ -13,7 +13,9 @@ from typing import Protocol
 
 from harness.controls.checking import check
 from harness.controls.findings import Finding, Severity, has_errors, render_findings
-from harness.controls.reading import ControlsFile, parse_controls
+from harness.controls.reading import ControlsFile, parse_controls, read_controls
+from harness.controls.triggers import TriggersFile, read_triggers
+from harness.controls.triggers import job_names as names_in_triggers
 from harness.errors import ControlsError
 from harness.feed_seeds import OPTIONAL_SEEDS, check_seeds
 from harness.sense.types import Source
@@ -45,6 +47,7 @@ class CheckedControls:
     """The CSV as it is now, with what there is to say about it."""
 
     controls: ControlsFile
+    triggers: TriggersFile
     findings: tuple[Finding, ...]
     checksum: str
 
@@ -82,8 +85,8 @@ def check_controls(
         ControlsError: The file cannot be read, or a seed beside it is wrong.
     """
     data = _bytes(project)
-    check_seeds(project)
     controls = parse_controls(data, project / CONTROLS)
+    triggers = check_seeds(project, job_names(controls))
     findings = check(
         controls,
         previous_keys=(recorded_controls(store) if store else None) or None,
@@ -91,7 +94,10 @@ def check_controls(
         may_read=may_read,
     )
     return CheckedControls(
-        controls=controls, findings=tuple(findings), checksum=_checksum(project, data)
+        controls=controls,
+        triggers=triggers,
+        findings=tuple(findings),
+        checksum=_checksum(project, data),
     )
 
 
@@ -149,6 +155,16 @@ def _change_row(row: Mapping[str, object], tick: Tick) -> ControlChangeRow:
 def job_names(controls: ControlsFile) -> Mapping[int, str]:
     """Return the jobs that the controls name."""
     return {row.job_id: row.trigger_job_name for row in controls.rows if row.job_id is not None}
+
+
+def every_job_name(project: Path) -> dict[int, str]:
+    """Return the jobs of the controls and of the triggers, as the files have them now.
+
+    Raises:
+        ControlsError: A file cannot be read.
+    """
+    in_controls = job_names(read_controls(project / CONTROLS))
+    return names_in_triggers(read_triggers(project).rows) | dict(in_controls)
 
 
 def asks_for_iceberg_rows(project: Path) -> bool:

@@ -1,9 +1,11 @@
 """Checks the seeds that operators edit beside the controls, before they are loaded into tables."""
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from harness.controls.trigger_checks import check_triggers
+from harness.controls.triggers import EVENT_TRIGGERS, TriggersFile, read_triggers
 from harness.errors import ControlsError
 
 SCHEDULED_JOBS = Path("seeds") / "scheduled_jobs.csv"
@@ -14,24 +16,34 @@ _COLUMNS = {
     SCHEDULED_JOBS: (("job_id", "note"), 1),
     SENSOR_ASSETS: (("sensor_id", "asset"), 2),
 }
-OPTIONAL_SEEDS = tuple(_COLUMNS)
+OPTIONAL_SEEDS = (*_COLUMNS, EVENT_TRIGGERS)
 _LARGEST_ID = 2**63 - 1
 
 
-def check_seeds(project: Path) -> None:
+def check_seeds(project: Path, names: Mapping[int, str]) -> TriggersFile:
     """Raise when an optional seed cannot be loaded; one that has only its header is fine.
+
+    Args:
+        project: The folder with ``dbt_project.yml``.
+        names: The jobs of the controls, by their names there.
+
+    Returns:
+        The triggers.
 
     Raises:
         ControlsError: A file cannot be read, or has another header, a bad or a repeated row.
     """
     problems = [
         problem
-        for seed in OPTIONAL_SEEDS
+        for seed in _COLUMNS
         if (project / seed).is_file()
         for problem in _problems(project, seed)
     ]
+    triggers = read_triggers(project)
+    problems += check_triggers(triggers, names)
     if problems:
         raise ControlsError("\n".join(["A seed has errors, so nothing moved:", *problems]))
+    return triggers
 
 
 def _problems(project: Path, seed: Path) -> Iterator[str]:

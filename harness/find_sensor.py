@@ -1,6 +1,6 @@
 """Finds the sensor that somebody means: by its own id, or by its upstream's and a job.
 
-A sensor is one upstream of one job, as the ledger last recorded its control row.
+A sensor is one upstream of one job, as the ledger last recorded its control row, or one trigger.
 """
 
 from collections.abc import Mapping
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from harness.errors import ConfigurationError
 from harness.facts import whole
 from harness.tables import Ledger, Store
+from harness.trigger_facts import triggers_as_controls
 
 Row = Mapping[str, object]
 
@@ -63,7 +64,8 @@ def _recorded(store: Store, name: str) -> dict[str, Row]:
         for row in store.read(Ledger.CONTROLS, where=[(column, "=", name)])
     ]
     if not found:
-        return {}
+        named = (row for row in triggers_as_controls(store) if _is_called(row, name))
+        return {str(row["control_id"]): row for row in named}
     rows = store.read(Ledger.CONTROLS, where=[("control_id", "in", sorted(set(found)))])
     newest: dict[str, Row] = {}
     for row in sorted(rows, key=lambda row: (whole(row["tick_number"]), str(row["change"]))):
@@ -72,7 +74,11 @@ def _recorded(store: Store, name: str) -> dict[str, Row]:
 
 
 def _has_id(row: Row, name: str) -> bool:
-    return row["change"] != "removed" and name in (row["control_id"], row["sensor_id"])
+    return row["change"] != "removed" and _is_called(row, name)
+
+
+def _is_called(row: Row, name: str) -> bool:
+    return name in (row["control_id"], row["sensor_id"])
 
 
 def _is_job(row: Row, job: str) -> bool:

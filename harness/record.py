@@ -68,7 +68,7 @@ def record(
     events: list[EventRow] = []
     probes: list[ProbeRow] = []
     for look in looks:
-        row = _probe_row(look, tick, watched[look.upstream_id])
+        row = probe_row(look, tick, watched[look.upstream_id], len(look.events))
         if row is None:
             continue
         probes.append(row)
@@ -77,7 +77,7 @@ def record(
     # Killed between the two, the next tick finds the same events again and knows their ids.
     store.append(Ledger.EVENTS, events)
     store.append(Ledger.PROBES, probes)
-    changed = {row.upstream_id: _after(watched[row.upstream_id], row) for row in probes}
+    changed = {row.upstream_id: after_row(watched[row.upstream_id], row) for row in probes}
     return Recorded(events=tuple(events), probes=tuple(probes), changed=changed)
 
 
@@ -96,11 +96,12 @@ def orphans_among(
             snapshot_id=str(event["snapshot_id"] or ""),
         )
         for event in events
-        if _is_orphan(event, watched)
+        if is_orphan(event, watched)
     )
 
 
-def _is_orphan(event: Mapping[str, object], watched: Mapping[str, WatchedUpstream]) -> bool:
+def is_orphan(event: Mapping[str, object], watched: Mapping[str, WatchedUpstream]) -> bool:
+    """Tell whether an event's tick was killed before it recorded the event's upstream."""
     # What was registered is no look's to find again.
     if str(event["upstream_id"]).startswith(REGISTERED):
         return False
@@ -109,15 +110,18 @@ def _is_orphan(event: Mapping[str, object], watched: Mapping[str, WatchedUpstrea
     return latest is None or latest < int(str(event["tick_number"]))
 
 
-def _probe_row(look: Look, tick: Tick, upstream: WatchedUpstream) -> ProbeRow | None:
+def probe_row(
+    look: Look, tick: Tick, upstream: WatchedUpstream, event_count: int
+) -> ProbeRow | None:
+    """Return what an upstream has become by a look; nothing when that is not worth a row."""
     if look.failure is not None:
         return _row_after_failure(look.failure, tick, upstream)
     moved = look.position != upstream.position or (
         look.upstream_value is not None and look.upstream_value != upstream.upstream_value
     )
-    if look.events:
+    if event_count:
         outcome = LookOutcome.GAP if look.gap else LookOutcome.FOUND
-        row = _row_after_news(upstream, tick, len(look.events), outcome)
+        row = _row_after_news(upstream, tick, event_count, outcome)
     elif look.gap or moved:
         row = _row(upstream, tick, LookOutcome.GAP if look.gap else LookOutcome.MOVED)
     elif upstream.failing_since:
@@ -183,7 +187,8 @@ def _row(upstream: WatchedUpstream, tick: Tick, outcome: LookOutcome) -> ProbeRo
     )
 
 
-def _after(upstream: WatchedUpstream, row: ProbeRow) -> WatchedUpstream:
+def after_row(upstream: WatchedUpstream, row: ProbeRow) -> WatchedUpstream:
+    """Return the upstream as its newest row has it."""
     return replace(
         upstream,
         position=row.position,

@@ -26,8 +26,12 @@ from harness.tables import (
 )
 
 #: Raised when the file's meaning changes; a file of another version is not read.
-VERSION = 3
+VERSION = 4
 
+#: The ``sensor_source`` of a trigger. No control row may have it: its look is SQL, and no probe's.
+EVENT_TRIGGER = "event_trigger"
+#: The triggers are to be asked in any case: when there is anything new to say is not known.
+AT_ONCE = datetime.min.replace(tzinfo=UTC)
 
 #: Where the events of a job begin that never had a run.
 NOTHING_TAKEN = -1
@@ -201,6 +205,8 @@ class TickState:
     registered: Mapping[str, int | None] = field(default_factory=dict)
     #: True when the last tick left something to decide: a limit, or it did not come to its end.
     must_decide: bool
+    #: When a trigger may say something new without any new event; ``None``: never.
+    triggers_due_at: datetime | None = AT_ONCE
     #: What every table was when this was written.
     fingerprints: Mapping[str, str | None] = field(default_factory=dict)
 
@@ -208,6 +214,16 @@ class TickState:
     def is_recovering(self) -> bool:
         """True when the last tick was killed before it came to its end."""
         return self.tick_number > self.ended_tick_number
+
+    @property
+    def sensed(self) -> tuple[WatchedUpstream, ...]:
+        """The upstreams that a probe looks at."""
+        return tuple(each for each in self.upstreams if each.sensor_source != EVENT_TRIGGER)
+
+    @property
+    def triggers(self) -> tuple[WatchedUpstream, ...]:
+        """The upstreams whose look is SQL."""
+        return tuple(each for each in self.upstreams if each.sensor_source == EVENT_TRIGGER)
 
     @property
     def told_snapshots(self) -> dict[str, frozenset[str]]:
@@ -255,7 +271,13 @@ class TickState:
 
 
 #: The tables that make the file stale when anything else has written to them.
-WATCHED_TABLES = (*Ledger, "heartbeat_controls", "scheduled_jobs", "sensor_assets")
+WATCHED_TABLES = (
+    *Ledger,
+    "heartbeat_controls",
+    "scheduled_jobs",
+    "sensor_assets",
+    "event_triggers",
+)
 
 
 def fingerprints(store: Store) -> dict[str, str | None]:
@@ -290,6 +312,7 @@ def load_state(path: Path, store: Store) -> TickState | None:
         if content.pop("version") != VERSION or content["fingerprints"] != fingerprints(store):
             return None
         content["tick_at"] = _instant(content["tick_at"])
+        content["triggers_due_at"] = _instant(content["triggers_due_at"])
         content["upstreams"] = tuple(map(WatchedUpstream.from_row, content["upstreams"]))
         content["orphans"] = tuple(Orphan(**each) for each in content["orphans"])
         content["runs"] = tuple(map(FollowedRun.from_row, content["runs"]))

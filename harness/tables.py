@@ -20,6 +20,7 @@ class Ledger(StrEnum):
     PROBES = "ledger_probes"
     RUNS = "ledger_runs"
     DECISIONS = "ledger_decisions"
+    TRIGGER_LOOKS = "ledger_trigger_looks"
 
 
 class RunStatus(StrEnum):
@@ -232,7 +233,15 @@ class Tick:
         return f"{self.number}-{self.at:%Y%m%dT%H%M%SZ}"
 
 
-LedgerRow = TickRow | EventRow | ProbeRow | RunRow | DecisionRow | ControlChangeRow
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerLookRow:
+    """A tick that asks the triggers, and the instant that is their present."""
+
+    tick_number: int
+    looked_at: datetime
+
+
+LedgerRow = TickRow | EventRow | ProbeRow | RunRow | DecisionRow | ControlChangeRow | TriggerLookRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""One tick: controls, settle, sense, record, decide, fire, publish, in this order.
+"""One tick: controls, settle, sense, record, triggers, decide, fire, publish, in this order.
 
 ``Engine`` keeps what a process knows between ticks. Each step can be repeated: whatever dies
 between two of them, the next tick goes on from the ledgers.
@@ -27,9 +27,10 @@ from harness.same_change import SameChanges
 from harness.sense.round import Listening, Rounds
 from harness.sense.types import Look
 from harness.settle import settle
-from harness.state import TickState, WatchedUpstream, load_state, save_state
+from harness.state import AT_ONCE, TickState, WatchedUpstream, load_state, save_state
 from harness.tables import LookOutcome, Tick
-from harness.tick_report import TickReport
+from harness.tick_report import TickReport, clock_warnings
+from harness.trigger_looks import look_at_triggers, triggers_are_due
 from harness.unasked import note_unasked
 
 log = logging.getLogger(__name__)
@@ -82,7 +83,7 @@ class Engine:
         at = self._context.clock.now()
         state = self._ready_state(at, options)
         tick = Tick(number=state.tick_number + 1, at=at)
-        report = TickReport(tick=tick, warnings=_clock_warnings(state, at))
+        report = TickReport(tick=tick, warnings=clock_warnings(state.tick_at, at))
         with log_as_tick(tick.id):
             try:
                 self._state = self._steps(state, report, options)
@@ -113,6 +114,9 @@ class Engine:
             looks = self._sense(state, report, options)
         with self._timed(report, "record"):
             state = self._record(state, looks, report)
+        if triggers_are_due(state, report):
+            with self._timed(report, "triggers"):
+                report.released, state = look_at_triggers(self._context, state, report.tick)
         if not _must_decide(state, report):
             report.skipped = ("decide", "fire", "publish")
             return self._rest(state, report, messages)
@@ -150,7 +154,11 @@ class Engine:
         self._rounds.try_again(row.upstream_id for row in changes)
         self._rounds.keep_only(each.upstream_id for each in upstreams)
         return replace(
-            state, upstreams=upstreams, controls_checksum=checked.checksum, must_decide=True
+            state,
+            upstreams=upstreams,
+            controls_checksum=checked.checksum,
+            must_decide=True,
+            triggers_due_at=AT_ONCE,
         )
 
     def _settle(
@@ -173,7 +181,7 @@ class Engine:
         return state.with_runs(report.settled.rows)
 
     def _sense(self, state: TickState, report: TickReport, options: TickOptions) -> Sequence[Look]:
-        wanted = [each for each in state.upstreams if options.wants(each)]
+        wanted = [each for each in state.sensed if options.wants(each)]
         if not wanted:
             return ()
         made = self._rounds.look(
@@ -189,9 +197,9 @@ class Engine:
 
     def _record(self, state: TickState, looks: Sequence[Look], report: TickReport) -> TickState:
         context = self._context
-        watched = {each.upstream_id: each for each in state.upstreams}
+        watched = {each.upstream_id: each for each in state.sensed}
         self._context.crash_point("before_record")
-        tables = (each.sensor_id for each in state.upstreams)
+        tables = (each.sensor_id for each in state.sensed)
         same = SameChanges(context.store, report.tick, tables)
         report.registered = registered.fold(
             receive_batches(context.home.inbox, at=report.tick.at),
@@ -278,21 +286,9 @@ def _clear(messages: Sequence[Message], report: TickReport) -> None:
 def _must_decide(state: TickState, report: TickReport) -> bool:
     """Tell whether anything happened that a decision could depend on."""
     settled = bool(report.own_steps) or bool(report.settled and report.settled.rows)
-    news = report.recorded is not None and any(
-        row.outcome is not LookOutcome.MOVED for row in report.recorded.probes
-    )
+    news = any(row.outcome is not LookOutcome.MOVED for row in report.probes)
     # Positions that move in silence and registered events, on which no job depends by themselves,
     # make the ledgers' tail longer; publishing folds it.
-    tail = report.tick.number - state.folded_through if report.recorded else 0
+    tail = report.tick.number - state.folded_through
     must_fold = report.has_moved and tail > 2 * FOLD_AFTER_TICKS
     return state.must_decide or settled or news or must_fold
-
-
-def _clock_warnings(state: TickState, at: datetime) -> tuple[str, ...]:
-    if state.tick_at is None or at >= state.tick_at:
-        return ()
-    behind = state.tick_at - at
-    return (
-        f"the clock went back by {behind.total_seconds():.0f} s since the last tick; order is kept "
-        "by tick numbers, but times in the tables will look reversed",
-    )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from harness.publish import Publication
 from harness.record import Recorded
@@ -9,7 +10,7 @@ from harness.registered import Registered
 from harness.sense.round import PutOff
 from harness.sense.types import Look, Upstream
 from harness.settle import Settled
-from harness.tables import EventRow, RunRow, RunStatus, Tick
+from harness.tables import EventRow, ProbeRow, RunRow, RunStatus, Tick
 
 #: Starts without a run: not answered yet, or nothing more is to be expected unless somebody acts.
 _NO_RUN = frozenset({RunStatus.INTENDED, RunStatus.REFUSED, RunStatus.PARKED})
@@ -29,6 +30,8 @@ class TickReport:
     #: What producers have told.
     registered: Registered = field(default_factory=Registered)
     recorded: Recorded | None = None
+    #: What the triggers said; nothing when they were not asked.
+    released: Recorded | None = None
     settled: Settled | None = None
     #: Steps that jobs on their own schedule told of.
     own_steps: tuple[RunRow, ...] = ()
@@ -47,6 +50,12 @@ class TickReport:
         return tuple(look for look in self.looks if look.failure is not None)
 
     @property
+    def probes(self) -> tuple[ProbeRow, ...]:
+        """What upstreams have become by being looked at, and triggers by being asked."""
+        parts = (self.recorded, self.released)
+        return tuple(row for each in parts if each is not None for row in each.probes)
+
+    @property
     def events(self) -> tuple[EventRow, ...]:
         """The data-change events that were recorded, by whoever they were learned."""
         return (*self.registered.events, *(self.recorded.events if self.recorded else ()))
@@ -58,8 +67,8 @@ class TickReport:
 
     @property
     def has_moved(self) -> bool:
-        """True when the ledger of probes has rows of this tick."""
-        return bool(self.registered.probes or (self.recorded and self.recorded.probes))
+        """True when looks, producers or triggers have left a row, even one that is no news."""
+        return bool(self.registered.probes or self.probes or self.released)
 
     @property
     def is_clean(self) -> bool:
@@ -79,3 +88,14 @@ class TickReport:
             "settled_count": len(self.own_steps) + (len(self.settled.rows) if self.settled else 0),
             "started_count": sum(row.run_id is not None for row in self.started),
         }
+
+
+def clock_warnings(before: datetime | None, at: datetime) -> tuple[str, ...]:
+    """Return what is to be told when a tick's instant lies before that of the tick before."""
+    if before is None or at >= before:
+        return ()
+    behind = before - at
+    return (
+        f"the clock went back by {behind.total_seconds():.0f} s since the last tick; order is kept "
+        "by tick numbers, but times in the tables will look reversed",
+    )

@@ -83,13 +83,12 @@ def tick(
 
 
 def _jobs(context: "Context", wanted: Sequence[str]) -> frozenset[int]:
-    """Find the jobs that are meant in the controls CSV, before anything is looked at."""
+    """Find the jobs that are meant in the seeds, before anything is looked at."""
     if not wanted:
         return frozenset()
-    from harness.controls.reading import read_controls
-    from harness.feed import CONTROLS, job_names
+    from harness.feed import every_job_name
 
-    names = job_names(read_controls(context.settings.project / CONTROLS))
+    names = every_job_name(context.settings.project)
     return frozenset(job_named(each, names) for each in wanted)
 
 

@@ -47,7 +47,10 @@ def controls(patient: Patient) -> Iterator[Finding]:
     elif warnings:
         yield attention("controls", count(warnings, "warning"), where=where, todo=_VALIDATE)
     else:
-        yield ok("controls", f"{count(len(checked.controls.rows), 'row')} without a mistake")
+        triggers = len({row.trigger_id for row in checked.triggers.rows})
+        and_triggers = f" and {count(triggers, 'trigger')}" if triggers else ""
+        rows = count(len(checked.controls.rows), "row")
+        yield ok("controls", f"{rows}{and_triggers} without a mistake")
 
 
 def secrets(patient: Patient) -> Iterator[Finding]:

@@ -81,7 +81,7 @@ def _not_in_controls(history: History) -> Answer:
     run = history.last_run
     return Answer(
         verdict=Verdict.NOT_IN_CONTROLS,
-        sentence="it has no row in the controls"
+        sentence="it has no row in the controls and no trigger"
         + (", so nothing starts it; its history stays" if run else ""),
         since=None,
         next_steps=("a row of it in seeds/heartbeat_controls.csv",),
@@ -202,6 +202,7 @@ def _dependency_as_json(each: Dependency) -> dict[str, object]:
         "consumed_by_run_id": _id(each.taken_by),
         "failing_since": _iso(each.failing_since),
         "failure": each.failure,
+        "waiting": [{"slot": slot.slot, "missing": list(slot.missing)} for slot in each.waiting],
     }
 
 

@@ -91,11 +91,12 @@ def _dependency_in_words(each: Dependency, at: datetime) -> tuple[str, str | tup
         return what, (f"cannot be read for {age(each.failing_since, at)}: {each.failure}", "red")
     if not each.is_looked_at:
         return what, "not looked at yet"
-    if each.event_at is None:
-        return what, "nothing has come yet"
-    if each.taken_by is None:
+    if each.event_at is not None and each.taken_by is None:
         return what, ("new: waits to be taken", "green")
-    return what, _taker_in_words(each.taken_by)
+    if each.waiting:
+        more = f" (and {len(each.waiting) - 1} more)" if len(each.waiting) > 1 else ""
+        return what, (f"{each.waiting[0].in_words}{more}", "yellow")
+    return what, _taker_in_words(each.taken_by) if each.taken_by else "nothing has come yet"
 
 
 def _taker_in_words(run: RunFact) -> str:

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.controls.findings import Severity, render_findings
+from harness.controls.triggers import EVENT_TRIGGERS
 from harness.feed import CONTROLS, CheckedControls
 from harness.show.words import count
 
@@ -22,6 +23,7 @@ def summary(checked: CheckedControls) -> str:
     """Say in one line what the file holds and how much is wrong with it."""
     rows = checked.controls.rows
     jobs = {row.job_id for row in rows if row.job_id is not None}
+    triggers = len({row.trigger_id for row in checked.triggers.rows})
     errors = sum(each.severity is Severity.ERROR for each in checked.findings)
     warnings = len(checked.findings) - errors
     found = ", ".join(
@@ -29,4 +31,6 @@ def summary(checked: CheckedControls) -> str:
         + ([count(warnings, "warning")] if warnings else [])
     )
     held = f"{CONTROLS}: {count(len(rows), 'row')}, {count(len(jobs), 'job')}"
+    if triggers:
+        held += f"; {EVENT_TRIGGERS}: {count(triggers, 'trigger')}"
     return f"{held}: {found}" if found else f"{held}: nothing is wrong"

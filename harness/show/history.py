@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from harness.facts import Row, RunFact, blocker_from, instant_from, newest_runs, whole
+from harness.state import EVENT_TRIGGER
 from harness.tables import Blocker, Ledger, RunStatus, Store
+from harness.trigger_facts import Waiting, triggers_as_controls, waiting_in
 from harness.unasked import Unasked
 
 #: Ledgers are read backwards, so far at a time; what is looked for is nearly always recent.
@@ -36,6 +38,8 @@ class Dependency:
     failing_since: datetime | None
     failure: str | None
     is_looked_at: bool
+    #: What a trigger's open slots wait for.
+    waiting: tuple[Waiting, ...] = ()
 
     @property
     def has_news(self) -> bool:
@@ -79,7 +83,8 @@ def history_of(store: Store, job_id: int, *, at: datetime, is_now: bool) -> Hist
         at: The instant.
         is_now: Whether it is the present one.
     """
-    controls = _controls(store, job_id, at)
+    # Triggers have no ledger of their own: they are told as their seed has them now.
+    controls = [*_controls(store, job_id, at), *triggers_as_controls(store, job_id)]
     decision = _newest(store, Ledger.DECISIONS, [("job_id", "=", job_id)], at)
     tick = _newest_tick(store, at)
     upstreams = sorted({str(row["upstream_id"]) for row in controls})
@@ -173,7 +178,14 @@ def _dependency(
         failing_since=instant_from(probe["failing_since"]) if probe else None,
         failure=str(probe["reason"]) if probe and probe["failing_since"] else None,
         is_looked_at=probe is not None,
+        waiting=_waiting(control, probe),
     )
+
+
+def _waiting(control: Row, probe: Row | None) -> tuple[Waiting, ...]:
+    if probe is None or control["sensor_source"] != EVENT_TRIGGER:
+        return ()
+    return waiting_in(str(probe["position"]) if probe["position"] else None)
 
 
 def _event(store: Store, upstream_id: str, tick: int) -> Row | None:

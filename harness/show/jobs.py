@@ -60,7 +60,9 @@ def jobs_of(status: Status) -> list[Job]:
     """Return every job of the controls, by id."""
     runs = newest_by_job(status.runs)
     reasons = {job.job_id: job for job in (status.decision.jobs if status.decision else ())}
-    names = {whole(row["trigger_job_id"]): str(row["trigger_job_name"]) for row in status.control}
+    # A job that only a trigger starts has no control row.
+    names = {job_id: job.job_name for job_id, job in reasons.items()}
+    names |= {whole(row["trigger_job_id"]): str(row["trigger_job_name"]) for row in status.control}
     return [
         Job(
             job_id=job_id,

@@ -22,6 +22,7 @@ def as_json(context: "Context", checked: "CheckedControls") -> dict[str, object]
         "rows": len(rows),
         "jobs": len({row.job_id for row in rows}),
         "upstreams": _upstreams(checked),
+        "triggers": _triggers(checked),
         "warnings": [each.message for each in checked.warnings],
     }
 
@@ -36,6 +37,7 @@ def show(console: Console, context: "Context", checked: "CheckedControls") -> No
             count(len(rows), "row"),
             count(jobs, "job"),
             count(_upstreams(checked), "upstream"),
+            *([count(_triggers(checked), "trigger")] if _triggers(checked) else []),
             *([f"{count(paused, 'row')} PAUSED"] if paused else []),
         ]
     )
@@ -49,6 +51,10 @@ def show(console: Console, context: "Context", checked: "CheckedControls") -> No
     console.print(line(("ready", "bold green")))
     columns = (Column(title=""), Column(title="", may_wrap=True))
     print_table(console, columns, [((name, "dim"), said) for name, said in told], has_header=False)
+
+
+def _triggers(checked: "CheckedControls") -> int:
+    return len({row.trigger_id for row in checked.triggers.rows})
 
 
 def _upstreams(checked: "CheckedControls") -> int:

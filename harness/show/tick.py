@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.show.words import count, instant, iso, took, upstream_name
-from harness.tables import OPEN, Blocker, RunRow, RunStatus
+from harness.tables import OPEN, Blocker, LookOutcome, RunRow, RunStatus
 
 if TYPE_CHECKING:
     from harness.tick_report import TickReport
@@ -58,6 +58,38 @@ def runs_of(report: "TickReport") -> Told:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """What one trigger came to in a tick."""
+
+    trigger: str
+    #: The slots whose events it hands on.
+    slots: tuple[str, ...]
+    event_count: int
+    #: Why a slot is gone, or why nothing can be told.
+    reason: str | None
+
+
+def releases_of(report: "TickReport") -> list[Release]:
+    """Return the triggers that released events, lost a slot or could not be told."""
+    released = report.released
+    if released is None:
+        return []
+    slots: dict[str, list[str]] = {}
+    for event in released.events:
+        slots.setdefault(event.upstream_id, []).append(event.tags["trigger_slot"])
+    return [
+        Release(
+            trigger=upstream_name(row.upstream_id),
+            slots=tuple(sorted({*slots.get(row.upstream_id, ())})),
+            event_count=len(slots.get(row.upstream_id, ())),
+            reason=row.reason,
+        )
+        for row in released.probes
+        if row.outcome is not LookOutcome.MOVED
+    ]
+
+
 def troubles(report: "TickReport") -> frozenset[str]:
     """Say what stays wrong until somebody puts it right; told again only when it changes."""
     unanswered = report.settled.unanswered if report.settled else {}
@@ -99,6 +131,15 @@ def as_json(report: "TickReport", waiting: int) -> dict[str, object]:
             }
             for each in report.put_off
         ],
+        "released": [
+            {
+                "trigger_id": each.trigger.removeprefix("trigger "),
+                "slots": list(each.slots),
+                "events": each.event_count,
+                "reason": each.reason,
+            }
+            for each in releases_of(report)
+        ],
         "fired": [_run_as_json(row) for row in runs.started],
         "settled": len(settled),
         "settled_runs": [_run_as_json(row) for row in settled],
@@ -132,6 +173,7 @@ def has_news(report: "TickReport", known: frozenset[str] = frozenset()) -> bool:
     runs = runs_of(report)
     return bool(
         report.event_count
+        or releases_of(report)
         or runs.started
         or runs.ended
         or runs.given_back
@@ -149,6 +191,7 @@ def headline(report: "TickReport") -> str:
     told += [count(report.event_count, "event")] if report.event_count else []
     told += [f"{len(report.failures)} cannot be read"] if report.failures else []
     told += [f"{len(report.put_off)} put off"] if report.put_off else []
+    told += [f"{count(len(releases_of(report)), 'trigger')} told"] if releases_of(report) else []
     told += [f"{count(report.control_changes, 'control row')} changed"] * bool(
         report.control_changes
     )

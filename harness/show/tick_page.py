@@ -14,6 +14,7 @@ from harness.show.tick import (
     name_of,
     rank,
     reason_in_words,
+    releases_of,
     runs_of,
 )
 from harness.show.upstreams import names_of, reason_beside, reason_of_waiting
@@ -35,6 +36,7 @@ def show(console: Console, report: "TickReport") -> None:
     for warning in report.warnings:
         console.print(line(("warning: ", "yellow"), warning), soft_wrap=True)
     _show_found(console, report)
+    _show_released(console, report)
     _show_failures(console, report)
     _show_put_off(console, report)
     _show_given_back(console, runs.given_back)
@@ -68,6 +70,25 @@ def _show_found(console: Console, report: "TickReport") -> None:
         for upstream_id, found in by_upstream.items()
     ]
     _section(console, "found", columns, rows)
+
+
+def _show_released(console: Console, report: "TickReport") -> None:
+    columns = (
+        Column(title="trigger", may_shrink=True),
+        Column(title="slot"),
+        Column(title="events", is_number=True),
+        Column(title="", may_wrap=True),
+    )
+    rows = [
+        (
+            each.trigger.removeprefix("trigger "),
+            ", ".join(each.slots) or "-",
+            f"{each.event_count:,}",
+            each.reason or "",
+        )
+        for each in releases_of(report)
+    ]
+    _section(console, "triggers", columns, rows, style="green")
 
 
 def _upstream_column(names: Mapping[str, str]) -> Column:

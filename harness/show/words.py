@@ -66,8 +66,10 @@ def size(count_of_bytes: int) -> str:
 
 
 def upstream_name(upstream_id: str) -> str:
-    """Return the upstream's own name out of its id, ``source:name:digest``."""
-    _, colon, rest = upstream_id.partition(":")
+    """Return the upstream's own name out of its id, ``source:name:digest`` or ``trigger:name``."""
+    source, colon, rest = upstream_id.partition(":")
+    if source == "trigger":
+        return f"{source} {rest}"
     name, _, _ = rest.rpartition(":")
     return name if colon and name else upstream_id
 

@@ -89,7 +89,11 @@ def commit_with(table: Path, mark: str, *, after: int) -> Path | None:
 def parts_of(table: Path, commit: Path) -> list[Path]:
     """Return what has to reach the disk for a commit to last, in this order: its rows first."""
     rows = [table / unquote(path) for path in _added(commit)]
-    return [*rows, table, commit, commit.parent]
+    # A partition's rows lie in a folder of their own, whose name is an entry of the one above.
+    folders = dict.fromkeys(
+        folder for row in rows for folder in row.parents if table in folder.parents
+    )
+    return [*rows, *folders, table, commit, commit.parent]
 
 
 def force_table(table: Path, force: Callable[[Path], None] = force) -> None:

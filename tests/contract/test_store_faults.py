@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
@@ -209,6 +210,17 @@ def test_what_stands_for_older_files_reaches_the_disk_before_these_go(
     log = table / "_delta_log"
     assert forced[1:] == [table, commit(table, 7), log, max(log.glob("*.checkpoint.parquet")), log]
     assert forced[0] == newest_rows(table)
+
+
+def test_the_folder_of_a_partition_reaches_the_disk_with_its_rows(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    write_deltalake(table, pa.table({"era": [0], "number": [1]}), partition_by=["era"])
+    forced: list[Path] = []
+
+    force_table(table, forced.append)
+
+    folder = table / "era=0"
+    assert forced == [*folder.iterdir(), folder, table, commit(table, 0), table / "_delta_log"]
 
 
 def test_a_fingerprint_of_a_table_that_is_in_no_folder_tells_nothing_lost(tmp_path: Path) -> None:

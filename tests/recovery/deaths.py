@@ -85,7 +85,7 @@ class AtCommit:
         return process
 
 
-# One story of four parts, which the tests tell: in each part every tick mends what the one before has
+# One story of five parts, which the tests tell: in each part every tick mends what the one before has
 # left. Where a tick that ended well left nothing but runs to ask about, the next ones need no JVM.
 
 #: Two starts have had no answer; each death comes a step farther with them.
@@ -114,6 +114,12 @@ STARTING: tuple[Death, ...] = (
     # Between the events and what their upstream has become, then in the midst of Spark's merges.
     AtCommit("ledger_data_change_events", has_news=True),
     AtCommit("heartbeat_control"),
+)
+#: A trigger has news. The other parts do without one: whoever has to ask it needs a JVM.
+RELEASING: tuple[Death, ...] = (
+    AtPoint("before_release", has_news=True),
+    AtPoint("within_release"),
+    AtPoint("after_release"),
 )
 
 

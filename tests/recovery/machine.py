@@ -15,6 +15,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from harness.clock import RealClock
 from harness.controls.reading import COLUMNS
+from harness.controls.triggers import COLUMNS as TRIGGER_COLUMNS
+from harness.controls.triggers import EVENT_TRIGGERS
 from harness.jobs.local.faults import Fault, FaultKind, When
 from harness.jobs.local.folder import api_folder
 from harness.jobs.local.http import Call
@@ -26,6 +28,8 @@ from tests.simulation.record import Request, Row, attempt_of
 
 #: The first needs one upstream, the second both.
 JOBS = (2**53 + 1, 2**53 + 3)
+#: It has no row in the controls.
+TRIGGERED_JOB = 2**53 + 5
 UPSTREAMS = ("flights", "weather")
 _LONGEST_TICK = 900.0
 _MOST_TICKS_TO_REST = 5
@@ -117,7 +121,7 @@ class Machine:
     def _configure(self) -> None:
         hold = f"while [ -e {self._hold} ]; do sleep 0.1; done"
         work = ["sh", "-c", f'{hold}; echo "$HEARTBEAT_INTENT_ID" >> {self.worked}']
-        commands = {str(job_id): {"command": work} for job_id in JOBS}
+        commands = {str(job_id): {"command": work} for job_id in (*JOBS, TRIGGERED_JOB)}
         content = json.dumps({"jobs": {"local": {"commands": commands}}})
         (self.project / "heartbeat.yml").write_text(content)
         rows = [
@@ -126,6 +130,21 @@ class Machine:
         ]
         controls = "\n".join([",".join(COLUMNS), *rows, ""])
         (self.project / "seeds" / "heartbeat_controls.csv").write_text(controls)
+
+    def add_trigger(self) -> None:
+        """Let a trigger hand what changes in the first upstream to a job of its own."""
+        row = dict.fromkeys(TRIGGER_COLUMNS, "") | {
+            "trigger_id": "each_minute",
+            "trigger_type": "SNAPSHOT",
+            "job_id": str(TRIGGERED_JOB),
+            "job_name": "triggered",
+            "table": self.upstream(UPSTREAMS[0]),
+            "start_timestamp": "2026-01-01T00:00:00Z",
+            "frequency": "1",
+            "frequency_unit": "MINUTES",
+        }
+        lines = [",".join(TRIGGER_COLUMNS), ",".join(row.values()), ""]
+        (self.project / EVENT_TRIGGERS).write_text("\n".join(lines))
 
     def _change(self, module: str, found: str, wanted: str) -> None:
         """Change this installation's own copy of a module; the product has no switch for it."""

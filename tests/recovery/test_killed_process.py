@@ -15,7 +15,16 @@ import pytest
 
 from harness.errors import ExitCode
 from harness.tables import Ledger
-from tests.recovery.deaths import FOLLOWING, PUBLISHING, RESENDING, STARTING, AtPoint, Death, die
+from tests.recovery.deaths import (
+    FOLLOWING,
+    PUBLISHING,
+    RELEASING,
+    RESENDING,
+    STARTING,
+    AtPoint,
+    Death,
+    die,
+)
 from tests.recovery.evidence import changes_of_the_past, record_of
 from tests.recovery.machine import Machine, installed
 from tests.simulation.checker import complaints
@@ -49,6 +58,8 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
             machine.append()
             _die_of(machine, FOLLOWING)
         _die_of(machine, STARTING)
+        machine.add_trigger()
+        _die_of(machine, RELEASING)
         machine.come_to_rest()
         yield Played(
             machine=machine,
@@ -165,6 +176,11 @@ def _event_twice(record: Record) -> Record:
     return _with(record, Ledger.EVENTS, [*record.events, record.events[0]])
 
 
+def _released_twice(record: Record) -> Record:
+    copy = next(row for row in record.events if str(row["upstream_id"]).startswith("trigger:"))
+    return _with(record, Ledger.EVENTS, [*record.events, {**copy, "event_id": "another"}])
+
+
 def _event_missing(record: Record) -> Record:
     return _with(record, Ledger.EVENTS, list(record.events[1:]))
 
@@ -182,6 +198,7 @@ WRONGS: Mapping[str, Callable[[Record], Record]] = {
     "an_event_is_consumed_once_by_each_job": _taken_again,
     "no_event_is_lost": _nothing_taken,
     "an_event_is_recorded_once": _event_twice,
+    "a_trigger_releases_a_change_once": _released_twice,
     "every_change_is_an_event": _event_missing,
     "what_ended_ended_so": lambda record: replace(record, outcomes={}),
 }

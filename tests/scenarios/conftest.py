@@ -20,6 +20,8 @@ from deltalake import DeltaTable, write_deltalake
 from harness.clock import FakeClock
 from harness.context import Context
 from harness.controls.reading import COLUMNS
+from harness.controls.triggers import COLUMNS as TRIGGER_COLUMNS
+from harness.controls.triggers import EVENT_TRIGGERS
 from harness.feed import CONTROLS
 from harness.jobs.fake import FakeJobs
 from harness.jobs.types import Outcome
@@ -113,6 +115,7 @@ class Story:
         self.clock.set(datetime(2026, 3, 1, 8, 0, tzinfo=UTC) + timedelta(days=self.number))
         self.jobs.requests.clear()
         self.rows: list[dict[str, str]] = []
+        self.triggers: list[dict[str, str]] = []
         self.context = StoryContext(home, self.clock, self.jobs)
         self.engine = Engine(self.context)
 
@@ -157,6 +160,27 @@ class Story:
             writer = csv.DictWriter(file, COLUMNS)
             writer.writeheader()
             writer.writerows(self.rows)
+
+    def trigger(self, trigger_id: str, table: str, job_id: int, **cells: str) -> None:
+        """Add a row to the triggers: one of partitions, every hour, unless told otherwise."""
+        row = {
+            "trigger_id": trigger_id,
+            "trigger_type": "PARTITION",
+            "job_id": str(job_id),
+            "job_name": f"job {job_id}",
+            "table": table,
+            "frequency": "1",
+            "frequency_unit": "HOURS",
+        }
+        self.triggers.append({**row, **cells})
+        self.write_triggers()
+
+    def write_triggers(self) -> None:
+        """Write the CSV of triggers as the operator would save it."""
+        with (self.home.project / EVENT_TRIGGERS).open("w", newline="") as file:
+            writer = csv.DictWriter(file, TRIGGER_COLUMNS)
+            writer.writeheader()
+            writer.writerows(self.triggers)
 
     def tick(self, *, minutes: float = 1, dies_at: str | None = None) -> TickReport:
         """Let time pass and tick; a tick that is to die is followed by a new process."""
@@ -236,6 +260,8 @@ def story(
     """A new story."""
     monkeypatch.setenv("HEARTBEAT_SCHEMA", SCHEMA)
     told = Story(story_home, tmp_path)
+    told.write_controls()
+    told.write_triggers()
     yield told
     story_home.spark.catalog.clearCache()
 

@@ -203,12 +203,31 @@ def no_event_is_lost(record: Record) -> Iterator[str]:
     consumed = _consumption(record)
     by_table: dict[str, list[Row]] = defaultdict(list)
     for row in record.events:
-        by_table[str(row["table"])].append(row)
+        if not _is_copy(row):
+            by_table[str(row["table"])].append(row)
     for job_id, name in record.wanted:
         taken = consumed.get(job_id, {})
         lost = [row["snapshot_id"] for row in by_table[name] if row["event_id"] not in taken]
         if lost:
             yield f"job {job_id} never got the versions {lost} of {name}"
+
+
+def a_trigger_releases_a_change_once(record: Record) -> Iterator[str]:
+    """So a trigger of snapshots does, and no other is in what is judged."""
+    copies = [row for row in record.events if _is_copy(row)]
+    released = Counter((row["upstream_id"], row["change_id"]) for row in copies)
+    for (name, change_id), count in released.items():
+        if count > 1:
+            yield f"{name} released the change {change_id} {count} times"
+    taken = {event_id for each in _consumption(record).values() for event_id in each}
+    for row in copies:
+        if row["event_id"] not in taken:
+            yield f"{row['upstream_id']} released the version {row['snapshot_id']}, and nobody took it"
+
+
+def _is_copy(row: Row) -> bool:
+    """Tell whether an event is what a trigger handed on."""
+    return str(row["upstream_id"]).startswith("trigger:")
 
 
 def a_run_is_handed_what_its_intent_says(record: Record) -> Iterator[str]:
@@ -260,5 +279,6 @@ RULES: tuple[Callable[[Record], Iterator[str]], ...] = (
     every_change_is_an_event,
     an_event_is_consumed_once_by_each_job,
     no_event_is_lost,
+    a_trigger_releases_a_change_once,
     a_run_is_handed_what_its_intent_says,
 )

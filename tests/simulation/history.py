@@ -25,7 +25,9 @@ MOVES = 60
 _LONGEST_TICK = 30
 _ROUNDS_TO_REST = 15
 
-#: Every point at which the product lets a test kill it.
+#: Where the product lets a test kill it while it asks triggers, which no history has.
+RELEASE_POINTS = ("before_release", "within_release", "after_release")
+#: Every other such point.
 CRASH_POINTS = (
     *("after_settle", "before_record", "after_record", "after_decide"),
     *("before_intents", "after_intents", "before_call", "after_call"),

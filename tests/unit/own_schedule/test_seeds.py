@@ -5,22 +5,22 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ControlsError
-from harness.feed_seeds import OPTIONAL_SEEDS, check_seeds
+from harness.feed_seeds import SCHEDULED_JOBS, SENSOR_ASSETS, check_seeds
 
 PROJECT = Path(__file__).parents[3]
-JOBS, ASSETS = (seed.name for seed in OPTIONAL_SEEDS)
+JOBS, ASSETS = SCHEDULED_JOBS.name, SENSOR_ASSETS.name
 
 
 def told(project: Path, name: str, text: str) -> list[str]:
     (project / "seeds").mkdir()
     (project / "seeds" / name).write_text(text)
     with pytest.raises(ControlsError) as refused:
-        check_seeds(project)
+        check_seeds(project, {})
     return str(refused.value).splitlines()[1:]
 
 
 def test_the_seeds_of_the_project_are_right() -> None:
-    check_seeds(PROJECT)
+    check_seeds(PROJECT, {})
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_the_seeds_of_the_project_are_right() -> None:
 def test_rows_that_differ_are_fine(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / "seeds").mkdir()
     (tmp_path / "seeds" / name).write_text(text)
-    check_seeds(tmp_path)
+    check_seeds(tmp_path, {})
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,65 @@
+"""Reads for people which triggers a job has and what they wait for, from the tables alone."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.facts import Row, whole
+from harness.state import EVENT_TRIGGER
+from harness.tables import Store
+
+#: The table of the seed.
+TRIGGERS = "event_triggers"
+
+_COLUMNS = ("trigger_id", "job_id", "job_name", "dependency_flag", "trigger_state")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A slot that is open, and what it has not got yet."""
+
+    #: The instant, ISO 8601.
+    slot: str
+    missing: tuple[str, ...]
+
+    @property
+    def in_words(self) -> str:
+        """Say it in one phrase."""
+        if not self.missing:
+            return f"slot {self.slot} has all it needs and waits for the run before it"
+        return f"slot {self.slot} waits for {' and '.join(self.missing)}"
+
+
+def triggers_as_controls(store: Store, job_id: int | None = None) -> list[Row]:
+    """Return every trigger, or those of one job, under the names that a control row has.
+
+    Raises:
+        StateError: The table cannot be read.
+    """
+    rows: dict[str, Row] = {}
+    for row in store.read(TRIGGERS, columns=_COLUMNS):
+        cells = {name: str(row[name] or "").strip() for name in _COLUMNS}
+        if not cells["trigger_id"] or job_id not in (None, whole(cells["job_id"])):
+            continue
+        rows[cells["trigger_id"]] = {
+            "control_id": f"trigger:{cells['trigger_id']}_{cells['job_id']}",
+            "sensor_source": EVENT_TRIGGER,
+            "sensor_id": cells["trigger_id"],
+            "upstream_id": f"trigger:{cells['trigger_id']}",
+            "job_id": whole(cells["job_id"]),
+            "job_name": cells["job_name"],
+            "dependency_flag": cells["dependency_flag"].upper() or "TRUE",
+            "job_state": cells["trigger_state"].upper() or "UNPAUSED",
+        }
+    return sorted(rows.values(), key=lambda row: str(row["sensor_id"]))
+
+
+def waiting_in(position: str | None) -> tuple[Waiting, ...]:
+    """Return the open slots that a trigger's position has, oldest first."""
+    place = json.loads(position) if position else {}
+    slots: Sequence[str] = place.get("waiting") or ()
+    missing: Sequence[Sequence[str]] = place.get("missing") or [()] * len(slots)
+    return tuple(
+        Waiting(slot=slot, missing=tuple(each or ()))
+        for slot, each in zip(slots, missing, strict=False)
+    )

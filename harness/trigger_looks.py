@@ -1,0 +1,260 @@
+"""Asks the models what the triggers release, and records it: events first, then each trigger.
+
+A trigger is an upstream whose look is SQL: which slots are due, satisfied or gone is decided there.
+Its events are copies of those that satisfied a slot, so that whatever starts, repeats or explains a
+run finds them as it finds the events of any upstream.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from hashlib import sha256
+from typing import Protocol, cast
+
+from harness.facts import instant_from, whole
+from harness.feed import Rows
+from harness.record import Recorded, after_row, is_orphan, probe_row
+from harness.same_change import event_row
+from harness.sense.types import Look
+from harness.show.words import iso
+from harness.state import TickState, WatchedUpstream
+from harness.tables import EventRow, Ledger, ProbeRow, Store, Tick, TriggerLookRow
+from harness.tick_report import TickReport
+from harness.trigger_facts import waiting_in
+
+log = logging.getLogger(__name__)
+
+#: What tells a released event from the one that it is a copy of.
+TRIGGER_TAG, SLOT_TAG = "trigger_id", "trigger_slot"
+
+Row = Mapping[str, object]
+#: Where an event stands in its ledger: tick and id.
+Place = tuple[int, str]
+
+
+class Services(Protocol):
+    """What asking the triggers needs of the context."""
+
+    @property
+    def store(self) -> Store:
+        """The ledgers."""
+        ...
+
+    @property
+    def rows(self) -> Rows:
+        """Reads a model."""
+        ...
+
+    def crash_point(self, name: str) -> None:
+        """Die here when a test asked for it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerLook:
+    """One row of ``queue_trigger_looks``: what one trigger has to say."""
+
+    upstream_id: str
+    position: str
+    #: Why a slot is gone that was never satisfied, in a sentence.
+    reason: str | None
+    #: The slots that are released, and the events of each.
+    matched: tuple[tuple[datetime, Place], ...]
+
+    @classmethod
+    def from_row(cls, row: Row) -> "TriggerLook":
+        """Read a row of the model."""
+        return cls(
+            upstream_id=str(row["upstream_id"]),
+            position=str(row["position"]),
+            reason=None if row["reason"] is None else str(row["reason"]),
+            matched=tuple(
+                (
+                    cast(datetime, instant_from(each["slot"])),
+                    (whole(each["tick_number"]), str(each["event_id"])),
+                )
+                for each in cast(Sequence[Row], row["matched"] or ())
+            ),
+        )
+
+
+def triggers_are_due(state: TickState, report: TickReport) -> bool:
+    """Tell whether asking the triggers may bring anything that the last answer did not have.
+
+    That is so when there are new events, when a run has taken a step, for it may have consumed what
+    was released last, and when a slot or an expiry has come.
+    """
+    if not state.triggers:
+        return False
+    due_at = state.triggers_due_at
+    has_come = due_at is not None and report.tick.at >= due_at
+    has_settled = bool(report.own_steps) or bool(report.settled and report.settled.rows)
+    return has_come or has_settled or _has_events(report)
+
+
+def _has_events(report: TickReport) -> bool:
+    """Tell whether events came, those that a killed tick has recorded already included."""
+    probes = (*report.registered.probes, *(report.recorded.probes if report.recorded else ()))
+    return any(row.latest_event_tick == report.tick.number for row in probes)
+
+
+def look_at_triggers(
+    services: Services, state: TickState, tick: Tick
+) -> tuple[Recorded, TickState]:
+    """Ask every trigger, record what is released, and learn when to ask again.
+
+    Raises:
+        StateError: A model or a ledger cannot be read, or a ledger cannot be written; the same is
+            released by the next tick.
+    """
+    store = services.store
+    # The models know no clock: this row is their present.
+    store.append(Ledger.TRIGGER_LOOKS, [TriggerLookRow(tick_number=tick.number, looked_at=tick.at)])
+    looks = [TriggerLook.from_row(row) for row in services.rows("queue_trigger_looks")]
+    watched = {each.upstream_id: each for each in state.triggers}
+    known = [look for look in looks if look.upstream_id in watched]
+    events, probes = _rows(known, _Ledger(store, known, state), watched, tick)
+    services.crash_point("before_release")
+    store.append(Ledger.EVENTS, events)
+    services.crash_point("within_release")
+    store.append(Ledger.PROBES, probes)
+    services.crash_point("after_release")
+    changed = {row.upstream_id: after_row(watched[row.upstream_id], row) for row in probes}
+    recorded = Recorded(events=tuple(events), probes=tuple(probes), changed=changed)
+    # Why a job waits is told by what its slots wait for.
+    waits_otherwise = any(
+        waiting_in(each.position) != waiting_in(watched[upstream_id].position)
+        for upstream_id, each in changed.items()
+    )
+    state = replace(
+        state.with_upstreams(changed),
+        triggers_due_at=_earliest(services.rows("trigger_agenda")),
+        must_decide=state.must_decide or waits_otherwise,
+    )
+    return recorded, state
+
+
+def _earliest(agenda: Iterable[Row]) -> datetime | None:
+    due = (instant_from(row["next_due_at"]) for row in agenda)
+    return min((each for each in due if each is not None), default=None)
+
+
+class _Ledger:
+    """What the ledger of events knows of these looks.
+
+    Args:
+        store: The ledgers.
+        looks: What the triggers have to say.
+        state: Knows what a killed tick has left.
+    """
+
+    def __init__(self, store: Store, looks: Sequence[TriggerLook], state: TickState) -> None:
+        self._originals = _originals(store, looks)
+        self._left = _left_by_killed_tick(store, state)
+
+    def missing(self, look: TriggerLook) -> str | None:
+        """Return the sentence about a match that is not there."""
+        gone = [place for _, place in look.matched if place not in self._originals]
+        if not gone:
+            return None
+        return (
+            f"the event {gone[0][1]} of tick {gone[0][0]}, which a slot needs, is not in"
+            f" {Ledger.EVENTS}; `python -m harness doctor` examines the ledger"
+        )
+
+    def originals(self, look: TriggerLook) -> list[tuple[datetime, Row]]:
+        """Return the slot and the event of each match; of one change the row that tells most."""
+        found: dict[tuple[datetime, str], Row] = {}
+        for slot, place in look.matched:
+            row = self._originals[place]
+            key = slot, _change_of(row)
+            found[key] = max(row, found.get(key, row), key=_tells)
+        return [(slot, row) for (slot, _), row in found.items()]
+
+    def has_left(self, look: TriggerLook, row: Row) -> bool:
+        """Tell whether a killed tick has released the change already."""
+        return _change_of(row) in self._left.get(look.upstream_id, ())
+
+
+def _originals(store: Store, looks: Sequence[TriggerLook]) -> dict[Place, Row]:
+    places = [place for look in looks for _, place in look.matched]
+    if not places:
+        return {}
+    # Literal numbers of ticks: files that have none of them are not opened.
+    ticks, ids = sorted({tick for tick, _ in places}), sorted({each for _, each in places})
+    rows = store.read(Ledger.EVENTS, where=[("tick_number", "in", ticks), ("event_id", "in", ids)])
+    return {(whole(row["tick_number"]), str(row["event_id"])): row for row in rows}
+
+
+def _left_by_killed_tick(store: Store, state: TickState) -> dict[str, set[str]]:
+    """Return the changes that a tick released and then died, by trigger.
+
+    The next look may find the same changes for a later slot; they are released once all the same.
+    """
+    watched = {each.upstream_id: each for each in state.triggers}
+    ids = sorted({each.event_id for each in state.orphans if each.upstream_id in watched})
+    if not ids:
+        return {}
+    left: dict[str, set[str]] = {}
+    where = [("tick_number", ">", state.folded_through), ("event_id", "in", ids)]
+    for row in store.read(Ledger.EVENTS, where=where):
+        if is_orphan(row, watched):
+            left.setdefault(str(row["upstream_id"]), set()).add(_change_of(row))
+    return left
+
+
+def _change_of(row: Row) -> str:
+    """Name the change that an event tells of; the events of older ledgers name it themselves."""
+    return str(row.get("change_id") or row["event_id"])
+
+
+def _tells(row: Row) -> tuple[int, int]:
+    return whole(row["tick_number"]), len(_tags(row))
+
+
+def _tags(row: Row) -> Mapping[str, str]:
+    return cast(Mapping[str, str], row["tags"] or {})
+
+
+def _rows(
+    looks: Iterable[TriggerLook],
+    ledger: _Ledger,
+    watched: Mapping[str, WatchedUpstream],
+    tick: Tick,
+) -> tuple[list[EventRow], list[ProbeRow]]:
+    events: list[EventRow] = []
+    probes: list[ProbeRow] = []
+    for look in looks:
+        failure = ledger.missing(look)
+        matched = [] if failure else ledger.originals(look)
+        said = Look(
+            upstream_id=look.upstream_id,
+            position=look.position,
+            gap=look.reason,
+            failure=failure,
+        )
+        row = probe_row(said, tick, watched[look.upstream_id], len(matched))
+        if row is None:
+            continue
+        probes.append(row)
+        events += [
+            _copy(original, slot, look.upstream_id, tick)
+            for slot, original in matched
+            if not ledger.has_left(look, original)
+        ]
+        log.info("%s: %s events released", look.upstream_id, len(matched))
+    return events, probes
+
+
+def _copy(row: Row, slot: datetime, upstream_id: str, tick: Tick) -> EventRow:
+    """Return the event as the trigger hands it on: the same change, by the trigger's own name."""
+    own = {TRIGGER_TAG: upstream_id.partition(":")[2], SLOT_TAG: iso(slot)}
+    text = "\x1f".join((upstream_id, iso(slot), _change_of(row)))
+    return replace(
+        event_row(row),
+        tick_number=tick.number,
+        event_id=sha256(text.encode(errors="surrogatepass")).hexdigest()[:32],
+        upstream_id=upstream_id,
+        tags={**_tags(row), **own},
+    )

@@ -1,0 +1,132 @@
+"""What people read about triggers: in a tick, in `explain` and in `status`."""
+
+import json
+from dataclasses import replace
+from io import StringIO
+
+from harness.facts import JobReasons, LastDecision
+from harness.record import Recorded
+from harness.show.explain import Verdict, answer_to, as_json
+from harness.show.explain_page import show as show_explanation
+from harness.show.history import History, history_of
+from harness.show.jobs import jobs_of
+from harness.show.status import Status
+from harness.show.terminal import console_for
+from harness.show.tick import as_json as tick_as_json
+from harness.show.tick import has_news, headline
+from harness.show.tick_page import show
+from harness.tables import Consumed, EventRow, Ledger, LookOutcome, RunStatus, Tick
+from harness.tick_report import TickReport
+from tests.unit.show.ledgers import (
+    JOB,
+    TEN,
+    FakeStore,
+    decision,
+    event,
+    minutes,
+    probe,
+    run,
+)
+
+DAILY = "trigger:daily"
+WAITS = '{"waiting":["2026-03-01T09:00:00Z"],"missing":[["partition 2026-02-28 of sales.orders"]]}'
+
+
+def released(slot: str, event_id: str) -> EventRow:
+    tags = {"trigger_id": "daily", "trigger_slot": slot}
+    return replace(event(7, TEN, DAILY, "41"), event_id=event_id, tags=tags)
+
+
+def asked(*events: EventRow, **values: object) -> TickReport:
+    """A tick that found nothing, and asked the triggers."""
+    report = TickReport(tick=Tick(number=7, at=TEN), sensed=1, seconds={"triggers": 0.2})
+    rows = (probe(7, TEN, DAILY, **values),)
+    report.released = Recorded(events=events, probes=rows, changed={})
+    return report
+
+
+def printed(report: TickReport) -> str:
+    stream = StringIO()
+    show(console_for(stream), report)
+    return " ".join(stream.getvalue().split())
+
+
+def test_a_tick_tells_which_slots_it_released_and_how_many_events() -> None:
+    slot = "2026-03-01T09:00:00Z"
+    report = asked(released(slot, "a"), released(slot, "b"))
+    assert has_news(report)
+    assert "looked at 1 upstream, 1 trigger told" in headline(report)
+    assert f"daily {slot} 2" in printed(report)
+    assert tick_as_json(report, 0)["released"] == [
+        {"trigger_id": "daily", "slots": [slot], "events": 2, "reason": None}
+    ]
+
+
+def test_a_tick_tells_why_a_slot_is_gone() -> None:
+    report = asked(outcome=LookOutcome.GAP, reason="the slot of 09:00 expired")
+    assert "daily - 0 the slot of 09:00 expired" in printed(report)
+
+
+def test_a_trigger_that_moved_in_silence_is_not_told() -> None:
+    report = asked(outcome=LookOutcome.MOVED)
+    assert not has_news(report)
+    assert printed(report).endswith("looked at 1 upstream, nothing new (0.2s)")
+
+
+def job_of_a_trigger(**values: object) -> FakeStore:
+    store = FakeStore()
+    row: dict[str, object] = {
+        "trigger_id": "daily",
+        "job_id": str(JOB),
+        "job_name": "daily-revenue",
+        "dependency_flag": "",
+        "trigger_state": "",
+    }
+    store.tables["event_triggers"] = [row, {**row, "trigger_id": "other", "job_id": "3"}]
+    store.append(Ledger.DECISIONS, [decision(1, TEN, ("waiting_for_required_event", "it waits"))])
+    waiting = probe(1, TEN, DAILY, position=WAITS, latest_event_tick=None, latest_event_at=None)
+    store.append(Ledger.PROBES, [replace(waiting, **values)])  # type: ignore[arg-type]
+    return store
+
+
+def explained(store: FakeStore) -> tuple[History, str]:
+    history = history_of(store, JOB, at=minutes(10), is_now=True)
+    stream = StringIO()
+    show_explanation(console_for(stream), history)
+    return history, " ".join(stream.getvalue().split())
+
+
+def test_a_job_that_only_a_trigger_starts_is_explained_by_its_trigger() -> None:
+    history, page = explained(job_of_a_trigger())
+    assert answer_to(history).verdict is Verdict.WAITING
+    assert "hard daily" in page
+    assert "slot 2026-03-01T09:00:00Z waits for partition 2026-02-28 of sales.orders" in page
+    (dependency,) = json.loads(json.dumps(as_json(history)))["dependencies"]
+    assert (dependency["sensor_source"], dependency["sensor_id"]) == ("event_trigger", "daily")
+    assert dependency["waiting"] == [
+        {"slot": "2026-03-01T09:00:00Z", "missing": ["partition 2026-02-28 of sales.orders"]}
+    ]
+
+
+def test_what_a_trigger_released_is_told_with_the_run_that_took_it() -> None:
+    store = job_of_a_trigger(latest_event_tick=1, latest_event_at=TEN, position="{}")
+    store.append(Ledger.EVENTS, [replace(event(1, TEN, DAILY, "41"), table="sales.orders")])
+    assert "new: waits to be taken" in explained(store)[1]
+    taken = (Consumed(upstream_id=DAILY, from_tick=-1, through_tick=1),)
+    store.append(Ledger.RUNS, [run(2, 1, TEN, RunStatus.STARTED, consumed=taken, run_id=70)])
+    assert "taken by run 70" in explained(store)[1]
+
+
+def test_a_job_that_only_a_trigger_starts_is_a_job_of_the_status() -> None:
+    reasons = JobReasons(job_id=JOB, job_name="daily-revenue", blockers=())
+    told = LastDecision(tick_id="1-x", tick_number=1, tick_at=TEN, jobs=(reasons,))
+    status = Status(
+        now=minutes(10),
+        control=(),
+        sensors=(),
+        runs=(),
+        decision=told,
+        holder=None,
+        last_tick_at=None,
+    )
+    assert [(job.job_id, job.name) for job in jobs_of(status)] == [(JOB, "daily-revenue")]

@@ -1,0 +1,185 @@
+"""When a tick asks the triggers, and what it leaves: without Spark and dbt."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from harness.clock import FakeClock
+from harness.context import Context
+from harness.controls.reading import COLUMNS
+from harness.controls.triggers import EVENT_TRIGGERS
+from harness.errors import DecideError
+from harness.feed import CONTROLS, checksum_of
+from harness.sense.types import Look, Source, Upstream
+from harness.settings import load_settings
+from harness.state import EVENT_TRIGGER, TickState, save_state
+from harness.tables import Ledger
+from harness.tick import Engine, TickOptions
+from harness.tick_report import TickReport
+from tests.unit.controls.triggers_text import row, text
+from tests.unit.memory_store import MemoryStore
+from tests.unit.watched import NEVER_SEEN
+
+NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+DAILY = replace(
+    NEVER_SEEN,
+    upstream_id="trigger:daily",
+    sensor_source=EVENT_TRIGGER,
+    sensor_id="daily",
+    job_ids=(1,),
+)
+MOVED = {"upstream_id": "trigger:daily", "position": '{"looked_through":1}', "reason": None}
+
+
+class FakeDbt:
+    """Builds nothing, and refuses to decide."""
+
+    def seed_controls(self) -> None: ...
+
+    def build_everything(self) -> None: ...
+
+    def build(self, selector: str, variables: object) -> None:
+        raise DecideError("there is no dbt here")
+
+
+class FakeLooker:
+    """Knows tables alone, and finds nothing new."""
+
+    def look_at_all(
+        self,
+        upstreams: Sequence[Upstream],
+        *,
+        at: datetime,
+        on_look: Callable[[Look], None] | None = None,
+    ) -> list[Look]:
+        assert all(each.source == "delta_table" for each in upstreams)
+        return [Look(upstream_id=each.upstream_id, position=each.position) for each in upstreams]
+
+
+class World:
+    """An installation with a table and a trigger, in whose models the test writes."""
+
+    def __init__(self, project: Path) -> None:
+        self.project = project
+        self.clock = FakeClock(NOON)
+        self.store = MemoryStore()
+        self.looks: list[dict[str, object]] = []
+        self.next_due_at: datetime | None = NOON + timedelta(hours=1)
+        self.asked = 0
+        (project / "seeds").mkdir()
+        (project / "heartbeat.yml").write_text("")
+        (project / CONTROLS).write_text(",".join(COLUMNS) + "\n")
+        state = TickState(
+            tick_number=1,
+            tick_at=NOON,
+            folded_through=1,
+            upstreams=(NEVER_SEEN, DAILY),
+            runs=(),
+            controls_checksum=checksum_of(project),
+            ended_tick_number=1,
+            must_decide=False,
+            triggers_due_at=NOON + timedelta(minutes=30),
+        )
+        save_state(self.context().home.state, state, self.store)
+
+    def context(self) -> "FakeContext":
+        context = FakeContext(self)
+        vars(context).update(store=self.store, looker=FakeLooker(), dbt=FakeDbt())
+        return context
+
+    def tick(self, *, minutes: float, options: TickOptions | None = None) -> TickReport:
+        """Let time pass, and tick in a process of its own."""
+        self.clock.sleep(minutes * 60)
+        return Engine(self.context()).tick(options)
+
+
+class FakeContext(Context):
+    """Reads the models from the test."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(load_settings(world.project, {}), {}, world.clock)
+        self._world = world
+
+    def rows(self, relation: str) -> list[dict[str, object]]:
+        world = self._world
+        if relation == "trigger_agenda":
+            return [{"upstream_id": "trigger:daily", "next_due_at": world.next_due_at}]
+        if relation == "queue_upstreams":
+            return [asdict(NEVER_SEEN), asdict(DAILY)]
+        if relation == "queue_control_changes":
+            return []
+        assert relation == "queue_trigger_looks"
+        world.asked += 1
+        return [{**each, "matched": each.get("matched")} for each in world.looks]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_an_idle_tick_does_not_ask_triggers_that_are_not_due(world: World) -> None:
+    report = world.tick(minutes=29)
+    assert (world.asked, report.sensed, world.store.commits) == (0, 1, [])
+    assert "triggers" not in report.seconds
+
+
+def test_a_trigger_is_asked_when_its_slot_comes_and_not_again_before_the_next(
+    world: World,
+) -> None:
+    world.looks = [MOVED]
+    reports = [world.tick(minutes=each) for each in (31, 28, 0.5, 0.5)]
+
+    assert [report.released is not None for report in reports] == [True, False, False, True]
+    assert "triggers" in reports[0].seconds
+    assert [row["tick_number"] for row in world.store.read(Ledger.TRIGGER_LOOKS)] == [2, 3]
+
+
+def test_a_trigger_that_moved_in_silence_is_remembered_and_decides_nothing(world: World) -> None:
+    world.looks = [MOVED]
+    report = world.tick(minutes=31)
+    assert report.skipped == ("decide", "fire", "publish")
+    assert world.store.commits == [Ledger.TRIGGER_LOOKS, Ledger.PROBES]
+    # The next process knows it from the state file: the same answer moves nothing.
+    world.tick(minutes=60)
+    assert world.store.commits[2:] == [Ledger.TRIGGER_LOOKS]
+
+
+def test_that_no_trigger_had_anything_to_say_is_remembered_too(world: World) -> None:
+    reports = [world.tick(minutes=each) for each in (31, 28, 1)]
+    assert [report.released is not None for report in reports] == [True, False, True]
+    assert [row["tick_number"] for row in world.store.read(Ledger.TRIGGER_LOOKS)] == [2, 3]
+
+
+def test_a_slot_that_opens_is_decided_on_so_that_people_see_what_it_waits_for(
+    world: World,
+) -> None:
+    place = '{"waiting":["2026-03-01T12:30:00Z"],"missing":[["partition a of t"]]}'
+    world.looks = [{**MOVED, "position": place}]
+    with pytest.raises(DecideError):
+        world.tick(minutes=31)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [TickOptions(sources=frozenset({"kafka"})), TickOptions(jobs=frozenset({2}))],
+)
+def test_a_tick_for_a_part_of_the_upstreams_asks_every_trigger(
+    world: World, options: TickOptions
+) -> None:
+    report = world.tick(minutes=31, options=options)
+    assert (world.asked, report.sensed) == (1, 0)
+
+
+def test_an_edited_seed_asks_every_trigger_at_once(world: World) -> None:
+    (world.project / EVENT_TRIGGERS).write_text(text(row()))
+    with pytest.raises(DecideError):
+        world.tick(minutes=1)
+    assert world.asked == 1
+
+
+def test_no_control_row_may_name_a_trigger_as_its_source() -> None:
+    assert EVENT_TRIGGER not in set(Source)
