@@ -53,10 +53,10 @@ def stand_of(explanation: Mapping[str, object], since: int) -> JobVerdict:
     if ended is not None and ended >= since:
         return JobVerdict(stand=Stand.SUCCEEDED, sentence=f"{name} succeeded at {iso(ended)}")
     if verdict in _STUCK:
-        way = f"; {steps[0]}" if isinstance(steps, Sequence) and steps else ""
+        way = f"; what helps: {steps[0]}" if isinstance(steps, Sequence) and steps else ""
         return JobVerdict(
             stand=Stand.STUCK,
-            sentence=f"{name} is {verdict.replace('_', ' ')}: {reason}; what helps{way}",
+            sentence=f"{name} is {verdict.replace('_', ' ')}: {reason}{way}",
         )
     return JobVerdict(
         stand=Stand.WAITS,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -12,6 +13,8 @@ import pytest
 # Airflow reads these when it is imported, and the tests import it.
 os.environ |= {
     "AIRFLOW_HOME": tempfile.mkdtemp(prefix="airflow-"),
+    "AIRFLOW__CORE__DAGS_FOLDER": str(Path(__file__).resolve().parents[1] / "examples"),
+    "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
     "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
     "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
     "AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING",
@@ -78,6 +81,19 @@ class FakeHeartbeat:
 
     def _lines(self) -> list[dict]:
         return [json.loads(line) for line in (self.project / "asked.jsonl").open()]
+
+
+@pytest.fixture(scope="session")
+def database() -> None:
+    """Airflow's own database, in SQLite."""
+    airflow("db", "migrate")
+
+
+def airflow(*arguments: str) -> None:
+    """Run Airflow's command line."""
+    command = [sys.executable, "-m", "airflow", *arguments]
+    said = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said.stdout + said.stderr
 
 
 @pytest.fixture
