@@ -115,7 +115,7 @@ def test_an_installation_without_a_tick_is_begun_with_at_its_first() -> None:
 
 def test_a_clock_that_went_back_moves_no_cursor_back() -> None:
     store = Store(at(12))
-    ledger = Ledger([at(11), at(13)], [event(1, at(11)), event(2, at(13))])
+    ledger = Ledger([at(11), at(13)], [event(1, at(11, 30)), event(2, at(13))])
     assert watch(ledger, store) == ["e2"]
 
 

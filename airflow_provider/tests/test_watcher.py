@@ -60,6 +60,7 @@ def wait_for(what: Callable[[], bool]) -> None:
 
 
 @pytest.mark.timeout(400)
+@pytest.mark.whole
 def test_a_triggerer_that_is_killed_neither_loses_nor_doubles_what_it_confirmed(
     database: None, heartbeat: FakeHeartbeat
 ) -> None:
