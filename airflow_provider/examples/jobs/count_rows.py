@@ -29,10 +29,10 @@ def changed_rows(spark: SparkSession, table: str, events: list[Event]) -> DataFr
     if {event["operation_type"] for event in events} != {"APPEND"}:
         raise SystemExit(f"{table} was not only appended to: read it whole")
     since, until = ends_of(events)
-    reader = spark.read.format("iceberg")
     if since is None:
-        return reader.option("snapshot-id", until).load(table)
-    return reader.option("start-snapshot-id", since).option("end-snapshot-id", until).load(table)
+        return spark.read.option("versionAsOf", until).table(table)
+    ends = {"start-snapshot-id": since, "end-snapshot-id": until}
+    return spark.read.format("iceberg").options(**ends).load(table)
 
 
 def main(table: str, encoded: str, results: str) -> None:
