@@ -42,6 +42,8 @@ class Firing:
     questions: TokenBucket
     #: Where event lists that are too long to hand over directly are put.
     handed_over: Path
+    #: Where a run that is handed a reference finds its row.
+    schema: str
     #: Tests stop the process at a named point.
     crash_point: Callable[[str], None]
     #: Raises when another process has taken over, so that nothing is started any more.

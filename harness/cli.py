@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from harness.commands import keeping, reading, scheduling, setting_up, telling, ticking
+from harness.commands import changes, keeping, reading, scheduling, setting_up, telling, ticking
 from harness.errors import ExitCode, HeartbeatError
 
 DEBUG = "HEARTBEAT_DEBUG"
@@ -32,13 +32,13 @@ def options(
     """Is there new data, and which jobs may run because of it?
 
     Exit codes: 0 done, 1 something failed and is recorded, 2 usage or configuration, 3 another
-    process holds the lock, 4 nothing new (`sense`).
+    process holds the lock, 4 there is nothing (`sense`, `events`).
     """
     if debug:
         os.environ[DEBUG] = "1"
 
 
-for module in (setting_up, ticking, reading, telling, scheduling, keeping):
+for module in (setting_up, ticking, reading, telling, scheduling, changes, keeping):
     module.register(app)
 
 

@@ -296,6 +296,7 @@ class Context:
             starts=self.starts,
             questions=self.questions,
             handed_over=self.home.handed_over,
+            schema=self.schema,
             crash_point=self.crash_point,
             still_ours=self.lock.check,
         )

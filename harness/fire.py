@@ -52,6 +52,19 @@ class Start:
     attempt: int
     consumed: tuple[Consumed, ...]
 
+    @classmethod
+    def from_row(cls, row: Mapping[str, object]) -> "Start":
+        """Read a row of the model."""
+        consumed = row["consumed"]
+        assert isinstance(consumed, list)
+        return cls(
+            job_id=int(str(row["job_id"])),
+            job_name=str(row["job_name"]),
+            intent_id=str(row["intent_id"]),
+            attempt=int(str(row["attempt"])),
+            consumed=tuple(Consumed(**each) for each in consumed),
+        )
+
 
 def fire(starts: Sequence[Start], *, tick: Tick, firing: Firing, steps: Steps) -> list[RunRow]:
     """Start jobs and return the newest row of each.
@@ -164,12 +177,12 @@ def _intent(
         consumed=start.consumed,
         event_count=len(events),
         event_ids=tuple(str(event["event_id"]) for event in events),
-        parameters=_parameters(start, token, events, firing.handed_over),
+        parameters=_parameters(start, token, events, firing),
     )
 
 
 def _parameters(
-    start: Start, token: str, events: Sequence[Mapping[str, object]], handed_over: Path
+    start: Start, token: str, events: Sequence[Mapping[str, object]], firing: Firing
 ) -> str:
     """Return the job parameters as JSON: the events themselves, or where they are to be read."""
     listed = json.dumps(as_handed_over(events))
@@ -177,14 +190,14 @@ def _parameters(
     whole = json.dumps({**names, "heartbeat_events": listed})
     if len(whole.encode()) <= PARAMETER_BYTES:
         return whole
-    path = handed_over / f"{start.intent_id}-{start.attempt}.json"
+    path = firing.handed_over / f"{start.intent_id}-{start.attempt}.json"
     write_whole(path, listed, is_lasting=True)
     reference = {
         "event_count": len(events),
         _FILE: str(path),
         "intent_id": start.intent_id,
         "attempt": start.attempt,
-        "relation": "job_runs",
+        "relation": f"{firing.schema}.job_runs",
     }
     return json.dumps({**names, "heartbeat_events": json.dumps(reference)})
 
@@ -207,8 +220,19 @@ def restore_handed_over(runs: Iterable[FollowedRun], store: Store) -> None:
         path = file_of(run.parameters) if run.is_open else None
         if path is None or path.exists():
             continue
-        taken = [event for each in run.consumed for event in events_of(each, store)]
-        found = {str(event["event_id"]): event for event in taken}
-        events = [found[event_id] for event_id in run.event_ids if event_id in found]
+        events = handed_to(run.consumed, run.event_ids, store)
         log.warning("%s has vanished; its %s events are written anew", path, len(events))
-        write_whole(path, json.dumps(as_handed_over(events)), is_lasting=True)
+        write_whole(path, json.dumps(events), is_lasting=True)
+
+
+def handed_to(
+    consumed: Iterable[Consumed], event_ids: Iterable[str], store: Store
+) -> list[dict[str, object]]:
+    """Return the events of a run as it was handed them, from what its row says that it took.
+
+    Raises:
+        StateError: They cannot be read.
+    """
+    taken = [event for each in consumed for event in events_of(each, store)]
+    found = {str(event["event_id"]): event for event in taken}
+    return as_handed_over(found[event_id] for event_id in event_ids if event_id in found)

@@ -2,6 +2,7 @@
 
 from harness.context import Context
 from harness.record import orphans_among
+from harness.registered import known_tables
 from harness.spark import unreadable
 from harness.state import FollowedRun, TickState, WatchedUpstream
 from harness.tables import Ledger
@@ -22,6 +23,7 @@ def load_from_models(context: Context) -> TickState:
         folded_through=folded,
         upstreams=upstreams,
         orphans=orphans_among(recent, {each.upstream_id: each for each in upstreams}),
+        registered=known_tables(context.store, folded),
         runs=tuple(map(FollowedRun.from_row, context.rows("queue_runs_to_follow"))),
         controls_checksum=None,
         must_decide=True,

@@ -29,3 +29,26 @@ def is_column(name: str) -> bool:
 def column_in_sql(name: str) -> str:
     """Return a column's name as SQL takes it: as it is where that works, else in backticks."""
     return name if _BARE_COLUMN.fullmatch(name) else in_sql(name)
+
+
+#: What leads to the files of a table, spelled as a table name.
+_FORMAT_BEFORE_PATH = re.compile(r"^(?:delta|parquet|iceberg)\.(?=`?[/\w]*[/:])", re.IGNORECASE)
+_OWN_CATALOG = "spark_catalog"
+
+
+def table_key(name: str) -> str:
+    """Return what two spellings of one table have in common.
+
+    A catalog does not tell ``Sales.Orders`` from ``sales.orders``, and its own name may be left
+    out; a path is what it says, to the letter.
+    """
+    name = _FORMAT_BEFORE_PATH.sub("", name.strip())
+    if "/" in name:
+        path = name.replace("`", "")
+        path = re.sub(r"^file:(?://)?(?=/)", "", path, flags=re.IGNORECASE)
+        return path.rstrip("/") or "/"
+    parts = [part.lower() for part in parts_of(name)]
+    if len(parts) > 2 and parts[0] == _OWN_CATALOG:
+        parts = parts[1:]
+    # A dot inside backticks is no border between two names.
+    return ".".join(f"`{part}`" if "." in part else part for part in parts)

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from harness.same_change import REGISTERED, Joining, as_they_are
 from harness.sense.types import Look
 from harness.state import Orphan, WatchedUpstream
 from harness.tables import (
@@ -18,6 +19,20 @@ from harness.tables import (
     Store,
     Tick,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the ledger has of the events that are to be recorded."""
+
+    #: Ids of events that a killed tick has left; they are news, and not new rows.
+    event_ids: frozenset[str] = frozenset()
+    #: Gives each event the change that it tells of.
+    join: Joining = as_they_are
+
+
+#: Every event is a new one, and a change of its own.
+NOTHING_KNOWN = Known()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +51,7 @@ def record(
     tick: Tick,
     watched: Mapping[str, WatchedUpstream],
     store: Store,
-    recorded_events: frozenset[str] = frozenset(),
+    known: Known = NOTHING_KNOWN,
 ) -> Recorded:
     """Append what the looks found.
 
@@ -45,7 +60,7 @@ def record(
         tick: The present tick.
         watched: The upstreams that were looked at, by id.
         store: Takes the rows.
-        recorded_events: Ids of events that a killed tick has left; they are news, and not new rows.
+        known: What the ledger has of the same events already.
 
     Raises:
         StateError: A ledger cannot be written; the same is found again by the next tick.
@@ -57,7 +72,8 @@ def record(
         if row is None:
             continue
         probes.append(row)
-        events += _event_rows(look, tick, recorded_events)
+        events += _event_rows(look, tick, known.event_ids)
+    events = known.join(events)
     # Killed between the two, the next tick finds the same events again and knows their ids.
     store.append(Ledger.EVENTS, events)
     store.append(Ledger.PROBES, probes)
@@ -85,6 +101,9 @@ def orphans_among(
 
 
 def _is_orphan(event: Mapping[str, object], watched: Mapping[str, WatchedUpstream]) -> bool:
+    # What was registered is no look's to find again.
+    if str(event["upstream_id"]).startswith(REGISTERED):
+        return False
     upstream = watched.get(str(event["upstream_id"]))
     latest = upstream.latest_event_tick if upstream else None
     return latest is None or latest < int(str(event["tick_number"]))
@@ -195,4 +214,5 @@ def _event_rows(look: Look, tick: Tick, recorded_events: frozenset[str]) -> Iter
             table_format=event.table_format,
             operation_type=event.operation,
             tags=dict(event.tags),
+            change_id=event_id,
         )

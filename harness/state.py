@@ -197,6 +197,8 @@ class TickState:
     ended_tick_number: int
     #: They are found again some day.
     orphans: tuple[Orphan, ...] = ()
+    #: The tables that producers register, by key, and how many partition levels each has, if known.
+    registered: Mapping[str, int | None] = field(default_factory=dict)
     #: True when the last tick left something to decide: a limit, or it did not come to its end.
     must_decide: bool
     #: What every table was when this was written.

@@ -133,6 +133,8 @@ class EventRow:
     table_format: str
     operation_type: str
     tags: Mapping[str, str]
+    #: Names the change itself, by whoever it was learned.
+    change_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,9 +263,9 @@ class Store(Protocol):
     ) -> list[dict[str, object]]:
         """Read a table's rows, filtered by ``(column, operator, value)`` conditions, all of them.
 
-        Operators: ``=``, ``!=``, ``<``, ``<=``, ``>``, ``>=``, ``in``. Files whose statistics rule
-        a condition out are not opened. A table that is not there has no rows. Without ``columns``
-        the rows have all of them.
+        Operators: ``=``, ``!=``, ``<``, ``<=``, ``>``, ``>=``, ``in``, and ``contains``, for text
+        in any case. Files whose statistics rule a condition out are not opened. A table that is not
+        there has no rows. Without ``columns`` the rows have all of them.
 
         Raises:
             StateError: The table cannot be read.

@@ -6,12 +6,13 @@ between two of them, the next tick goes on from the ledgers.
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from harness import feed, own_schedule
+from harness import feed, own_schedule, registered
+from harness.batches import receive_batches, remove_batches
 from harness.calls import Steps
 from harness.context import Context
 from harness.errors import DecideError
@@ -21,12 +22,13 @@ from harness.installation import Installation
 from harness.logs import log_as_tick
 from harness.memory import load_from_models
 from harness.publish import FOLD_AFTER_TICKS, publish
-from harness.record import record
+from harness.record import Known, record
+from harness.same_change import SameChanges
 from harness.sense.round import Listening, Rounds
 from harness.sense.types import Look
 from harness.settle import settle
 from harness.state import TickState, WatchedUpstream, load_state, save_state
-from harness.tables import Consumed, LookOutcome, Tick
+from harness.tables import LookOutcome, Tick
 from harness.tick_report import TickReport
 
 log = logging.getLogger(__name__)
@@ -119,7 +121,8 @@ class Engine:
             state = self._fire(state, starts, report, steps)
         with self._timed(report, "publish"):
             state = self._publish(state, report)
-        self._remember(state, messages)
+        self._save(state)
+        _clear(messages, report)
         return state
 
     def _controls(self, state: TickState, report: TickReport, options: TickOptions) -> TickState:
@@ -184,12 +187,24 @@ class Engine:
         context = self._context
         watched = {each.upstream_id: each for each in state.upstreams}
         self._context.crash_point("before_record")
+        tables = (each.sensor_id for each in state.upstreams)
+        same = SameChanges(context.store, report.tick, tables)
+        report.registered = registered.fold(
+            receive_batches(context.home.inbox, at=report.tick.at),
+            state.registered,
+            tick=report.tick,
+            store=context.store,
+            same=same,
+        )
+        state = replace(state, registered=report.registered.tables)
         report.recorded = record(
             looks,
             tick=report.tick,
             watched=watched,
             store=context.store,
-            recorded_events=frozenset(orphan.event_id for orphan in state.orphans),
+            known=Known(
+                event_ids=frozenset(orphan.event_id for orphan in state.orphans), join=same.join
+            ),
         )
         state = state.with_upstreams(report.recorded.changed)
         self._context.crash_point("after_record")
@@ -203,7 +218,7 @@ class Engine:
             context.dbt.build("decide", variables)
             self._limit_in_views = limit
         context.crash_point("after_decide")
-        starts = [_start(row) for row in context.rows("trigger_set")]
+        starts = [Start.from_row(row) for row in context.rows("trigger_set")]
         if len({start.job_id for start in starts}) < len(starts):
             raise DecideError("The trigger set names a job twice, so nothing was started")
         return starts
@@ -230,18 +245,15 @@ class Engine:
 
     def _rest(self, state: TickState, report: TickReport, messages: Sequence[Message]) -> TickState:
         """End a tick that decided nothing; keep what moved silently."""
-        if report.recorded and report.recorded.probes:
+        if report.has_moved:
             state = state.ended(report.tick, must_decide=False)
-            self._remember(state, messages)
-        for message in messages:
-            remove(message)
+            self._save(state)
+        _clear(messages, report)
         return state
 
-    def _remember(self, state: TickState, messages: Sequence[Message]) -> None:
+    def _save(self, state: TickState) -> None:
         context = self._context
         save_state(context.home.state, state, context.store, confirm=context.lock.confirm)
-        for message in messages:
-            remove(message)
 
     @contextmanager
     def _timed(self, report: TickReport, step: str) -> Iterator[None]:
@@ -252,29 +264,24 @@ class Engine:
             report.seconds[step] = round(time.perf_counter() - began, 3)
 
 
+def _clear(messages: Sequence[Message], report: TickReport) -> None:
+    """Empty the inbox of what the ledgers have."""
+    for message in messages:
+        remove(message)
+    remove_batches(report.registered.batches)
+
+
 def _must_decide(state: TickState, report: TickReport) -> bool:
     """Tell whether anything happened that a decision could depend on."""
     settled = bool(report.own_steps) or bool(report.settled and report.settled.rows)
     news = report.recorded is not None and any(
         row.outcome is not LookOutcome.MOVED for row in report.recorded.probes
     )
-    # Positions that move in silence make the ledgers' tail longer; publishing folds it.
+    # Positions that move in silence and registered events, on which no job depends by themselves,
+    # make the ledgers' tail longer; publishing folds it.
     tail = report.tick.number - state.folded_through if report.recorded else 0
-    has_moved = report.recorded is not None and bool(report.recorded.probes)
-    must_fold = has_moved and tail > 2 * FOLD_AFTER_TICKS
+    must_fold = report.has_moved and tail > 2 * FOLD_AFTER_TICKS
     return state.must_decide or settled or news or must_fold
-
-
-def _start(row: Mapping[str, object]) -> Start:
-    consumed = row["consumed"]
-    assert isinstance(consumed, list)
-    return Start(
-        job_id=int(str(row["job_id"])),
-        job_name=str(row["job_name"]),
-        intent_id=str(row["intent_id"]),
-        attempt=int(str(row["attempt"])),
-        consumed=tuple(Consumed(**each) for each in consumed),
-    )
 
 
 def _clock_warnings(state: TickState, at: datetime) -> tuple[str, ...]:

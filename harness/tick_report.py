@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 
 from harness.publish import Publication
 from harness.record import Recorded
+from harness.registered import Registered
 from harness.sense.round import PutOff
 from harness.sense.types import Look, Upstream
 from harness.settle import Settled
-from harness.tables import RunRow, RunStatus, Tick
+from harness.tables import EventRow, RunRow, RunStatus, Tick
 
 #: Starts without a run: not answered yet, or nothing more is to be expected unless somebody acts.
 _NO_RUN = frozenset({RunStatus.INTENDED, RunStatus.REFUSED, RunStatus.PARKED})
@@ -25,6 +26,8 @@ class TickReport:
     looks: tuple[Look, ...] = ()
     #: What was to be looked at and was not: neither failures nor "nothing new".
     put_off: tuple[PutOff, ...] = ()
+    #: What producers have told.
+    registered: Registered = field(default_factory=Registered)
     recorded: Recorded | None = None
     settled: Settled | None = None
     #: Steps that jobs on their own schedule told of.
@@ -44,9 +47,19 @@ class TickReport:
         return tuple(look for look in self.looks if look.failure is not None)
 
     @property
+    def events(self) -> tuple[EventRow, ...]:
+        """The data-change events that were recorded, by whoever they were learned."""
+        return (*self.registered.events, *(self.recorded.events if self.recorded else ()))
+
+    @property
     def event_count(self) -> int:
         """How many data-change events were recorded."""
-        return len(self.recorded.events) if self.recorded else 0
+        return len(self.events)
+
+    @property
+    def has_moved(self) -> bool:
+        """True when the ledger of probes has rows of this tick."""
+        return bool(self.registered.probes or (self.recorded and self.recorded.probes))
 
     @property
     def is_clean(self) -> bool:

@@ -144,10 +144,11 @@ def _events(past: Past) -> Iterator[_Columns]:
         # Each upstream has one version more with each of its events.
         versions = (looks // len(past.upstreams)) * EVENTS_OF_A_LOOK + numbers % EVENTS_OF_A_LOOK
         at = _milliseconds(ticks)
+        ids = _ids(len(numbers))
         yield {
             "tick_number": ticks,
             "event_ts": at,
-            "event_id": _ids(len(numbers)),
+            "event_id": ids,
             "upstream_id": _named([each.upstream_id for each in past.upstreams], upstreams),
             "table": _named([each.table for each in past.upstreams], upstreams),
             "snapshot_id": pa.array(versions).cast(pa.string()),
@@ -156,6 +157,7 @@ def _events(past: Past) -> Iterator[_Columns]:
             "table_format": _same("DELTA", len(numbers)),
             "operation_type": _same("APPEND", len(numbers)),
             "tags": _tags(past.tags, len(numbers)),
+            "change_id": ids,
         }
 
 

@@ -1,4 +1,4 @@
-"""Answers without a JVM and while a tick runs: ``status``, ``explain`` and ``doctor``."""
+"""Answers without a JVM, while a tick runs: ``status``, ``explain``, ``events`` and ``doctor``."""
 
 import os
 from typing import Annotated
@@ -14,6 +14,7 @@ from harness.commands.surroundings import (
     print_json,
     reading,
     real_clock,
+    say,
 )
 from harness.errors import ExitCode
 
@@ -22,6 +23,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command()(status)
     app.command()(explain)
+    app.command()(events)
     app.command()(doctor)
 
 
@@ -84,6 +86,73 @@ def explain(
         print_json(explanation_as_json(told))
     else:
         show(answers(), told)
+
+
+def events(
+    *,
+    table: Annotated[
+        str | None, typer.Option(metavar="TABLE", help="Only of this table, however it is spelled.")
+    ] = None,
+    partition: Annotated[
+        list[str] | None,
+        typer.Option(metavar="VALUE", help="Only of this partition; once for each level."),
+    ] = None,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Only with this tag; may be repeated."),
+    ] = None,
+    operation: Annotated[
+        str | None, typer.Option(metavar="OPERATION", help="APPEND, DELETE or UPDATE.")
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="From this instant on.")
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="Up to this instant, and without it.")
+    ] = None,
+    by: Annotated[
+        str, typer.Option(metavar="WHAT", help="Whose time it is: registration, or snapshot.")
+    ] = "registration",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON list, for scripts.")
+    ] = False,
+) -> None:
+    """List data-change events, oldest first; ends with 4 when there is none.
+
+    TIME is 2026-03-01T08:00Z (UTC where no zone is named), -2h, or milliseconds since the epoch.
+
+    Examples:
+        python -m harness events --table lake.flights --from 2026-03-01 --to 2026-03-02
+
+        python -m harness events --partition 2026-03-01 --tag complete=daily --from -7d --json
+    """
+    from harness.changes.asking import ask, question_of
+    from harness.facts import require_state
+    from harness.show import events as shown
+    from harness.show.terminal import answers
+
+    with reading() as context:
+        now = context.clock.now()
+        question = question_of(
+            table,
+            {
+                "partition": partition or None,
+                "tags": shown.tags_from(tag or ()),
+                "operation": operation,
+                "start": shown.instant_from(start, now),
+                "end": shown.instant_from(end, now),
+                "by": by,
+            },
+        )
+        require_state(context)
+        found = ask(context.store, question)
+    if as_json:
+        print_json([event.to_json() for event in found])
+    elif found:
+        shown.show(answers(), found)
+    else:
+        say("there is no such event", err=True)
+    leave(ExitCode.DONE if found else ExitCode.NOTHING_NEW)
 
 
 def doctor(as_json: Annotated[bool, AS_JSON] = False) -> None:

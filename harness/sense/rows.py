@@ -1,7 +1,7 @@
 """Reads the rows that new commits added, through Spark; started only when a rule asks for rows."""
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -51,12 +51,12 @@ class _Reader:
             return self._at_version(files.table_path, files.version)
         if not files.files:
             return self._at_version(files.table_path, files.version).limit(0)
-        groups: dict[tuple[tuple[str, str | None], ...], list[NewFile]] = {}
-        for file in files.files:
-            groups.setdefault(file.partition, []).append(file)
+        groups = by_partition(files.files)
         if files.plain and len(groups) <= _PLAIN_PARTITIONS:
             schema = self._session.read.format("delta").load(files.table_path).schema
-            return union([self._plain(files.table_path, schema, g) for g in groups.values()])
+            return union(
+                [plain(self._session, files.table_path, schema, group) for group in groups]
+            )
         return self._from_snapshots(files.table_path, files.files)
 
     def _at_version(self, path: str, version: int) -> "DataFrame":
@@ -65,23 +65,6 @@ class _Reader:
             return self._session.sql(f"select * from {in_sql(path)} version as of {int(version)}")
         reader = self._session.read.format("delta").option("versionAsOf", version)
         return reader.load(path)
-
-    def _plain(self, table: str, schema: "StructType", files: Sequence[NewFile]) -> "DataFrame":
-        """Read Parquet files of one partition as they are, even if a later commit removed them."""
-        from pyspark.sql import functions as f
-        from pyspark.sql.types import StructType
-
-        partition = dict(files[0].partition)
-        stored = StructType([field for field in schema if field.name not in partition])
-        paths = [literal(_absolute(table, file.path)) for file in files]
-        rows = self._session.read.schema(stored).parquet(*paths)
-        columns = [
-            f.lit(partition[field.name] or None).cast(field.dataType).alias(field.name)
-            if field.name in partition
-            else f.col(f"`{field.name}`")
-            for field in schema
-        ]
-        return rows.select(*columns)
 
     def _from_snapshots(self, table: str, files: Sequence[NewFile]) -> "DataFrame":
         """Read each commit's files as of that commit, so that Delta applies all it knows."""
@@ -114,6 +97,34 @@ class _Reader:
             if address.startswith("file:///"):
                 addresses.append("file:/" + address[len("file:///") :])
         return addresses
+
+
+def by_partition(files: Iterable[NewFile]) -> list[list[NewFile]]:
+    """Put files of one partition together."""
+    groups: dict[tuple[tuple[str, str | None], ...], list[NewFile]] = {}
+    for file in files:
+        groups.setdefault(file.partition, []).append(file)
+    return list(groups.values())
+
+
+def plain(
+    session: "SparkSession", table: str, schema: "StructType", files: Sequence[NewFile]
+) -> "DataFrame":
+    """Read Parquet files of one partition as they are, even if a later commit removed them."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StructType
+
+    partition = dict(files[0].partition)
+    stored = StructType([field for field in schema if field.name not in partition])
+    paths = [literal(_absolute(table, file.path)) for file in files]
+    rows = session.read.schema(stored).parquet(*paths)
+    columns = [
+        f.lit(partition[field.name] or None).cast(field.dataType).alias(field.name)
+        if field.name in partition
+        else f.col(f"`{field.name}`")
+        for field in schema
+    ]
+    return rows.select(*columns)
 
 
 def union(parts: "Sequence[DataFrame]") -> "DataFrame":

@@ -45,7 +45,7 @@ def show(console: Console, report: "TickReport") -> None:
 
 
 def _show_found(console: Console, report: "TickReport") -> None:
-    events = report.recorded.events if report.recorded else ()
+    events = report.events
     by_upstream: dict[str, list[EventRow]] = {}
     for event in events:
         by_upstream.setdefault(event.upstream_id, []).append(event)

@@ -131,4 +131,6 @@ def _condition(part: tuple[str, str, object]) -> "Column":
     field = functions.col(column)
     if name == "in":
         return field.isin(list(value))  # type: ignore[call-overload]
+    if name == "contains":
+        return functions.lower(field).contains(str(value).lower())
     return _OPERATORS[name](field, value)  # type: ignore[return-value]

@@ -169,6 +169,8 @@ def _expression(where: Sequence[tuple[str, str, object]]) -> "pa.compute.Express
 def _operators():  # type: ignore[no-untyped-def]
     import operator
 
+    import pyarrow.compute as pc
+
     return {
         "=": operator.eq,
         "!=": operator.ne,
@@ -177,6 +179,7 @@ def _operators():  # type: ignore[no-untyped-def]
         ">": operator.gt,
         ">=": operator.ge,
         "in": lambda field, values: field.isin(list(values)),
+        "contains": lambda field, text: pc.match_substring(field, text, ignore_case=True),
     }
 
 

@@ -35,7 +35,7 @@ _COLUMNS = {
     Ledger.EVENTS: """tick_number bigint, event_ts bigint, event_id string, upstream_id string,
         `table` string, `partition` array<string>, snapshot_id string, snapshot_ts bigint,
         prev_snapshot_id string, table_format string, operation_type string,
-        tags map<string,string>""",
+        tags map<string,string>, change_id string""",
     Ledger.PROBES: """tick_number bigint, recorded_at timestamp, upstream_id string,
         outcome string, reason string, failing_since timestamp, position string,
         upstream_value string, latest_event_tick bigint, latest_event_at timestamp,
@@ -84,6 +84,7 @@ def _event(tick_number: int, name: str) -> EventRow:
         table_format="DELTA",
         operation_type="APPEND",
         tags={"operation": "WRITE", "it's": "quoted"},
+        change_id=name,
     )
 
 

@@ -66,6 +66,7 @@ def an_event(number: int) -> EventRow:
         table_format="DELTA",
         operation_type="APPEND",
         tags={},
+        change_id=f"event {number}",
     )
 
 
@@ -82,6 +83,7 @@ def start(store: LocalStore, jobs: FakeJobs, folder: Path) -> list[RunRow]:
         starts=TokenBucket(clock, per_second=100),
         questions=TokenBucket(clock, per_second=100),
         handed_over=folder / "handed_over",
+        schema="heartbeat",
         crash_point=lambda name: None,
     )
     due = Start(

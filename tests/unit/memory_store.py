@@ -17,6 +17,7 @@ _OPERATORS: Mapping[str, Callable[[object, object], bool]] = {
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
+    "contains": lambda value, text: str(text).lower() in str(value).lower(),
     "in": lambda value, values: value in values,  # type: ignore[operator]
 }
 

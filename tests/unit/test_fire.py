@@ -72,6 +72,7 @@ def _event(tick_number: int, version: int, upstream_id: str = "u") -> EventRow:
         table_format="DELTA",
         operation_type="APPEND",
         tags={},
+        change_id=f"event {version}",
     )
 
 
@@ -98,6 +99,7 @@ def _firing(
         starts=TokenBucket(clock, per_second=100),
         questions=TokenBucket(clock, per_second=100),
         handed_over=handed_over,
+        schema="heartbeat",
         crash_point=lambda name: None,
     )
 

@@ -108,6 +108,7 @@ def _firing(store: Store, lease: Lease, jobs: FakeJobs, tables: Tables, folder: 
         starts=bucket,
         questions=bucket,
         handed_over=folder,
+        schema="heartbeat",
         crash_point=lambda name: None,
         still_ours=lease.check,
     )

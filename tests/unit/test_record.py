@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from harness.record import orphans_among, record
+from harness.record import Known, orphans_among, record
 from harness.sense.types import DataChange, Look, Operation, TableFormat
 from harness.state import WatchedUpstream
 from harness.tables import Consumed, EventRow, Ledger, LookOutcome, ProbeRow, Tick
@@ -43,7 +43,7 @@ def _recorded(
         tick=TICK,
         watched={upstream.upstream_id: upstream},
         store=store,
-        recorded_events=known,
+        known=Known(event_ids=known),
     )
     return list(result.events), list(result.probes), store
 

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from examples.flights.jobs import lake
+from harness import changes
 
 TABLE = "carrier_scorecard"
 #: A departure counts as on time up to so many minutes after its time.
@@ -20,7 +21,7 @@ def carrier_scorecard(flights: pd.DataFrame, airlines: pd.DataFrame) -> pd.DataF
 
 def main() -> None:
     """Count the days of the new flights; all days when the list of airlines has changed."""
-    events = lake.events()
+    events = changes.read()
     has_new_names = bool(lake.events_of(events, "airlines"))
     dates = None if has_new_names else lake.changed_dates(events, "flights")
     flights = lake.read("flights", dates)

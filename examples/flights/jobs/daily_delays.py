@@ -3,6 +3,7 @@
 import pandas as pd
 
 from examples.flights.jobs import lake
+from harness import changes
 
 TABLE = "daily_delays"
 
@@ -27,7 +28,7 @@ def daily_delays(flights: pd.DataFrame, weather: pd.DataFrame) -> pd.DataFrame:
 
 def main() -> None:
     """Sum up each day of which new flights or new weather have come."""
-    dates = lake.changed_dates(lake.events(), "flights", "weather")
+    dates = lake.changed_dates(changes.read(), "flights", "weather")
     flights = lake.read("flights", dates)
     summed = daily_delays(flights, lake.read("weather", dates))
     lake.replace_dates(TABLE, summed, dates)

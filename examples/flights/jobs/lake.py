@@ -1,9 +1,8 @@
-"""What every job needs: the events that started it, and the Delta tables of the lake.
+"""What every job needs: the rows that its events brought, and the Delta tables of the lake.
 
 A job runs in the lake's folder and writes whole days, so that running it again changes nothing.
 """
 
-import json
 import os
 import sys
 import traceback
@@ -16,27 +15,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
-Event = dict[str, object]
+from harness.changes import ChangeEvent
 
-EVENTS = "HEARTBEAT_EVENTS"
 BRONZE, GOLD = "bronze", "gold"
 
 
-def events() -> list[Event]:
-    """Return the data-change events that this run is to deal with."""
-    told = json.loads(os.environ.get(EVENTS, "[]"))
-    if isinstance(told, dict):
-        # A list that is too long to be handed over is a file.
-        told = json.loads(Path(told["events_file"]).read_text())
-    return list(told)
-
-
-def events_of(found: Iterable[Event], table: str) -> list[Event]:
+def events_of(found: Iterable[ChangeEvent], table: str) -> list[ChangeEvent]:
     """Return the events of one table, or of one folder of trigger files."""
-    return [event for event in found if str(event["table"]).split(".")[-1] == table]
+    return [event for event in found if event.table.split(".")[-1] == table]
 
 
-def added(found: Iterable[Event], table: str) -> pd.DataFrame:
+def added(found: Iterable[ChangeEvent], table: str) -> pd.DataFrame:
     """Return the rows that the events added to a table, and no others."""
     path = _path(BRONZE, table)
     files = [file for event in events_of(found, table) for file in _files_of(event, path)]
@@ -44,16 +33,16 @@ def added(found: Iterable[Event], table: str) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({"date": []})
 
 
-def _files_of(event: Event, path: str) -> list[str]:
+def _files_of(event: ChangeEvent, path: str) -> list[str]:
     """Return the files that one commit added; at first sight, all that the table then had."""
-    version = int(str(event["snapshot_id"]))
+    version = int(event.snapshot_id or 0)
     files = set(DeltaTable(path, version=version).file_uris())
-    if event["prev_snapshot_id"] is not None:
+    if event.prev_snapshot_id is not None:
         files -= set(DeltaTable(path, version=version - 1).file_uris())
     return sorted(files)
 
 
-def changed_dates(found: Iterable[Event], *tables: str) -> list[str]:
+def changed_dates(found: Iterable[ChangeEvent], *tables: str) -> list[str]:
     """Return the days of which the events brought rows."""
     found = list(found)
     return sorted({str(date) for table in tables for date in added(found, table)["date"]})

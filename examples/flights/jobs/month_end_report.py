@@ -5,6 +5,7 @@ from pathlib import Path, PurePosixPath
 import pandas as pd
 
 from examples.flights.jobs import lake
+from harness import changes
 
 REPORTS = Path("reports")
 ROWS = 10
@@ -20,13 +21,11 @@ def latest_departures(flights: pd.DataFrame) -> pd.DataFrame:
 
 def main() -> None:
     """Write one report per trigger file, about the flights that came since the last report."""
-    events = lake.events()
+    events = changes.read()
     latest = latest_departures(lake.added(events, "flights"))
     REPORTS.mkdir(exist_ok=True)
     for event in lake.events_of(events, "month_end"):
-        tags = event["tags"]
-        assert isinstance(tags, dict)
-        report = REPORTS / f"late_flights_{PurePosixPath(tags['path']).stem}.csv"
+        report = REPORTS / f"late_flights_{PurePosixPath(event.tags['path']).stem}.csv"
         latest.to_csv(report, index=False)
         longest = int(latest["dep_delay"].max())
         lake.say(f"{report}: {len(latest)} departures, the latest by {longest:,} minutes")

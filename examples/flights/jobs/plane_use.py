@@ -3,6 +3,7 @@
 import pandas as pd
 
 from examples.flights.jobs import lake
+from harness import changes
 
 TABLE = "plane_use"
 UNKNOWN = "not registered"
@@ -33,7 +34,7 @@ def plane_use(flights: pd.DataFrame, planes: pd.DataFrame) -> pd.DataFrame:
 
 def main() -> None:
     """Sum up the days of the new flights; all days when the register has changed."""
-    events = lake.events()
+    events = changes.read()
     planes = lake.read("planes")
     reason = impossible(planes)
     if reason:

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from examples.flights.jobs import lake
+from harness import changes
 
 TABLE = "storms"
 #: The same figure stands in the preprocess query of the controls.
@@ -18,7 +19,7 @@ def storms(weather: pd.DataFrame) -> pd.DataFrame:
 
 def main() -> None:
     """List the strong gusts of the new weather."""
-    new = lake.added(lake.events(), "weather")
+    new = lake.added(changes.read(), "weather")
     dates = sorted(set(new["date"]))
     found = storms(new)
     lake.replace_dates(TABLE, found, dates)

@@ -5,7 +5,7 @@ import io
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SCHEMA = "decisions"
-Dbt = Callable[..., None]
+Dbt = Callable[..., Any]
 
 
 @pytest.fixture(scope="package")
 def dbt(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Dbt:
-    """Run dbt in this process, in a schema of its own."""
+    """Run dbt in this process, in a schema of its own; it returns what came of it."""
     from dbt.cli.main import dbtRunner
 
     folder = tmp_path_factory.mktemp("dbt")
     places = ["--target-path", str(folder / "target"), "--log-path", str(folder / "logs")]
 
-    def run(command: str, *arguments: str) -> None:
+    def run(command: str, *arguments: str) -> Any:
         # Only while dbt runs: later tests of the same process have schemas of their own.
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv("HEARTBEAT_SCHEMA", SCHEMA)
@@ -37,6 +37,7 @@ def dbt(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Dbt:
             with contextlib.redirect_stdout(io.StringIO()) as said:
                 result = dbtRunner().invoke([command, *places, *arguments])
         assert result.success, f"{said.getvalue()[-3000:]}{result.exception or ''}"
+        return result.result
 
     return run
 

@@ -27,6 +27,7 @@ COMMANDS = (
     "run",
     "status",
     "explain",
+    "events",
     "doctor",
     "complete",
     "retry",
@@ -34,6 +35,7 @@ COMMANDS = (
     "try-again",
     "sense",
     "processed",
+    "emit",
     "maintain",
     "jobs-api",
     "demo",
@@ -136,6 +138,7 @@ def test_wrong_usage_ends_with_two(tmp_path: Path, arguments: Sequence[str]) -> 
     [
         ("status",),
         ("explain", "x"),
+        ("events",),
         ("retry", "x"),
         ("release", "x"),
         ("sense", "x"),

@@ -18,6 +18,7 @@ from examples.flights.jobs import (
     plane_use,
     storm_watch,
 )
+from harness import changes
 
 FLIGHTS = pd.DataFrame(
     {
@@ -64,6 +65,8 @@ def event(table: str, version: int, previous: int | None) -> dict[str, object]:
         "table": f"bronze.{table}",
         "snapshot_id": str(version),
         "prev_snapshot_id": None if previous is None else str(previous),
+        "table_format": "DELTA",
+        "operation_type": "APPEND",
         "tags": {},
     }
 
@@ -79,7 +82,7 @@ def hand_over(
 ) -> Callable[[list[dict[str, object]]], None]:
     """Work in a lake of its own, with these events handed over."""
     monkeypatch.chdir(tmp_path)
-    return lambda events: monkeypatch.setenv(lake.EVENTS, json.dumps(events))
+    return lambda events: monkeypatch.setenv("HEARTBEAT_EVENTS", json.dumps(events))
 
 
 def test_delays_are_summed_up_by_day_origin_and_carrier_with_the_wind_of_the_hour() -> None:
@@ -144,8 +147,8 @@ def test_a_job_reads_the_rows_of_its_events_and_no_others(
         append("flights", FLIGHTS.assign(date=date))
     hand_over([event("flights", 1, 0)])
 
-    assert lake.changed_dates(lake.events(), "flights", "weather") == ["2013-01-02"]
-    assert len(lake.added(lake.events(), "flights")) == len(FLIGHTS)
+    assert lake.changed_dates(changes.read(), "flights", "weather") == ["2013-01-02"]
+    assert len(lake.added(changes.read(), "flights")) == len(FLIGHTS)
 
 
 def test_the_first_event_of_a_table_means_all_that_it_holds(
@@ -155,7 +158,7 @@ def test_the_first_event_of_a_table_means_all_that_it_holds(
         append("flights", FLIGHTS.assign(date=date))
     hand_over([event("flights", 1, None)])
 
-    assert lake.changed_dates(lake.events(), "flights") == ["2013-01-01", "2013-01-02"]
+    assert lake.changed_dates(changes.read(), "flights") == ["2013-01-01", "2013-01-02"]
 
 
 def test_an_event_after_an_optimize_brings_only_its_own_rows(
@@ -167,19 +170,7 @@ def test_an_event_after_an_optimize_brings_only_its_own_rows(
     append("flights", FLIGHTS.assign(date="2013-01-03"))
     hand_over([event("flights", 3, 1)])
 
-    assert lake.changed_dates(lake.events(), "flights") == ["2013-01-03"]
-
-
-def test_a_list_of_events_that_is_too_long_is_read_from_its_file(
-    hand_over: Callable[[list[dict[str, object]]], None],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    (tmp_path / "events.json").write_text(json.dumps([event("flights", 1, 0)]))
-    reference = {"event_count": 1, "events_file": str(tmp_path / "events.json")}
-    monkeypatch.setenv(lake.EVENTS, json.dumps(reference))
-
-    assert lake.events() == [event("flights", 1, 0)]
+    assert lake.changed_dates(changes.read(), "flights") == ["2013-01-03"]
 
 
 def test_a_run_again_changes_nothing(

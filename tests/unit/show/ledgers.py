@@ -32,6 +32,7 @@ _OPERATORS = {
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
+    "contains": lambda value, text: str(text).lower() in str(value).lower(),
     "in": lambda value, values: value in values,
 }
 
@@ -139,6 +140,7 @@ def event(tick: int, at: datetime, upstream_id: str, snapshot: str) -> EventRow:
         table_format="DELTA",
         operation_type="APPEND",
         tags={"rows_written": "1204"},
+        change_id=f"e{tick}",
     )
 
 

@@ -1,0 +1,1 @@
+"""A Spark job that reads only what changed."""
