@@ -64,8 +64,8 @@ docs: $(READY) ## Build dbt's documentation into target/ (dbt docs serve shows i
 ##@ Test
 
 .PHONY: test
-test: $(READY) dbt ## Run every test but `make recovery`: the models' in dbt, then pytest, two files at a time
-	@$(BIN)/pytest --ignore tests/recovery --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+test: $(READY) dbt ## Run the tests: the models' in dbt, then pytest, two files at a time; of the kills of real ticks only a sample
+	@$(BIN)/pytest --ignore tests/recovery/test_killed_process.py --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 .PHONY: unit contract simulation integration scenarios recovery
 unit: $(READY) ## Run the tests that need no Spark (seconds)
@@ -73,7 +73,7 @@ contract: $(READY) ## Run the same cases against each fake and the real thing
 simulation: $(READY) ## Play some hundreds of histories of crashes and faults (a minute)
 integration: $(READY) ## Run the tests on Spark, Delta, dbt and the local Jobs API
 scenarios: $(READY) ## Run the stories of several ticks
-recovery: $(READY) ## Kill real ticks at each crash point, and check that nothing is lost or doubled (ten minutes)
+recovery: $(READY) ## Kill real ticks at each crash point, not just the sample of `make test`, and check that nothing is lost or doubled (ten minutes)
 unit contract simulation integration scenarios recovery:
 	@$(BIN)/pytest tests/$@ $(ARGS)
 

@@ -115,8 +115,11 @@ class Context:
 
     @property
     def schema(self) -> str:
-        """The schema of every table, as ``profiles.yml`` has it."""
-        return self.environment.get("HEARTBEAT_SCHEMA", "heartbeat")
+        """The schema of every table as ``profiles.yml`` has it, in a workspace with its catalog."""
+        schema = self.environment.get("HEARTBEAT_SCHEMA", "heartbeat")
+        if self.target == LOCAL_TARGET:
+            return schema
+        return f"{self.environment.get('HEARTBEAT_CATALOG', 'main')}.{schema}"
 
     @cached_property
     def store(self) -> Store:

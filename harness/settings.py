@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from harness.settings_connections import Connections, JdbcDatabase, KafkaCluster, SapSystem
 from harness.settings_keys import names_at
 from harness.settings_models import (
+    Attention,
     ConfigurationFile,
     JobId,
     Jobs,
@@ -35,6 +36,7 @@ from harness.settings_secrets import (
 from harness.settings_yaml import Document, read_yaml
 
 __all__ = [
+    "Attention",
     "Connections",
     "EnvironmentSecrets",
     "JdbcDatabase",

@@ -129,6 +129,23 @@ class LocalJobs(Section):
     )
 
 
+_Minutes = Annotated[float, Field(gt=0, le=43_200)]
+
+
+class Attention(Section):
+    """After how long a run that goes on needs a person's attention."""
+
+    queued_minutes: _Minutes = Field(
+        default=60, description="A run that waits in a queue for so long needs attention."
+    )
+    running_minutes: _Minutes = Field(
+        default=360, description="A run that goes on for so long needs attention."
+    )
+    unasked_minutes: _Minutes = Field(
+        default=15, description="So does one that nobody could ask about for so long."
+    )
+
+
 class Jobs(Section):
     """Which Jobs API is called, and how hard."""
 
@@ -141,6 +158,9 @@ class Jobs(Section):
     )
     success_with_failures: PartialSuccess = Field(
         default=PartialSuccess.SUCCEEDED, description="What a run SUCCESS_WITH_FAILURES counts as."
+    )
+    attention: Attention = Field(
+        default_factory=Attention, description="When a run needs a person's attention."
     )
     local: LocalJobs = Field(default_factory=LocalJobs, description="The local Jobs API.")
 

@@ -30,6 +30,7 @@ from harness.settle import settle
 from harness.state import TickState, WatchedUpstream, load_state, save_state
 from harness.tables import LookOutcome, Tick
 from harness.tick_report import TickReport
+from harness.unasked import note_unasked
 
 log = logging.getLogger(__name__)
 
@@ -164,6 +165,9 @@ class Engine:
         restore_handed_over(state.runs, self._context.store)
         report.settled = settle(
             state.runs, messages, tick=report.tick, firing=self._context.firing, steps=steps
+        )
+        note_unasked(
+            self._context.home.folder, state.runs, report.settled.unanswered, report.tick.at
         )
         self._context.crash_point("after_settle")
         return state.with_runs(report.settled.rows)

@@ -1,6 +1,7 @@
 """Reaches a Databricks workspace through the databricks-sdk: one HTTP request per call.
 
-The SDK would wait and try again for minutes. Whoever asks knows better how long there is.
+The SDK would wait and try again for minutes, and go wherever an answer sends it. Whoever asks knows
+better how long there is, and must know how often a request was sent.
 """
 
 import json
@@ -15,9 +16,12 @@ import urllib.request
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
+from databricks.sdk import WorkspaceClient
 from databricks.sdk.clock import Clock as SdkClock
 from databricks.sdk.config import Config, ConfigAttribute
+from databricks.sdk.errors import PermissionDenied, Unauthenticated
 from databricks.sdk.errors.base import DatabricksError
+from requests import TooManyRedirects
 
 from harness.secrets import mask, masked
 from harness.text import storable
@@ -28,6 +32,7 @@ _PAST_ANY_DEADLINE = 86_400.0
 #: How long a host may take to say at the start whether it is there at all.
 _SECONDS_TO_SHOW_UP = 5.0
 _LONGEST_MESSAGE = 500
+_LONGEST_PLACE = 100
 
 
 def bounded_config(
@@ -55,8 +60,26 @@ def bounded_config(
     return config
 
 
+def workspace_client(config: "BoundedConfig") -> WorkspaceClient:
+    """Return a client that sends one request per call, and follows no answer elsewhere."""
+    client = WorkspaceClient(config=config)
+    # The SDK has no setting for it. A 307 would have a start sent twice, under one call.
+    client.api_client._api_client._session.max_redirects = 0
+    return client
+
+
+def is_about_login(error: BaseException) -> bool:
+    """Tell whether it is the login that a workspace did not take; a page to log in counts."""
+    return isinstance(error, Unauthenticated | PermissionDenied | TooManyRedirects)
+
+
 def told(error: BaseException) -> str:
     """Put an error into one short line, without the client's configuration that the SDK appends."""
+    if isinstance(error, TooManyRedirects):
+        return (
+            f"the answer sends the request elsewhere ({_place_of(error)}), perhaps to log in; see "
+            "that DATABRICKS_HOST is the workspace's own address and the login is still good"
+        )
     if isinstance(error, json.JSONDecodeError):
         return "the answer is no JSON; perhaps it is the page of a login or of a proxy"
     line = words_of(error)
@@ -66,6 +89,13 @@ def told(error: BaseException) -> str:
     elif not isinstance(error, DatabricksError):
         line = f"{type(error).__name__}: {line}"
     return line[:_LONGEST_MESSAGE]
+
+
+def _place_of(error: TooManyRedirects) -> str:
+    """Return where a client was sent, without the query, which may hold a secret."""
+    location = error.response.headers.get("Location", "") if error.response is not None else ""
+    parts = urlsplit(location)
+    return storable(masked(f"{parts.hostname or ''}{parts.path}"))[:_LONGEST_PLACE]
 
 
 def words_of(error: BaseException) -> str:

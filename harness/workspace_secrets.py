@@ -75,14 +75,12 @@ class WorkspaceSecrets:
             ) from None
 
     def _connected(self) -> "WorkspaceClient":
-        from databricks.sdk import WorkspaceClient
-
-        from harness.workspace import bounded_config
+        from harness.workspace import bounded_config, workspace_client
 
         with self._lock:
             if self._client is None:
                 config = bounded_config(http_timeout_seconds=_TIMEOUT_SECONDS)
-                self._client = WorkspaceClient(config=config)
+                self._client = workspace_client(config)
             return self._client
 
 

@@ -1,6 +1,7 @@
 """Answers without a JVM, while a tick runs: ``status``, ``explain``, ``events`` and ``doctor``."""
 
 import os
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -75,6 +76,7 @@ def explain(
     from harness.show.history import history_of
     from harness.show.terminal import answers
     from harness.show.words import past_instant
+    from harness.unasked import load_unasked
 
     with reading() as context:
         require_state(context)
@@ -82,6 +84,8 @@ def explain(
         asked_at = past_instant(at, now) if at else now
         job_id = job_named(job, recorded_jobs(context.store))
         told = history_of(context.store, job_id, at=asked_at, is_now=at is None)
+        if told.is_now:
+            told = replace(told, unasked=load_unasked(context.home.folder).get(job_id))
     if as_json:
         print_json(explanation_as_json(told))
     else:

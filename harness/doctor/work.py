@@ -6,7 +6,6 @@ from datetime import datetime
 from harness.doctor.findings import Finding, attention, ok
 from harness.doctor.patient import Patient
 from harness.facts import (
-    RunFact,
     folded_through,
     last_decision,
     last_tick_at,
@@ -14,10 +13,12 @@ from harness.facts import (
     runs_now,
 )
 from harness.sense.backoff import load_back_off
-from harness.show.jobs import LONG_RUN_SECONDS
+from harness.settings import Attention
+from harness.show.jobs import began, is_over, unasked_of
 from harness.show.status_page import OLD_AFTER_SECONDS
 from harness.show.words import age, count, instant, span, upstream_name
 from harness.tables import Ledger, RunStatus
+from harness.unasked import load_unasked
 
 #: A tick that is a little ahead of this process is no clock that went back.
 _TOLERANCE_SECONDS = 5.0
@@ -90,11 +91,19 @@ def runs(patient: Patient) -> Iterator[Finding]:
     folded = folded_through(store, last_decision(patient.home.status))
     newest = newest_by_job(runs_now(store, folded_through=folded, only_relevant=True)).values()
     answered = [run for run in newest if run.is_open and not run.is_unanswered]
+    unasked = load_unasked(patient.home.folder)
+    bounds = patient.settings.jobs.attention if patient.settings else Attention()
     kinds = {
         "parked": [run for run in newest if run.run_status is RunStatus.PARKED],
         "held": [run for run in newest if run.holds_job and run.run_status is not RunStatus.PARKED],
         "unanswered": [run for run in newest if run.is_unanswered],
-        "long": [run for run in answered if _is_long(run, now)],
+        "long": [run for run in answered if is_over(bounds.running_minutes, began(run), now)],
+        "unasked": [
+            run
+            for run in answered
+            if (since := unasked_of(run, unasked.get(run.job_id)))
+            and is_over(bounds.unasked_minutes, since.since, now)
+        ],
     }
     for kind, found in kinds.items():
         if found:
@@ -120,14 +129,14 @@ _WORDS = {
         "nothing: every tick sends it again with the same token; look at the Jobs API",
     ),
     "long": (
-        "{} with a run that goes on for more than six hours",
+        "{} with a run that goes on for long",
         "look at the run in the Jobs API; cancel it there if it hangs",
     ),
+    "unasked": (
+        "{} with a run that the Jobs API cannot be asked about",
+        "see that the Jobs API answers and the login is good; each tick asks again",
+    ),
 }
-
-
-def _is_long(run: RunFact, now: datetime) -> bool:
-    return (now - (run.started_at or run.decided_at)).total_seconds() > LONG_RUN_SECONDS
 
 
 def _listed(names: Iterable[str]) -> str:

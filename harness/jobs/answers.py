@@ -7,16 +7,14 @@ from databricks.sdk.errors import (
     InternalError,
     NotFound,
     NotImplemented,
-    PermissionDenied,
     ResourceConflict,
     TemporarilyUnavailable,
     TooManyRequests,
-    Unauthenticated,
 )
 from databricks.sdk.errors.base import DatabricksError
 
 from harness.jobs.types import NotAllowed, Refused, RunNowAnswer, Unknown
-from harness.workspace import told, words_of
+from harness.workspace import is_about_login, told, words_of
 
 #: Codes that come with a refusing status but ask to try again.
 _TRY_AGAIN_CODES = frozenset(
@@ -46,7 +44,7 @@ def answer_of_error(error: Exception) -> RunNowAnswer:
     if isinstance(error, TimeoutError) and error.__cause__ is not None:
         # The SDK wanted to retry: a lost connection, a throttled or a passing error.
         return _unknown(error.__cause__)
-    if isinstance(error, Unauthenticated | PermissionDenied):
+    if is_about_login(error):
         return NotAllowed(message=told(error))
     if isinstance(error, DatabricksError) and _is_refusal(error):
         return Refused(error_code=str(error.error_code), message=words_of(error))

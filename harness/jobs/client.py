@@ -13,20 +13,20 @@ from datetime import datetime, timedelta
 from typing import cast
 
 from databricks.sdk import WorkspaceClient
-from databricks.sdk.errors import (
-    BadRequest,
-    NotFound,
-    PermissionDenied,
-    ResourceDoesNotExist,
-    Unauthenticated,
-)
+from databricks.sdk.errors import BadRequest, NotFound, ResourceDoesNotExist
 
 from harness.clock import Clock, RealClock
 from harness.errors import JobsApiError, ThrottledError
 from harness.jobs.answers import answer_of_error
 from harness.jobs.states import exact_id, report_of
 from harness.jobs.types import Accepted, Outcome, RunNowAnswer, RunReport, Unknown
-from harness.workspace import BoundedConfig, bounded_config, told
+from harness.workspace import (
+    BoundedConfig,
+    bounded_config,
+    is_about_login,
+    told,
+    workspace_client,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ def connect(settings: ClientSettings) -> WorkspaceClient:
             token=settings.token,
             http_timeout_seconds=settings.http_timeout_seconds,
         )
-        client = WorkspaceClient(config=config)
+        client = workspace_client(config)
     except (ValueError, OSError) as error:
         message = (
             f"The Jobs API cannot be used: {told(error)}; set DATABRICKS_HOST and "
@@ -191,6 +191,9 @@ class DatabricksJobs:
     def _page(self, job_id: int, query: Mapping[str, object]) -> tuple[list[RunReport], str | None]:
         try:
             answer = self._get("runs/list", query)
+            if _is_silent(answer):
+                self._require_job(job_id)
+                return [], None
             reports = [
                 report_of(run, partial_success=self._settings.partial_success)
                 for run in _listed(answer)
@@ -203,6 +206,15 @@ class DatabricksJobs:
                 return [], None
             message = f"The Jobs API did not list the runs of job {job_id}"
             raise _failure(message, error) from error
+
+    def _require_job(self, job_id: int) -> None:
+        """See that it is the Jobs API that answers, and of this job.
+
+        A workspace leaves ``runs`` out where there are none, and may leave out all else. A proxy's
+        empty page looks the same by then.
+        """
+        if str(self._get("get", {"job_id": job_id}).get("job_id")) != str(job_id):
+            raise ValueError("the answer has no list of runs")
 
     def _get(self, path: str, query: Mapping[str, object]) -> Mapping[str, object]:
         """Read raw JSON: the SDK's own classes turn a word that they do not know into nothing."""
@@ -226,7 +238,7 @@ class DatabricksJobs:
 
         It says nothing about the request, which whoever sent it sends again in its own time.
         """
-        if not isinstance(error, Unauthenticated | PermissionDenied):
+        if not is_about_login(error):
             return
         with self._lock:
             now = self._clock.now()
@@ -247,6 +259,12 @@ def _failure(message: str, error: Exception) -> JobsApiError:
     if isinstance(answer, Unknown) and answer.is_throttled:
         return ThrottledError(sentence, wait_seconds=answer.wait_seconds)
     return JobsApiError(sentence)
+
+
+def _is_silent(answer: Mapping[str, object]) -> bool:
+    """Tell whether an answer neither lists runs, nor says whether there are any."""
+    says = (answer.get("runs"), answer.get("has_more"), answer.get("next_page_token") or None)
+    return all(word is None for word in says)
 
 
 def _listed(answer: Mapping[str, object]) -> list[Mapping[str, object]]:

@@ -7,9 +7,9 @@ from enum import StrEnum
 
 from harness.facts import RunFact
 from harness.show.history import Dependency, History
-from harness.show.jobs import waits, words_of
+from harness.show.jobs import unasked_of, waits, words_of
 from harness.show.tick import main_reason
-from harness.show.words import count, iso
+from harness.show.words import count, instant, iso
 from harness.tables import Blocker, RunStatus
 
 
@@ -101,6 +101,10 @@ def _running(history: History, run: RunFact, verdict: Verdict) -> Answer:
         words = f" ({words_of(run)})" if words_of(run) else ""
         said = f": {run.message}" if run.message else ""
         sentence = f"run {run.run_id} {goes_on}{words}{said}; it was handed {handed}"
+        unasked = unasked_of(run, history.unasked)
+        if unasked:
+            asked = f"nobody could ask about it since {instant(unasked.since, history.at)}"
+            sentence = f"{sentence}; {asked} ({unasked.reason})"
         steps = ["the end of that run"]
     news = [each.sensor_id for each in history.dependencies if each.has_news]
     if news:

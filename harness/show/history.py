@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from harness.facts import Row, RunFact, blocker_from, instant_from, newest_runs, whole
 from harness.tables import Blocker, Ledger, RunStatus, Store
+from harness.unasked import Unasked
 
 #: Ledgers are read backwards, so far at a time; what is looked for is nearly always recent.
 _WINDOWS = (timedelta(hours=6), timedelta(days=7), timedelta(days=90), None)
@@ -60,6 +61,8 @@ class History:
     blockers: tuple[Blocker, ...] | None
     #: When these reasons were recorded.
     decided_at: datetime | None
+    #: The run that the last tick could not ask about, if there is one; of the present only.
+    unasked: Unasked | None = None
 
     @property
     def last_run(self) -> RunFact | None:

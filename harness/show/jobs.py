@@ -6,14 +6,12 @@ from datetime import datetime
 from harness.facts import JobReasons, RunFact, newest_by_job, whole
 from harness.jobs.states import WAITING_WORDS
 from harness.open_runs import NOT_KNOWN, SAYS_NOTHING
+from harness.settings import Attention
 from harness.show.status import Status
 from harness.show.tick import main_reason, name_of, reason_in_words
 from harness.tables import RunStatus
+from harness.unasked import Unasked
 
-#: A run that goes on for so long is worth a look.
-LONG_RUN_SECONDS = 6 * 3600.0
-#: So is one that has waited in a queue for so long: it may be behind a run that hangs.
-LONG_QUEUE_SECONDS = 3600.0
 #: How long Databricks leaves a run in a queue.
 QUEUE_HOURS = 48
 
@@ -85,7 +83,7 @@ class Trouble:
     is_bad: bool = False
 
 
-def trouble_of(run: RunFact, now: datetime) -> Trouble | None:
+def trouble_of(run: RunFact, status: Status) -> Trouble | None:
     """Return what about a job's newest run needs a person; most often nothing."""
     if run.holds_job:
         what = run.run_status.value.lower().replace("_", " ")
@@ -94,15 +92,37 @@ def trouble_of(run: RunFact, now: datetime) -> Trouble | None:
     if run.is_unanswered:
         why = run.message or "the Jobs API has not answered; every tick asks again"
         return Trouble(what="no answer", since=run.decided_at, why=why)
-    return _trouble_of_open(run, now) if run.is_open else None
+    if not run.is_open:
+        return None
+    return _not_asked(run, status) or _trouble_of_open(run, status.now, status.attention)
 
 
-def _trouble_of_open(run: RunFact, now: datetime) -> Trouble | None:
+def is_over(minutes: float, since: datetime, now: datetime) -> bool:
+    """Tell whether more than so many minutes have passed."""
+    return (now - since).total_seconds() > 60 * minutes
+
+
+def unasked_of(run: RunFact, unasked: Unasked | None) -> Unasked | None:
+    """Return since when nobody could ask about this very run; nothing when somebody could."""
+    return unasked if unasked and run.is_open and unasked.run_id == run.run_id else None
+
+
+def _not_asked(run: RunFact, status: Status) -> Trouble | None:
+    unasked = unasked_of(run, status.unasked.get(run.job_id))
+    if unasked is None:
+        return None
+    if not is_over(status.attention.unasked_minutes, unasked.since, status.now):
+        return None
+    why = f"nobody knows how {name_of_run(run)} stands: {unasked.reason}"
+    return Trouble(what="not asked", since=unasked.since, why=why)
+
+
+def _trouble_of_open(run: RunFact, now: datetime, attention: Attention) -> Trouble | None:
     if run.message in (NOT_KNOWN, SAYS_NOTHING):
         why = f"{name_of_run(run)}: {run.message}"
         return Trouble(what="not clear", since=run.recorded_at, why=why)
     if waits(run):
-        is_long = (now - run.recorded_at).total_seconds() > LONG_QUEUE_SECONDS
+        is_long = is_over(attention.queued_minutes, run.recorded_at, now)
         said = f" ({run.message})" if run.message else ""
         why = (
             f"{name_of_run(run)} waits{said}; Databricks gives up what is in a queue after "
@@ -113,7 +133,7 @@ def _trouble_of_open(run: RunFact, now: datetime) -> Trouble | None:
         said = f": {run.message}" if run.message else ""
         why = f"{name_of_run(run)} is in words that are not understood ({words_of(run)}){said}"
         return Trouble(what="not clear", since=run.recorded_at, why=why)
-    if (now - began(run)).total_seconds() > LONG_RUN_SECONDS:
+    if is_over(attention.running_minutes, began(run), now):
         return Trouble(what="runs long", since=began(run), why=name_of_run(run))
     return None
 

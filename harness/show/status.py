@@ -1,7 +1,7 @@
 """Reads where everything stands, for the page that a person sees and for scripts."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -20,8 +20,10 @@ from harness.facts import (
     whole,
 )
 from harness.sense.backoff import Failing, load_back_off
+from harness.settings import Attention
 from harness.show.words import iso, upstream_name
 from harness.tables import Ledger, RunStatus, Store
+from harness.unasked import Unasked, load_unasked
 
 if TYPE_CHECKING:
     from harness.context import Context
@@ -92,6 +94,10 @@ class Status:
     failing: Sequence[Failing] = ()
     #: Newest runs whose events an operator has given up lately.
     given_up: Sequence[RunFact] = ()
+    #: Runs that the last tick could not ask about, by job.
+    unasked: Mapping[int, Unasked] = field(default_factory=dict)
+    #: After how long a run needs a person.
+    attention: Attention = field(default_factory=Attention)
 
 
 def read_status(context: "Context", *, every_run: bool) -> Status:
@@ -115,6 +121,8 @@ def read_status(context: "Context", *, every_run: bool) -> Status:
             key=lambda each: each.upstream_id,
         ),
         given_up=given_up_since(store, now - GIVEN_UP_SHOWN_FOR, folded_through=folded),
+        unasked=load_unasked(context.home.folder),
+        attention=context.settings.jobs.attention,
     )
 
 

@@ -96,7 +96,7 @@ class Page:
     def _rows_of_attention(self) -> Iterator[tuple[str, Cell, str, str]]:
         now = self._status.now
         for job in self._jobs:
-            trouble = trouble_of(job.run, now) if job.run else None
+            trouble = trouble_of(job.run, self._status) if job.run else None
             if trouble:
                 style = "red" if trouble.is_bad else "yellow"
                 yield job.name, (trouble.what, style), age(trouble.since, now), trouble.why
@@ -135,7 +135,7 @@ class Page:
         now = self._status.now
         for job in self._jobs:
             run = job.run
-            if run and run.is_open and trouble_of(run, now) is None:
+            if run and run.is_open and trouble_of(run, self._status) is None:
                 handed = count(run.event_count, "event")
                 if waits(run):
                     handed += f", {words_of(run)} for {age(run.recorded_at, now)}"

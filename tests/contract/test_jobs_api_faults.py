@@ -180,6 +180,14 @@ def test_an_api_that_refuses_to_list_the_runs_of_a_missing_job_says_that_there_a
     assert list(jobs.list_runs(2)) == []
 
 
+@pytest.mark.parametrize("body", ["{}", ""])
+def test_an_api_that_says_nothing_at_all_of_the_runs_of_a_job_that_it_knows_says_there_are_none(
+    server: LocalJobsServer, jobs: DatabricksJobs, body: str
+) -> None:
+    server.faults.add(Fault(match="runs/list", kind=FaultKind.STATUS, status=200, body=body))
+    assert list(jobs.list_runs(1)) == []
+
+
 def test_any_other_refusal_to_list_runs_does_not_say_that_there_are_none(
     server: LocalJobsServer, jobs: DatabricksJobs
 ) -> None:

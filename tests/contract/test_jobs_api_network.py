@@ -49,24 +49,24 @@ def started(server: LocalJobsServer) -> int:
     return len(list(client(server).list_runs(1)))
 
 
+def run_now_requests(server: LocalJobsServer) -> int:
+    return sum(each.path.endswith("run-now") for each in server.requests.all())
+
+
 @pytest.mark.parametrize("when", list(When))
-def test_a_page_to_log_in_is_no_answer_and_the_same_token_finds_what_was_started(
-    server: LocalJobsServer, jobs: DatabricksJobs, when: When
+@pytest.mark.parametrize("there", [LOGIN_PATH, "/api/2.2/jobs/run-now"])
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_no_answer_and_one_request_and_the_same_token_finds_what_was_started(
+    server: LocalJobsServer, jobs: DatabricksJobs, status: int, there: str, when: When
 ) -> None:
-    server.faults.add(Fault(match="run-now", kind=FaultKind.REDIRECT, when=when))
-    assert isinstance(run_now(jobs), Unknown)
-    assert started(server) == (1 if when is When.AFTER else 0)
-    assert isinstance(run_now(jobs), Accepted)
-    assert started(server) == 1
-
-
-@pytest.mark.parametrize("status", [307, 308])
-def test_a_request_that_is_sent_on_as_it_is_starts_one_run(
-    server: LocalJobsServer, jobs: DatabricksJobs, status: int
-) -> None:
-    there = {"Location": "/api/2.2/jobs/run-now"}
-    fault = Fault(match="run-now", kind=FaultKind.REDIRECT, status=status, headers=there)
+    headers = {"Location": there}
+    fault = Fault(
+        match="run-now", kind=FaultKind.REDIRECT, status=status, headers=headers, when=when
+    )
     server.faults.add(fault)
+    assert isinstance(run_now(jobs), NotAllowed)
+    assert run_now_requests(server) == 1
+    assert started(server) == (1 if when is When.AFTER else 0)
     assert isinstance(run_now(jobs), Accepted)
     assert started(server) == 1
 

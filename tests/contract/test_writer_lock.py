@@ -261,7 +261,11 @@ def test_on_the_databricks_target_a_command_appends_by_the_lease_that_it_holds(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     (tmp_path / "heartbeat.yml").write_text("")
-    environment = {"HEARTBEAT_TARGET": "databricks", "HEARTBEAT_SCHEMA": "lease_of_commands"}
+    environment = {
+        "HEARTBEAT_TARGET": "databricks",
+        "HEARTBEAT_CATALOG": "spark_catalog",
+        "HEARTBEAT_SCHEMA": "lease_of_commands",
+    }
     first, second = (
         Context(load_settings(tmp_path, {}), environment, FakeClock(NOON)) for _ in range(2)
     )
@@ -273,7 +277,7 @@ def test_on_the_databricks_target_a_command_appends_by_the_lease_that_it_holds(
         )
         first.store.append(Ledger.TICKS, [tick_row(1)])
         with (
-            pytest.raises(LockedError, match=r"lease_of_commands\.writer_lease"),
+            pytest.raises(LockedError, match=r"spark_catalog\.lease_of_commands\.writer_lease"),
             admitted(second, "tick"),
         ):
             pass

@@ -6,7 +6,8 @@ python -m tests.recovery commits         at each commit of a tick that publishes
 python -m tests.recovery installation    at each commit of the first tick of all
 python -m tests.recovery without-token   what the checker says when no idempotency token is sent
 
-What is counted goes on until a tick comes to its end. Each death costs about as long as a tick.
+What is counted goes on until a tick comes to its end. Each death costs about as long as a tick. In
+pieces: `--folder F --minutes 3`, which says with which `--first` the next piece begins.
 """
 
 import argparse
@@ -41,10 +42,14 @@ def main() -> int:
     parser.add_argument("--step", type=int, default=1, help="play every n-th only")
     parser.add_argument("--most", type=int, default=1000, help="play so many at most")
     parser.add_argument(
+        "--minutes", type=float, default=600, help="begin no further death after so long"
+    )
+    parser.add_argument(
         "--folder", type=Path, help="keep the installation there, and go on with it"
     )
     options = parser.parse_args()
     chosen = slice(options.first - 1, options.first - 1 + options.most * options.step, options.step)
+    until = time.perf_counter() + 60 * options.minutes
     with (
         tempfile.TemporaryDirectory() as passing,
         installed(options.folder or Path(passing), _FOLD_AFTER.get(options.kind)) as machine,
@@ -54,7 +59,10 @@ def main() -> int:
         if options.kind == "without-token":
             machine.take_out_the_token()
         for deaths in _series(options.kind):
-            _play(machine, itertools.islice(deaths, chosen.start, chosen.stop, chosen.step))
+            numbered = itertools.islice(
+                enumerate(deaths, start=1), chosen.start, chosen.stop, chosen.step
+            )
+            _play(machine, numbered, until)
         _rest(machine)
         return _judge(machine)
 
@@ -79,9 +87,12 @@ def _at_requests(when: When) -> Iterator[Death]:
     return (FromServer("", when, number, True) for number in itertools.count(1))
 
 
-def _play(machine: Machine, deaths: Iterable[Death]) -> None:
-    for death in deaths:
+def _play(machine: Machine, deaths: Iterable[tuple[int, Death]], until: float) -> None:
+    for number, death in deaths:
         began, before = time.perf_counter(), machine.commits()
+        if began > until:
+            _say(began, f"the time is over: go on with --first {number}")
+            return
         is_dead = die(machine, death)
         new = ", ".join(sorted(machine.commits() - before))
         _say(began, f"{death}: {'killed' if is_dead else 'outlived'}; new: {new}")

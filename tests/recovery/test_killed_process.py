@@ -4,7 +4,6 @@ One installation serves all tests, since every tick costs a JVM. ``python -m tes
 more deaths than these.
 """
 
-import ast
 import os
 import signal
 import subprocess
@@ -16,12 +15,10 @@ import pytest
 
 from harness.errors import ExitCode
 from harness.tables import Ledger
-from tests.copied import PROJECT
 from tests.recovery.deaths import FOLLOWING, PUBLISHING, RESENDING, STARTING, AtPoint, Death, die
 from tests.recovery.evidence import changes_of_the_past, record_of
 from tests.recovery.machine import Machine, installed
 from tests.simulation.checker import complaints
-from tests.simulation.history import CRASH_POINTS
 from tests.simulation.record import Record, Row, attempt_of
 
 #: Several JVMs start one after the other.
@@ -86,23 +83,6 @@ def _freeze(
     finally:
         os.killpg(frozen.pid, signal.SIGCONT)
     return frozen, refused
-
-
-def _crash_points_of_the_code() -> Iterator[str]:
-    for path in (PROJECT / "harness").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "crash_point":
-                yield ast.literal_eval(node.args[0])
-
-
-def test_every_crash_point_of_the_code_is_died_at() -> None:
-    deaths = (*RESENDING, *PUBLISHING, *FOLLOWING, *STARTING)
-    died_at = {death.point for death in deaths if isinstance(death, AtPoint)}
-    assert died_at == {*_crash_points_of_the_code()}
-
-
-def test_the_simulation_knows_every_crash_point_of_the_code() -> None:
-    assert {*CRASH_POINTS} == {*_crash_points_of_the_code()}
 
 
 def test_no_death_loses_an_event_or_starts_a_job_twice(played: Played) -> None:

@@ -26,3 +26,16 @@ def test_whoever_names_a_compiler_gets_it() -> None:
     told = {JAVA_COMPILER: "1"}
     let_java_compile_all(told)
     assert told == {JAVA_COMPILER: "1"}
+
+
+def test_java_says_nothing_of_its_own_where_answers_stand() -> None:
+    options = session_settings(PROJECT)[OPTIONS].split()
+    # The first takes away what Java logs to standard output by itself.
+    assert [each for each in options if each.startswith("-Xlog")] == [
+        "-Xlog:disable",
+        "-Xlog:all=warning:stderr",
+    ]
+
+
+def test_java_has_as_much_room_for_compiled_code_with_one_compiler_as_with_both() -> None:
+    assert "-XX:ReservedCodeCacheSize=240m" in session_settings(PROJECT)[OPTIONS].split()

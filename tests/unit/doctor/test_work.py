@@ -8,8 +8,10 @@ from harness.doctor.patient import Patient
 from harness.doctor.work import clock, runs, upstreams
 from harness.facts import note_tick
 from harness.sense.backoff import BackOff, Failing, save_back_off
+from harness.state import FollowedRun
 from harness.store.local import LocalStore
 from harness.tables import Ledger, RunRow, RunStatus
+from harness.unasked import note_unasked
 from tests.unit.doctor.patients import NOON, levels, only
 from tests.unit.show.ledgers import run, tick
 
@@ -96,9 +98,24 @@ def test_a_run_that_goes_on_for_long_is_told(patient: Patient, store: LocalStore
     began = NOON - timedelta(hours=7)
     row = replace(a_run(1, RunStatus.STARTED), decided_at=began, started_at=began)
     store.append(Ledger.RUNS, [row])
-    assert "more than six hours: job 1" in only(runs(patient), Level.ATTENTION).what
+    assert (
+        "1 job with a run that goes on for long: job 1" in only(runs(patient), Level.ATTENTION).what
+    )
 
 
 def test_runs_that_go_on_or_ended_well_are_fine(patient: Patient, store: LocalStore) -> None:
     store.append(Ledger.RUNS, [a_run(1, RunStatus.STARTED), a_run(2, RunStatus.SUCCEEDED)])
     assert levels(runs(patient)) == [Level.OK]
+
+
+def test_a_run_that_nobody_could_ask_about_for_long_is_told(
+    patient: Patient, store: LocalStore
+) -> None:
+    row = replace(a_run(1, RunStatus.STARTED), decided_at=NOON, started_at=NOON)
+    store.append(Ledger.RUNS, [row])
+    followed = FollowedRun.from_step(row)
+    note_unasked(patient.home.folder, [followed], {1: "503"}, NOON - timedelta(minutes=14))
+    assert levels(runs(patient)) == [Level.OK]
+    note_unasked(patient.home.folder, [followed], {1: "503"}, NOON - timedelta(minutes=16))
+    found = only(runs(patient), Level.ATTENTION)
+    assert found.what == "1 job with a run that the Jobs API cannot be asked about: job 1"

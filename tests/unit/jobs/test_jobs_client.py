@@ -163,12 +163,18 @@ def test_the_workspace_keeps_its_name_when_the_login_is_renewed() -> None:
     assert desk.jobs.workspace == before == HOST
 
 
-@pytest.mark.parametrize("status", [302, 303])
-def test_a_redirect_to_a_login_page_is_no_started_run(status: int) -> None:
-    desk = Desk(Answer(status=status, headers={"Location": f"{HOST}/login"}), Answer(body=PAGE))
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_an_answer_that_sends_the_client_elsewhere_is_not_followed_and_renews_the_login(
+    status: int,
+) -> None:
+    elsewhere = {"Location": f"{HOST}/oidc/login?code=secret"}
+    desk = Desk(Answer(status=status, headers=elsewhere), Answer(body=STARTED))
     answer = desk.run_now()
-    assert isinstance(answer, Unknown)
-    assert "login" in answer.message
+    assert isinstance(answer, NotAllowed)
+    assert "127.0.0.1/oidc/login" in answer.message
+    assert "secret" not in answer.message
+    assert (len(desk.line.requests), desk.logins) == (1, 2)
+    assert desk.run_now() == Accepted(run_id=5)
 
 
 def test_a_login_page_says_nothing_about_a_run() -> None:
@@ -215,6 +221,32 @@ def test_an_answer_that_is_no_whole_list_does_not_say_that_there_are_no_more_run
 )
 def test_a_job_without_runs_has_none(body: object) -> None:
     assert list(Desk(Answer(body=body)).jobs.list_runs(1)) == []
+
+
+@pytest.mark.parametrize("body", [{}, "", {"runs": None}, {"next_page_token": ""}])
+def test_an_answer_that_says_nothing_of_runs_says_that_there_are_none_if_the_api_knows_the_job(
+    body: object,
+) -> None:
+    desk = Desk(Answer(body=body), Answer(body={"job_id": 1}))
+    assert list(desk.jobs.list_runs(1)) == []
+    assert [str(r.url).split("?")[0] for r in desk.line.requests] == [
+        f"{HOST}/api/2.2/jobs/runs/list",
+        f"{HOST}/api/2.2/jobs/get",
+    ]
+
+
+def test_an_empty_answer_about_a_job_that_is_not_there_says_that_there_are_no_runs() -> None:
+    missing = {"error_code": "INVALID_PARAMETER_VALUE", "message": "Job 1 does not exist."}
+    desk = Desk(Answer(body={}), Answer(status=400, body=missing))
+    assert list(desk.jobs.list_runs(1)) == []
+
+
+@pytest.mark.parametrize("about", [{}, {"job_id": 2}, {"job_id": 1.0}, [], PAGE], ids=str)
+def test_an_empty_answer_of_what_does_not_know_the_job_says_nothing_of_its_runs(
+    about: object,
+) -> None:
+    with pytest.raises(JobsApiError, match="did not list the runs of job 1"):
+        list(Desk(Answer(body={}), Answer(body=about)).jobs.list_runs(1))
 
 
 def test_a_list_whose_pages_come_round_again_ends_with_an_error() -> None:
