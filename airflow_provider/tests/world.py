@@ -107,16 +107,13 @@ def live(day: Day) -> None:
     day.tick(10, 10)
     day.end(REVENUE, Outcome.SUCCEEDED)
     day.end(HELD, Outcome.FAILED, "the cluster was gone")
-    # The second one has more, in two commits and two ticks.
+    # The second one has more, in two commits.
     day.insert(4, 5)
-    day.tick(11, 10)
     day.insert(6)
-    day.tick(11, 40)
+    day.tick(11, 10)
     # In the third, files are written anew and no row changes.
-    day.sql(
-        "call lake.system.rewrite_data_files(table => 'data.pageviews', options => map('min-input-files', '2'))"
-    )
-    day.tick(12, 20)
+    rewrite = "options => map('min-input-files', '2')"
+    day.sql(f"call lake.system.rewrite_data_files(table => 'data.pageviews', {rewrite})")
     day.tick(13, 5)
 
 
