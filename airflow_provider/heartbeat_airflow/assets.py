@@ -37,6 +37,10 @@ class Store(Protocol):
         ...
 
 
+#: Airflow lets a subscriber have 1,024 events unread, and fails the watcher after that.
+MOST_UNCONFIRMED = 500
+
+
 class Asked(Protocol):
     """What is asked of Heartbeat."""
 
@@ -110,6 +114,7 @@ class EventStream(SharedStreamProducer):
         self._store = store
         self._poll_interval = poll_interval
         self._problem = ""
+        self._unconfirmed = 0
 
     async def open_stream(self) -> AsyncIterator[tuple[Event, int | None]]:
         """Yield each event; the last one of an answer with the cursor after it."""
@@ -120,15 +125,15 @@ class EventStream(SharedStreamProducer):
                 cursor = await self._begin()
             else:
                 events, through = await self._ask(cursor)
-                for event in events[:-1]:
-                    yield event, None
-                if events:
-                    yield events[-1], through
+                for number, event in enumerate(events, 1):
+                    await self._room()
+                    yield event, through if number == len(events) else None
                 cursor = through
             await asyncio.sleep(self._poll_interval)
 
     async def advance(self, batch: Sequence[AdvanceItem]) -> None:
         """Keep the cursor after the last event that Airflow has."""
+        self._unconfirmed -= len(batch)
         for item in batch:
             if not item.outcome.is_clean:
                 raise RuntimeError(
@@ -137,6 +142,12 @@ class EventStream(SharedStreamProducer):
         cursors = [item.broker_payload for item in batch if item.broker_payload is not None]
         if cursors:
             await self._store.aset(CURSOR, cursors[-1])
+
+    async def _room(self) -> None:
+        """Wait until Airflow has taken enough of what it was given to take one more."""
+        while self._unconfirmed >= MOST_UNCONFIRMED:
+            await asyncio.sleep(min(self._poll_interval, 0.5))
+        self._unconfirmed += 1
 
     async def _begin(self) -> int | None:
         """Begin with what comes from now on, and let that be so after a restart, too."""

@@ -9,6 +9,7 @@ from airflow.triggers.shared_stream import AdvanceItem, AdvanceOutcome
 
 from heartbeat_airflow.assets import (
     CURSOR,
+    MOST_UNCONFIRMED,
     DataChangeEventTrigger,
     EventStream,
     table_asset,
@@ -97,6 +98,30 @@ def test_a_triggerer_that_dies_before_the_last_of_an_answer_loses_none() -> None
     store, events = Store(at(10)), [event(1, at(11)), event(2, at(11)), event(3, at(11))]
     assert watch(Ledger([at(12)], events), store, dies_after=3) == ["e1", "e2", "e3"]
     assert watch(Ledger([at(12)], events), store) == ["e1", "e2", "e3"]
+
+
+def test_a_flood_of_events_is_given_as_airflow_takes_them() -> None:
+    flood = [event(number, at(11)) for number in range(3 * MOST_UNCONFIRMED)]
+    stream = EventStream(Ledger([at(12)], flood).connect, "db.t", Store(at(10)), 0)
+    given: list[int | None] = []
+
+    async def give() -> None:
+        async for _, cursor in stream.open_stream():
+            given.append(cursor)
+
+    async def story() -> None:
+        giving = asyncio.create_task(give())
+        for taken in (1, 2, 3):
+            while len(given) < taken * MOST_UNCONFIRMED:
+                await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert len(given) == taken * MOST_UNCONFIRMED
+            new = given[-MOST_UNCONFIRMED:]
+            await stream.advance([AdvanceItem(cursor, TAKEN) for cursor in new])
+        with suppress(Ended):
+            await giving
+
+    asyncio.run(story())
 
 
 def test_an_event_that_airflow_did_not_take_leaves_the_cursor_where_it_was() -> None:
