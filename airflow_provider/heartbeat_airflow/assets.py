@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
+from urllib.parse import quote
 
 from airflow.sdk import Asset, AssetWatcher
 from airflow.sdk.execution_time.context import AssetStateStoreAccessor
@@ -74,7 +75,7 @@ def table_asset(
     )
     return Asset(
         name=name,
-        uri=f"heartbeat://{cluster}/{table.strip('/')}",
+        uri=f"heartbeat://{cluster}/{quote(table.strip('/'))}",
         watchers=[AssetWatcher(name=f"heartbeat: {name}", trigger=trigger)],
     )
 

@@ -165,6 +165,13 @@ def test_an_asset_of_a_table_is_watched() -> None:
     assert watcher.trigger.asset == asset.name
 
 
+@pytest.mark.parametrize(
+    ("table", "uri"), [("/data/my lake", "data/my%20lake"), ("größe.t", "gr%C3%B6%C3%9Fe.t")]
+)
+def test_a_table_of_any_name_is_an_asset(table: str, uri: str) -> None:
+    assert table_asset(table, cluster=CLUSTER).uri == f"heartbeat://{CLUSTER}/{uri}"
+
+
 def test_two_assets_of_one_table_have_a_stream_each() -> None:
     assets = [table_asset("db.t", name=name) for name in ("one", "two")]
     keys = {asset.watchers[0].trigger.shared_stream_key() for asset in assets}
