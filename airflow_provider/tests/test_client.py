@@ -3,6 +3,7 @@
 import asyncio
 from datetime import datetime
 
+import pendulum
 import pytest
 from airflow.sdk import Connection
 from airflow.sdk.providers_manager_runtime import ProvidersManagerTaskRuntime
@@ -108,6 +109,11 @@ def test_a_heartbeat_that_tells_no_last_tick_is_too_old(heartbeat: FakeHeartbeat
 def test_milliseconds_are_not_rounded_up() -> None:
     assert milliseconds(datetime.fromisoformat("2026-11-01T10:00:00.999999+00:00")) == at(10) + 999
     assert iso(at(10) + 999) == "2026-11-01T10:00:00.999+00:00"
+
+
+def test_an_instant_of_airflow_has_the_same_milliseconds() -> None:
+    instant = pendulum.datetime(2026, 11, 1, 5, 0, 0, 999_999, tz="America/New_York")
+    assert milliseconds(instant) == at(10) + 999
 
 
 def connection(extra: str) -> Connection:
