@@ -9,7 +9,7 @@ from airflow.dag_processing.dagbag import DagBag
 PACKAGE = Path(__file__).resolve().parents[1]
 MANUAL = PACKAGE.parent / "docs" / "airflow.md"
 EXAMPLES = PACKAGE / "examples"
-SHOWN = re.findall(r"```python\n(.*?)```", MANUAL.read_text(encoding="utf-8"), re.DOTALL)
+SHOWN = re.findall(r"```(?:python|text)\n(.*?)```", MANUAL.read_text(encoding="utf-8"), re.DOTALL)
 
 
 @pytest.mark.parametrize("shown", SHOWN)
