@@ -9,6 +9,10 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Airflow has an environment of its own: its packages and ours exclude each other.
+AIRFLOW := airflow_provider
+AIRFLOW_BIN := $(AIRFLOW)/.venv/bin
+AIRFLOW_READY := $(AIRFLOW)/.venv/.ready
 # Pass arguments on: make unit ARGS="-k lock -x"
 ARGS ?=
 
@@ -74,6 +78,18 @@ recovery: $(READY) ## Kill real ticks at each crash point, and check that nothin
 unit contract simulation integration scenarios recovery:
 	@$(BIN)/pytest tests/$@ $(ARGS)
 
+.PHONY: airflow
+airflow: $(READY) $(AIRFLOW_READY) ## Check and test the Airflow package with a real Airflow, in an environment of its own
+	@$(BIN)/mypy --config-file $(AIRFLOW)/pyproject.toml --python-executable $(AIRFLOW_BIN)/python $(AIRFLOW)/heartbeat_airflow
+	@HEARTBEAT_PYTHON="$(abspath $(BIN)/python)" $(AIRFLOW_BIN)/pytest --rootdir $(AIRFLOW) --config-file $(AIRFLOW)/pyproject.toml $(AIRFLOW)/tests $(ARGS)
+
+$(AIRFLOW_READY): $(AIRFLOW)/requirements.lock $(AIRFLOW)/pyproject.toml | $(READY)
+	@echo "Installing Airflow into $(AIRFLOW)/.venv (the first time takes a minute)"
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(AIRFLOW)/.venv
+	@$(BIN)/uv pip install --quiet --python $(AIRFLOW_BIN)/python --requirement $(AIRFLOW)/requirements.lock
+	@$(BIN)/uv pip install --quiet --python $(AIRFLOW_BIN)/python --no-deps --editable $(AIRFLOW)
+	@touch $(AIRFLOW_READY)
+
 .PHONY: dbt
 dbt: $(READY) ## Build every model in an empty database, with its tests, and the documentation of all
 	@$(FRESH_HOME); \
@@ -125,12 +141,14 @@ fix: $(READY) ## Let the linters repair what they can
 	@$(BIN)/ruff format
 	@$(BIN)/sqlfluff fix --disable-progress-bar models tests
 
+LOCK := $(BIN)/uv pip compile --quiet --python-version 3.11 --universal --no-emit-index-url \
+	--no-emit-find-links --no-header --no-annotate
+
 .PHONY: lock
-lock: $(READY) ## Write requirements.lock anew from pyproject.toml
-	@$(BIN)/uv pip compile pyproject.toml --quiet --python-version 3.11 --universal \
-		--extra demo --extra dev --no-emit-index-url --no-emit-find-links \
-		--no-header --no-annotate --output-file requirements.lock
-	@! grep -nE '://|@ *file|--index|--find-links' requirements.lock
+lock: $(READY) ## Write both requirements.lock anew, each from the pyproject.toml beside it
+	@$(LOCK) pyproject.toml --extra demo --extra dev --output-file requirements.lock
+	@$(LOCK) $(AIRFLOW)/pyproject.toml --extra dev --output-file $(AIRFLOW)/requirements.lock
+	@! grep -nE '://|@ *file|--index|--find-links' requirements.lock $(AIRFLOW)/requirements.lock
 
 .PHONY: clean
 clean: ## Remove what tools have made; .venv and .heartbeat stay

@@ -174,6 +174,8 @@ def as_json(status: Status) -> dict[str, object]:
             }
             for each in status.failing
         ],
+        # Ticks come one after the other: what has an earlier event_ts is in the ledger by now.
+        "last_tick_at": _iso_or_none(status.last_tick_at),
     }
 
 

@@ -4,8 +4,8 @@ import ast
 from collections.abc import Iterator
 
 from tests.copied import PROJECT
-from tests.recovery.deaths import FOLLOWING, PUBLISHING, RESENDING, STARTING, AtPoint
-from tests.simulation.history import CRASH_POINTS
+from tests.recovery.deaths import FOLLOWING, PUBLISHING, RELEASING, RESENDING, STARTING, AtPoint
+from tests.simulation.history import CRASH_POINTS, RELEASE_POINTS
 
 
 def _crash_points_of_the_code() -> Iterator[str]:
@@ -16,10 +16,10 @@ def _crash_points_of_the_code() -> Iterator[str]:
 
 
 def test_every_crash_point_of_the_code_is_died_at() -> None:
-    deaths = (*RESENDING, *PUBLISHING, *FOLLOWING, *STARTING)
+    deaths = (*RESENDING, *PUBLISHING, *FOLLOWING, *STARTING, *RELEASING)
     died_at = {death.point for death in deaths if isinstance(death, AtPoint)}
     assert died_at == {*_crash_points_of_the_code()}
 
 
 def test_the_simulation_knows_every_crash_point_of_the_code() -> None:
-    assert {*CRASH_POINTS} == {*_crash_points_of_the_code()}
+    assert {*CRASH_POINTS, *RELEASE_POINTS} == {*_crash_points_of_the_code()}

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from io import StringIO
 from pathlib import Path
 
@@ -253,6 +253,15 @@ def test_scripts_get_the_next_try_of_what_fails() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("at", "told"), [(NOW - timedelta(minutes=1), "2026-03-01T19:59:00Z"), (None, None)]
+)
+def test_scripts_get_the_instant_through_which_all_is_told(
+    at: datetime | None, told: str | None
+) -> None:
+    assert as_json(replace(status_of(1), last_tick_at=at))["last_tick_at"] == told
+
+
 def test_jobs_over_the_limit_of_starts_come_before_those_that_wait() -> None:
     ready = replace(NOTHING_NEW, blocker="over_start_limit", reason="one tick starts no more")
     waiting = section(page(status_of(100, job_77=ready)), "waiting 100")
@@ -281,7 +290,7 @@ def test_without_a_terminal_there_is_no_colour() -> None:
 def test_json_has_its_keys_with_ids_as_strings_and_instants_in_utc() -> None:
     first = status_of(1, [a_run(0, RunStatus.FAILED, run_id=JOB)])
     content = json.loads(json.dumps(as_json(first)))
-    assert list(content) == ["control", "blockers", "runs", "sensors", "failing"]
+    assert list(content) == ["control", "blockers", "runs", "sensors", "failing", "last_tick_at"]
     assert list(content["control"][0]) == list(CONTROL_COLUMNS)
     assert content["runs"][0]["run_id"] == str(JOB)
     assert content["blockers"][0]["job_id"] == "0"

@@ -1,0 +1,135 @@
+"""Lives through one day of a small lake, in Heartbeat's interpreter; prints what is where.
+
+Run as `python world.py WAREHOUSE` in a copy of the project, with HEARTBEAT_HOME. The tables are
+Iceberg's, the events what real ticks have found; the hours and the Jobs API are made up.
+"""
+
+import csv
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from harness.admission import admitted
+from harness.clock import FakeClock
+from harness.commands.setting_up import _initialise
+from harness.context import Context
+from harness.controls.reading import COLUMNS
+from harness.facts import note_tick
+from harness.feed import CONTROLS
+from harness.jars import add_iceberg
+from harness.jobs.fake import FakeJobs
+from harness.jobs.types import Outcome
+from harness.settings import load_settings
+from harness.spark import let_java_compile_all
+from harness.tick import Engine, TickOptions
+
+TABLE = "lake.data.pageviews"
+COUNT_ROWS, REVENUE, HELD = 111, 222, 333
+
+
+def at(hour: int, minute: int) -> datetime:
+    return datetime(2026, 11, 1, hour, minute, tzinfo=UTC)
+
+
+class FakedContext(Context):
+    """A context whose Jobs API is given."""
+
+    def __init__(self, project: Path, clock: FakeClock, jobs: FakeJobs) -> None:
+        super().__init__(load_settings(project, os.environ), os.environ, clock)
+        self.__dict__["jobs"] = jobs
+
+    def forget_jobs(self) -> None:
+        """The fake stays."""
+
+
+class Day:
+    """One day of one installation."""
+
+    def __init__(self, project: Path, warehouse: str) -> None:
+        self.clock = FakeClock(at(9, 0))
+        self.jobs = FakeJobs(clock=self.clock)
+        self.context = FakedContext(project, self.clock, self.jobs)
+        self.session = self.context.session.newSession()
+        catalog = "spark.sql.catalog.lake"
+        self.session.conf.set(catalog, "org.apache.iceberg.spark.SparkCatalog")
+        settings = {"type": "hadoop", "warehouse": warehouse, "cache-enabled": "false"}
+        for name, value in settings.items():
+            self.session.conf.set(f"{catalog}.{name}", value)
+
+    def sql(self, statement: str) -> None:
+        self.session.sql(statement).collect()
+
+    def insert(self, *ids: int) -> None:
+        rows = ", ".join(f"({each}, '/page/{each}')" for each in ids)
+        self.sql(f"insert into {TABLE} values {rows}")
+
+    def tick(self, hour: int, minute: int) -> None:
+        self.clock.set(at(hour, minute))
+        report = Engine(self.context).tick(TickOptions())
+        note_tick(self.context.home.folder, report.tick.at)
+
+    def end(self, job: int, outcome: Outcome, message: str = "") -> None:
+        self.jobs.end_run(self.jobs.runs_of(job)[-1], outcome, message)
+
+
+def set_up(project: Path, warehouse: str) -> None:
+    (project / "heartbeat.yml").write_text(
+        f"trigger_files: {{root: triggers}}\nconnections: {{iceberg: {{lake: {{warehouse: {warehouse}}}}}}}\n"
+    )
+    (project / "triggers").mkdir()
+    (project / "seeds" / "scheduled_jobs.csv").write_text(f"job_id,note\n{COUNT_ROWS},Airflow's\n")
+    named = {COUNT_ROWS: "count-rows", REVENUE: "daily-revenue", HELD: "held-report"}
+    with (project / CONTROLS).open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        for job_id, name in named.items():
+            writer.writerow(
+                {
+                    "sensor_source": "iceberg_table",
+                    "sensor_id": TABLE,
+                    "sensor_read_type": "streaming",
+                    "trigger_job_id": job_id,
+                    "trigger_job_name": name,
+                    "job_state": "UNPAUSED",
+                    "dependency_flag": "TRUE",
+                }
+            )
+
+
+def live(day: Day) -> None:
+    day.sql(f"create table {TABLE} (id bigint, page string) using iceberg")
+    for job in (REVENUE, HELD):
+        day.jobs.add_job(job)
+    # The first hour has rows, in one commit.
+    day.insert(1, 2, 3)
+    day.tick(10, 10)
+    day.end(REVENUE, Outcome.SUCCEEDED)
+    day.end(HELD, Outcome.FAILED, "the cluster was gone")
+    # The second one has more, in two commits.
+    day.insert(4, 5)
+    day.insert(6)
+    day.tick(11, 10)
+    # In the third, files are written anew and no row changes.
+    rewrite = "options => map('min-input-files', '2')"
+    day.sql(f"call lake.system.rewrite_data_files(table => 'data.pageviews', {rewrite})")
+    day.tick(13, 5)
+
+
+def main() -> None:
+    project, warehouse = Path.cwd(), sys.argv[1]
+    add_iceberg(os.environ)
+    let_java_compile_all(os.environ)
+    set_up(project, warehouse)
+    day = Day(project, warehouse)
+    with admitted(day.context, "tick"):
+        _initialise(day.context, allow_mass_removal=True)
+        live(day)
+        snapshots = f"select snapshot_id, operation from {TABLE}.snapshots order by committed_at"
+        rows = day.session.sql(snapshots).collect()
+    print(json.dumps([[str(row[0]), row[1]] for row in rows]))
+
+
+if __name__ == "__main__":
+    main()
