@@ -30,7 +30,7 @@ from harness.settle import settle
 from harness.state import AT_ONCE, TickState, WatchedUpstream, load_state, save_state
 from harness.tables import LookOutcome, Tick
 from harness.tick_report import TickReport, clock_warnings
-from harness.trigger_looks import look_at_triggers, triggers_are_due
+from harness.trigger_looks import TriggerTables, look_at_triggers, triggers_are_due
 from harness.unasked import note_unasked
 
 log = logging.getLogger(__name__)
@@ -65,6 +65,7 @@ class Engine:
         self._context = context
         self._installation = Installation(context)
         self._rounds = Rounds(context.settings, context.home.back_off)
+        self._trigger_tables = TriggerTables(context.settings.project)
         self._state: TickState | None = None
         #: The limit of starts that one of the decision's views was built with.
         self._limit_in_views: int | None = None
@@ -114,7 +115,7 @@ class Engine:
             looks = self._sense(state, report, options)
         with self._timed(report, "record"):
             state = self._record(state, looks, report)
-        if triggers_are_due(state, report):
+        if triggers_are_due(state, report, self._trigger_tables):
             with self._timed(report, "triggers"):
                 report.released, state = look_at_triggers(self._context, state, report.tick)
         if not _must_decide(state, report):

@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
+from harness.controls.triggers import EVENT_TRIGGERS
 from harness.record import Recorded, orphans_among
 from harness.settle import Settled
 from harness.state import AT_ONCE, EVENT_TRIGGER, TickState
@@ -19,7 +21,8 @@ from harness.tables import (
     Tick,
 )
 from harness.tick_report import TickReport
-from harness.trigger_looks import look_at_triggers, triggers_are_due
+from harness.trigger_looks import TriggerTables, look_at_triggers, triggers_are_due
+from tests.unit.controls.triggers_text import row, text
 from tests.unit.following import intended
 from tests.unit.memory_store import MemoryStore
 from tests.unit.watched import NEVER_SEEN
@@ -240,7 +243,7 @@ def _report(**values: object) -> TickReport:
     return TickReport(tick=TICK, **values)  # type: ignore[arg-type]
 
 
-def _recorded(**values: object) -> Recorded:
+def _recorded(*events: EventRow, **values: object) -> Recorded:
     """What a tick recorded of an upstream that a probe looks at."""
     found = RecentEvents(tick_number=9, event_at=NOON, event_count=1)
     row = ProbeRow(
@@ -256,20 +259,30 @@ def _recorded(**values: object) -> Recorded:
         latest_event_at=NOON,
         recent_events=(found,),
     )
-    return Recorded(events=(), probes=(replace(row, **values),), changed={})  # type: ignore[arg-type]
+    return Recorded(events=events, probes=(replace(row, **values),), changed={})  # type: ignore[arg-type]
 
 
 STEP = replace(
     intended(),
     consumed=(Consumed(upstream_id="trigger:daily", from_tick=-1, through_tick=8),),
 )
+OTHER_STEP = replace(
+    intended(),
+    consumed=(Consumed(upstream_id=NEVER_SEEN.upstream_id, from_tick=-1, through_tick=8),),
+)
+NEWS = replace(EVENT, upstream_id=NEVER_SEEN.upstream_id, table="`Sales`.orders")
+ELSEWHERE = replace(NEWS, table="sales.returns")
 
 
 @pytest.mark.parametrize(
     ("state", "report", "is_due"),
     [
         pytest.param({}, {}, False, id="nothing happened"),
-        pytest.param({}, {"recorded": _recorded()}, True, id="events came"),
+        pytest.param({}, {"recorded": _recorded(NEWS)}, True, id="events of a named table came"),
+        pytest.param(
+            {}, {"recorded": _recorded(ELSEWHERE)}, False, id="events of another table came"
+        ),
+        pytest.param({}, {"recorded": _recorded()}, True, id="a killed tick has left the events"),
         pytest.param(
             {},
             {"recorded": _recorded(outcome=LookOutcome.MOVED, latest_event_tick=8)},
@@ -277,6 +290,7 @@ STEP = replace(
             id="an upstream moved in silence",
         ),
         pytest.param({}, {"own_steps": (STEP,)}, True, id="a job told that it processed"),
+        pytest.param({}, {"own_steps": (OTHER_STEP,)}, False, id="a run had no event of a trigger"),
         pytest.param(
             {}, {"settled": Settled(rows=(STEP,), unanswered={})}, True, id="a run took a step"
         ),
@@ -297,7 +311,21 @@ STEP = replace(
     ],
 )
 def test_the_triggers_are_asked_when_that_may_bring_anything(
-    state: Mapping[str, object], report: Mapping[str, object], is_due: bool
+    tmp_path: Path, state: Mapping[str, object], report: Mapping[str, object], is_due: bool
 ) -> None:
+    (tmp_path / "seeds").mkdir()
+    (tmp_path / EVENT_TRIGGERS).write_text(text(row()))
     now = replace(STATE, **state)  # type: ignore[arg-type]
-    assert triggers_are_due(now, _report(**report)) is is_due
+    assert triggers_are_due(now, _report(**report), TriggerTables(tmp_path)) is is_due
+
+
+def test_the_tables_of_the_triggers_are_read_again_when_the_controls_changed(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "seeds").mkdir()
+    (tmp_path / EVENT_TRIGGERS).write_text(text(row()))
+    tables = TriggerTables(tmp_path)
+    assert tables.named("before") == {"sales.orders"}
+    (tmp_path / EVENT_TRIGGERS).write_text(text(row(table="Sales.Returns")))
+    assert tables.named("before") == {"sales.orders"}
+    assert tables.named("after") == {"sales.returns"}
