@@ -64,11 +64,11 @@ docs: $(READY) ## Build dbt's documentation into target/ (dbt docs serve shows i
 ##@ Test
 
 .PHONY: test
-test: $(READY) dbt ## Run every test but `make recovery`: the models' in dbt, then pytest, two files at a time
+test: $(READY) dbt ## Run every test but `make recovery` and `make triggers`: the models' in dbt, then pytest
 	@$(BIN)/pytest --ignore tests/recovery/test_killed_process.py --ignore tests/recovery/test_sample_of_deaths.py \
-		--numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+		--ignore tests/scenarios/test_triggers.py --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-.PHONY: unit contract simulation integration scenarios recovery
+.PHONY: unit contract simulation integration scenarios recovery triggers
 unit: $(READY) ## Run the tests that need no Spark (seconds)
 contract: $(READY) ## Run the same cases against each fake and the real thing
 simulation: $(READY) ## Play some hundreds of histories of crashes and faults (a minute)
@@ -77,6 +77,9 @@ scenarios: $(READY) ## Run the stories of several ticks
 recovery: $(READY) ## Kill real ticks at each crash point, and check that nothing is lost or doubled (ten minutes)
 unit contract simulation integration scenarios recovery:
 	@$(BIN)/pytest tests/$@ $(ARGS)
+
+triggers: $(READY) ## Play the stories of event triggers, whose looks take long to plan (ten minutes)
+	@$(BIN)/pytest tests/scenarios/test_triggers.py $(ARGS)
 
 .PHONY: airflow
 airflow: $(READY) $(AIRFLOW_READY) ## Check and test the Airflow package with a real Airflow, in an environment of its own

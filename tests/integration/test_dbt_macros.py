@@ -358,5 +358,8 @@ def test_an_iceberg_table_registers_its_snapshots_and_is_read_between_two(
         (ids[0], ids[1]),
     ]
     assert {each.table_format for each in (created, appended)} == {TableFormat.ICEBERG}
-    assert {each.operation_type for each in (created, appended)} == {Operation.APPEND}
+    # dbt creates by replacing, which Iceberg calls an overwrite.
+    operations = [each.operation_type for each in (created, appended)]
+    assert operations == [Operation.UPDATE, Operation.APPEND]
+    assert created.tags["operation"] == "overwrite"
     assert rows_of(spark, "of_berg") == [(3, "Bern", "insert")]
