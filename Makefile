@@ -63,12 +63,19 @@ docs: $(READY) ## Build dbt's documentation into target/ (dbt docs serve shows i
 
 ##@ Test
 
-.PHONY: test
-test: $(READY) dbt ## Run every test but `make recovery` and `make triggers`: the models' in dbt, then pytest
-	@$(BIN)/pytest --ignore tests/recovery/test_killed_process.py --ignore tests/recovery/test_sample_of_deaths.py \
-		--ignore tests/scenarios/test_triggers.py --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+# These kill real ticks, or tell long stories: together they take longer than all other tests.
+LONG := tests/recovery/test_killed_process.py tests/recovery/test_sample_of_deaths.py \
+	$(addprefix tests/scenarios/test_,backlog.py chained_products.py demo.py own_schedule.py triggers.py)
 
-.PHONY: unit contract simulation integration scenarios recovery triggers
+.PHONY: test
+test: $(READY) dbt ## Run every test but `make long`: the models' in dbt, then pytest, two files at a time
+	@$(BIN)/pytest $(addprefix --ignore ,$(LONG)) --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+.PHONY: long
+long: $(READY) ## Kill real ticks, and tell the long stories of several ticks (half an hour)
+	@$(BIN)/pytest $(LONG) --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+.PHONY: unit contract simulation integration scenarios recovery
 unit: $(READY) ## Run the tests that need no Spark (seconds)
 contract: $(READY) ## Run the same cases against each fake and the real thing
 simulation: $(READY) ## Play some hundreds of histories of crashes and faults (a minute)
@@ -77,9 +84,6 @@ scenarios: $(READY) ## Run the stories of several ticks
 recovery: $(READY) ## Kill real ticks at each crash point, and check that nothing is lost or doubled (ten minutes)
 unit contract simulation integration scenarios recovery:
 	@$(BIN)/pytest tests/$@ $(ARGS)
-
-triggers: $(READY) ## Play the stories of event triggers, whose looks take long to plan (ten minutes)
-	@$(BIN)/pytest tests/scenarios/test_triggers.py $(ARGS)
 
 .PHONY: airflow
 airflow: $(READY) $(AIRFLOW_READY) ## Check and test the Airflow package with a real Airflow, in an environment of its own
