@@ -149,6 +149,7 @@ def test_a_killed_holder_keeps_the_others_out_no_longer_than_its_time(
 
 
 APPEND = """
+import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -171,8 +172,9 @@ try:
             store.append(Ledger.TICKS, [tick_row(number)])
             print("appended", flush=True)
 except HeartbeatError as error:
-    print(error)
-    sys.exit(error.exit_code)
+    print(error, flush=True)
+    # As the command line ends: native threads can abort an ordinary exit.
+    os._exit(error.exit_code)
 """
 
 
