@@ -237,5 +237,7 @@ def test_maintaining_leaves_one_file_a_table_and_folds(shell: Shell) -> None:
     seeds = {"event_triggers", "scheduled_jobs", "sensor_assets"}
     without_rows = {table for table, count in files.items() if count == 0}
     assert seeds <= without_rows <= {*seeds, "ledger_trigger_looks", "event_partitions"}
+    # Its files are apart by table.
+    files.pop("event_partitions", None)
     assert set(files.values()) == {0, 1}
     assert kept["folded"] is True
