@@ -63,17 +63,16 @@ docs: $(READY) ## Build dbt's documentation into target/ (dbt docs serve shows i
 
 ##@ Test
 
-# These kill real ticks, or tell long stories: together they take longer than all other tests.
-LONG := tests/recovery/test_killed_process.py tests/recovery/test_sample_of_deaths.py \
-	$(addprefix tests/scenarios/test_,backlog.py chained_products.py demo.py own_schedule.py triggers.py)
+# These kill real ticks, one at each crash point.
+KILLS := tests/recovery/test_killed_process.py tests/recovery/test_sample_of_deaths.py
 
 .PHONY: test
-test: $(READY) dbt ## Run every test but `make long`: the models' in dbt, then pytest, two files at a time
-	@$(BIN)/pytest $(addprefix --ignore ,$(LONG)) --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+test: $(READY) dbt ## Run every test but `make kills`: the models' in dbt, then pytest, two files at a time
+	@$(BIN)/pytest $(addprefix --ignore ,$(KILLS)) --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-.PHONY: long
-long: $(READY) ## Kill real ticks, and tell the long stories of several ticks (half an hour)
-	@$(BIN)/pytest $(LONG) --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+.PHONY: kills
+kills: $(READY) ## Kill real ticks at each crash point, and check that nothing is lost or doubled (ten minutes)
+	@$(BIN)/pytest $(KILLS) --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 .PHONY: unit contract simulation integration scenarios recovery
 unit: $(READY) ## Run the tests that need no Spark (seconds)

@@ -100,7 +100,9 @@ def fill(folder: Path, events: int) -> None:
         resting = frozenset(map(str, paths_of(folder)[-RESTING:]))
         past = past_from(state, events, tags_in(context), resting)
         line(events, "making the past", timed(lambda: record(past, schema_folder(context)))[0])
-        folding = timed(lambda: fold(context, state.folded_through, past.last_tick))
+        folding = timed(
+            lambda: fold(context, state.folded_through, past.last_tick, with_triggers=False)
+        )
         line(events, "folding all of it, once", folding[0])
         record_ticks(past, schema_folder(context))
     line(events, "maintain", timed(lambda: maintain(context))[0])

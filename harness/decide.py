@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 #: Selectors of tables alone; every view stays as it is.
-_FILLS_TABLES = frozenset({"publish"})
+_FILLS_TABLES = frozenset({"publish", "look"})
 _HEADLINE = re.compile(r"(\w+ Error( in \w+ \S+ \(.*\))?$)")
 
 
@@ -73,23 +73,30 @@ class Dbt:
         self._before_views()
         self._invoke(["seed", "--selector", "controls"], None)
 
-    def build_everything(self) -> None:
+    def build_everything(self, *, with_triggers: bool) -> None:
         """Create or update every table and view, seeds included; ledgers keep their rows.
+
+        Args:
+            with_triggers: Also what only an installation with triggers needs.
 
         Raises:
             DecideError: A model failed.
         """
         self._before_views()
-        self._invoke(["build", "--exclude-resource-type", "unit_test", "test"], None)
+        selector = "everything" if with_triggers else "without_triggers"
+        arguments = ["build", "--selector", selector, "--exclude-resource-type"]
+        self._invoke([*arguments, "unit_test", "test"], None)
 
     def _invoke(self, arguments: Sequence[str], variables: Mapping[str, object] | None) -> None:
         self._before()
         result = self._runner().invoke([*arguments, *self._globals(), *_vars(variables)])
         if result.exception is not None:
             raise DecideError(f"dbt {arguments[0]}: {_first_line(result.exception)}")
-        nodes = cast("Sequence[object]", getattr(result.result, "results", ()))
+        done = cast("Sequence[object]", getattr(result.result, "results", ()))
+        # Hooks run even when nothing is selected.
+        nodes = [each for each in done if not _is_hook(each)]
         if not result.success:
-            raise DecideError(f"dbt {arguments[0]}: {_failures(nodes)}")
+            raise DecideError(f"dbt {arguments[0]}: {_failures(done)}")
         if not nodes:
             raise DecideError(f"dbt {' '.join(arguments[:3])} selected nothing")
         log.info("dbt %s: %s nodes", " ".join(arguments[:3]), len(nodes))
@@ -144,6 +151,10 @@ def _failures(nodes: Sequence[object]) -> str:
         for node in failed
     ]
     return "; ".join(told) or "it did not succeed"
+
+
+def _is_hook(result: object) -> bool:
+    return str(getattr(getattr(result, "node", None), "resource_type", "")) == "operation"
 
 
 def _first_line(said: object) -> str:

@@ -5,6 +5,7 @@ A folder that a newer version has written is left alone.
 
 import json
 import logging
+from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -55,7 +56,8 @@ class Installation:
             schema = self._context.home.warehouse / f"{self._context.schema}.db"
             require_whole(schema, self._context.home.state)
         models = models_checksum(self._context.settings.project)
-        if self._installed() == models and not rebuild:
+        installed = self._installed()
+        if installed is not None and installed.models == models and not rebuild:
             return False
         checked = feed.check_controls(
             self._context.settings.project,
@@ -65,27 +67,63 @@ class Installation:
         )
         feed.stop_on_errors(checked)
         log.info("building every table and view")
-        self._context.dbt.build_everything()
-        self._write(models, at)
+        with_triggers = bool(checked.triggers.rows)
+        self._context.dbt.build_everything(with_triggers=with_triggers)
+        self._write(models, at, with_triggers=with_triggers)
         return True
 
-    def _installed(self) -> str | None:
-        """Return the checksum of the models that are built; nothing when none are."""
+    def ensure_triggers(self, at: datetime, folded_through: int) -> None:
+        """Build what only the triggers need, unless it is there.
+
+        Most installations have none, and it takes as long as all the rest.
+
+        Args:
+            at: The instant, for the file that says so.
+            folded_through: The tick up to which the ledgers are folded.
+
+        Raises:
+            DecideError: A model failed.
+            StateError: The folder belongs to a newer version, or cannot be written.
+        """
+        installed = self._installed()
+        if installed is not None and installed.with_triggers:
+            return
+        log.info("building the views of the triggers")
+        self._context.dbt.build("triggers", {"folded_through": folded_through})
+        if installed is not None:
+            self._write(installed.models, at, with_triggers=True)
+
+    def _installed(self) -> "_Installed | None":
+        """Return what is built; nothing when nothing is."""
         found = _read(self._file)
         if found is None:
             return None
-        version, models = found
-        if version > STATE_VERSION:
+        if found.version > STATE_VERSION:
             raise StateError(
                 f"The state folder {self._context.home.folder} was written by a newer Heartbeat "
-                f"(state version {version}, this one knows {STATE_VERSION}): use that version, or "
-                "set HEARTBEAT_HOME to another folder"
+                f"(state version {found.version}, this one knows {STATE_VERSION}): use that "
+                "version, or set HEARTBEAT_HOME to another folder"
             )
-        return models
+        return found
 
-    def _write(self, models: str, at: datetime) -> None:
-        content = {"state_version": STATE_VERSION, "models": models, "built_at": at.isoformat()}
+    def _write(self, models: str, at: datetime, *, with_triggers: bool) -> None:
+        content = {
+            "state_version": STATE_VERSION,
+            "models": models,
+            "with_triggers": with_triggers,
+            "built_at": at.isoformat(),
+        }
         write_whole(self._file, json.dumps(content))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Installed:
+    """What ``version.json`` says."""
+
+    version: int
+    #: The checksum of the models that are built.
+    models: str
+    with_triggers: bool
 
 
 def state_version(file: Path) -> int | None:
@@ -95,13 +133,17 @@ def state_version(file: Path) -> int | None:
         StateError: The file cannot be read.
     """
     found = _read(file)
-    return None if found is None else found[0]
+    return None if found is None else found.version
 
 
-def _read(file: Path) -> tuple[int, str] | None:
+def _read(file: Path) -> _Installed | None:
     try:
         content = json.loads(file.read_text())
-        return int(content["state_version"]), str(content["models"])
+        return _Installed(
+            version=int(content["state_version"]),
+            models=str(content["models"]),
+            with_triggers=bool(content.get("with_triggers")),
+        )
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:

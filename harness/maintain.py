@@ -243,7 +243,8 @@ def _fold(context: "Context") -> bool:
     if state.is_recovering or state.folded_through >= state.ended_tick_number:
         # A tick was killed: the next one finds out what it has left.
         return False
-    fold(context, state.folded_through, state.ended_tick_number)
+    through = state.ended_tick_number
+    fold(context, state.folded_through, through, with_triggers=bool(state.triggers))
     if saved is not None:
         folded = replace(saved, folded_through=saved.ended_tick_number)
         save_state(context.home.state, folded, context.store, confirm=context.lock.confirm)

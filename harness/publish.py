@@ -63,7 +63,7 @@ def publish(
     through = tick.number - 1
     has_folded = through - state.folded_through >= FOLD_AFTER_TICKS
     if has_folded:
-        fold(context, state.folded_through, through)
+        fold(context, state.folded_through, through, with_triggers=bool(state.triggers))
         state = replace(state, folded_through=through)
     context.crash_point("before_end")
     row = TickRow(
@@ -85,8 +85,14 @@ def publish(
     return publication, state.ended(tick, must_decide=is_limited)
 
 
-def fold(context: Context, fold_after: int, through: int) -> None:
+def fold(context: Context, fold_after: int, through: int, *, with_triggers: bool) -> None:
     """Fold ledger rows up to a tick into the current-state tables, and let the views know.
+
+    Args:
+        context: The services.
+        fold_after: The tick up to which the rows are folded already.
+        through: The tick up to which they are to be.
+        with_triggers: The views of the triggers are there, and are to know, too.
 
     Raises:
         DecideError: dbt did not succeed; the views go on reading the ledgers' tail.
@@ -95,6 +101,8 @@ def fold(context: Context, fold_after: int, through: int) -> None:
     limit = context.settings.jobs.starts_per_tick
     variables = {"fold_after": fold_after, "folded_through": through, "starts_per_tick": limit}
     context.dbt.build("fold", variables)
+    if with_triggers:
+        context.dbt.build("triggers", variables)
     if context.target == LOCAL_TARGET:
         _make_lasting(context.home.warehouse / f"{context.schema}.db")
 

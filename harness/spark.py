@@ -67,6 +67,7 @@ def start_session(project: Path) -> "SparkSession":
     Raises:
         StateError: The JVM or the embedded metastore does not start.
     """
+    import harness.spark_errors  # noqa: F401, I001 (before PySpark, which it lets in)
     from pyspark.sql import SparkSession
 
     from harness.logs import silence_pyspark_queries
@@ -90,8 +91,7 @@ def unreadable(relation: str, error: Exception) -> StateError | None:
 
     A JVM that has died says nothing, and whoever ticks has to start a new one.
     """
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
+    from harness.spark_errors import Py4JJavaError, PySparkException
 
     if not isinstance(error, PySparkException | Py4JJavaError):
         return None

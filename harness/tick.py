@@ -27,10 +27,11 @@ from harness.same_change import SameChanges
 from harness.sense.round import Listening, Rounds
 from harness.sense.types import Look
 from harness.settle import settle
-from harness.state import AT_ONCE, TickState, WatchedUpstream, load_state, save_state
+from harness.state import AT_ONCE, EVENT_TRIGGER, TickState, WatchedUpstream, load_state, save_state
 from harness.tables import LookOutcome, Tick
 from harness.tick_report import TickReport, clock_warnings
-from harness.trigger_looks import TriggerTables, look_at_triggers, triggers_are_due
+from harness.trigger_due import TriggerTables, triggers_are_due
+from harness.trigger_looks import look_at_triggers
 from harness.unasked import note_unasked
 
 log = logging.getLogger(__name__)
@@ -151,6 +152,8 @@ class Engine:
         report.control_changes = len(changes)
         context.forget_jobs()
         upstreams = tuple(map(WatchedUpstream.from_row, context.rows("queue_upstreams")))
+        if any(each.sensor_source == EVENT_TRIGGER for each in upstreams):
+            self._installation.ensure_triggers(report.tick.at, state.folded_through)
         # An edit may be what puts an upstream right.
         self._rounds.try_again(row.upstream_id for row in changes)
         self._rounds.keep_only(each.upstream_id for each in upstreams)

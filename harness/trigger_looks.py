@@ -6,24 +6,20 @@ run finds them as it finds the events of any upstream.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
-from pathlib import Path
 from typing import Protocol, cast
 
-from harness.controls.triggers import read_triggers
 from harness.facts import instant_from, whole
 from harness.feed import Rows
-from harness.names import table_key
 from harness.record import Recorded, after_row, is_orphan, probe_row
 from harness.same_change import event_row
 from harness.sense.types import Look
 from harness.show.words import iso
 from harness.state import TickState, WatchedUpstream
 from harness.tables import EventRow, Ledger, ProbeRow, Store, Tick, TriggerLookRow
-from harness.tick_report import TickReport
 from harness.trigger_facts import waiting_in
 
 log = logging.getLogger(__name__)
@@ -34,6 +30,14 @@ TRIGGER_TAG, SLOT_TAG = "trigger_id", "trigger_slot"
 Row = Mapping[str, object]
 #: Where an event stands in its ledger: tick and id.
 Place = tuple[int, str]
+
+
+class Builds(Protocol):
+    """The part of dbt that a look needs."""
+
+    def build(self, selector: str) -> None:
+        """Build what a selector names."""
+        ...
 
 
 class Services(Protocol):
@@ -47,6 +51,11 @@ class Services(Protocol):
     @property
     def rows(self) -> Rows:
         """Reads a model."""
+        ...
+
+    @property
+    def dbt(self) -> Builds:
+        """Builds models."""
         ...
 
     def crash_point(self, name: str) -> None:
@@ -82,75 +91,19 @@ class TriggerLook:
         )
 
 
-class TriggerTables:
-    """Knows the tables that the triggers name, until the controls change.
-
-    Args:
-        project: The folder with ``dbt_project.yml``.
-    """
-
-    def __init__(self, project: Path) -> None:
-        self._project = project
-        self._checksum: str | None = None
-        self._keys: frozenset[str] = frozenset()
-
-    def named(self, checksum: str | None) -> frozenset[str]:
-        """Return the key of each table, whatever its spelling.
-
-        Args:
-            checksum: Of the controls and the seeds beside them.
-
-        Raises:
-            ControlsError: The file with the triggers cannot be read.
-        """
-        if checksum is None or checksum != self._checksum:
-            rows = read_triggers(self._project).rows
-            self._keys = frozenset(table_key(row.table) for row in rows)
-            self._checksum = checksum
-        return self._keys
-
-
-def triggers_are_due(state: TickState, report: TickReport, tables: TriggerTables) -> bool:
-    """Tell whether asking the triggers may bring anything that the last answer did not have.
-
-    That is so when a table of theirs has new events, when a run has taken a step that was handed
-    what a trigger released, and when a slot or an expiry has come.
-    """
-    if not state.triggers:
-        return False
-    due_at = state.triggers_due_at
-    if due_at is not None and report.tick.at >= due_at:
-        return True
-    own = {each.upstream_id for each in state.triggers}
-    steps = (*report.own_steps, *(report.settled.rows if report.settled else ()))
-    if any(taken.upstream_id in own for row in steps for taken in row.consumed):
-        return True
-    return _has_events(report, lambda: tables.named(state.controls_checksum))
-
-
-def _has_events(report: TickReport, tables: Callable[[], frozenset[str]]) -> bool:
-    """Tell whether events of tables that triggers name came, or were left by a killed tick."""
-    recorded = report.recorded.events if report.recorded else ()
-    events = (*report.registered.events, *recorded)
-    probes = (*report.registered.probes, *(report.recorded.probes if report.recorded else ()))
-    with_news = {row.upstream_id for row in probes if row.latest_event_tick == report.tick.number}
-    if with_news - {event.upstream_id for event in events}:
-        return True
-    return bool(events) and not tables().isdisjoint(table_key(event.table) for event in events)
-
-
 def look_at_triggers(
     services: Services, state: TickState, tick: Tick
 ) -> tuple[Recorded, TickState]:
     """Ask every trigger, record what is released, and learn when to ask again.
 
     Raises:
-        StateError: A model or a ledger cannot be read, or a ledger cannot be written; the same is
-            released by the next tick.
+        DecideError: dbt did not succeed; the same is released by the next tick.
+        StateError: A model or a ledger cannot be read, or a ledger cannot be written; likewise.
     """
     store = services.store
     # The models know no clock: this row is their present.
     store.append(Ledger.TRIGGER_LOOKS, [TriggerLookRow(tick_number=tick.number, looked_at=tick.at)])
+    services.dbt.build("look")
     looks = [TriggerLook.from_row(row) for row in services.rows("queue_trigger_looks")]
     watched = {each.upstream_id: each for each in state.triggers}
     known = [look for look in looks if look.upstream_id in watched]

@@ -287,7 +287,6 @@ def _cannot_be_had(version: int, error: Exception) -> str:
 
 
 def _errors() -> tuple[type[Exception], ...]:
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
+    from harness.spark_errors import Py4JError, PySparkException
 
     return PySparkException, Py4JError

@@ -51,8 +51,7 @@ def changed_rows(
             no column; the table has a column with the name of ours.
         LookFailedError: The table cannot be found, or not be read.
     """
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
+    from harness.spark_errors import Py4JError, PySparkException
 
     mine = of_table(events, table)
     name = read_as or (mine[0].table if mine else table)

@@ -58,10 +58,11 @@ class SparkQuestions:
 
     def largest(self, rows: Rows, column: str) -> str | None:
         """Return the largest value among the rows, as text; the column as SQL names it."""
+        session = self._own_session()
         from pyspark.sql import functions as f
 
         with _one_sentence(f"the largest {column} cannot be read"):
-            values = rows(self._own_session()).select(f.col(column).alias("value"))
+            values = rows(session).select(f.col(column).alias("value"))
             if dict(values.dtypes)["value"] in {"double", "float"}:
                 values = values.where(~f.isnan("value"))
             answer = values.agg(f.max("value").cast("string").alias("largest")).collect()
@@ -137,8 +138,7 @@ def ask(questions: Questions, upstream: Upstream, rows: Rows, *, is_baseline: bo
 
 @contextmanager
 def _one_sentence(what: str) -> Iterator[None]:
-    from py4j.protocol import Py4JError, Py4JJavaError
-    from pyspark.errors import PySparkException
+    from harness.spark_errors import Py4JError, Py4JJavaError, PySparkException
 
     try:
         yield

@@ -1,3 +1,9 @@
+{{
+    config(
+        materialized='table',
+        file_format='delta'
+    )
+}}
 -- one row per unpaused trigger: which of its slots open at the newest look, by their numbers
 with
 

@@ -106,7 +106,7 @@ class Dbt:
             self._machine.store.replace(CONTROLS, list(csv.DictReader(file)))
         self._machine.fate.moment("after dbt seed")
 
-    def build_everything(self) -> None:
+    def build_everything(self, *, with_triggers: bool) -> None:
         self.seed_controls()
         self._machine.models.starts_per_tick = 1
 

@@ -1,5 +1,6 @@
 """When a tick asks the triggers, and what it leaves: without Spark and dbt."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,7 @@ from harness.controls.reading import COLUMNS
 from harness.controls.triggers import EVENT_TRIGGERS
 from harness.errors import DecideError
 from harness.feed import CONTROLS, checksum_of
+from harness.installation import Installation, models_checksum
 from harness.sense.types import Look, Source, Upstream
 from harness.settings import load_settings
 from harness.state import EVENT_TRIGGER, TickState, save_state
@@ -35,14 +37,23 @@ MOVED = {"upstream_id": "trigger:daily", "position": '{"looked_through":1}', "re
 
 
 class FakeDbt:
-    """Builds nothing, and refuses to decide."""
+    """Builds nothing, and refuses to decide.
+
+    Args:
+        built: Gets the selectors that it was asked for.
+    """
+
+    def __init__(self, built: list[str]) -> None:
+        self.built = built
 
     def seed_controls(self) -> None: ...
 
-    def build_everything(self) -> None: ...
+    def build_everything(self, *, with_triggers: bool) -> None: ...
 
-    def build(self, selector: str, variables: object) -> None:
-        raise DecideError("there is no dbt here")
+    def build(self, selector: str, variables: object = None) -> None:
+        self.built.append(selector)
+        if selector not in {"look", "triggers"}:
+            raise DecideError("there is no dbt here")
 
 
 class FakeLooker:
@@ -69,6 +80,7 @@ class World:
         self.looks: list[dict[str, object]] = []
         self.next_due_at: datetime | None = NOON + timedelta(hours=1)
         self.asked = 0
+        self.built: list[str] = []
         (project / "seeds").mkdir()
         (project / "heartbeat.yml").write_text("")
         (project / CONTROLS).write_text(",".join(COLUMNS) + "\n")
@@ -87,7 +99,7 @@ class World:
 
     def context(self) -> "FakeContext":
         context = FakeContext(self)
-        vars(context).update(store=self.store, looker=FakeLooker(), dbt=FakeDbt())
+        vars(context).update(store=self.store, looker=FakeLooker(), dbt=FakeDbt(self.built))
         return context
 
     def tick(self, *, minutes: float, options: TickOptions | None = None) -> TickReport:
@@ -183,3 +195,16 @@ def test_an_edited_seed_asks_every_trigger_at_once(world: World) -> None:
 
 def test_no_control_row_may_name_a_trigger_as_its_source() -> None:
     assert EVENT_TRIGGER not in set(Source)
+
+
+def test_the_first_trigger_has_its_models_built_and_later_nothing_builds_them_again(
+    world: World,
+) -> None:
+    version = world.context().home.folder / "version.json"
+    version.write_text(json.dumps({"state_version": 1, "models": models_checksum(world.project)}))
+    (world.project / CONTROLS).write_text(",".join(COLUMNS) + "\n\n")
+    with pytest.raises(DecideError):
+        world.tick(minutes=1)
+    Installation(world.context()).ensure_triggers(NOON, folded_through=1)
+    assert world.built == ["triggers", "look", "decide"]
+    assert json.loads(version.read_text())["with_triggers"]

@@ -21,7 +21,8 @@ from harness.tables import (
     Tick,
 )
 from harness.tick_report import TickReport
-from harness.trigger_looks import TriggerTables, look_at_triggers, triggers_are_due
+from harness.trigger_due import TriggerTables, triggers_are_due
+from harness.trigger_looks import look_at_triggers
 from tests.unit.controls.triggers_text import row, text
 from tests.unit.following import intended
 from tests.unit.memory_store import MemoryStore
@@ -75,10 +76,19 @@ class FakeServices:
     looks: Sequence[Mapping[str, object]] = ()
     agenda: Sequence[datetime | None] = ()
     dies_at: str = ""
+    has_counted_slots: bool = False
+
+    @property
+    def dbt(self) -> "FakeServices":
+        return self
+
+    def build(self, selector: str) -> None:
+        # The present of the models is a row that has to be there before the slots are counted.
+        assert selector == "look" and self.store.rows[Ledger.TRIGGER_LOOKS]
+        self.has_counted_slots = True
 
     def rows(self, relation: str) -> list[dict[str, object]]:
-        # The present of the models is a row that has to be there before they are read.
-        assert self.store.rows[Ledger.TRIGGER_LOOKS]
+        assert self.has_counted_slots
         if relation == "queue_trigger_looks":
             return [dict(each) for each in self.looks]
         assert relation == "trigger_agenda"

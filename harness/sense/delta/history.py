@@ -74,8 +74,7 @@ class SparkTableHistory:
 
     def table_id(self, table: str) -> str:
         """Return the table's id."""
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
+        from harness.spark_errors import Py4JError, PySparkException
 
         try:
             detail = self._session().sql(f"describe detail {_quoted(table)}").collect()
@@ -85,14 +84,12 @@ class SparkTableHistory:
 
     def newest(self, table: str, count: int) -> list[HistoryRow]:
         """Return that many of the newest versions, newest first."""
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
-        from pyspark.sql import functions as f
+        from harness.spark_errors import Py4JError, PySparkException
 
         statement = f"describe history {_quoted(table)} limit {int(count)}"
         try:
             history = self._session().sql(statement)
-            rows = history.withColumn("at", f.unix_millis("timestamp")).collect()
+            rows = history.selectExpr("*", "unix_millis(timestamp) as at").collect()
         except (PySparkException, Py4JError) as error:
             raise LookFailedError(_sentence(error)) from error
         return [

@@ -110,8 +110,7 @@ class SparkTableLocator:
 
     def locate(self, name: str) -> str:
         """Return the path of a table."""
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
+        from harness.spark_errors import Py4JError, PySparkException
 
         try:
             return self._location(name).rstrip("/")

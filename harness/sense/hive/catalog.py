@@ -150,8 +150,7 @@ def local_or_remote(path: str) -> str:
 
 @contextmanager
 def _one_sentence(name: str) -> Iterator[None]:
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
+    from harness.spark_errors import Py4JJavaError, PySparkException
 
     try:
         yield

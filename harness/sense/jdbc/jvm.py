@@ -117,8 +117,7 @@ class _Desk:
 
     def _told(self, work: Callable[[], T]) -> T:
         """Do the work, and say in one sentence why it failed."""
-        from py4j.protocol import Py4JError, Py4JJavaError
-        from pyspark.errors import PySparkException
+        from harness.spark_errors import Py4JError, Py4JJavaError, PySparkException
 
         try:
             return work()

@@ -93,7 +93,7 @@ class LakeRowReader:
 
     def read_by_spark(self, table: str) -> list[SensorRow]:
         """Return the rows of a table as Spark reads it: one by name through its catalog."""
-        from pyspark.errors import PySparkException
+        from harness.spark_errors import PySparkException
 
         session = self._session()
         try:

@@ -34,7 +34,7 @@ class Killed(BaseException):
 class FakeDbt:
     """Builds nothing, and refuses to decide."""
 
-    def build_everything(self) -> None: ...
+    def build_everything(self, *, with_triggers: bool) -> None: ...
 
     def build(self, selector: str, variables: object) -> None:
         raise AssertionError("nothing is to be decided")

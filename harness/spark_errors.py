@@ -1,0 +1,10 @@
+"""What Spark and its gateway raise, and the one door by which threads first come to PySpark.
+
+Two threads that import PySpark at the same moment see each other's half of it; here the second one
+waits for the first.
+"""
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+
+__all__ = ["Py4JError", "Py4JJavaError", "PySparkException"]
