@@ -35,7 +35,8 @@ from benchmarks.upstreams import (  # noqa: E402
 )
 from harness.maintain import maintain, schema_folder  # noqa: E402
 from harness.publish import fold  # noqa: E402
-from harness.state import TickState, load_state  # noqa: E402
+from harness.state import TickState  # noqa: E402
+from harness.state_file import load_state  # noqa: E402
 from harness.tables import Ledger  # noqa: E402
 from harness.tick import Engine  # noqa: E402
 from harness.tick_report import TickReport  # noqa: E402

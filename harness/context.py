@@ -9,9 +9,7 @@ import os
 import signal
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import feed
@@ -19,6 +17,7 @@ from harness.calls import Firing
 from harness.clock import Clock, RealClock
 from harness.decide import Dbt
 from harness.files import write_whole
+from harness.home import Home
 from harness.jobs.pacing import TokenBucket
 from harness.jobs.types import JobsApi
 from harness.lease import Lease
@@ -44,48 +43,6 @@ log = logging.getLogger(__name__)
 CRASH_VARIABLE = "HEARTBEAT_CRASH_AT"
 
 _LOCAL_REQUESTS_PER_SECOND = 500.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Home:
-    """The state folder, place by place."""
-
-    folder: Path
-
-    @property
-    def inbox(self) -> Path:
-        """Messages that other processes leave for the next tick."""
-        return self.folder / "inbox"
-
-    @property
-    def state(self) -> Path:
-        """What the last process knew when it ended."""
-        return self.folder / "state.json"
-
-    @property
-    def status(self) -> Path:
-        """What the last tick left for people: its summary and every blocker."""
-        return self.folder / "status.json"
-
-    @property
-    def back_off(self) -> Path:
-        """When what keeps failing is looked at again."""
-        return self.folder / "back_off.json"
-
-    @property
-    def warehouse(self) -> Path:
-        """The Delta tables of the local target."""
-        return self.folder / "warehouse"
-
-    @property
-    def metastore(self) -> Path:
-        """Spark's catalog of them."""
-        return self.folder / "metastore"
-
-    @property
-    def handed_over(self) -> Path:
-        """Event lists that are too long for a job's parameters."""
-        return self.folder / "handed_over"
 
 
 class Context:

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from harness.errors import StateError
 from harness.files import write_whole
 from harness.settings import LOCAL_TARGET
-from harness.state import load_state, save_state
+from harness.state_file import load_state, save_state
 from harness.store.commits import force_table, version_in
 from harness.store.whole import require_whole
 

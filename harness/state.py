@@ -1,32 +1,22 @@
-"""What a process knows between two ticks, and the file that lets the next process know it, too.
+"""What a process knows between two ticks: as ``queue_upstreams`` and ``queue_runs_to_follow`` say.
 
-The file is a shortcut, never the truth: it counts only while the ledgers are exactly as they were
-when it was written, and without it the same is read from the models ``queue_upstreams`` and
-``queue_runs_to_follow``. It is what lets a fresh ``tick`` that finds nothing end without a JVM.
+``harness.state_file`` keeps it for the next process.
 """
 
-import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import cast
 
-from harness.files import write_whole
 from harness.tables import (
     HOLDING,
     OPEN,
     Consumed,
-    Ledger,
     RecentEvents,
     RunRow,
     RunStatus,
-    Store,
     Tick,
 )
-
-#: Raised when the file's meaning changes; a file of another version is not read.
-VERSION = 4
 
 #: The ``sensor_source`` of a trigger. No control row may have it: its look is SQL, and no probe's.
 EVENT_TRIGGER = "event_trigger"
@@ -86,12 +76,12 @@ class WatchedUpstream:
         """Read a row of the model, or of the file."""
         values = dict(row)
         values["job_ids"] = tuple(cast(Iterable[int], row["job_ids"]))
-        values["latest_event_at"] = _instant(row["latest_event_at"])
-        values["failing_since"] = _instant(row["failing_since"])
+        values["latest_event_at"] = instant(row["latest_event_at"])
+        values["failing_since"] = instant(row["failing_since"])
         values["recent_events"] = tuple(
             RecentEvents(
                 tick_number=int(each["tick_number"]),
-                event_at=cast(datetime, _instant(each["event_at"])),
+                event_at=cast(datetime, instant(each["event_at"])),
                 event_count=int(each["event_count"]),
             )
             for each in cast(Iterable[Mapping[str, str]], row["recent_events"] or ())
@@ -142,7 +132,7 @@ class FollowedRun:
             for each in cast(Iterable[Mapping[str, object]], row["consumed"])
         )
         for name in ("decided_at", "started_at", "ended_at", "recorded_at"):
-            values[name] = _instant(row[name])
+            values[name] = instant(row[name])
         return cls(**values)  # type: ignore[arg-type]
 
     @classmethod
@@ -270,69 +260,7 @@ class TickState:
         return replace(self, upstreams=upstreams)
 
 
-#: The tables that make the file stale when anything else has written to them.
-WATCHED_TABLES = (
-    *Ledger,
-    "heartbeat_controls",
-    "scheduled_jobs",
-    "sensor_assets",
-    "event_triggers",
-)
-
-
-def fingerprints(store: Store) -> dict[str, str | None]:
-    """Name the present state of every table that the file stands on."""
-    return {str(table): store.fingerprint(table) for table in WATCHED_TABLES}
-
-
-def save_state(
-    path: Path, state: TickState, store: Store, *, confirm: Callable[[], None] = lambda: None
-) -> None:
-    """Write the file, whole or not at all.
-
-    Args:
-        path: The file.
-        state: What this process knows.
-        store: The ledgers, as they are now.
-        confirm: Raises when another process may have written to them meanwhile, of which this one
-            knows nothing.
-
-    Raises:
-        StateError: It cannot be written; without it the same is read from the tables.
-    """
-    content = _plain(replace(state, fingerprints=fingerprints(store))) | {"version": VERSION}
-    confirm()
-    write_whole(path, json.dumps(content, default=_json))
-
-
-def load_state(path: Path, store: Store) -> TickState | None:
-    """Read the file; nothing when it is missing, broken, or older than the tables."""
-    try:
-        content = json.loads(path.read_text())
-        if content.pop("version") != VERSION or content["fingerprints"] != fingerprints(store):
-            return None
-        content["tick_at"] = _instant(content["tick_at"])
-        content["triggers_due_at"] = _instant(content["triggers_due_at"])
-        content["upstreams"] = tuple(map(WatchedUpstream.from_row, content["upstreams"]))
-        content["orphans"] = tuple(Orphan(**each) for each in content["orphans"])
-        content["runs"] = tuple(map(FollowedRun.from_row, content["runs"]))
-        return TickState(**content)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
-
-
-def _json(value: object) -> object:
-    """Write what JSON does not know, one level at a time: the file has thousands of upstreams."""
-    return value.isoformat() if isinstance(value, datetime) else _plain(value)
-
-
-def _plain(record: object) -> dict[str, object]:
-    if not is_dataclass(record):
-        raise TypeError(f"{type(record).__name__} has no place in the state file")
-    return {each.name: getattr(record, each.name) for each in fields(record)}
-
-
-def _instant(value: object) -> datetime | None:
+def instant(value: object) -> datetime | None:
     """Give an instant its zone; one without a zone comes from Spark, which collects local time."""
     if value is None:
         return None

@@ -27,7 +27,8 @@ from harness.same_change import SameChanges
 from harness.sense.round import Listening, Rounds
 from harness.sense.types import Look
 from harness.settle import settle
-from harness.state import AT_ONCE, EVENT_TRIGGER, TickState, WatchedUpstream, load_state, save_state
+from harness.state import AT_ONCE, EVENT_TRIGGER, TickState, WatchedUpstream
+from harness.state_file import load_state, save_state
 from harness.tables import LookOutcome, Tick
 from harness.tick_report import TickReport, clock_warnings
 from harness.trigger_due import TriggerTables, triggers_are_due

@@ -53,7 +53,7 @@ def complete(
 
         python -m harness complete        (in a job: ids come from its environment)
     """
-    from harness.context import Home
+    from harness.home import Home
     from harness.inbox import Message, MessageKind, send
 
     with interruptible("stopped"):
@@ -149,7 +149,7 @@ def try_again(as_json: Annotated[bool, AS_JSON] = False) -> None:
 
         python -m harness try-again && python -m harness tick
     """
-    from harness.context import Home
+    from harness.home import Home
     from harness.sense.backoff import end_back_off
     from harness.show.words import count
 

@@ -11,7 +11,7 @@ from harness.facts import folded_through, last_decision, runs_now
 from harness.fire import file_of
 from harness.inbox import peek
 from harness.show.words import age, count, size
-from harness.state import load_state
+from harness.state_file import load_state
 
 #: A message that is being written is there for milliseconds.
 _HALF_WRITTEN_AFTER_SECONDS = 600.0

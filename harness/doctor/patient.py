@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.clock import Clock
-from harness.context import Home
 from harness.disks import MOUNTS
 from harness.errors import ConfigurationError
+from harness.home import Home
 from harness.settings import (
     DEFAULT_HOME,
     HOME_VARIABLE,

@@ -14,7 +14,7 @@ from harness.lock import ProcessLock
 from harness.record import record
 from harness.sense.backoff import BackOff, Failing, save_back_off
 from harness.sense.types import DataChange, Look, Operation, TableFormat
-from harness.state import save_state
+from harness.state_file import save_state
 from harness.store.local import LocalStore
 from harness.tables import Ledger, Tick
 from tests.disk_ledgers import create_ledgers

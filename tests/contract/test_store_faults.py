@@ -15,7 +15,8 @@ from harness.errors import ExitCode, StateError
 from harness.fire import Start, fire
 from harness.jobs.fake import FakeJobs
 from harness.jobs.pacing import TokenBucket
-from harness.state import TickState, save_state
+from harness.state import TickState
+from harness.state_file import save_state
 from harness.store.commits import commit_with, force_table, newest_commit
 from harness.store.local import LocalStore
 from harness.store.whole import lost_commits, require_whole

@@ -14,15 +14,17 @@ from types import SimpleNamespace
 
 from harness.calls import Firing
 from harness.clock import FakeClock
-from harness.context import Context, Home
+from harness.context import Context
 from harness.controls.reading import COLUMNS
 from harness.errors import DecideError, LockedError, StateError
+from harness.home import Home
 from harness.jobs.types import JobsApi
 from harness.lease import Lease
 from harness.memory import load_from_models
 from harness.sense.types import FirstSight
 from harness.settings import Settings, load_settings
-from harness.state import WatchedUpstream, load_state
+from harness.state import WatchedUpstream
+from harness.state_file import load_state
 from harness.store.fenced import FencedStore, Turn
 from harness.tables import Ledger, LedgerRow, Stamp
 from harness.tick import Engine, TickOptions

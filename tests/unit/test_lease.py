@@ -19,7 +19,8 @@ from harness.jobs.pacing import TokenBucket
 from harness.lease import LEASE_SECONDS, Lease
 from harness.lock import ProcessLock
 from harness.settings import load_settings
-from harness.state import TickState, load_state, save_state
+from harness.state import TickState
+from harness.state_file import load_state, save_state
 from harness.store.fenced import FencedStore
 from harness.tables import Ledger, LedgerRow, Stamp, Store, Tick
 from harness.tick import Engine

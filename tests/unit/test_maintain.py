@@ -14,7 +14,8 @@ from harness.clock import FakeClock
 from harness.context import Context
 from harness.maintain import Housekeeper, compact_table, compact_when_due, remove_old_files
 from harness.settings import load_settings
-from harness.state import TickState, load_state, save_state
+from harness.state import TickState
+from harness.state_file import load_state, save_state
 from harness.store.local import LocalStore
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -6,15 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.state import (
-    VERSION,
-    Orphan,
-    Taken,
-    TickState,
-    WatchedUpstream,
-    load_state,
-    save_state,
-)
+from harness.state import Orphan, Taken, TickState, WatchedUpstream
+from harness.state_file import VERSION, load_state, save_state
 from harness.tables import Consumed, RecentEvents
 from tests.unit.following import intended
 from tests.unit.memory_store import MemoryStore

@@ -13,7 +13,8 @@ from harness.errors import DecideError
 from harness.feed import checksum_of
 from harness.sense.types import Look, Upstream
 from harness.settings import load_settings
-from harness.state import TickState, save_state
+from harness.state import TickState
+from harness.state_file import save_state
 from harness.tables import Ledger, LookOutcome
 from harness.tick import Engine
 from harness.tick_report import TickReport

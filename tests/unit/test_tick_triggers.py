@@ -17,7 +17,8 @@ from harness.feed import CONTROLS, checksum_of
 from harness.installation import Installation, models_checksum
 from harness.sense.types import Look, Source, Upstream
 from harness.settings import load_settings
-from harness.state import EVENT_TRIGGER, TickState, save_state
+from harness.state import EVENT_TRIGGER, TickState
+from harness.state_file import save_state
 from harness.tables import Ledger
 from harness.tick import Engine, TickOptions
 from harness.tick_report import TickReport

@@ -16,7 +16,7 @@ from harness.show.explain import answer_to
 from harness.show.history import history_of
 from harness.show.jobs import trouble_of
 from harness.show.status import Status
-from harness.state import load_state, save_state
+from harness.state_file import load_state, save_state
 from harness.tables import RunStatus
 from harness.tick import Engine
 from harness.unasked import Unasked, load_unasked, note_unasked

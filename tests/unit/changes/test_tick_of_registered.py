@@ -14,7 +14,8 @@ from harness.feed import checksum_of
 from harness.registered import known_tables
 from harness.settings import load_settings
 from harness.show.tick import as_json
-from harness.state import TickState, load_state, save_state
+from harness.state import TickState
+from harness.state_file import load_state, save_state
 from harness.tables import Ledger
 from harness.tick import Engine
 from harness.tick_report import TickReport

@@ -9,7 +9,7 @@ from harness.doctor.findings import Level
 from harness.doctor.leftovers import handed_over, inbox, state_file
 from harness.doctor.patient import Patient
 from harness.inbox import Message, MessageKind, send
-from harness.state import VERSION, save_state
+from harness.state_file import VERSION, save_state
 from harness.store.local import LocalStore
 from harness.tables import Ledger, RunStatus
 from tests.unit.doctor.patients import NOON, levels, only

@@ -10,7 +10,8 @@ from harness.doctor.findings import Level
 from harness.doctor.patient import Patient
 from harness.doctor.tables import tables
 from harness.maintain import compact_table
-from harness.state import TickState, save_state
+from harness.state import TickState
+from harness.state_file import save_state
 from harness.store.health import examine_table
 from harness.store.local import LocalStore
 from harness.tables import Ledger

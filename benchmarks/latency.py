@@ -1,0 +1,169 @@
+"""Times the way from a change to run-now, in a resident process that ticks once a second.
+
+Two ways: a commit to one of many Delta tables that jobs wait for, and an event that a producer
+registers of a partition that a trigger waits for. Changes come at any moment between two ticks, the
+next one when the run of the last one is settled.
+
+    .venv/bin/python benchmarks/latency.py --tables 1000 --changes 40
+"""
+
+import argparse
+import csv
+import os
+import queue
+import random
+import shutil
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(PROJECT))
+
+from benchmarks.upstreams import FIRST_JOB, BenchContext, append, lay_out, line  # noqa: E402
+from harness.changes import ChangeEvent, Operation, TableFormat, register  # noqa: E402
+from harness.tick import Engine  # noqa: E402
+
+#: Changes before the first one that counts: the JVM compiles what it runs often.
+WARMING = 15
+EVERY_SECONDS = 1.0
+#: So many slots are open from the first tick on, one for each day.
+DAYS = 400
+_TABLE = "lake.registered"
+
+
+def main() -> None:
+    """Run both ways in one folder, one after the other."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tables", type=int, default=1_000)
+    parser.add_argument("--changes", type=int, default=40)
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="heartbeat-bench-"))
+    try:
+        Bench(folder, options.tables).run(options.changes)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class Bench:
+    """A resident process over so many tables, with one trigger.
+
+    Args:
+        folder: Where everything lies.
+        tables: How many Delta tables, each with a job of its own.
+    """
+
+    def __init__(self, folder: Path, tables: int) -> None:
+        self._tables = tables
+        self._paths = [folder / "lake" / f"t{number:05d}" for number in range(tables)]
+        for path in self._paths:
+            append(path)
+        project = folder / "project"
+        lay_out(project, self._paths)
+        self._trigger_job = FIRST_JOB + tables
+        _write_trigger(project, self._trigger_job)
+        self._home = folder / "home"
+        os.chdir(project)
+        self._context = BenchContext(project, self._home, tables + 1)
+        self._started: queue.Queue[tuple[int, float]] = queue.Queue()
+        self._note_starts()
+
+    def run(self, changes: int) -> None:
+        """Tick, and let changes come meanwhile."""
+        engine = Engine(self._context)
+        for _ in range(3):
+            engine.tick()
+        while not self._started.empty():
+            self._started.get()
+        over = threading.Event()
+        producer = threading.Thread(target=self._produce, args=[changes, over])
+        producer.start()
+        due = time.perf_counter()
+        while not over.is_set():
+            engine.tick()
+            due = max(due + EVERY_SECONDS, time.perf_counter())
+            time.sleep(due - time.perf_counter())
+        producer.join()
+        self._context.close()
+
+    def _note_starts(self) -> None:
+        jobs = self._context.jobs
+        run_now = jobs.run_now
+
+        def noted(*, job_id: int, **rest: object) -> object:
+            self._started.put((job_id, time.perf_counter()))
+            return run_now(job_id=job_id, **rest)
+
+        jobs.run_now = noted
+
+    def _produce(self, changes: int, over: threading.Event) -> None:
+        try:
+            self._time("a commit", changes, FIRST_JOB, lambda _: append(self._paths[0]))
+            self._time("a registered event", changes, self._trigger_job, self._register)
+        finally:
+            over.set()
+
+    def _time(self, what: str, changes: int, job: int, change: Callable[[int], None]) -> None:
+        took = []
+        for number in range(WARMING + changes):
+            # What the last change has left is settled, published, and looked at once more.
+            time.sleep(6 + random.random() * EVERY_SECONDS)
+            change(number)
+            began = time.perf_counter()
+            started, at = self._started.get(timeout=120)
+            assert started == job, f"job {started} was started instead of {job}"
+            took.append(at - began)
+        counted = sorted(took[WARMING:])
+        p95 = counted[min(len(counted) - 1, round(0.95 * len(counted)))]
+        line(self._tables, f"{what}, median of {changes}", statistics.median(counted))
+        line(self._tables, f"{what}, 95 of 100 within", p95)
+        line(self._tables, f"{what}, the slowest", counted[-1])
+
+    def _register(self, number: int) -> None:
+        day = _first_day() + timedelta(days=number)
+        event = ChangeEvent(
+            table=_TABLE,
+            partition=(f'"{day:%Y-%m-%d}"',),
+            snapshot_id=str(number + 1),
+            prev_snapshot_id=str(number) if number else None,
+            snapshot_ts=int(time.time() * 1000),
+            table_format=TableFormat.ICEBERG,
+            operation_type=Operation.APPEND,
+        )
+        register([event], home=self._home)
+
+
+def _first_day() -> datetime:
+    return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(DAYS)
+
+
+def _write_trigger(project: Path, job: int) -> None:
+    """Write a trigger that has a slot for each day and lets none go."""
+    path = project / "seeds" / "event_triggers.csv"
+    with path.open(newline="") as file:
+        names = next(csv.reader(file))
+    cells = {
+        "trigger_id": "days",
+        "trigger_type": "PARTITION",
+        "job_id": str(job),
+        "job_name": f"job {job}",
+        "table": _TABLE,
+        "partition": "{yyyy-MM-dd}",
+        "start_timestamp": f"{_first_day():%Y-%m-%dT00:00:00Z}",
+        "frequency": "1",
+        "frequency_unit": "DAYS",
+        "missed_slots": "ALL",
+    }
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, names)
+        writer.writeheader()
+        writer.writerow(cells)
+
+
+if __name__ == "__main__":
+    main()

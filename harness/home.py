@@ -1,0 +1,46 @@
+"""Where everything lies that belongs to one installation."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    """The state folder, place by place."""
+
+    folder: Path
+
+    @property
+    def inbox(self) -> Path:
+        """Messages that other processes leave for the next tick."""
+        return self.folder / "inbox"
+
+    @property
+    def state(self) -> Path:
+        """What the last process knew when it ended."""
+        return self.folder / "state.json"
+
+    @property
+    def status(self) -> Path:
+        """What the last tick left for people: its summary and every blocker."""
+        return self.folder / "status.json"
+
+    @property
+    def back_off(self) -> Path:
+        """When what keeps failing is looked at again."""
+        return self.folder / "back_off.json"
+
+    @property
+    def warehouse(self) -> Path:
+        """The Delta tables of the local target."""
+        return self.folder / "warehouse"
+
+    @property
+    def metastore(self) -> Path:
+        """Spark's catalog of them."""
+        return self.folder / "metastore"
+
+    @property
+    def handed_over(self) -> Path:
+        """Event lists that are too long for a job's parameters."""
+        return self.folder / "handed_over"
