@@ -1,32 +1,26 @@
 """When a tick asks the triggers, and what it leaves: without Spark and dbt."""
 
 import json
-from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from harness.clock import FakeClock
-from harness.context import Context
 from harness.controls.reading import COLUMNS
 from harness.controls.triggers import EVENT_TRIGGERS
 from harness.errors import DecideError
-from harness.feed import CONTROLS, checksum_of
+from harness.feed import CONTROLS
 from harness.installation import Installation, models_checksum
-from harness.sense.types import Look, Source, Upstream
-from harness.settings import load_settings
-from harness.state import EVENT_TRIGGER, TickState
-from harness.state_file import save_state
+from harness.sense.types import Source
+from harness.state import EVENT_TRIGGER
 from harness.tables import Ledger
-from harness.tick import Engine, TickOptions
+from harness.tick import TickOptions
 from harness.tick_report import TickReport
 from tests.unit.controls.triggers_text import row, text
-from tests.unit.memory_store import MemoryStore
+from tests.unit.small_world import NOON, SmallWorld
 from tests.unit.watched import NEVER_SEEN
 
-NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 DAILY = replace(
     NEVER_SEEN,
     upstream_id="trigger:daily",
@@ -37,96 +31,34 @@ DAILY = replace(
 MOVED = {"upstream_id": "trigger:daily", "position": '{"looked_through":1}', "reason": None}
 
 
-class FakeDbt:
-    """Builds nothing, and refuses to decide.
-
-    Args:
-        built: Gets the selectors that it was asked for.
-    """
-
-    def __init__(self, built: list[str]) -> None:
-        self.built = built
-
-    def seed_controls(self) -> None: ...
-
-    def build_everything(self, *, with_triggers: bool) -> None: ...
-
-    def build(self, selector: str, variables: object = None) -> None:
-        self.built.append(selector)
-        if selector not in {"look", "triggers"}:
-            raise DecideError("there is no dbt here")
-
-
-class FakeLooker:
-    """Knows tables alone, and finds nothing new."""
-
-    def look_at_all(
-        self,
-        upstreams: Sequence[Upstream],
-        *,
-        at: datetime,
-        on_look: Callable[[Look], None] | None = None,
-    ) -> list[Look]:
-        assert all(each.source == "delta_table" for each in upstreams)
-        return [Look(upstream_id=each.upstream_id, position=each.position) for each in upstreams]
-
-
-class World:
+class World(SmallWorld):
     """An installation with a table and a trigger, in whose models the test writes."""
 
     def __init__(self, project: Path) -> None:
-        self.project = project
-        self.clock = FakeClock(NOON)
-        self.store = MemoryStore()
+        super().__init__(project)
         self.looks: list[dict[str, object]] = []
         self.next_due_at: datetime | None = NOON + timedelta(hours=1)
         self.asked = 0
-        self.built: list[str] = []
-        (project / "seeds").mkdir()
-        (project / "heartbeat.yml").write_text("")
-        (project / CONTROLS).write_text(",".join(COLUMNS) + "\n")
-        state = TickState(
-            tick_number=1,
-            tick_at=NOON,
-            folded_through=1,
-            upstreams=(NEVER_SEEN, DAILY),
-            runs=(),
-            controls_checksum=checksum_of(project),
-            ended_tick_number=1,
-            must_decide=False,
-            triggers_due_at=NOON + timedelta(minutes=30),
+        self.models.update(
+            queue_upstreams=lambda: [asdict(NEVER_SEEN), asdict(DAILY)],
+            queue_control_changes=lambda: [],
+            queue_trigger_looks=self._ask,
+            trigger_agenda=lambda: [
+                {"upstream_id": "trigger:daily", "next_due_at": self.next_due_at}
+            ],
         )
-        save_state(self.context().home.state, state, self.store)
+        self.remember(upstreams=(NEVER_SEEN, DAILY), triggers_due_at=NOON + timedelta(minutes=30))
 
-    def context(self) -> "FakeContext":
-        context = FakeContext(self)
-        vars(context).update(store=self.store, looker=FakeLooker(), dbt=FakeDbt(self.built))
-        return context
+    def _ask(self) -> list[dict[str, object]]:
+        self.asked += 1
+        return [{**each, "matched": each.get("matched")} for each in self.looks]
 
     def tick(self, *, minutes: float, options: TickOptions | None = None) -> TickReport:
         """Let time pass, and tick in a process of its own."""
         self.clock.sleep(minutes * 60)
-        return Engine(self.context()).tick(options)
-
-
-class FakeContext(Context):
-    """Reads the models from the test."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__(load_settings(world.project, {}), {}, world.clock)
-        self._world = world
-
-    def rows(self, relation: str) -> list[dict[str, object]]:
-        world = self._world
-        if relation == "trigger_agenda":
-            return [{"upstream_id": "trigger:daily", "next_due_at": world.next_due_at}]
-        if relation == "queue_upstreams":
-            return [asdict(NEVER_SEEN), asdict(DAILY)]
-        if relation == "queue_control_changes":
-            return []
-        assert relation == "queue_trigger_looks"
-        world.asked += 1
-        return [{**each, "matched": each.get("matched")} for each in world.looks]
+        report = self.engine().tick(options)
+        assert all(each.source == "delta_table" for each in self.looker.looked_at)
+        return report
 
 
 @pytest.fixture
@@ -207,5 +139,5 @@ def test_the_first_trigger_has_its_models_built_and_later_nothing_builds_them_ag
     with pytest.raises(DecideError):
         world.tick(minutes=1)
     Installation(world.context()).ensure_triggers(NOON, folded_through=1)
-    assert world.built == ["triggers", "look", "decide"]
+    assert world.dbt.built == ["triggers", "look", "decide"]
     assert json.loads(version.read_text())["with_triggers"]
