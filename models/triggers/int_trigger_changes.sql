@@ -45,13 +45,7 @@ oldest as (
 
     select
         cast(
-            min(
-                if(
-                    int_trigger_clock.is_new,
-                    0,
-                    coalesce(int_trigger_clock.looked_through, 0)
-                )
-            ) div 10000 as int
+            min(coalesce(int_trigger_clock.looked_through, 0)) div 10000 as int
         ) as era
     from int_trigger_clock
 
@@ -61,11 +55,7 @@ known as (
 
     select
         event_partitions.table_key,
-        event_partitions.bucket,
-        event_partitions.tick_number,
-        event_partitions.event_id,
-        event_partitions.change_key,
-        event_partitions.tag_keys
+        event_partitions.tick_number
     from event_partitions
     where event_partitions.era >= (select oldest.era from oldest)
 
@@ -73,11 +63,7 @@ known as (
 
     select
         int_event_partitions.table_key,
-        int_event_partitions.bucket,
-        int_event_partitions.tick_number,
-        int_event_partitions.event_id,
-        int_event_partitions.change_key,
-        int_event_partitions.tag_keys
+        int_event_partitions.tick_number
     from int_event_partitions
 
 ),
@@ -110,22 +96,50 @@ begun as (
 
 ),
 
-came as (
+-- Joined apart: the bucket is a folder of the one, and no column of the other's files.
+matched as (
 
     select /*+ broadcast(begun) */
         begun.upstream_id,
         begun.looked_through,
-        known.change_key,
-        max(
-            named_struct('tick_number', known.tick_number, 'event_id', known.event_id)
-        ) as event
-    from known
+        begun.required_tag_keys,
+        event_partitions.tag_keys,
+        event_partitions.change_key,
+        event_partitions.tick_number,
+        event_partitions.event_id
+    from event_partitions
     inner join begun
-        on known.bucket = begun.bucket
-            and known.table_key = begun.table_key
-            and known.tick_number > begun.looked_through
-    where cardinality(array_except(begun.required_tag_keys, known.tag_keys)) = 0
-    group by begun.upstream_id, begun.looked_through, known.change_key
+        on event_partitions.bucket = begun.bucket
+            and event_partitions.table_key = begun.table_key
+            and event_partitions.tick_number > begun.looked_through
+    where event_partitions.era >= (select oldest.era from oldest)
+
+    union all
+
+    select
+        begun.upstream_id,
+        begun.looked_through,
+        begun.required_tag_keys,
+        int_event_partitions.tag_keys,
+        int_event_partitions.change_key,
+        int_event_partitions.tick_number,
+        int_event_partitions.event_id
+    from int_event_partitions
+    inner join begun
+        on int_event_partitions.table_key = begun.table_key
+            and int_event_partitions.tick_number > begun.looked_through
+
+),
+
+came as (
+
+    select
+        matched.upstream_id,
+        matched.looked_through,
+        max(struct(matched.tick_number, matched.event_id)) as event
+    from matched
+    where cardinality(array_except(matched.required_tag_keys, matched.tag_keys)) = 0
+    group by matched.upstream_id, matched.looked_through, matched.change_key
 
 ),
 

@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,9 +15,7 @@ from deltalake import write_deltalake
 from examples.incremental.count_rows import count_rows
 from harness.changes import ChangeEvent, changed_rows, read
 from harness.errors import ConfigurationError, LookFailedError
-from harness.sense.registry import Surroundings, known_sources
 from harness.sense.types import Probe, Upstream
-from harness.settings_connections import Connections
 from tests.conftest import PROJECT
 from tests.integration.changes.changing_tables import (
     AT,
@@ -27,10 +25,12 @@ from tests.integration.changes.changing_tables import (
     as_event,
     told,
 )
-from tests.services.iceberg import Lake, NoIcebergError
+from tests.services.iceberg import Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+ProbeOf = Callable[[str], Probe]
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 A, B, C, D = (1, "a"), (2, "b"), (3, "c"), (4, None)
@@ -232,29 +232,6 @@ def as_event_of(table: str) -> ChangeEvent:
     )
 
 
-@pytest.fixture(scope="module")
-def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("warehouse")
-
-
-@pytest.fixture(scope="module")
-def lake(spark: "SparkSession", warehouse: Path) -> Lake:
-    try:
-        return Lake(spark, {"type": "hadoop", "warehouse": str(warehouse)})
-    except NoIcebergError as error:
-        pytest.skip(str(error))
-
-
-def probe_of(spark: "SparkSession", source: str, warehouse: Path) -> Probe:
-    known = {"iceberg": {"lake": {"warehouse": str(warehouse)}}}
-    surroundings = Surroundings(
-        session=lambda: spark,
-        trigger_files_root="",
-        connections=Connections.model_validate(known),
-    )
-    return known_sources().probes(surroundings)[source]
-
-
 C_IN, D_IN = "insert into {t} values (3, 'c')", "insert into {t} values (4, null)"
 COPY = {"write.delete.mode": "copy-on-write", "write.update.mode": "copy-on-write"}
 MARK = {"write.delete.mode": "merge-on-read"}
@@ -323,9 +300,9 @@ ICEBERG_STORIES = {
 
 @pytest.mark.parametrize("story", ICEBERG_STORIES.values(), ids=ICEBERG_STORIES)
 def test_what_changed_in_an_iceberg_table_is_told(
-    spark: "SparkSession", lake: Lake, warehouse: Path, story: Story
+    spark: "SparkSession", lake: Lake, probe_of: ProbeOf, story: Story
 ) -> None:
-    orders = IcebergOrders(lake, probe_of(spark, "iceberg_table", warehouse), story)
+    orders = IcebergOrders(lake, probe_of("iceberg_table"), story)
     events = orders.events(story)
 
     story.check(orders.changed(events))
@@ -357,10 +334,10 @@ class HiveOrders:
 
 
 def test_the_partitions_of_a_hive_table_that_changed_are_read_whole(
-    spark: "SparkSession", warehouse: Path
+    spark: "SparkSession", warehouse: Path, probe_of: ProbeOf
 ) -> None:
     spark.sql(f"create schema if not exists changes location '{warehouse}/changes'")
-    probe = probe_of(spark, "hive_table", warehouse)
+    probe = probe_of("hive_table")
     orders = HiveOrders(spark, probe, f"changes.t{time.monotonic_ns()}")
     orders.sql("insert into {t} values (5, 'a'), (3, 'c d'), (4, null)")
     events = orders.told()
@@ -385,10 +362,10 @@ def handed(events: Sequence[ChangeEvent], table: str) -> str:
 
 
 def test_the_job_of_the_examples_counts_what_changed(
-    lake: Lake, spark: "SparkSession", warehouse: Path
+    lake: Lake, spark: "SparkSession", probe_of: ProbeOf
 ) -> None:
     story = Story(steps=(C_IN, "delete from {t} where id = 1", D_IN), properties=COPY)
-    orders = IcebergOrders(lake, probe_of(spark, "iceberg_table", warehouse), story)
+    orders = IcebergOrders(lake, probe_of("iceberg_table"), story)
     events = read(handed(orders.events(story), orders.name))
 
     assert count_rows(lake.session, events, orders.name) == {"insert": 2, "delete": 1}

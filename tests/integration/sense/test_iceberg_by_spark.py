@@ -4,44 +4,22 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.sense.registry import Surroundings, known_sources
 from harness.sense.types import DataChange, FirstSight, Look, Operation, Probe, Upstream
-from harness.settings_connections import Connections
-from tests.services.iceberg import Lake, NoIcebergError
+from tests.services.iceberg import Lake
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
-def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("warehouse")
-
-
-@pytest.fixture(scope="module")
-def lake(spark: "SparkSession", warehouse: Path) -> Lake:
-    try:
-        return Lake(spark, {"type": "hadoop", "warehouse": str(warehouse)})
-    except NoIcebergError as error:
-        pytest.skip(str(error))
-
-
-@pytest.fixture(scope="module")
-def probe(spark: "SparkSession", warehouse: Path) -> Probe:
-    known = {"iceberg": {"lake": {"warehouse": str(warehouse)}}}
-    surroundings = Surroundings(
-        session=lambda: spark,
-        trigger_files_root="",
-        connections=Connections.model_validate(known),
-    )
-    return known_sources().probes(surroundings)["iceberg_table"]
+def probe(probe_of: Callable[[str], Probe]) -> Probe:
+    return probe_of("iceberg_table")
 
 
 #: In one file.

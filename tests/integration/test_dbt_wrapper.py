@@ -1,0 +1,53 @@
+"""dbt as the harness runs it, on the project itself."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.decide import Dbt
+from harness.errors import DecideError
+from tests.conftest import PROJECT
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEMA = "wrapped"
+#: Of the two tables called t, which one counts?
+NESTED = """
+with t as (select 'outer' as place), inner_query as (
+    with t as (select 'inner' as place) select * from t
+) select * from inner_query
+"""
+
+
+@pytest.fixture(scope="module")
+def dbt(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dbt]:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("HEARTBEAT_SCHEMA", SCHEMA)
+        wrapper = Dbt(PROJECT, tmp_path_factory.mktemp("home"), target="local", before=lambda: None)
+        wrapper._invoke(["seed", "--select", "status_transitions"], None)
+        yield wrapper
+
+
+def test_views_are_made_with_their_ctes_written_out_and_the_session_reads_as_before(
+    spark: "SparkSession", dbt: Dbt
+) -> None:
+    dbt._invoke(["run", "--select", "run_statuses"], None)
+    catalog = spark._jsparkSession.sessionState().catalog()
+    identifier = spark._jsparkSession.sessionState().sqlParser()
+    view = catalog.getTableMetadata(identifier.parseTableIdentifier(f"{SCHEMA}.run_statuses"))
+    kept = view.properties().get("view.sqlConfig.spark.sql.legacy.ctePrecedencePolicy")
+    assert kept.get() == "LEGACY"
+    assert [row.place for row in spark.sql(NESTED).collect()] == ["inner"]
+
+
+def test_a_failed_build_leaves_the_session_as_it_was(spark: "SparkSession", dbt: Dbt) -> None:
+    with pytest.raises(DecideError, match="stg_controls"):
+        dbt._invoke(["run", "--select", "stg_controls"], None)
+    assert [row.place for row in spark.sql(NESTED).collect()] == ["inner"]
+
+
+def test_what_selects_nothing_is_a_failure_though_dbt_calls_it_a_success(dbt: Dbt) -> None:
+    with pytest.raises(DecideError, match="selected nothing"):
+        dbt._invoke(["run", "--select", "no_such_model"], None)
