@@ -55,6 +55,7 @@ def main() -> None:
         folder = Path(tempfile.mkdtemp(prefix="heartbeat-bench-"))
         try:
             copy_project(folder / "project")
+            (folder / "project" / "heartbeat.yml").write_text("{}\n")
             command = [sys.executable, __file__, "--inside", str(folder)]
             sizes = ["--triggers", str(options.triggers), "--events", str(events)]
             subprocess.run([*command, *sizes], check=True)

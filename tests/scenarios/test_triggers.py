@@ -129,7 +129,7 @@ def test_a_trigger_and_a_control_row_of_one_job_are_both_needed(story: Story) ->
     write(flights, "EU")
     story.control(flights, loads)
     story.control(weather, job)
-    story.trigger("hourly", flights, job, partition="US", start_timestamp=start.isoformat())
+    story.trigger("us_hourly", flights, job, partition="US", start_timestamp=start.isoformat())
 
     waits = story.tick()
     reasons = [row for row in story.context.rows("job_blockers") if row["job_id"] == job]
@@ -159,7 +159,7 @@ def test_a_partition_consumer_goes_on_when_its_hive_table_moves_to_iceberg(
     spark.sql(f"insert into {table} values (1, 'long ago')")
     story.control(table, loads, sensor_source="hive_table")
     cells = {"frequency_unit": "DAYS", "start_timestamp": start.isoformat()}
-    story.trigger("daily", table, job, partition="{yyyy-MM-dd}", **cells)
+    story.trigger("orders_daily", table, job, partition="{yyyy-MM-dd}", **cells)
     story.tick()
     spark.sql(f"insert into {table} values (2, '{first}')")
     from_hive = story.tick(minutes=10)
