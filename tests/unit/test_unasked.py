@@ -156,15 +156,16 @@ def test_a_tick_remembers_the_run_that_it_could_not_ask_about(tmp_path: Path) ->
     jobs = _Silent(clock=world.clock)
     jobs.add_job(FOLLOWED_JOB)
     run = run_of(jobs)
-    state = load_state(world.context.home.state, world.store)
+    context = world.context()
+    state = load_state(context.home.state, world.store)
     assert state is not None
-    save_state(world.context.home.state, replace(state, runs=(run,)), world.store)
-    vars(world.context)["jobs"] = jobs
-    engine, began = Engine(world.context), world.clock.now()
+    save_state(context.home.state, replace(state, runs=(run,)), world.store)
+    vars(context)["jobs"] = jobs
+    engine, began = Engine(context), world.clock.now()
     for _ in range(3):
         world.tick(engine)
-    (told,) = load_unasked(world.context.home.folder).values()
+    (told,) = load_unasked(context.home.folder).values()
     assert (told.run_id, told.since) == (run.run_id, began)
     jobs.tells = True
     world.tick(engine)
-    assert load_unasked(world.context.home.folder) == {}
+    assert load_unasked(context.home.folder) == {}
