@@ -64,7 +64,7 @@ docs: $(READY) ## Build dbt's documentation into target/ (dbt docs serve shows i
 ##@ Test
 
 # These kill real ticks, one at each crash point, and run the demo, which is `make demo`.
-LONG := tests/recovery/test_killed_process.py tests/recovery/test_sample_of_deaths.py tests/scenarios/test_demo.py
+LONG := tests/recovery/test_killed_process.py tests/scenarios/test_demo.py
 
 .PHONY: test
 test: $(READY) dbt ## Run every test but `make long`: the models' in dbt, then pytest, two files at a time
