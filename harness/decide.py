@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from harness.errors import DecideError
+from harness.files import write_whole
 
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunner
@@ -59,10 +60,11 @@ class Dbt:
         Raises:
             DecideError: A model or a test failed, or the selector selects nothing.
         """
-        if selector not in _FILLS_TABLES:
-            self._before_views()
         arguments = ["build", "--selector", selector, "--exclude-resource-type", "unit_test"]
-        self._invoke(arguments, variables)
+        if selector in _FILLS_TABLES:
+            self._invoke(arguments, variables)
+        else:
+            self._make_views(arguments, variables)
 
     def seed_controls(self) -> None:
         """Load the controls CSV and the optional seeds into their tables.
@@ -70,8 +72,7 @@ class Dbt:
         Raises:
             DecideError: The seed failed.
         """
-        self._before_views()
-        self._invoke(["seed", "--selector", "controls"], None)
+        self._make_views(["seed", "--selector", "controls"], None)
 
     def build_everything(self, *, with_triggers: bool) -> None:
         """Create or update every table and view, seeds included; ledgers keep their rows.
@@ -82,10 +83,22 @@ class Dbt:
         Raises:
             DecideError: A model failed.
         """
-        self._before_views()
         selector = "everything" if with_triggers else "without_triggers"
         arguments = ["build", "--selector", selector, "--exclude-resource-type"]
-        self._invoke([*arguments, "unit_test", "test"], None)
+        self._make_views([*arguments, "unit_test", "test"], None)
+
+    def _make_views(self, arguments: Sequence[str], variables: Mapping[str, object] | None) -> None:
+        """Run dbt, and leave a mark while it runs: Spark drops a view before it makes it anew."""
+        mark = unfinished_views(self._home)
+        self._before_views()
+        write_whole(mark, " ".join(arguments))
+        try:
+            self._invoke(arguments, variables)
+        except DecideError:
+            # It has come to its end; what failed was not replaced.
+            mark.unlink(missing_ok=True)
+            raise
+        mark.unlink(missing_ok=True)
 
     def _invoke(self, arguments: Sequence[str], variables: Mapping[str, object] | None) -> None:
         self._before()
@@ -118,6 +131,11 @@ class Dbt:
         place = ["--project-dir", str(self._project), "--profiles-dir", str(self._project)]
         quiet = ["--quiet", "--no-use-colors", "--log-level", "none", "--no-write-json"]
         return [*quiet, "--no-send-anonymous-usage-stats", *paths, *place, "--target", self._target]
+
+
+def unfinished_views(home: Path) -> Path:
+    """Return the file that is there as long as views may be missing: a killed process leaves it."""
+    return home / "views.unfinished"
 
 
 def unparsed(error: BaseException | None, target: Path) -> DecideError:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from harness import feed
 from harness.context import Context
+from harness.decide import unfinished_views
 from harness.errors import StateError
 from harness.files import write_whole
 from harness.settings import LOCAL_TARGET
@@ -37,7 +38,9 @@ class Installation:
     def ensure(
         self, at: datetime, *, allow_mass_removal: bool = False, rebuild: bool = False
     ) -> bool:
-        """Build every table and view if they are missing or older than the models.
+        """Build every table and view if some are missing or older than the models.
+
+        Some may be missing when a process was killed while dbt made them anew.
 
         Args:
             at: The instant, for the file that says so.
@@ -57,7 +60,8 @@ class Installation:
             require_whole(schema, self._context.home.state)
         models = models_checksum(self._context.settings.project)
         installed = self._installed()
-        if installed is not None and installed.models == models and not rebuild:
+        is_whole = not unfinished_views(self._context.home.folder).exists()
+        if installed is not None and installed.models == models and is_whole and not rebuild:
             return False
         checked = feed.check_controls(
             self._context.settings.project,
