@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from harness.clock import instant_from
 from harness.errors import ConfigurationError, LookFailedError
-from harness.facts import RunFact, instant_from, newest_runs, whole
+from harness.facts import RunFact, newest_runs, whole
 from harness.find_sensor import Sensor
 from harness.fire import as_handed_over, events_of
 from harness.inbox import Message, MessageKind, peek, send

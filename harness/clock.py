@@ -1,4 +1,4 @@
-"""The one clock of the process; everything else gets its instants as arguments."""
+"""The one clock of the process, and how instants are read; all else gets them as arguments."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -46,3 +46,11 @@ class FakeClock:
     def set(self, instant: datetime) -> None:
         """Jump to an instant, forwards or backwards."""
         self._now = instant
+
+
+def instant_from(value: object) -> datetime | None:
+    """Read an instant in UTC; one without a zone comes from Spark, which collects local time."""
+    if value is None:
+        return None
+    instant = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+    return instant.astimezone(UTC)

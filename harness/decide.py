@@ -17,7 +17,7 @@ from harness.errors import DecideError
 from harness.files import write_whole
 
 if TYPE_CHECKING:
-    from dbt.cli.main import dbtRunner
+    from dbt.cli.main import dbtRunner, dbtRunnerResult
     from dbt.contracts.graph.manifest import Manifest
 
 log = logging.getLogger(__name__)
@@ -89,30 +89,27 @@ class Dbt:
 
     def _make_views(self, arguments: Sequence[str], variables: Mapping[str, object] | None) -> None:
         """Run dbt, and leave a mark while it runs: Spark drops a view before it makes it anew."""
-        mark = unfinished_views(self._home)
         self._before_views()
+        self._before()
+        runner = self._runner()
+        mark = unfinished_views(self._home)
         write_whole(mark, " ".join(arguments))
-        try:
-            self._invoke(arguments, variables)
-        except DecideError:
-            # It has come to its end; what failed was not replaced.
+        result = self._run(runner, arguments, variables)
+        if not _may_lack_views(result):
             mark.unlink(missing_ok=True)
-            raise
-        mark.unlink(missing_ok=True)
+        _check(arguments, result)
 
     def _invoke(self, arguments: Sequence[str], variables: Mapping[str, object] | None) -> None:
         self._before()
-        result = self._runner().invoke([*arguments, *self._globals(), *_vars(variables)])
-        if result.exception is not None:
-            raise DecideError(f"dbt {arguments[0]}: {_first_line(result.exception)}")
-        done = cast("Sequence[object]", getattr(result.result, "results", ()))
-        # Hooks run even when nothing is selected.
-        nodes = [each for each in done if not _is_hook(each)]
-        if not result.success:
-            raise DecideError(f"dbt {arguments[0]}: {_failures(done)}")
-        if not nodes:
-            raise DecideError(f"dbt {' '.join(arguments[:3])} selected nothing")
-        log.info("dbt %s: %s nodes", " ".join(arguments[:3]), len(nodes))
+        _check(arguments, self._run(self._runner(), arguments, variables))
+
+    def _run(
+        self,
+        runner: "dbtRunner",
+        arguments: Sequence[str],
+        variables: Mapping[str, object] | None,
+    ) -> "dbtRunnerResult":
+        return runner.invoke([*arguments, *self._globals(), *_vars(variables)])
 
     def _runner(self) -> "dbtRunner":
         """Make a runner with the manifest of this process; parse the project once."""
@@ -136,6 +133,36 @@ class Dbt:
 def unfinished_views(home: Path) -> Path:
     """Return the file that is there as long as views may be missing: a killed process leaves it."""
     return home / "views.unfinished"
+
+
+def _may_lack_views(result: "dbtRunnerResult") -> bool:
+    """Return whether dbt broke off, or failed at a view: its session may have died in between."""
+    failed = (getattr(each, "node", None) for each in _nodes(result) if _has_failed(each))
+    return result.exception is not None or any(
+        str(getattr(getattr(node, "config", None), "materialized", "")) == "view" for node in failed
+    )
+
+
+def _check(arguments: Sequence[str], result: "dbtRunnerResult") -> None:
+    """Raise what went wrong.
+
+    Raises:
+        DecideError: dbt failed, or nothing was selected.
+    """
+    if result.exception is not None:
+        raise DecideError(f"dbt {arguments[0]}: {_first_line(result.exception)}")
+    done = _nodes(result)
+    if not result.success:
+        raise DecideError(f"dbt {arguments[0]}: {_failures(done)}")
+    # Hooks run even when nothing is selected.
+    nodes = [each for each in done if not _is_hook(each)]
+    if not nodes:
+        raise DecideError(f"dbt {' '.join(arguments[:3])} selected nothing")
+    log.info("dbt %s: %s nodes", " ".join(arguments[:3]), len(nodes))
+
+
+def _nodes(result: "dbtRunnerResult") -> Sequence[object]:
+    return cast("Sequence[object]", getattr(result.result, "results", ()))
 
 
 def unparsed(error: BaseException | None, target: Path) -> DecideError:
@@ -162,13 +189,17 @@ def _vars(variables: Mapping[str, object] | None) -> list[str]:
 
 
 def _failures(nodes: Sequence[object]) -> str:
-    failed = [node for node in nodes if str(getattr(node, "status", "")) in {"error", "fail"}]
+    failed = [node for node in nodes if _has_failed(node)]
     told = [
         f"{getattr(getattr(node, 'node', None), 'name', '?')}: "
         f"{_first_line(getattr(node, 'message', ''))}"
         for node in failed
     ]
     return "; ".join(told) or "it did not succeed"
+
+
+def _has_failed(result: object) -> bool:
+    return str(getattr(result, "status", "")) in {"error", "fail"}
 
 
 def _is_hook(result: object) -> bool:

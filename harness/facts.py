@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.clock import instant_from
 from harness.errors import StateError
 from harness.tables import HOLDING, OPEN, Blocker, Ledger, RunStatus, Store
 
@@ -179,14 +180,6 @@ def blocker_from(row: Row) -> Blocker:
         waits_for=str(row["waits_for"]),
         since=instant_from(row["since"]),
     )
-
-
-def instant_from(value: object) -> datetime | None:
-    """Read an instant, aware and in UTC."""
-    if value is None:
-        return None
-    instant = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-    return instant.astimezone(UTC)
 
 
 def whole(value: object) -> int:

@@ -13,7 +13,8 @@ from datetime import datetime
 from hashlib import sha256
 
 from harness.calls import Steps
-from harness.facts import instant_from, step_order, whole
+from harness.clock import instant_from
+from harness.facts import step_order, whole
 from harness.fire import events_of
 from harness.inbox import Message, MessageKind
 from harness.state import NOTHING_TAKEN, TickState

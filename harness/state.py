@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import cast
 
+from harness.clock import instant_from
 from harness.tables import (
     HOLDING,
     OPEN,
@@ -76,12 +77,12 @@ class WatchedUpstream:
         """Read a row of the model, or of the file."""
         values = dict(row)
         values["job_ids"] = tuple(cast(Iterable[int], row["job_ids"]))
-        values["latest_event_at"] = instant(row["latest_event_at"])
-        values["failing_since"] = instant(row["failing_since"])
+        values["latest_event_at"] = instant_from(row["latest_event_at"])
+        values["failing_since"] = instant_from(row["failing_since"])
         values["recent_events"] = tuple(
             RecentEvents(
                 tick_number=int(each["tick_number"]),
-                event_at=cast(datetime, instant(each["event_at"])),
+                event_at=cast(datetime, instant_from(each["event_at"])),
                 event_count=int(each["event_count"]),
             )
             for each in cast(Iterable[Mapping[str, str]], row["recent_events"] or ())
@@ -132,7 +133,7 @@ class FollowedRun:
             for each in cast(Iterable[Mapping[str, object]], row["consumed"])
         )
         for name in ("decided_at", "started_at", "ended_at", "recorded_at"):
-            values[name] = instant(row[name])
+            values[name] = instant_from(row[name])
         return cls(**values)  # type: ignore[arg-type]
 
     @classmethod
@@ -258,11 +259,3 @@ class TickState:
         """Return a copy with some upstreams replaced."""
         upstreams = tuple(changed.get(each.upstream_id, each) for each in self.upstreams)
         return replace(self, upstreams=upstreams)
-
-
-def instant(value: object) -> datetime | None:
-    """Give an instant its zone; one without a zone comes from Spark, which collects local time."""
-    if value is None:
-        return None
-    instant = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-    return instant.astimezone(UTC)

@@ -11,8 +11,9 @@ from dataclasses import fields, is_dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from harness.clock import instant_from
 from harness.files import write_whole
-from harness.state import FollowedRun, Orphan, TickState, WatchedUpstream, instant
+from harness.state import FollowedRun, Orphan, TickState, WatchedUpstream
 from harness.tables import Ledger, Store
 
 #: Raised when the file's meaning changes; a file of another version is not read.
@@ -59,8 +60,8 @@ def load_state(path: Path, store: Store) -> TickState | None:
         content = json.loads(path.read_text())
         if content.pop("version") != VERSION or content["fingerprints"] != fingerprints(store):
             return None
-        content["tick_at"] = instant(content["tick_at"])
-        content["triggers_due_at"] = instant(content["triggers_due_at"])
+        content["tick_at"] = instant_from(content["tick_at"])
+        content["triggers_due_at"] = instant_from(content["triggers_due_at"])
         content["upstreams"] = tuple(map(WatchedUpstream.from_row, content["upstreams"]))
         content["orphans"] = tuple(Orphan(**each) for each in content["orphans"])
         content["runs"] = tuple(map(FollowedRun.from_row, content["runs"]))

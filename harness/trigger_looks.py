@@ -12,7 +12,8 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Protocol, cast
 
-from harness.facts import instant_from, whole
+from harness.clock import instant_from
+from harness.facts import whole
 from harness.feed import Rows
 from harness.record import Recorded, after_row, is_orphan, probe_row
 from harness.same_change import event_row

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from harness.facts import Row, RunFact, blocker_from, instant_from, newest_runs, whole
+from harness.clock import instant_from
+from harness.facts import Row, RunFact, blocker_from, newest_runs, whole
 from harness.state import EVENT_TRIGGER
 from harness.tables import Blocker, Ledger, RunStatus, Store
 from harness.trigger_facts import Waiting, triggers_as_controls, waiting_in

@@ -2,13 +2,18 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from harness.decide import Dbt, unfinished_views, unparsed
-from harness.errors import DecideError
+from harness.errors import DecideError, StateError
 from harness.installation import Installation, models_checksum
 from tests.unit.small_world import NOON, SmallWorld
+
+if TYPE_CHECKING:
+    from dbt.cli.main import dbtRunner, dbtRunnerResult
 
 TARGET = Path("/srv/home/target")
 
@@ -30,24 +35,48 @@ class _Interrupted(BaseException):
 
 
 class _FakeRuns(Dbt):
-    """Runs nothing: fails as it is told, and looks for the mark meanwhile."""
+    """Runs nothing: ends as it is told, and looks for the mark meanwhile."""
 
-    def __init__(self, home: Path, error: BaseException | None = None) -> None:
-        super().__init__(home, home, target="local", before=lambda: None)
-        self._error = error
+    def __init__(self, home: Path, ends: "dbtRunnerResult | BaseException") -> None:
+        super().__init__(home, home, target="local", before=self._start_session)
+        self._ends = ends
         self.mark = unfinished_views(home)
         self.saw_mark: list[bool] = []
+        self.session_error: Exception | None = None
 
-    def _invoke(self, arguments: object, variables: object) -> None:
+    def _start_session(self) -> None:
+        if self.session_error is not None:
+            raise self.session_error
+
+    def _runner(self) -> "dbtRunner":
+        return cast("dbtRunner", None)
+
+    def _run(self, *_: object) -> "dbtRunnerResult":
         self.saw_mark.append(self.mark.exists())
-        if self._error is not None:
-            raise self._error
+        if isinstance(self._ends, BaseException):
+            raise self._ends
+        return self._ends
+
+
+def _ended(status: str, materialized: str) -> "dbtRunnerResult":
+    node = SimpleNamespace(name="a_model", config=SimpleNamespace(materialized=materialized))
+    done = SimpleNamespace(status=status, message=status, node=node)
+    return _result(success=status == "success", results=[done])
+
+
+def _result(
+    *, success: bool, results: list[object], error: BaseException | None = None
+) -> "dbtRunnerResult":
+    ended = SimpleNamespace(
+        success=success, exception=error, result=SimpleNamespace(results=results)
+    )
+    return cast("dbtRunnerResult", ended)
 
 
 def test_while_views_are_made_a_mark_says_so_and_one_who_only_fills_tables_leaves_none(
     tmp_path: Path,
 ) -> None:
-    dbt = _FakeRuns(tmp_path)
+    dbt = _FakeRuns(tmp_path, _ended("success", "view"))
     dbt.build("decide")
     dbt.build_everything(with_triggers=True)
     dbt.build("publish")
@@ -57,15 +86,36 @@ def test_while_views_are_made_a_mark_says_so_and_one_who_only_fills_tables_leave
 
 
 @pytest.mark.parametrize(
-    ("error", "is_left"), [(DecideError("a model failed"), False), (_Interrupted(), True)]
+    ("ends", "is_left"),
+    [
+        pytest.param(_ended("error", "table"), False, id="a table failed"),
+        pytest.param(_ended("fail", "test"), False, id="a gate failed"),
+        pytest.param(_ended("error", "view"), True, id="a view failed: Spark may have died"),
+        pytest.param(
+            _result(success=False, results=[], error=ConnectionError("the JVM is gone")),
+            True,
+            id="dbt broke off",
+        ),
+        pytest.param(_Interrupted(), True, id="the process ended"),
+    ],
 )
-def test_the_mark_stays_when_dbt_did_not_come_to_its_end(
-    tmp_path: Path, error: BaseException, is_left: bool
+def test_the_mark_stays_when_views_may_be_missing(
+    tmp_path: Path, ends: "dbtRunnerResult | BaseException", is_left: bool
 ) -> None:
-    dbt = _FakeRuns(tmp_path, error)
-    with pytest.raises(type(error)):
+    dbt = _FakeRuns(tmp_path, ends)
+    with pytest.raises((DecideError, _Interrupted)):
         dbt.build("fold")
+    assert dbt.saw_mark == [True]
     assert dbt.mark.exists() is is_left
+
+
+def test_a_session_that_does_not_start_leaves_no_mark(tmp_path: Path) -> None:
+    dbt = _FakeRuns(tmp_path, _ended("success", "view"))
+    dbt.session_error = StateError("the lease is another's")
+    with pytest.raises(StateError, match="another's"):
+        dbt.build("fold")
+    assert dbt.saw_mark == []
+    assert not dbt.mark.exists()
 
 
 def test_views_that_a_killed_process_has_left_unfinished_are_made_anew(tmp_path: Path) -> None:
