@@ -1,9 +1,4 @@
-{{
-    config(
-        materialized='table',
-        file_format='delta'
-    )
-}}
+{{ config(materialized='table', file_format='delta') }}
 -- one row per unpaused trigger: which of its slots open at the newest look, by their numbers
 with
 
@@ -13,8 +8,7 @@ int_trigger_positions as (
 
 ),
 
--- How many steps of the calendar fit is guessed by dates; the slots themselves decide between
--- neighbours, because a clock may be put forward or back.
+-- Dates guess how many steps fit; slots decide between neighbours, as clocks are put forward and back.
 with_numbers as (
 
     select
@@ -62,8 +56,7 @@ with_numbers as (
 
 ),
 
--- A window over the one row of each trigger changes nothing, but keeps the optimizer from writing
--- the calculation out at each of its many uses.
+-- A window over one row keeps the optimizer from writing the calculation out at each of its uses.
 computed_once as (
 
     select
@@ -123,6 +116,9 @@ final as (
         opening.looked_at,
         opening.look_tick,
         opening.is_new,
+        opening.is_idle,
+        opening.pace_key,
+        opening.next_due_at,
         opening.trigger_type = 'SNAPSHOT'
         and (opening.is_new or opening.first_number is not null) as takes_changes,
         opening.looked_through,
@@ -152,7 +148,11 @@ final as (
             when opening.first_number is null then opening.due_count
             else opening.due_count - 1
         end as skipped_count,
-        {{ trigger_slot('opening', '(opening.newest_number + 1)') }} as next_slot_at
+        {{
+            trigger_slot(
+                'opening', 'if(opening.is_idle, null, opening.newest_number + 1)'
+            )
+        }} as next_slot_at
     from opening
 
 )

@@ -1,10 +1,9 @@
--- one row per unpaused trigger: how it is to be asked, and where the last look at it ended
+-- one row per unpaused trigger: how it is to be asked, if at all, and where the last look at it ended
 with
 
-stg_event_triggers as (
+int_trigger_paces as (
 
-    select * from {{ ref('stg_event_triggers') }}
-    where not is_paused
+    select * from {{ ref('int_trigger_paces') }}
 
 ),
 
@@ -37,51 +36,17 @@ newest_look as (
 
 ),
 
-triggers as (
-
-    select
-        stg_event_triggers.upstream_id,
-        stg_event_triggers.time_zone,
-        stg_event_triggers.start_at,
-        stg_event_triggers.start_wall,
-        stg_event_triggers.step_months,
-        stg_event_triggers.step_days,
-        stg_event_triggers.step_seconds,
-        min(stg_event_triggers.trigger_type) as trigger_type,
-        min(stg_event_triggers.job_id) as job_id,
-        min(stg_event_triggers.missed_slots) as missed_slots,
-        min(stg_event_triggers.expiry_months) as expiry_months,
-        min(stg_event_triggers.expiry_days) as expiry_days,
-        min(stg_event_triggers.expiry_seconds) as expiry_seconds,
-        min(stg_event_triggers.may_expire) as may_expire
-    from stg_event_triggers
-    group by
-        stg_event_triggers.upstream_id,
-        stg_event_triggers.time_zone,
-        stg_event_triggers.start_at,
-        stg_event_triggers.start_wall,
-        stg_event_triggers.step_months,
-        stg_event_triggers.step_days,
-        stg_event_triggers.step_seconds
-
-),
-
 with_position as (
 
     select
-        triggers.*,
+        int_trigger_paces.*,
         (select newest_look.looked_at from newest_look) as looked_at,
         (select newest_look.look_tick from newest_look) as look_tick,
+        int_upstreams_now.position,
         from_json(
             int_upstreams_now.position,
-            concat_ws(
-                ', ',
-                'opened_through timestamp',
-                'waiting array<timestamp>',
-                'missing array<array<string>>',
-                'looked_through bigint'
-            )
-        ) as place,
+            'next_due_at timestamp, pace_key bigint, is_ready boolean'
+        ) as note,
         -- One slot at a time: the next one is handed out when the run of the last one has succeeded.
         coalesce(
             int_upstreams_now.latest_event_tick
@@ -90,41 +55,87 @@ with_position as (
             and not int_dependency_progress.holds_job,
             int_upstreams_now.latest_event_tick is null
         ) as may_release
-    from triggers
+    from int_trigger_paces
     left join int_upstreams_now
-        on triggers.upstream_id = int_upstreams_now.upstream_id
+        on int_trigger_paces.upstream_id = int_upstreams_now.upstream_id
     left join int_dependency_progress
-        on triggers.upstream_id = int_dependency_progress.upstream_id
-            and triggers.job_id = int_dependency_progress.job_id
+        on int_trigger_paces.upstream_id = int_dependency_progress.upstream_id
+            and int_trigger_paces.job_id = int_dependency_progress.job_id
+
+),
+
+-- Most triggers have nothing to say at most looks: they are left alone after a glance at what the last
+-- one noted of them.
+with_idleness as (
+
+    select
+        with_position.*,
+        coalesce(
+            with_position.note.next_due_at > with_position.looked_at
+            and with_position.note.pace_key = with_position.pace_key
+            and not with_position.has_news
+            and not (
+                with_position.may_release
+                and coalesce(with_position.note.is_ready, false)
+            ),
+            false
+        ) as is_idle
+    from with_position
+
+),
+
+with_place as (
+
+    select
+        with_idleness.*,
+        if(
+            with_idleness.is_idle,
+            null,
+            from_json(
+                with_idleness.position,
+                concat_ws(
+                    ', ',
+                    'opened_through timestamp',
+                    'waiting array<timestamp>',
+                    'missing array<array<string>>',
+                    'looked_through bigint'
+                )
+            )
+        ) as place
+    from with_idleness
 
 ),
 
 final as (
 
     select
-        with_position.upstream_id,
-        with_position.trigger_type,
-        with_position.job_id,
-        with_position.time_zone,
-        with_position.start_at,
-        with_position.start_wall,
-        with_position.step_months,
-        with_position.step_days,
-        with_position.step_seconds,
-        with_position.expiry_months,
-        with_position.expiry_days,
-        with_position.expiry_seconds,
-        with_position.may_expire,
-        with_position.missed_slots,
-        with_position.looked_at,
-        with_position.look_tick,
-        with_position.place is null as is_new,
-        with_position.place.opened_through,
-        with_position.place.waiting,
-        with_position.place.missing,
-        with_position.place.looked_through,
-        with_position.may_release
-    from with_position
+        with_place.upstream_id,
+        with_place.trigger_type,
+        with_place.job_id,
+        with_place.time_zone,
+        with_place.start_at,
+        with_place.start_wall,
+        with_place.step_months,
+        with_place.step_days,
+        with_place.step_seconds,
+        with_place.expiry_months,
+        with_place.expiry_days,
+        with_place.expiry_seconds,
+        with_place.may_expire,
+        with_place.missed_slots,
+        -- Who is left alone is not looked at, so that nothing is worked out for it.
+        if(with_place.is_idle, null, with_place.looked_at) as looked_at,
+        with_place.look_tick,
+        with_place.note is null as is_new,
+        with_place.is_idle,
+        with_place.pace_key,
+        with_place.note.next_due_at,
+        with_place.place.opened_through,
+        with_place.place.waiting,
+        with_place.place.missing,
+        with_place.place.looked_through,
+        with_place.may_release
+    from with_place
 
 )
 

@@ -4,6 +4,7 @@ with
 int_trigger_clock as (
 
     select * from {{ ref('int_trigger_clock') }}
+    where is_idle is not true
 
 ),
 
@@ -75,6 +76,8 @@ joined as (
         int_trigger_clock.upstream_id,
         int_trigger_clock.opened_through,
         int_trigger_clock.skipped_count,
+        int_trigger_clock.next_slot_at,
+        int_trigger_clock.pace_key,
         coalesce(slots_by_trigger.has_changed, int_trigger_clock.takes_changes)
         or int_trigger_clock.skipped_count > 0 as has_something_to_say,
         slots_by_trigger.waiting,
@@ -112,17 +115,7 @@ final as (
 
     select
         joined.upstream_id,
-        to_json(
-            named_struct(
-                'opened_through', joined.opened_through,
-                'waiting',
-                coalesce(transform(joined.waiting, each -> each.slot), array()),
-                'missing', transform(joined.waiting, each -> each.missing),
-                'expires', transform(joined.waiting, each -> each.expires_at),
-                'looked_through', joined.looked_through
-            ),
-            map('timestampFormat', "yyyy-MM-dd'T'HH:mm:ss'Z'")
-        ) as position,
+        {{ trigger_position('joined') }} as position,
         coalesce(
             transform(
                 joined.released.events,

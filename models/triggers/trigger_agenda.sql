@@ -1,4 +1,4 @@
--- one row per unpaused trigger: when it is to be asked again though no event came
+-- one row per type of trigger: when the first of its kind is to be asked again though no event came
 with
 
 int_trigger_clock as (
@@ -29,18 +29,25 @@ expiries as (
 final as (
 
     select
-        int_trigger_clock.upstream_id,
-        least(
+        int_trigger_clock.trigger_type,
+        min(
             if(
-                int_trigger_clock.next_slot_at > int_trigger_clock.looked_at,
-                int_trigger_clock.next_slot_at,
-                null
-            ),
-            expiries.expires_at
+                int_trigger_clock.is_idle,
+                int_trigger_clock.next_due_at,
+                least(
+                    if(
+                        int_trigger_clock.next_slot_at > int_trigger_clock.looked_at,
+                        int_trigger_clock.next_slot_at,
+                        null
+                    ),
+                    expiries.expires_at
+                )
+            )
         ) as next_due_at
     from int_trigger_clock
     left join expiries
         on int_trigger_clock.upstream_id = expiries.upstream_id
+    group by int_trigger_clock.trigger_type
 
 )
 
