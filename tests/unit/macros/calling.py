@@ -48,7 +48,9 @@ def _jinja() -> Environment:
 
 @cache
 def _compiled() -> list[CodeType]:
-    return [_jinja().compile(path.read_text(encoding="utf-8")) for path in MACROS.rglob("*.sql")]
+    # A materialization is a tag of dbt's own, and no macro that another one calls.
+    paths = (path for path in MACROS.rglob("*.sql") if "materialization" not in path.name)
+    return [_jinja().compile(path.read_text(encoding="utf-8")) for path in paths]
 
 
 class Macros:

@@ -1,0 +1,40 @@
+{#- Brings batches of rows into a table by one of six strategies (docs/refresh.md). Batches that a run before has left
+    between two steps are finished first; then those that are new are taken, one after the other. -#}
+{% materialization refresh, default %}
+    {%- do heartbeat.refresh_refuse_samples(model) -%}
+    {{ run_hooks(pre_hooks) }}
+
+    {%- set load = heartbeat.refresh_load(model, this) -%}
+    {%- if load_relation(load.tables.batches) is not none -%}
+        {%- do load.update(columns=heartbeat.refresh_columns_of(load.tables.batches)) -%}
+    {%- endif -%}
+    {%- if should_full_refresh() and load.columns -%}
+        {%- do heartbeat.refresh_replay(load, load.batches | selectattr('state', 'in', ['COMPLETE', 'STAGED']) | list) -%}
+    {%- else -%}
+        {%- do heartbeat.refresh_stop_on_changed_settings(load) -%}
+        {%- do heartbeat.refresh_heal(load) -%}
+    {%- endif -%}
+    {%- do heartbeat.refresh_stage(load, compiled_code) -%}
+    {%- set pending = heartbeat.refresh_pending(load) -%}
+    {%- for batch in pending -%}
+        {%- do heartbeat.refresh_take(load, batch) -%}
+    {%- endfor -%}
+    {%- if load_relation(load.tables.hub) is none -%}
+        {%- do heartbeat.refresh_make_tables(load) -%}
+    {%- endif -%}
+    {%- do heartbeat.refresh_make_metrics(load) -%}
+    {%- do run_query("drop table if exists " ~ load.tables.staging) -%}
+    {%- do store_raw_result(name='main', message=heartbeat.refresh_summary(pending), code='OK', rows_affected=none) -%}
+
+    {%- set relations = [load.tables.hub, load.tables.batches, load.tables.ledger, load.tables.metrics] -%}
+    {%- if load.settings.type in ('key', 'full') -%}
+        {%- do relations.append(load.tables.history) -%}
+    {%- endif -%}
+    {%- for relation in relations -%}
+        {%- do apply_grants(relation, config.get('grants'), should_revoke=true) -%}
+    {%- endfor -%}
+    {%- do persist_docs(load.tables.hub, model) -%}
+
+    {{ run_hooks(post_hooks) }}
+    {{ return({'relations': relations}) }}
+{% endmaterialization %}

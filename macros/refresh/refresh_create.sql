@@ -1,0 +1,20 @@
+{#- Creates or replaces one of the tables of a refresh from a query. A run gives the hub all that the model's config
+    asks for; an operation, to which dbt gives no config, what stands there of partitions and properties. -#}
+{% macro refresh_create(load, name, relation, query) -%}
+    {%- if name == 'hub' and not load.is_operation -%}
+        {%- do run_query(create_table_as(false, relation, query)) -%}
+        {%- do return('') -%}
+    {%- endif -%}
+    {%- set by = ['s_input_id'] if name == 'batches' or name == 'history' and load.settings.type == 'full' else [] -%}
+    {%- set properties = [] -%}
+    {%- if name == 'hub' -%}
+        {%- set given = load.config.get('partition_by') or [] -%}
+        {%- set by = [given] if given is string else given -%}
+        {%- for key, value in (load.config.get('tblproperties') or {}).items() -%}
+            {%- do properties.append("'" ~ key ~ "' = '" ~ value ~ "'") -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {%- do run_query("create or replace table " ~ relation ~ " using delta"
+        ~ (" partitioned by (" ~ by | join(", ") ~ ")" if by else "")
+        ~ (" tblproperties (" ~ properties | join(", ") ~ ")" if properties else "") ~ " as " ~ query) -%}
+{%- endmacro %}

@@ -1,0 +1,16 @@
+{#- All that the steps of a refresh know: the model's settings and tables, what the ledger says of each batch, and
+    the columns of the model, once its rows are staged. -#}
+{% macro refresh_load(node, hub) -%}
+    {%- set load = {
+        'name': node.name,
+        'config': node.config,
+        'settings': heartbeat.refresh_settings(node),
+        'tables': heartbeat.refresh_tables(hub),
+        'columns': [],
+        'is_operation': false,
+        'is_replay': false,
+        'are_tables_ready': false,
+    } -%}
+    {%- do load.update(batches=heartbeat.refresh_ledger_batches(load.tables.ledger)) -%}
+    {%- do return(load) -%}
+{%- endmacro %}

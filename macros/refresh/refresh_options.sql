@@ -1,0 +1,32 @@
+{#- Every setting of `meta.refresh`: the types that have it, what it may be, and what it is when left out. A setting
+    within another one has both names, with a dot between. -#}
+{% macro refresh_options() -%}
+    {%- set all = ['key', 'full', 'none', 'timestamp', 'sequence', 'custom'] -%}
+    {%- set keyed = ['key'] -%}
+    {%- set ranged = ['timestamp', 'sequence'] -%}
+    {%- do return({
+        'type': {'types': all, 'legal': all, 'is_needed': true},
+        'batch_by': {'types': all, 'legal': 'column'},
+        'on_duplicate_batch': {'types': all, 'legal': ['skip', 'append', 'fail'], 'default': 'skip'},
+        'key': {'types': keyed, 'legal': 'columns', 'is_needed': true},
+        'updated_at': {'types': keyed, 'legal': 'column'},
+        'format': {'types': ['key', 'timestamp'], 'legal': 'text'},
+        'time_zone': {'types': ['key', 'timestamp'], 'legal': 'text'},
+        'exclude_from_cdc': {'types': keyed, 'legal': 'columns', 'default': []},
+        'hash_columns': {'types': keyed, 'legal': 'columns', 'default': []},
+        'tie_breaker': {'types': keyed, 'legal': 'columns', 'default': []},
+        'unchanged_newer': {'types': keyed, 'legal': ['touch', 'skip'], 'default': 'touch'},
+        'null_keys': {'types': keyed, 'legal': ['fail', 'quarantine', 'match'], 'default': 'fail'},
+        'deletes.when': {'types': keyed, 'legal': 'text'},
+        'column': {'types': ranged, 'legal': 'column', 'is_needed': true},
+        'null_values': {'types': ranged, 'legal': ['fail', 'quarantine'], 'default': 'fail'},
+        'max_range': {'types': ranged, 'legal': 'number'},
+        'max_rewind': {'types': ['sequence'], 'legal': 'number'},
+        'delete_condition': {'types': ['custom'], 'legal': 'text', 'is_needed': true},
+        'append_filter': {'types': ['custom'], 'legal': 'text'},
+        'extracted_at': {'types': ['full'], 'legal': 'column'},
+        'keep_batches': {'types': ['full'], 'legal': 'number'},
+        'max_shrink_percent': {'types': ['full'], 'legal': 'number'},
+        'allow_empty': {'types': ['full'], 'legal': 'boolean', 'default': false},
+    }) -%}
+{%- endmacro %}

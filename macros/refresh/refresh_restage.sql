@@ -1,0 +1,13 @@
+{#- Stages the rows of a batch from the archive, as the model gave them. -#}
+{% macro refresh_restage(load, batch) -%}
+    {%- set query -%}
+        create or replace table {{ load.tables.staging }} using delta as
+        select
+            {% for column in load.columns %}{{ column.quoted }}, {% endfor %}
+            cast({{ heartbeat.seed_literal(batch.batch, 'string') }} as string) as s_batch,
+            s_row_num
+        from {{ load.tables.batches }}
+        where s_input_id = {{ batch.id }}
+    {%- endset -%}
+    {%- do run_query(query) -%}
+{%- endmacro %}

@@ -1,0 +1,16 @@
+{#- Works out the model once, into a table of this run alone, and learns its columns: a view would be worked out
+    by each statement that reads it, and one that reads the hub would change meanwhile. -#}
+{% macro refresh_stage(load, query) -%}
+    {%- set batch_by = load.settings.batch_by -%}
+    {%- set of_batch = "cast(" ~ adapter.quote(batch_by) ~ " as string)" if batch_by else "cast(null as string)" -%}
+    {%- set statement_text -%}
+        create or replace table {{ load.tables.staging }} using delta as
+        select given.*, {{ of_batch }} as s_batch, monotonically_increasing_id() as s_row_num
+        from (
+            {{ query }}
+        ) as given
+    {%- endset -%}
+    {%- do run_query(statement_text) -%}
+    {%- do load.update(columns=heartbeat.refresh_columns_of(load.tables.staging)) -%}
+    {%- do heartbeat.refresh_check_columns(load) -%}
+{%- endmacro %}

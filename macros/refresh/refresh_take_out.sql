@@ -1,0 +1,26 @@
+{#- Takes one batch out of hub and history, and says so in the ledger. -#}
+{% macro refresh_take_out(load, batch) -%}
+    {%- set settings = load.settings -%}
+    {%- set tables = load.tables -%}
+    {%- set live = load.batches | selectattr('state', 'equalto', 'COMPLETE') | rejectattr('id', 'equalto', batch.id) | list -%}
+    {%- if settings.type == 'key' -%}
+        {%- do heartbeat.refresh_fold_keys(load, batch, live) -%}
+    {%- elif settings.column and batch.range_from is not none -%}
+        {%- do heartbeat.refresh_uncover_range(load, batch, live) -%}
+    {%- elif settings.type == 'full' -%}
+        {%- do run_query("delete from " ~ tables.history ~ " where s_input_id = " ~ batch.id) -%}
+        {%- set order = 'range_to' if settings.extracted_at else 'id' -%}
+        {%- set newest = {'id': 0, 'range_to': none} -%}
+        {%- for other in live if not settings.extracted_at or newest.range_to is none
+            or other.range_to | int >= newest.range_to | int -%}
+            {%- do newest.update(other) -%}
+        {%- endfor -%}
+        {%- if not heartbeat.rows_of("select 1 from " ~ tables.hub ~ " where s_input_id = " ~ newest.id ~ " limit 1") -%}
+            {%- do heartbeat.refresh_replace_hub(
+                load, " from " ~ tables.batches ~ " as given where s_input_id = " ~ newest.id) -%}
+        {%- endif -%}
+    {%- else -%}
+        {%- do run_query("delete from " ~ tables.hub ~ " where s_input_id = " ~ batch.id) -%}
+    {%- endif -%}
+    {%- do heartbeat.refresh_record(load, batch, 'UNLOADED') -%}
+{%- endmacro %}

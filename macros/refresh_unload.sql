@@ -1,0 +1,25 @@
+{#- Takes batches out again: hub and history become what they would be if they had never come. -#}
+{% macro refresh_unload(model, input_ids, dry_run=false) -%}
+    {%- set load = heartbeat.refresh_operation(model) -%}
+    {%- do heartbeat.refresh_stop_on_changed_settings(load) -%}
+    {%- if load.settings.type == 'custom' -%}
+        {%- do exceptions.raise_compiler_error(
+            "refresh: what a batch of " ~ load.name ~ " has deleted follows from the batches before it, as its type is "
+            ~ "custom: take the batch out with refresh_reset and its argument without") -%}
+    {%- endif -%}
+    {%- set chosen = [] -%}
+    {%- for input_id in ([input_ids] if input_ids is number else input_ids) -%}
+        {%- do chosen.append(heartbeat.refresh_batch_of(load, input_id, ['COMPLETE', 'UNLOADING'])) -%}
+    {%- endfor -%}
+    {%- if not dry_run -%}
+        {%- do heartbeat.refresh_heal(load) -%}
+    {%- endif -%}
+    {%- for batch in chosen -%}
+        {%- do log(load.name ~ ": " ~ ("would unload" if dry_run else "unloading") ~ " batch " ~ batch.id ~ ", "
+            ~ heartbeat.refresh_reach(load, batch), info=true) -%}
+        {%- if not dry_run -%}
+            {%- do heartbeat.refresh_record(load, batch, 'UNLOADING') -%}
+            {%- do heartbeat.refresh_take_out(load, batch) -%}
+        {%- endif -%}
+    {%- endfor -%}
+{%- endmacro %}

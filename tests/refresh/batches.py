@@ -1,0 +1,63 @@
+"""Batches as every strategy receives them, and which of them a ledger lets through."""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+Row = TypeVar("Row", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch(Generic[Row]):
+    """Rows that were received together.
+
+    Attributes:
+        input_id: The place of the batch in the order of receipt.
+        rows: Its rows; their order is the last tie-break.
+        received_at: When it was received, on the scale of the rows' own timestamps.
+        extracted_at: When a FULL batch was taken from its source.
+        is_complete: Whether a key that is not in it is thereby deleted (KEY).
+    """
+
+    input_id: int
+    rows: tuple[Row, ...]
+    received_at: int | None = None
+    extracted_at: int | None = None
+    is_complete: bool = False
+
+
+class Receipt(StrEnum):
+    """What a ledger says of a batch before any strategy sees it."""
+
+    ACCEPTED = "ACCEPTED"
+    SKIPPED_DUPLICATE = "SKIPPED_DUPLICATE"
+    SKIPPED_EMPTY = "SKIPPED_EMPTY"
+
+
+def receipts(batches: Iterable[Batch[Row]]) -> list[Receipt]:
+    """Say of each batch whether it is let through: not if it is empty, nor if one like it was."""
+    accepted: list[Counter[Row]] = []
+    said: list[Receipt] = []
+    for batch in batches:
+        fingerprint = Counter(batch.rows)
+        if not batch.rows:
+            said.append(Receipt.SKIPPED_EMPTY)
+        elif fingerprint in accepted:
+            said.append(Receipt.SKIPPED_DUPLICATE)
+        else:
+            accepted.append(fingerprint)
+            said.append(Receipt.ACCEPTED)
+    return said
+
+
+def accepted(batches: Sequence[Batch[Row]]) -> list[Batch[Row]]:
+    """Return the batches that are let through."""
+    said = receipts(batches)
+    return [batch for batch, receipt in zip(batches, said, strict=True) if receipt == "ACCEPTED"]
+
+
+def without(batches: Iterable[Batch[Row]], *input_ids: int) -> list[Batch[Row]]:
+    """Unload batches: what is left keeps its numbers, and is folded as if they had never come."""
+    return [batch for batch in batches if batch.input_id not in input_ids]
