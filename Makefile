@@ -127,7 +127,7 @@ imports: $(READY) ## Check the import rules between the steps
 
 .PHONY: sql
 sql: $(READY) ## Check the style of SQL with sqlfluff
-	@$(BIN)/sqlfluff lint --disable-progress-bar models tests
+	@$(BIN)/sqlfluff lint --disable-progress-bar --processes 2 models tests
 
 .PHONY: parse
 parse: $(READY) ## Parse the dbt project for both targets
