@@ -60,6 +60,10 @@ class JobsApiError(HeartbeatError):
     """The Jobs API cannot be used at all: no host, no credentials, the local one does not start."""
 
 
+class UntoldRunsError(JobsApiError):
+    """The Jobs API knows a job, and says neither which runs it has nor that it has none."""
+
+
 class ThrottledError(JobsApiError):
     """The Jobs API has had too many requests, and wants no other for a while.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from harness.calls import Firing
+from harness.errors import UntoldRunsError
 from harness.jobs.token import TOKEN_PARAMETER
 from harness.jobs.types import RunReport
 from harness.state import FollowedRun
@@ -26,6 +27,13 @@ class Search:
     found: RunReport | None = None
     #: Runs that do not tell to which start they belong; any of them may be the one.
     untold: tuple[int, ...] = ()
+    #: The API has no word of runs for this job, not even that there are none.
+    is_silent: bool = False
+
+    @property
+    def proves_none(self) -> bool:
+        """Tell whether no run of the job can be that of the start."""
+        return self.found is None and not self.untold and not self.is_silent
 
 
 def find_run(start: FollowedRun, firing: Firing) -> Search:
@@ -34,7 +42,10 @@ def find_run(start: FollowedRun, firing: Firing) -> Search:
     Raises:
         JobsApiError: The runs cannot be listed; this says nothing about the start.
     """
-    listed = list(firing.api.list_runs(start.job_id, since=start.decided_at - CLOCK_SKEW))
+    try:
+        listed = list(firing.api.list_runs(start.job_id, since=start.decided_at - CLOCK_SKEW))
+    except UntoldRunsError:
+        return Search(is_silent=True)
     # A person can only copy the parameters of a run that is there, so the oldest is the start's.
     listed.reverse()
     told = [report for report in listed if TOKEN_PARAMETER in report.parameters]

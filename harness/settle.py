@@ -13,7 +13,7 @@ from datetime import timedelta
 
 from harness.calls import Firing, Steps, send
 from harness.errors import JobsApiError, ThrottledError
-from harness.find_run import CLOCK_SKEW, find_run
+from harness.find_run import CLOCK_SKEW, Search, find_run
 from harness.inbox import Message
 from harness.jobs.types import Outcome, RunReport
 from harness.notices import released_by, rows_of_messages
@@ -144,10 +144,10 @@ def _in_doubt(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow:
     if search.found is not None:
         return _adopted(run, search.found, tick)
     log.warning("job %s: no run of its start was found", run.job_id)
-    if run.termination_code is not None and not search.untold:
+    if run.termination_code is not None and search.proves_none:
         return replace(run.step(tick, RunStatus.REFUSED, "answer"), ended_at=tick.at)
     parked = run.step(tick, RunStatus.PARKED, "poll")
-    return replace(parked, message=_parked_because(run, search.untold))
+    return replace(parked, message=_parked_because(run, search))
 
 
 def _adopted(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow:
@@ -164,15 +164,17 @@ def _adopted(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow:
     )
 
 
-def _parked_because(run: FollowedRun, untold: Sequence[int]) -> str:
+def _parked_because(run: FollowedRun, search: Search) -> str:
     since = f"{run.decided_at:%Y-%m-%d %H:%M} UTC"
     if run.termination_code is not None:
         why = f"the start was refused when it was sent again ({run.message})"
     else:
         why = f"the start had no answer for {RESEND_FOR.days} days"
     seen = f"the job has no run of it since {since}"
-    if untold:
-        named = ", ".join(map(str, untold[:3])) + (", ..." if len(untold) > 3 else "")
+    if search.is_silent:
+        seen = "of the job's runs the Jobs API says nothing, not even that there are none"
+    elif search.untold:
+        named = ", ".join(map(str, search.untold[:3])) + (", ..." if len(search.untold) > 3 else "")
         seen = f"of the job's runs since {since} some do not say who started them ({named})"
     return (
         f"{why}, and {seen}: nobody can say whether it runs; look at the job in the workspace, then"

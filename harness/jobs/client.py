@@ -16,7 +16,7 @@ from databricks.sdk import WorkspaceClient
 from databricks.sdk.errors import BadRequest, NotFound, ResourceDoesNotExist
 
 from harness.clock import Clock, RealClock
-from harness.errors import JobsApiError, ThrottledError
+from harness.errors import JobsApiError, ThrottledError, UntoldRunsError
 from harness.jobs.answers import answer_of_error
 from harness.jobs.states import exact_id, report_of
 from harness.jobs.types import Accepted, Outcome, RunNowAnswer, RunReport, Unknown
@@ -156,6 +156,7 @@ class DatabricksJobs:
         """Report on the runs of a job, newest first, all pages; a job that is not there has none.
 
         Raises:
+            UntoldRunsError: It knows the job, and its answer has no word of runs.
             JobsApiError: The API did not answer.
         """
         query: dict[str, object] = {"job_id": job_id, "limit": _RUNS_PER_PAGE}
@@ -193,7 +194,9 @@ class DatabricksJobs:
             answer = self._get("runs/list", query)
             if _is_silent(answer):
                 self._require_job(job_id)
-                return [], None
+                raise UntoldRunsError(
+                    f"The Jobs API knows job {job_id}, and says nothing of its runs"
+                )
             reports = [
                 report_of(run, partial_success=self._settings.partial_success)
                 for run in _listed(answer)
@@ -201,6 +204,8 @@ class DatabricksJobs:
             if any(report.job_id != job_id for report in reports):
                 raise ValueError("the answer has runs of other jobs")
             return reports, _next_page(answer)
+        except UntoldRunsError:
+            raise
         except Exception as error:
             if isinstance(error, BadRequest | NotFound) and _NO_SUCH_JOB.match(str(error)):
                 return [], None
@@ -210,8 +215,8 @@ class DatabricksJobs:
     def _require_job(self, job_id: int) -> None:
         """See that it is the Jobs API that answers, and of this job.
 
-        A workspace leaves ``runs`` out where there are none, and may leave out all else. A proxy's
-        empty page looks the same by then.
+        A workspace leaves ``runs`` out where there are none, and may leave out all else; a proxy's
+        empty page looks the same. Asked again, the first says the same for ever.
         """
         if str(self._get("get", {"job_id": job_id}).get("job_id")) != str(job_id):
             raise ValueError("the answer has no list of runs")

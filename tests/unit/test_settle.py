@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from harness.clock import FakeClock
-from harness.errors import JobsApiError
+from harness.errors import JobsApiError, UntoldRunsError
 from harness.inbox import Message, MessageKind
 from harness.jobs.fake import FakeJobs
 from harness.jobs.types import Outcome, RunReport
@@ -155,6 +155,13 @@ class Unlisted(FakeJobs):
         raise JobsApiError("the list did not come")
 
 
+class Wordless(FakeJobs):
+    """Answers a question for runs with no word of them."""
+
+    def list_runs(self, job_id: int, *, since: datetime | None = None) -> Iterator[RunReport]:
+        raise UntoldRunsError("it says nothing of its runs")
+
+
 def test_a_start_without_an_answer_is_sent_again_with_its_token_and_its_parameters() -> None:
     jobs = fake_jobs()
     run_id = _start(jobs)
@@ -288,6 +295,16 @@ def test_a_refused_start_beside_a_run_that_does_not_say_whose_it_is_is_parked() 
     assert f"Job {JOB} does not exist" in (row.message or "")
     assert str(run_id) in (row.message or "")
     assert f"`retry {JOB}`" in (row.message or "")
+
+
+def test_a_refused_start_is_parked_when_the_api_has_no_word_of_the_jobs_runs() -> None:
+    jobs = Wordless(clock=FakeClock(AT))
+    jobs.add_job(JOB)
+
+    (row,) = settled(_refused(jobs), intended()).rows
+
+    assert (row.run_status, row.run_id, row.ended_at) == (RunStatus.PARKED, None, None)
+    assert "not even that there are none" in (row.message or "")
 
 
 def test_a_refusal_proves_nothing_while_the_runs_cannot_be_listed_and_is_not_asked_for_twice() -> (

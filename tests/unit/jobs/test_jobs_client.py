@@ -12,7 +12,7 @@ from databricks.sdk import WorkspaceClient
 from requests.adapters import BaseAdapter
 
 from harness.clock import FakeClock
-from harness.errors import JobsApiError, ThrottledError
+from harness.errors import JobsApiError, ThrottledError, UntoldRunsError
 from harness.jobs.client import LOG_IN_AGAIN_AFTER, ClientSettings, DatabricksJobs, connect
 from harness.jobs.types import Accepted, NotAllowed, Unknown
 
@@ -224,11 +224,12 @@ def test_a_job_without_runs_has_none(body: object) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, "", {"runs": None}, {"next_page_token": ""}])
-def test_an_answer_that_says_nothing_of_runs_says_that_there_are_none_if_the_api_knows_the_job(
+def test_an_answer_that_says_nothing_of_runs_proves_nothing_although_the_api_knows_the_job(
     body: object,
 ) -> None:
     desk = Desk(Answer(body=body), Answer(body={"job_id": 1}))
-    assert list(desk.jobs.list_runs(1)) == []
+    with pytest.raises(UntoldRunsError, match="knows job 1, and says nothing of its runs"):
+        list(desk.jobs.list_runs(1))
     assert [str(r.url).split("?")[0] for r in desk.line.requests] == [
         f"{HOST}/api/2.2/jobs/runs/list",
         f"{HOST}/api/2.2/jobs/get",
