@@ -26,5 +26,9 @@
         {%- do facts.append({'batch': batch, 'record_count': count | int, 'fingerprint': fingerprint,
             'range_from': least, 'range_to': greatest, 'rejected': rejected | int}) -%}
     {%- endfor -%}
+    {%- if not facts and (load.is_operation or not load.settings.batch_by) -%}
+        {%- do facts.append({'batch': none, 'record_count': 0, 'rejected': 0,
+            'fingerprint': none, 'range_from': none, 'range_to': none}) -%}
+    {%- endif -%}
     {%- do return(facts) -%}
 {%- endmacro %}

@@ -15,9 +15,5 @@
             {%- do pending.append(fact) -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- if not pending and not load.settings.batch_by -%}
-        {%- do pending.append({'id': newest + 1, 'batch': none, 'received_at': run_started_at, 'record_count': 0, 'rejected': 0,
-            'fingerprint': none, 'range_from': none, 'range_to': none}) -%}
-    {%- endif -%}
     {%- do return(pending) -%}
 {%- endmacro %}

@@ -18,6 +18,7 @@
         {%- do heartbeat.refresh_take(beside, fact) -%}
     {%- endfor -%}
     {%- do heartbeat.refresh_make_tables(beside) -%}
+    {%- do heartbeat.refresh_keep_left_out(load, beside, batches) -%}
     {%- do heartbeat.refresh_change_places(load, beside) -%}
     {%- for batch in load.batches if batch.state in ('COMPLETE', 'STAGED', 'UNLOADING') -%}
         {%- set fact = (beside.batches | selectattr('id', 'equalto', batch.id) | list or [batch])[0] -%}

@@ -9,7 +9,6 @@
         {%- do heartbeat.refresh_uncover_range(load, batch, live) -%}
     {%- elif settings.type == 'full' -%}
         {%- do run_query("delete from " ~ tables.history ~ " where s_input_id = " ~ batch.id) -%}
-        {%- set order = 'range_to' if settings.extracted_at else 'id' -%}
         {%- set newest = {'id': 0, 'range_to': none} -%}
         {%- for other in live if not settings.extracted_at or newest.range_to is none
             or other.range_to | int >= newest.range_to | int -%}
