@@ -11,7 +11,7 @@ from contextlib import closing
 import pytest
 
 from harness.clock import RealClock
-from harness.errors import JobsApiError
+from harness.errors import JobsApiError, UntoldRunsError
 from harness.jobs.answers import LONGEST_WAIT_SECONDS
 from harness.jobs.client import ClientSettings, DatabricksJobs
 from harness.jobs.local.definitions import JobDefinition
@@ -181,11 +181,12 @@ def test_an_api_that_refuses_to_list_the_runs_of_a_missing_job_says_that_there_a
 
 
 @pytest.mark.parametrize("body", ["{}", ""])
-def test_an_api_that_says_nothing_at_all_of_the_runs_of_a_job_that_it_knows_says_there_are_none(
+def test_an_api_that_says_nothing_at_all_of_the_runs_of_a_job_that_it_knows_proves_nothing(
     server: LocalJobsServer, jobs: DatabricksJobs, body: str
 ) -> None:
     server.faults.add(Fault(match="runs/list", kind=FaultKind.STATUS, status=200, body=body))
-    assert list(jobs.list_runs(1)) == []
+    with pytest.raises(UntoldRunsError, match="says nothing of its runs"):
+        list(jobs.list_runs(1))
 
 
 def test_any_other_refusal_to_list_runs_does_not_say_that_there_are_none(
