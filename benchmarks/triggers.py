@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -71,6 +71,7 @@ class Bench:
         self._triggers = triggers
         self._events = events
         self._tick = -(-events // EVENTS_OF_A_TICK)
+        self._folded = -1
         self._now = _BEGAN + timedelta(days=events // EVENTS_OF_A_TICK // 2 + 2)
 
     def run(self) -> None:
@@ -80,8 +81,9 @@ class Bench:
         ledgers = schema_folder(context)
         append_to(ledgers / Ledger.EVENTS, self._past())
         self._seed(ledgers)
-        folding = timed(lambda: fold(context, -1, self._tick, with_triggers=True))[0]
-        line(self._events, "folding all of it, once", folding)
+        terms = timed(lambda: context.dbt.build("trigger_terms"))[0]
+        line(self._events, "taking the triggers apart, once for each edit", terms)
+        self._fold("folding all events")
         self._look("all triggers, for the first time")
         self._now += timedelta(hours=1)
         self._look("all slots due")
@@ -95,7 +97,15 @@ class Bench:
             self._look(f"one of {SOME} due")
         self._now += timedelta(hours=1)
         self._look("all slots due, warm")
+        self._fold("folding what the looks have said")
+        self._look("nothing due, nothing came, folded")
         context.close()
+
+    def _fold(self, what: str) -> None:
+        """Time the folding of everything since the last time."""
+        before, self._folded = self._folded, self._tick
+        took = timed(lambda: fold(self._context, before, self._tick, with_triggers=True))[0]
+        line(self._events, what, took)
 
     def _past(self) -> Iterator[dict[str, object]]:
         """Yield the events of the past: every table has a partition for each day."""
@@ -149,13 +159,11 @@ class Bench:
         stamp = pa.array([self._now]).cast(pa.timestamp("us", tz="UTC"))
         append_to(looks, iter([{"tick_number": np.array([self._tick]), "looked_at": stamp}]))
         clock = timed(lambda: context.dbt.build("look"))[0]
-        took, said = timed(self._rows("queue_trigger_looks"))
-        agenda = timed(self._rows("trigger_agenda"))[0]
+        took, said = timed(lambda: self._context.rows("queue_trigger_looks"))
         assert isinstance(said, list)
         matched = sum(len(row["matched"]) for row in said)
         line(self._events, what, clock + took, f"{len(said):,} say something, {matched:,} events")
         line(self._events, f"{what}: of it the slots", clock)
-        line(self._events, f"{what}: the agenda", agenda)
         context.store.append(
             Ledger.PROBES,
             [
@@ -176,9 +184,6 @@ class Bench:
                 for row in said
             ],
         )
-
-    def _rows(self, relation: str) -> Callable[[], object]:
-        return lambda: self._context.rows(relation)
 
 
 def _events(

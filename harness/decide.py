@@ -1,5 +1,7 @@
 """Runs dbt in this process: seeds the controls, builds the decision, publishes what came of it.
 
+It runs operations in the projects of others, too.
+
 It knows selectors by name and nothing about what they select. A selector that selects nothing is a
 failure, because dbt itself would call it a success.
 """
@@ -19,11 +21,12 @@ from harness.files import write_whole
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunner, dbtRunnerResult
     from dbt.contracts.graph.manifest import Manifest
+    from dbt_common.events.base_types import EventMsg
 
 log = logging.getLogger(__name__)
 
 #: Selectors of tables alone; every view stays as it is.
-_FILLS_TABLES = frozenset({"publish", "look"})
+_FILLS_TABLES = frozenset({"publish", "look", "trigger_terms"})
 _HEADLINE = re.compile(r"(\w+ Error( in \w+ \S+ \(.*\))?$)")
 
 
@@ -33,7 +36,7 @@ class Dbt:
     Args:
         project: The folder with ``dbt_project.yml``; read-only.
         home: The state folder, which gets dbt's target folder and logs.
-        target: The output of ``profiles.yml``.
+        target: The output of ``profiles.yml``; without it the one that the profile names.
         before: Called before every invocation: starts the session that dbt is to use.
         before_views: Called before an invocation that may make views anew.
     """
@@ -43,7 +46,7 @@ class Dbt:
         project: Path,
         home: Path,
         *,
-        target: str,
+        target: str | None,
         before: Callable[[], object],
         before_views: Callable[[], object] = lambda: None,
     ) -> None:
@@ -87,6 +90,27 @@ class Dbt:
         arguments = ["build", "--selector", selector, "--exclude-resource-type"]
         self._make_views([*arguments, "unit_test", "test"], None)
 
+    def operate(self, operation: str, arguments: Mapping[str, object]) -> list[str]:
+        """Run an operation; return the lines that it says.
+
+        Raises:
+            DecideError: The operation failed, or refused.
+        """
+        said: list[str] = []
+
+        def listen(event: "EventMsg") -> None:
+            if event.info.name == "JinjaLogInfo":
+                said.append(str(event.data.msg))
+
+        self._before()
+        runner = self._runner()
+        runner.callbacks.append(listen)
+        given = ["run-operation", operation, "--args", json.dumps(dict(arguments))]
+        result = self._run(runner, given, None)
+        if result.exception is not None or not result.success:
+            raise DecideError(_first_line(result.exception or _failures(_nodes(result))))
+        return said
+
     def _make_views(self, arguments: Sequence[str], variables: Mapping[str, object] | None) -> None:
         """Run dbt, and leave a mark while it runs: Spark drops a view before it makes it anew."""
         self._before_views()
@@ -125,9 +149,12 @@ class Dbt:
     def _globals(self) -> list[str]:
         folders = {"--target-path": self._home / "target", "--log-path": self._home / "logs"}
         paths = [part for name, path in folders.items() for part in (name, str(path))]
-        place = ["--project-dir", str(self._project), "--profiles-dir", str(self._project)]
+        place = ["--project-dir", str(self._project)]
+        if (self._project / "profiles.yml").is_file():
+            place += ["--profiles-dir", str(self._project)]
         quiet = ["--quiet", "--no-use-colors", "--log-level", "none", "--no-write-json"]
-        return [*quiet, "--no-send-anonymous-usage-stats", *paths, *place, "--target", self._target]
+        target = ["--target", self._target] if self._target else []
+        return [*quiet, "--no-send-anonymous-usage-stats", *paths, *place, *target]
 
 
 def unfinished_views(home: Path) -> Path:

@@ -102,7 +102,7 @@ def fold(context: Context, fold_after: int, through: int, *, with_triggers: bool
     variables = {"fold_after": fold_after, "folded_through": through, "starts_per_tick": limit}
     context.dbt.build("fold", variables)
     if with_triggers:
-        context.dbt.build("triggers", variables)
+        context.dbt.build("trigger_views", variables)
     if context.target == LOCAL_TARGET:
         _make_lasting(context.home.warehouse / f"{context.schema}.db")
 

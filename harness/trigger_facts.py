@@ -1,9 +1,11 @@
 """Reads for people which triggers a job has and what they wait for, from the tables alone."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
+from harness.clock import instant_from
 from harness.facts import Row, whole
 from harness.state import EVENT_TRIGGER
 from harness.tables import Store
@@ -63,3 +65,16 @@ def waiting_in(position: str | None) -> tuple[Waiting, ...]:
         Waiting(slot=slot, missing=tuple(each or ()))
         for slot, each in zip(slots, missing, strict=False)
     )
+
+
+def next_due_at(positions: Iterable[str | None], at: datetime) -> datetime | None:
+    """Return when the first trigger is to be asked again though no event came, as they note it.
+
+    Args:
+        positions: Where the newest looks at the triggers ended.
+        at: The instant of the newest look; whatever was noted up to it is done with.
+    """
+    # A thousand triggers note the same hour.
+    noted = {json.loads(each).get("next_due_at") for each in positions if each}
+    due = (instant_from(each) for each in noted if each)
+    return min((each for each in due if each is not None and each > at), default=None)

@@ -21,7 +21,7 @@ from harness.sense.types import Look
 from harness.show.words import iso
 from harness.state import TickState, WatchedUpstream
 from harness.tables import EventRow, Ledger, ProbeRow, Store, Tick, TriggerLookRow
-from harness.trigger_facts import waiting_in
+from harness.trigger_facts import next_due_at, waiting_in
 
 log = logging.getLogger(__name__)
 
@@ -121,17 +121,13 @@ def look_at_triggers(
         waiting_in(each.position) != waiting_in(watched[upstream_id].position)
         for upstream_id, each in changed.items()
     )
+    state = state.with_upstreams(changed)
     state = replace(
-        state.with_upstreams(changed),
-        triggers_due_at=_earliest(services.rows("trigger_agenda")),
+        state,
+        triggers_due_at=next_due_at((each.position for each in state.triggers), tick.at),
         must_decide=state.must_decide or waits_otherwise,
     )
     return recorded, state
-
-
-def _earliest(agenda: Iterable[Row]) -> datetime | None:
-    due = (instant_from(row["next_due_at"]) for row in agenda)
-    return min((each for each in due if each is not None), default=None)
 
 
 class _Ledger:

@@ -9,17 +9,7 @@
             'missing', transform({{ trigger }}.waiting, each -> each.missing),
             'expires', transform({{ trigger }}.waiting, each -> each.expires_at),
             'looked_through', {{ trigger }}.looked_through,
-            'next_due_at', least(
-                {{ trigger }}.next_slot_at,
-                array_min(
-                    transform(
-                        {{ trigger }}.waiting,
-                        each -> if(
-                            cardinality(each.missing) = 0, null, each.expires_at
-                        )
-                    )
-                )
-            ),
+            'next_due_at', {{ trigger }}.next_due_at,
             'pace_key', {{ trigger }}.pace_key,
             'is_ready', nullif(
                 exists({{ trigger }}.waiting, each -> cardinality(each.missing) = 0), false

@@ -1,10 +1,11 @@
 {{ config(materialized='table', file_format='delta') }}
--- one row per unpaused trigger: which of its slots open at the newest look, by their numbers
+-- one row per trigger that is asked at the newest look: which of its slots open, by their numbers
 with
 
 int_trigger_positions as (
 
     select * from {{ ref('int_trigger_positions') }}
+    where is_idle is not true
 
 ),
 
@@ -116,9 +117,9 @@ final as (
         opening.looked_at,
         opening.look_tick,
         opening.is_new,
-        opening.is_idle,
         opening.pace_key,
-        opening.next_due_at,
+        opening.is_repaced,
+        opening.noted_due_at,
         opening.trigger_type = 'SNAPSHOT'
         and (opening.is_new or opening.first_number is not null) as takes_changes,
         opening.looked_through,
@@ -148,11 +149,7 @@ final as (
             when opening.first_number is null then opening.due_count
             else opening.due_count - 1
         end as skipped_count,
-        {{
-            trigger_slot(
-                'opening', 'if(opening.is_idle, null, opening.newest_number + 1)'
-            )
-        }} as next_slot_at
+        {{ trigger_slot('opening', '(opening.newest_number + 1)') }} as next_slot_at
     from opening
 
 )

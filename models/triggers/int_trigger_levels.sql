@@ -1,3 +1,4 @@
+{{ config(materialized='table', file_format='delta') }}
 -- one row per trigger and table: what an event has to be to count, its levels and tags taken apart
 with
 

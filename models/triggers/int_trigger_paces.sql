@@ -1,24 +1,11 @@
--- one row per unpaused trigger: how its slots lie, and whether events came that no fold has taken yet
+{{ config(materialized='table', file_format='delta') }}
+-- one row per unpaused trigger: how its slots lie
 with
 
 stg_event_triggers as (
 
     select * from {{ ref('stg_event_triggers') }}
     where not is_paused
-
-),
-
-int_event_partitions as (
-
-    select * from {{ ref('int_event_partitions') }} as int_event_partitions
-    where {{ is_in_tail('int_event_partitions') }}
-
-),
-
-news as (
-
-    select distinct int_event_partitions.table_key
-    from int_event_partitions
 
 ),
 
@@ -38,11 +25,8 @@ paced as (
         min(stg_event_triggers.expiry_months) as expiry_months,
         min(stg_event_triggers.expiry_days) as expiry_days,
         min(stg_event_triggers.expiry_seconds) as expiry_seconds,
-        min(stg_event_triggers.may_expire) as may_expire,
-        bool_or(news.table_key is not null) as has_news
+        min(stg_event_triggers.may_expire) as may_expire
     from stg_event_triggers
-    left join news
-        on {{ table_key('stg_event_triggers.`table`') }} = news.table_key
     group by
         stg_event_triggers.upstream_id,
         stg_event_triggers.time_zone,
@@ -71,7 +55,6 @@ final as (
         paced.expiry_days,
         paced.expiry_seconds,
         paced.may_expire,
-        paced.has_news,
         xxhash64(
             paced.start_at,
             paced.start_wall,

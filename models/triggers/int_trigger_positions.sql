@@ -7,9 +7,16 @@ int_trigger_paces as (
 
 ),
 
+int_trigger_news as (
+
+    select * from {{ ref('int_trigger_news') }}
+
+),
+
 int_upstreams_now as (
 
     select * from {{ ref('int_upstreams_now') }}
+    where upstream_id like 'trigger:%'
 
 ),
 
@@ -47,6 +54,7 @@ with_position as (
             int_upstreams_now.position,
             'next_due_at timestamp, pace_key bigint, is_ready boolean'
         ) as note,
+        int_trigger_news.upstream_id is not null as has_news,
         -- One slot at a time: the next one is handed out when the run of the last one has succeeded.
         coalesce(
             int_upstreams_now.latest_event_tick
@@ -58,6 +66,8 @@ with_position as (
     from int_trigger_paces
     left join int_upstreams_now
         on int_trigger_paces.upstream_id = int_upstreams_now.upstream_id
+    left join int_trigger_news
+        on int_trigger_paces.upstream_id = int_trigger_news.upstream_id
     left join int_dependency_progress
         on int_trigger_paces.upstream_id = int_dependency_progress.upstream_id
             and int_trigger_paces.job_id = int_dependency_progress.job_id
@@ -123,13 +133,13 @@ final as (
         with_place.expiry_seconds,
         with_place.may_expire,
         with_place.missed_slots,
-        -- Who is left alone is not looked at, so that nothing is worked out for it.
-        if(with_place.is_idle, null, with_place.looked_at) as looked_at,
+        with_place.looked_at,
         with_place.look_tick,
         with_place.note is null as is_new,
         with_place.is_idle,
         with_place.pace_key,
-        with_place.note.next_due_at,
+        not with_place.pace_key <=> with_place.note.pace_key as is_repaced,
+        with_place.note.next_due_at as noted_due_at,
         with_place.place.opened_through,
         with_place.place.waiting,
         with_place.place.missing,

@@ -4,7 +4,6 @@ with
 int_trigger_clock as (
 
     select * from {{ ref('int_trigger_clock') }}
-    where is_idle is not true
 
 ),
 
@@ -76,10 +75,20 @@ joined as (
         int_trigger_clock.upstream_id,
         int_trigger_clock.opened_through,
         int_trigger_clock.skipped_count,
-        int_trigger_clock.next_slot_at,
         int_trigger_clock.pace_key,
+        int_trigger_clock.is_repaced,
+        int_trigger_clock.noted_due_at,
         coalesce(slots_by_trigger.has_changed, int_trigger_clock.takes_changes)
-        or int_trigger_clock.skipped_count > 0 as has_something_to_say,
+        or int_trigger_clock.skipped_count > 0 as has_news,
+        least(
+            int_trigger_clock.next_slot_at,
+            array_min(
+                transform(
+                    slots_by_trigger.waiting,
+                    each -> if(cardinality(each.missing) = 0, null, each.expires_at)
+                )
+            )
+        ) as next_due_at,
         slots_by_trigger.waiting,
         slots_by_trigger.expired,
         -- What a snapshot trigger has not handed out is its next slot's to take.
@@ -127,26 +136,12 @@ final as (
             ),
             array()
         ) as matched,
-        nullif(
-            concat_ws(
-                '; ',
-                joined.expired,
-                if(
-                    joined.skipped_count > 0,
-                    concat(
-                        joined.skipped_count,
-                        ' missed ',
-                        if(joined.skipped_count = 1, 'slot was', 'slots were'),
-                        ' left out; the newest that was due is ',
-                        date_format(joined.opened_through, "yyyy-MM-dd'T'HH:mm:ss'Z'")
-                    ),
-                    null
-                )
-            ),
-            ''
-        ) as reason
+        {{ missed_slot_words('joined') }} as reason
     from joined
-    where joined.has_something_to_say
+    -- What it noted of itself has to stay true, or it is asked at every look.
+    where joined.has_news
+        or joined.is_repaced
+        or not joined.next_due_at <=> joined.noted_due_at
 
 )
 

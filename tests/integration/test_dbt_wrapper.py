@@ -51,3 +51,12 @@ def test_a_failed_build_leaves_the_session_as_it_was(spark: "SparkSession", dbt:
 def test_what_selects_nothing_is_a_failure_though_dbt_calls_it_a_success(dbt: Dbt) -> None:
     with pytest.raises(DecideError, match="selected nothing"):
         dbt._invoke(["run", "--select", "no_such_model"], None)
+
+
+@pytest.mark.parametrize(
+    "selector",
+    ["decide", "publish", "fold", "look", "triggers", "trigger_terms", "trigger_views"],
+)
+def test_a_tick_runs_no_data_test(dbt: Dbt, selector: str) -> None:
+    arguments = ["ls", "--selector", selector, "--resource-type", "test"]
+    assert list(dbt._run(dbt._runner(), arguments, None).result or ()) == []

@@ -37,7 +37,7 @@ class NoDbt:
 
     def build(self, selector: str, variables: object = None) -> None:
         self.built.append(selector)
-        if selector not in {"look", "triggers"}:
+        if selector not in {"look", "triggers", "trigger_terms"}:
             raise DecideError("there is no dbt here")
 
 

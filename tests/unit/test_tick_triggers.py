@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import asdict, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -28,7 +28,12 @@ DAILY = replace(
     sensor_id="daily",
     job_ids=(1,),
 )
-MOVED = {"upstream_id": "trigger:daily", "position": '{"looked_through":1}', "reason": None}
+PLACE = '{"looked_through":0,"next_due_at":"2026-03-01T13:00:00Z"}'
+MOVED = {
+    "upstream_id": "trigger:daily",
+    "position": PLACE.replace("0", "1", 1),
+    "reason": None,
+}
 
 
 class World(SmallWorld):
@@ -37,17 +42,14 @@ class World(SmallWorld):
     def __init__(self, project: Path) -> None:
         super().__init__(project)
         self.looks: list[dict[str, object]] = []
-        self.next_due_at: datetime | None = NOON + timedelta(hours=1)
         self.asked = 0
         self.models.update(
             queue_upstreams=lambda: [asdict(NEVER_SEEN), asdict(DAILY)],
             queue_control_changes=lambda: [],
             queue_trigger_looks=self._ask,
-            trigger_agenda=lambda: [
-                {"upstream_id": "trigger:daily", "next_due_at": self.next_due_at}
-            ],
         )
-        self.remember(upstreams=(NEVER_SEEN, DAILY), triggers_due_at=NOON + timedelta(minutes=30))
+        daily = replace(DAILY, position=PLACE)
+        self.remember(upstreams=(NEVER_SEEN, daily), triggers_due_at=NOON + timedelta(minutes=30))
 
     def _ask(self) -> list[dict[str, object]]:
         self.asked += 1
@@ -130,7 +132,7 @@ def test_no_control_row_may_name_a_trigger_as_its_source() -> None:
     assert EVENT_TRIGGER not in set(Source)
 
 
-def test_the_first_trigger_has_its_models_built_and_later_nothing_builds_them_again(
+def test_the_first_trigger_has_its_models_built_and_later_an_edit_has_those_of_the_csv_built_again(
     world: World,
 ) -> None:
     version = world.context().home.folder / "version.json"
@@ -139,5 +141,5 @@ def test_the_first_trigger_has_its_models_built_and_later_nothing_builds_them_ag
     with pytest.raises(DecideError):
         world.tick(minutes=1)
     Installation(world.context()).ensure_triggers(NOON, folded_through=1)
-    assert world.dbt.built == ["triggers", "look", "decide"]
+    assert world.dbt.built == ["triggers", "look", "decide", "trigger_terms"]
     assert json.loads(version.read_text())["with_triggers"]

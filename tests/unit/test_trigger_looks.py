@@ -74,7 +74,6 @@ class FakeServices:
 
     store: MemoryStore = field(default_factory=MemoryStore)
     looks: Sequence[Mapping[str, object]] = ()
-    agenda: Sequence[datetime | None] = ()
     dies_at: str = ""
     has_counted_slots: bool = False
 
@@ -89,10 +88,8 @@ class FakeServices:
 
     def rows(self, relation: str) -> list[dict[str, object]]:
         assert self.has_counted_slots
-        if relation == "queue_trigger_looks":
-            return [dict(each) for each in self.looks]
-        assert relation == "trigger_agenda"
-        return [{"upstream_id": "trigger:any", "next_due_at": each} for each in self.agenda]
+        assert relation == "queue_trigger_looks"
+        return [dict(each) for each in self.looks]
 
     def crash_point(self, name: str) -> None:
         if name == self.dies_at:
@@ -241,12 +238,30 @@ def test_what_a_slot_took_that_was_released_whole_is_no_leftover_of_a_killed_tic
     assert first.events[0].event_id != second.events[0].event_id
 
 
-def test_the_triggers_are_due_again_at_the_earliest_instant_of_their_agenda() -> None:
-    agenda = (NOON + timedelta(hours=2), None, NOON + timedelta(hours=1))
-    _, state = look_at_triggers(FakeServices(agenda=agenda), STATE, TICK)
-    assert state.triggers_due_at == NOON + timedelta(hours=1)
-    _, state = look_at_triggers(FakeServices(agenda=(None,)), STATE, TICK)
-    assert state.triggers_due_at is None
+def test_the_triggers_are_due_again_at_the_first_instant_after_the_look_that_one_of_them_notes() -> (
+    None
+):
+    hours = (2, 1, 0, -1)
+    noted = [
+        f'{{"next_due_at":"{NOON + timedelta(hours=each):%Y-%m-%dT%H:%M:%SZ}"}}' for each in hours
+    ]
+    triggers = tuple(
+        replace(DAILY, upstream_id=f"trigger:{number}", position=position)
+        for number, position in enumerate((*noted, '{"next_due_at":null}', "{}", None))
+    )
+    state = replace(STATE, upstreams=(NEVER_SEEN, *triggers))
+
+    _, after = look_at_triggers(FakeServices(), state, TICK)
+    assert after.triggers_due_at == NOON + timedelta(hours=1)
+
+    _, after = look_at_triggers(FakeServices(), STATE, TICK)
+    assert after.triggers_due_at is None
+
+
+def test_a_trigger_that_has_just_told_when_to_ask_it_again_is_asked_then() -> None:
+    place = '{"next_due_at":"2026-03-01T12:30:00Z"}'
+    _, after = look_at_triggers(FakeServices(looks=[said(position=place)]), STATE, TICK)
+    assert after.triggers_due_at == NOON + timedelta(minutes=30)
 
 
 def _report(**values: object) -> TickReport:
