@@ -9,7 +9,16 @@ from typing import Annotated
 
 import typer
 
-from harness.commands import changes, keeping, reading, scheduling, setting_up, telling, ticking
+from harness.commands import (
+    changes,
+    keeping,
+    reading,
+    refreshing,
+    scheduling,
+    setting_up,
+    telling,
+    ticking,
+)
 from harness.errors import ExitCode, HeartbeatError
 
 DEBUG = "HEARTBEAT_DEBUG"
@@ -38,7 +47,7 @@ def options(
         os.environ[DEBUG] = "1"
 
 
-for module in (setting_up, ticking, reading, telling, scheduling, changes, keeping):
+for module in (setting_up, ticking, reading, telling, scheduling, changes, refreshing, keeping):
     module.register(app)
 
 

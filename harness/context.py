@@ -10,6 +10,7 @@ import signal
 import uuid
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import feed
@@ -115,6 +116,12 @@ class Context:
             before=self._before_dbt,
             before_views=self._views.forget,
         )
+
+    def dbt_of(self, project: Path | None) -> Dbt:
+        """Return dbt for a project of somebody else, in the same session; for ours without one."""
+        if project is None:
+            return self.dbt
+        return Dbt(project, project, target=None, before=lambda: self.session)
 
     def _before_dbt(self) -> None:
         # What dbt writes carries no stamp.

@@ -2,7 +2,7 @@
 {% macro refresh_make_tables(load) -%}
     {%- set tables = load.tables -%}
     {%- do load.update(are_tables_ready=true) -%}
-    {%- for name in ['batches', 'history', 'hub'] if name != 'history' or load.settings.type in ('key', 'full') -%}
+    {%- for name in ['hub', 'batches', 'history'] if name != 'history' or load.settings.type in ('key', 'full') -%}
         {%- if load_relation(tables[name]) is none -%}
             {%- set nothing -%}
                 select
@@ -17,6 +17,7 @@
             {%- do adapter.cache_added(tables[name]) -%}
         {%- elif name != 'hub' or load.settings.type != 'full' -%}
             {%- do heartbeat.refresh_add_columns(load, tables[name]) -%}
+            {%- do heartbeat.refresh_widen_columns(load, name) -%}
         {%- endif -%}
     {%- endfor -%}
 {%- endmacro %}

@@ -2,6 +2,8 @@
 {% macro refresh_range_value(settings) -%}
     {%- if settings.type == 'timestamp' or settings.extracted_at -%}
         cast(unix_micros(s_timestamp) as decimal(38, 0))
+    {%- elif settings.updated_at -%}
+        cast(unix_micros(s_update_timestamp) as decimal(38, 0))
     {%- elif settings.type == 'sequence' -%}
         s_sequence
     {%- else -%}

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from harness.cli import app
-from harness.errors import ExitCode
+from harness.errors import ConfigurationError, ExitCode
 from harness.inbox import MessageKind, receive
 from harness.lock import ProcessLock
 from harness.sense.backoff import BackOff, Failing, save_back_off
@@ -36,6 +36,7 @@ COMMANDS = (
     "sense",
     "processed",
     "emit",
+    "refresh",
     "maintain",
     "jobs-api",
     "demo",
@@ -131,6 +132,60 @@ def test_wrong_usage_ends_with_two(tmp_path: Path, arguments: Sequence[str]) -> 
     answer = call(tmp_path, *arguments)
     assert answer.returncode == ExitCode.USAGE
     assert "Traceback" not in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("unload", "m"), "unload needs --batch"),
+        (("reset", "m", "--batch", "1"), "--batch means nothing to reset"),
+        (("reload", "m", "--batch", "1", "--without", "1"), "--without means nothing to reload"),
+        (("status", "m", "--dry-run"), "--dry-run means nothing to status"),
+        (("status", "m", "--project", "nowhere"), "no dbt_project.yml in this folder"),
+    ],
+)
+def test_options_that_an_operation_on_batches_does_not_have_are_refused(
+    tmp_path: Path, arguments: Sequence[str], said: str
+) -> None:
+    answer = CliRunner().invoke(app, ["refresh", *arguments])
+    assert isinstance(answer.exception, ConfigurationError)
+    assert said in str(answer.exception)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "operation", "handed"),
+    [
+        (("status", "m"), "status", {}),
+        (("recover", "m", "--dry-run"), "recover", {"dry_run": True}),
+        (("unload", "m", "--batch", "7", "--batch", "8"), "unload", {"input_ids": [7, 8]}),
+        (("reset", "m", "--without", "7"), "reset", {"without": [7]}),
+    ],
+)
+def test_an_operation_on_batches_is_dbts_own_and_what_it_says_is_printed(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: Sequence[str],
+    operation: str,
+    handed: Mapping[str, object],
+) -> None:
+    calls: list[tuple[Path | None, str, Mapping[str, object]]] = []
+
+    class Dbt:
+        def __init__(self, project: Path | None) -> None:
+            self._project = project
+
+        def operate(self, name: str, given: Mapping[str, object]) -> list[str]:
+            calls.append((self._project, name, given))
+            return ["m batch 1: COMPLETE"]
+
+    monkeypatch.setenv("HEARTBEAT_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("harness.context.Context.dbt_of", lambda self, project: Dbt(project))
+    (tmp_path / "dbt_project.yml").write_text("name: shop\n")
+
+    answer = CliRunner().invoke(app, ["refresh", *arguments, "--project", str(tmp_path)])
+
+    assert (answer.exit_code, answer.stdout) == (ExitCode.DONE, "m batch 1: COMPLETE\n")
+    assert calls == [(tmp_path, f"heartbeat.refresh_{operation}", {"model": "m", **handed})]
 
 
 @pytest.mark.parametrize(

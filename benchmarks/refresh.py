@@ -1,0 +1,322 @@
+"""Times refresh models beside what plain dbt does with the same batches, in one Spark session.
+
+A hub of so many rows gets batches of which a tenth are new keys, a quarter have changed and the
+rest say what is known; then batches that change nothing, days that are replaced, one that is taken
+out, and a run with nothing to do. A year of days lies in the tables that have days.
+
+    .venv/bin/python benchmarks/refresh.py --rows 10000000 --batch 200000 --batches 20
+"""
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+PROJECT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(PROJECT))
+
+from harness.java import find_java, use_java  # noqa: E402
+from harness.spark import let_java_compile_all, start_session  # noqa: E402
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DAYS = 365
+_PROFILE = """
+bench:
+  target: dev
+  outputs: {dev: {type: spark, method: session, host: local, schema: bench, threads: 1}}
+"""
+_DBT_PROJECT = """
+name: bench
+version: "1.0"
+config-version: 2
+profile: bench
+flags: {send_anonymous_usage_stats: false}
+models: {+file_format: delta}
+snapshots: {+file_format: delta}
+"""
+_KEY = {"type": "key", "key": "k", "updated_at": "changed_at"}
+_BY_DAY = {"type": "timestamp", "column": "day"}
+MODELS = {
+    "models/by_key.sql": (
+        f"{{{{ config(materialized='refresh', meta={{'refresh': {_KEY!r}}}) }}}}\n"
+        "select * from bench.batch\n"
+    ),
+    "models/by_merge.sql": (
+        "{{ config(materialized='incremental', incremental_strategy='merge', unique_key='k') }}\n"
+        "select * from bench.batch\n"
+    ),
+    "models/by_day.sql": (
+        "{{ config(materialized='refresh', partition_by='day', meta={'refresh': "
+        f"{_BY_DAY!r}"
+        "}) }}\n"
+        "select * from bench.batch\n"
+    ),
+    "models/by_overwrite.sql": (
+        "{{ config(materialized='incremental', incremental_strategy='insert_overwrite', "
+        "partition_by='day') }}\n"
+        "select * from bench.batch\n"
+    ),
+    "snapshots/by_snapshot.sql": (
+        "{% snapshot by_snapshot %}\n"
+        "{{ config(unique_key='k', strategy='timestamp', updated_at='changed_at') }}\n"
+        "select * from bench.batch\n"
+        "{% endsnapshot %}\n"
+    ),
+}
+KEYED = {"refresh": "by_key", "merge": "by_merge", "snapshot": "by_snapshot"}
+DAILY = {"refresh": "by_day", "insert_overwrite": "by_overwrite"}
+
+
+def main() -> None:
+    """Make the tables and time what is done to them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--batch", type=int, default=200_000)
+    parser.add_argument("--batches", type=int, default=20)
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="heartbeat-bench-"))
+    try:
+        os.environ["HEARTBEAT_HOME"] = str(folder)
+        os.chdir(PROJECT)
+        let_java_compile_all(os.environ)
+        use_java(find_java(os.environ), os.environ)
+        spark = start_session(PROJECT)
+        # The control plane is small and does without; a job's tables are not.
+        spark.conf.set("spark.sql.codegen.wholeStage", "true")
+        spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
+        spark.conf.set("spark.sql.adaptive.enabled", "true")
+        spark.conf.set("spark.sql.shuffle.partitions", "8")
+        bench = Bench(spark, folder, options.rows, options.batch)
+        bench.fill()
+        bench.keyed(options.batches)
+        bench.unchanged()
+        bench.daily()
+        bench.taken_out()
+        bench.nothing()
+        spark.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class Bench:
+    """A dbt project with this one as its package, and the batches that it gets."""
+
+    def __init__(self, spark: "SparkSession", folder: Path, rows: int, batch: int) -> None:
+        self._spark = spark
+        self._folder = folder / "project"
+        self._rows = rows
+        self._batch = batch
+        #: Keys that are there, and how often something has changed.
+        self._keys = rows
+        self._step = 0
+        files = {
+            "dbt_project.yml": _DBT_PROJECT,
+            "profiles.yml": _PROFILE,
+            "packages.yml": f"packages:\n  - local: {PROJECT}\n",
+            **MODELS,
+        }
+        for name, text in files.items():
+            path = self._folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        self._manifest: Any = None
+        self._dbt("deps")
+        self._manifest = self._dbt("parse").result
+
+    def fill(self) -> None:
+        """Bring the first batch, which is the whole table, into each model."""
+        spark = self._spark
+        spark.sql("create schema if not exists bench")
+        self._hand(f"select id as k, id % {DAYS} as d, 0 as version from range({self._rows})")
+        for name, model in (*KEYED.items(), *DAILY.items()):
+            self._tell(f"{self._rows:,} rows at first", name, self._run(model), model)
+
+    def keyed(self, batches: int) -> None:
+        """Bring batches of new, changed and unchanged rows."""
+        took: dict[str, list[float]] = {name: [] for name in KEYED}
+        for _ in range(batches):
+            self._mixed(new=0.10, changed=0.26)
+            for name, model in KEYED.items():
+                took[name].append(self._run(model))
+        for name, seconds in took.items():
+            median = statistics.median(seconds[1:])
+            stable = seconds[-1] / seconds[1]
+            self._tell(
+                "10 % new, 26 % changed (median)", name, median, f"last / second {stable:.2f}"
+            )
+        self._ratio("refresh / merge", took["refresh"][1:], took["merge"][1:])
+        self._ratio("refresh / snapshot", took["refresh"][1:], took["snapshot"][1:])
+
+    def unchanged(self) -> None:
+        """Bring a batch that says what is known, each time by other rows."""
+        took: dict[str, list[float]] = {"refresh": [], "merge": []}
+        before = self._version("by_key"), self._version("by_key_history")
+        for _ in range(3):
+            self._mixed(new=0, changed=0)
+            for name, seconds in took.items():
+                seconds.append(self._run(KEYED[name]))
+        after = self._version("by_key"), self._version("by_key_history")
+        commits = sum(after) - sum(before)
+        for name, seconds in took.items():
+            told = f"{commits} commits to hub and history" if name == "refresh" else ""
+            self._tell("nothing changed (median)", name, statistics.median(seconds), told)
+        self._ratio("merge / refresh", took["merge"], took["refresh"])
+
+    def daily(self) -> None:
+        """Replace one day of the year."""
+        took: dict[str, list[float]] = {name: [] for name in DAILY}
+        for day in (100, 101, 102):
+            self._day(day)
+            for name, model in DAILY.items():
+                before = self._version(model)
+                took[name].append(self._run(model))
+                commits = self._version(model) - before
+        for name, seconds in took.items():
+            self._tell("one day of 365 (median)", name, statistics.median(seconds))
+        beyond = self._rewritten("by_day", 102)
+        self._tell(
+            "one day of 365", "refresh", 0, f"{commits} commit, {beyond} files of other days"
+        )
+
+    def taken_out(self) -> None:
+        """Unload a batch of a day, and one of keys."""
+        for model, batch in (("by_day", 3), ("by_key", 3)):
+            size, before = self._bytes(model), self._version(model)
+            took = self._timed(
+                "run-operation",
+                "heartbeat.refresh_unload",
+                "--args",
+                json.dumps({"model": model, "input_ids": [batch]}),
+            )
+            written = self._written(model, before)
+            share = 100 * written / size
+            self._tell(
+                "one batch unloaded", model, took, f"{share:.1f} % of the hub's bytes written"
+            )
+
+    def nothing(self) -> None:
+        """Run with a batch that was received before."""
+        context = self._spark.sparkContext
+        self._run("by_key")
+        took = []
+        for number in range(3):
+            context.setJobGroup(f"nothing {number}", "nothing")
+            took.append(self._run("by_key"))
+        jobs = context.statusTracker().getJobIdsForGroup("nothing 2")
+        self._tell(
+            "a batch received before", "refresh", statistics.median(took), f"{len(jobs)} jobs"
+        )
+
+    def _hand(self, query: str) -> None:
+        """Put rows where the models read them: key, day and how often the row has changed."""
+        self._step += 1
+        self._spark.sql(
+            f"""create or replace table bench.batch using delta as
+            select
+                k,
+                timestamp'2025-01-01' + make_interval(0, 0, 0, cast(d as int)) as day,
+                timestamp'2026-01-01'
+                    + make_interval(0, 0, 0, 0, 0, cast(version as int)) as changed_at,
+                concat('name ', k, ' ', version) as name,
+                k * 7 % 1000 + version as amount,
+                cast(k as double) / 3 as price,
+                concat('street ', k % 9973) as street,
+                k % 17 = 0 as is_active
+            from ({query})"""
+        )
+
+    def _mixed(self, *, new: float, changed: float) -> None:
+        """Hand over a batch whose keys lie all over the table."""
+        fresh = int(self._batch * new)
+        there = self._batch - fresh
+        every = max(self._rows // there, 1)
+        edge = int(there * (changed / (1 - new) if new < 1 else 0))
+        # A row that is unchanged says what the table was filled with: only these are taken again.
+        offset = self._step % every
+        version = f"if(id < {edge}, {self._step}, 0)"
+        self._hand(
+            f"""select k, k % {DAYS} as d, version
+            from (select id * {every} + {offset} as k, {version} as version from range({there}))
+            union all
+            select {self._keys} + id, id % {DAYS}, {self._step} from range({fresh})"""
+        )
+        self._keys += fresh
+
+    def _day(self, day: int) -> None:
+        self._hand(
+            f"select id * {DAYS} + {day} as k, {day} as d, {self._step} as version "
+            f"from range({self._rows // DAYS})"
+        )
+
+    def _run(self, model: str) -> float:
+        command = "snapshot" if model == "by_snapshot" else "run"
+        return self._timed(command, "--select", model)
+
+    def _timed(self, *arguments: str) -> float:
+        began = time.perf_counter()
+        self._dbt(*arguments)
+        return time.perf_counter() - began
+
+    def _dbt(self, *arguments: str) -> Any:
+        from dbt.cli.main import dbtRunner
+
+        places = ["--project-dir", str(self._folder), "--profiles-dir", str(self._folder)]
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            result = dbtRunner(manifest=self._manifest).invoke([*arguments, *places])
+        if not result.success:
+            raise SystemExit(f"{said.getvalue()[-3000:]}{result.exception or ''}")
+        return result
+
+    def _version(self, table: str) -> int:
+        rows = self._spark.sql(f"describe history bench.{table} limit 1").collect()
+        return int(rows[0]["version"])
+
+    def _bytes(self, table: str) -> int:
+        return int(self._spark.sql(f"describe detail bench.{table}").collect()[0]["sizeInBytes"])
+
+    def _actions(self, table: str, version: int) -> list[dict[str, Any]]:
+        place = self._spark.sql(f"describe detail bench.{table}").collect()[0]["location"]
+        log = Path(str(place).removeprefix("file:")) / "_delta_log" / f"{version:020d}.json"
+        return [json.loads(each) for each in log.read_text().splitlines()]
+
+    def _rewritten(self, table: str, day: int) -> int:
+        """Count the files of other days that the newest commit has touched."""
+        wanted = self._spark.sql(f"select timestamp'2025-01-01' + interval {day} days").collect()[
+            0
+        ][0]
+        touched = [
+            each.get("add") or each["remove"]
+            for each in self._actions(table, self._version(table))
+            if "add" in each or "remove" in each
+        ]
+        return sum(f"{wanted:%Y-%m-%d}" not in each["partitionValues"]["day"] for each in touched)
+
+    def _written(self, table: str, since: int) -> int:
+        return sum(
+            each["add"]["size"]
+            for version in range(since + 1, self._version(table) + 1)
+            for each in self._actions(table, version)
+            if "add" in each
+        )
+
+    @staticmethod
+    def _tell(what: str, name: str, seconds: float, more: str = "") -> None:
+        print(f"{what:<34}{name:<18}{seconds:>9.2f}  {more}", flush=True)
+
+    def _ratio(self, what: str, one: list[float], other: list[float]) -> None:
+        ratio = statistics.median(one) / statistics.median(other)
+        print(f"{'':<34}{what:<18}{ratio:>9.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+{#- Of a refresh model: each row of the hub comes from a batch that counts, and none has more rows there than it brought. -#}
+{% test has_counts_that_add_up(model) %}
+{%- if execute %}
+{%- set tables = heartbeat.refresh_tested(model).tables %}
+
+select
+    hub.s_input_id,
+    metrics.state,
+    metrics.record_count,
+    hub.row_count
+from (
+    select s_input_id, count(*) as row_count from {{ tables.hub }} group by s_input_id
+) as hub
+left outer join {{ tables.metrics }} as metrics
+    on hub.s_input_id = metrics.s_input_id
+where
+    metrics.s_input_id is null
+    or metrics.state != 'COMPLETE'
+    or hub.row_count > metrics.record_count
+{%- endif %}
+
+{% endtest %}

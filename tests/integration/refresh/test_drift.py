@@ -1,0 +1,106 @@
+"""Models whose columns change from one batch to the next: what is taken, and what is refused."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration.refresh.warehouse import Warehouse, batch
+from tests.integration.shop_project import SCHEMA
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MODELS: dict[str, dict[str, object]] = {
+    "customers": {"type": "key", "key": "k", "updated_at": "t"},
+    "clicks": {"type": "none"},
+    "prices": {"type": "full"},
+    "closed": {"type": "key", "key": "k", "updated_at": "t"},
+}
+NARROW = "k int, v int, d decimal(4.1), t timestamp"
+WIDE = "k bigint, v bigint, d decimal(9.3), t timestamp, note string"
+BEYOND_INT = 2**40
+
+
+def _of(columns: str, *rows: tuple[object, ...]) -> str:
+    # The comma of a decimal would end the column's name.
+    return batch(columns, *rows).replace("(4.1)", "(4,1)").replace("(9.3)", "(9,3)")
+
+
+class Drifted:
+    """Three batches: narrow, wide with a column more, and narrow again."""
+
+    def __init__(self, warehouse: Warehouse, spark: "SparkSession") -> None:
+        self.warehouse = warehouse
+        self.spark = spark
+        drifting = ("customers", "clicks", "prices")
+        warehouse.receive(**dict.fromkeys(MODELS, _of(NARROW, (1, 5, 1.5, 10), (2, 6, 2.5, 10))))
+        for model in ("customers", "clicks"):
+            spark.sql(
+                f"alter table {SCHEMA}.{model} set tblproperties ('delta.enableTypeWidening' = 'true')"
+            )
+        wide = _of(WIDE, (1, 5, 1.5, 20, None), (3, BEYOND_INT, 0.125, 20, "new"))
+        warehouse.receive(**dict.fromkeys(drifting, wide))
+        self.refusal = warehouse.refusal(closed=wide)
+        again = _of(NARROW + ", note string", (2, 6, 2.5, 30, None), (3, 7, 0.1, 30, "new"))
+        warehouse.receive(**dict.fromkeys(drifting, again))
+
+    def types(self, table: str) -> dict[str, str]:
+        """The types of a table's own columns."""
+        found = self.spark.sql(
+            f"describe query select k, v, d, note from {SCHEMA}.{table}"
+        ).collect()
+        return {row[0]: row[1] for row in found}
+
+
+@pytest.fixture(scope="module")
+def drifted(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Drifted:
+    return Drifted(Warehouse(spark, tmp_path_factory.mktemp("shop"), MODELS), spark)
+
+
+def test_a_wider_type_is_no_change_of_a_value(drifted: Drifted) -> None:
+    assert drifted.warehouse.codes("customers", 2) == {"S": 1, "N": 1}
+    assert drifted.warehouse.codes("customers", 3) == {"S": 1, "C": 1}
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "customers",
+        "customers_history",
+        "customers_batches",
+        "clicks",
+        "clicks_batches",
+        "prices_batches",
+    ],
+)
+def test_columns_are_added_and_widened_in_all_tables(drifted: Drifted, table: str) -> None:
+    assert drifted.types(table) == {
+        "k": "bigint",
+        "v": "bigint",
+        "d": "decimal(9,3)",
+        "note": "string",
+    }
+
+
+def test_the_rows_of_before_and_after_are_all_there(drifted: Drifted) -> None:
+    assert drifted.warehouse.rows("customers", "k, v, cast(d as double), note") == [
+        (1, 5, 1.5, None),
+        (2, 6, 2.5, None),
+        (3, 7, 0.1, "new"),
+    ]
+    assert drifted.warehouse.rows("clicks", "k, v, note") == [
+        (1, 5, None),
+        (1, 5, None),
+        (2, 6, None),
+        (2, 6, None),
+        (3, 7, "new"),
+        (3, BEYOND_INT, "new"),
+    ]
+
+
+def test_a_table_that_may_not_be_widened_refuses_and_says_how_it_may(drifted: Drifted) -> None:
+    said = "closed: the column k is bigint now, and int in the table: cast it to that, or set the table property"
+    assert said in drifted.refusal
+    assert drifted.warehouse.rows("closed", "k, v") == [(1, 5), (2, 6)]
+    drifted.warehouse.receive(closed=_of(NARROW, (1, 8, 1.5, 40)))
+    assert drifted.warehouse.rows("closed", "k, v") == [(1, 8), (2, 6)]

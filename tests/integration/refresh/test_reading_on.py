@@ -1,0 +1,172 @@
+"""Models that read on from where their ledger says that they are, and the tests that any project may set on them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.decide import Dbt
+from harness.errors import DecideError
+from tests.integration.refresh.warehouse import batch
+from tests.integration.shop_project import SCHEMA, Shop
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COLUMNS = "k int, t timestamp, n bigint, wall string"
+#: Each reads on by its own setting; `reached` is what it asks for, the first and the second time.
+MODELS = {
+    "by_instant": ({"type": "timestamp", "column": "t"}, "t >=", "initial='2026-01-01'"),
+    "by_number": ({"type": "sequence", "column": "n"}, "n >=", "initial=0, overlap=5"),
+    "by_key": (
+        {"type": "key", "key": "k", "updated_at": "t"},
+        "t >=",
+        "initial='2026-01-01', overlap='10 minutes'",
+    ),
+    "by_wall": (
+        {"type": "timestamp", "column": "wall", "time_zone": "Europe/Berlin"},
+        "cast(wall as timestamp_ntz) >=",
+        "initial='2026-01-01', time_zone='Europe/Berlin'",
+    ),
+}
+_TESTS = """
+models:
+  - name: by_key
+    data_tests:
+      - heartbeat.has_one_open_version
+      - heartbeat.has_no_overlapping_versions
+      - heartbeat.has_counts_that_add_up
+  - name: by_number
+    data_tests: [heartbeat.has_counts_that_add_up]
+"""
+
+
+class Reading:
+    """A source that gets rows twice, and the models that read it each time."""
+
+    def __init__(self, spark: "SparkSession", folder: Path) -> None:
+        self.spark = spark
+        texts = {
+            name: (
+                f"{{{{ config(materialized='refresh', meta={{'refresh': {settings!r}}}) }}}}\n"
+                f"select * from {SCHEMA}.source where {asks} {{{{ heartbeat.refresh_watermark({how}) }}}}\n"
+            )
+            for name, (settings, asks, how) in MODELS.items()
+        }
+        texts["unreadable"] = (
+            "{{ config(materialized='refresh', meta={'refresh': {'type': 'none'}}) }}\n"
+            "select {{ heartbeat.refresh_watermark(0) }} as k\n"
+        )
+        self.shop = Shop(folder, texts)
+        (folder / "models" / "tests.yml").write_text(_TESTS)
+        self.shop.parse()
+        self._source = f"{SCHEMA}.source"
+        spark.sql(f"create schema if not exists {SCHEMA}")
+        self._add("overwrite", (1, 10, 10), (2, 20, 20), (3, 30, 30))
+        self.run()
+        # The second row came to the newest instant after it was read, the third within the overlaps.
+        self._add("append", (4, 40, 40), (5, 30, 30), (6, 25, 26), (7, 11, 11))
+        self.run()
+
+    def run(self) -> None:
+        """Run all models that can be."""
+        self.shop._invoke(self.shop.manifest, "run", "--exclude", "unreadable")
+
+    def test(self) -> set[str]:
+        """Run the tests; return the names of those that fail."""
+        result, _ = self.shop._attempt(self.shop.manifest, ["test"])
+        return {
+            str(each.node.name)
+            for each in getattr(result.result, "results", ())
+            if str(each.status) != "pass"
+        }
+
+    def keys(self, model: str) -> list[int]:
+        """The keys of a hub."""
+        rows = self.spark.sql(f"select k from {SCHEMA}.{model} order by k").collect()
+        return [row[0] for row in rows]
+
+    def read(self, model: str) -> list[int]:
+        """How many rows each batch had."""
+        rows = self.spark.sql(
+            f"select record_count from {SCHEMA}.{model}_metrics order by s_input_id"
+        )
+        return [row[0] for row in rows.collect()]
+
+    def _add(self, mode: str, *rows: tuple[int, int, int]) -> None:
+        # In January Berlin shows an hour more than UTC.
+        cells = [(k, t, n, f"2026-01-01 {1 + t // 60:02d}:{t % 60:02d}:00") for k, t, n in rows]
+        found = self.spark.sql(batch(COLUMNS, *cells))
+        found.write.format("delta").mode(mode).saveAsTable(self._source)
+
+
+@pytest.fixture(scope="module")
+def reading(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Reading:
+    return Reading(spark, tmp_path_factory.mktemp("shop"))
+
+
+@pytest.mark.parametrize(
+    ("model", "counts", "keys"),
+    [
+        ("by_instant", [3, 3], [1, 2, 3, 4, 5]),
+        ("by_wall", [3, 3], [1, 2, 3, 4, 5]),
+        ("by_number", [3, 4], [1, 2, 3, 4, 5, 6]),
+        ("by_key", [3, 5], [1, 2, 3, 4, 5, 6]),
+    ],
+)
+def test_a_run_reads_on_from_what_the_ledger_has_and_reads_the_last_instant_again(
+    reading: Reading, model: str, counts: list[int], keys: list[int]
+) -> None:
+    assert reading.read(model) == counts
+    assert reading.keys(model) == keys
+
+
+def test_a_run_over_what_was_read_already_changes_nothing(reading: Reading) -> None:
+    before = {model: reading.keys(model) for model in MODELS}
+    reading.run()
+    assert {model: reading.keys(model) for model in MODELS} == before
+
+
+def test_a_model_without_date_or_number_has_no_watermark(reading: Reading) -> None:
+    said = " ".join(reading.shop.refusal("run", "--select", "unreadable").split())
+    assert "unreadable: refresh_watermark needs a date or a number in meta.refresh" in said
+
+
+def test_the_harness_does_in_any_project_what_the_operations_do(reading: Reading) -> None:
+    """`python -m harness refresh` calls nothing else; its session would end the one of the tests."""
+    dbt = Dbt(reading.shop.folder, reading.shop.folder, target=None, before=lambda: None)
+    asked = {"model": "by_number"}
+
+    told = [line.partition(" of ")[0] for line in dbt.operate("heartbeat.refresh_status", asked)]
+    assert told[:2] == ["by_number batch 1", "by_number batch 2"]
+    before = reading.keys("by_number")
+    of_batch = {**asked, "input_ids": [2]}
+    (told, *_) = dbt.operate("heartbeat.refresh_unload", {**of_batch, "dry_run": True})
+    assert "would unload batch 2" in told
+    assert reading.keys("by_number") == before
+    dbt.operate("heartbeat.refresh_unload", of_batch)
+    assert reading.keys("by_number") == [1, 2, 3]
+    dbt.operate("heartbeat.refresh_reload", of_batch)
+    assert reading.keys("by_number") == before
+    with pytest.raises(DecideError, match="refresh: orders is no model that is materialized"):
+        dbt.operate("heartbeat.refresh_status", {"model": "orders"})
+
+
+def test_the_tests_of_the_package_pass_on_what_it_has_made_and_find_what_somebody_broke(
+    reading: Reading,
+) -> None:
+    assert reading.test() == set()
+    history = f"{SCHEMA}.by_key_history"
+    reading.spark.sql(
+        f"update {history} set s_effective_to = s_effective_from - interval 1 day where k = 1"
+    )
+    reading.spark.sql(
+        f"insert into {SCHEMA}.by_number select * from {SCHEMA}.by_number where k = 1"
+    )
+    reading.spark.sql(f"update {SCHEMA}.by_number set s_input_id = 99 where k = 2")
+    found = {name.split("_by_")[0] for name in reading.test()}
+    assert found == {
+        "heartbeat_has_one_open_version",
+        "heartbeat_has_no_overlapping_versions",
+        "heartbeat_has_counts_that_add_up",
+    }
