@@ -63,15 +63,17 @@ docs: $(READY) ## Build dbt's documentation into target/ (dbt docs serve shows i
 
 ##@ Test
 
-# These kill real ticks, one at each crash point, refresh tables batch by batch, and run the demo, which is `make demo`.
-LONG := tests/recovery/test_killed_process.py tests/scenarios/test_demo.py tests/integration/refresh
+# These kill real ticks, one at each crash point, refresh tables batch by batch, tell the stories of several projects and of
+# jobs with a schedule of their own, and run the demo, which is `make demo`.
+LONG := tests/recovery/test_killed_process.py tests/scenarios/test_demo.py tests/integration/refresh \
+	tests/scenarios/test_chained_products.py tests/scenarios/test_own_schedule.py
 
 .PHONY: test
 test: $(READY) dbt ## Run every test but `make long`: the models' in dbt, then pytest, two files at a time
 	@$(BIN)/pytest $(addprefix --ignore ,$(LONG)) --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 .PHONY: long
-long: $(READY) ## Kill real ticks at each crash point, refresh tables batch by batch, and test the demo
+long: $(READY) ## Kill real ticks at each crash point, refresh tables batch by batch, tell the longest stories
 	@$(BIN)/pytest $(LONG) --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 .PHONY: unit contract simulation integration scenarios recovery
