@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 #: Selectors of tables alone; every view stays as it is.
 _FILLS_TABLES = frozenset({"publish", "look", "trigger_terms"})
+#: What dbt calls the events that tell why an operation failed.
+_OPERATION_FAILED = frozenset({"RunningOperationCaughtError", "RunningOperationUncaughtError"})
 _HEADLINE = re.compile(r"(\w+ Error( in \w+ \S+ \(.*\))?$)")
 
 
@@ -97,10 +99,14 @@ class Dbt:
             DecideError: The operation failed, or refused.
         """
         said: list[str] = []
+        refused: list[str] = []
 
         def listen(event: "EventMsg") -> None:
             if event.info.name == "JinjaLogInfo":
                 said.append(str(event.data.msg))
+            elif event.info.name in _OPERATION_FAILED:
+                # The result does not have it.
+                refused.append(str(event.data.exc))
 
         self._before()
         runner = self._runner()
@@ -108,7 +114,7 @@ class Dbt:
         given = ["run-operation", operation, "--args", json.dumps(dict(arguments))]
         result = self._run(runner, given, None)
         if result.exception is not None or not result.success:
-            raise DecideError(_first_line(result.exception or _failures(_nodes(result))))
+            raise DecideError(_first_line(next(iter(refused), result.exception)))
         return said
 
     def _make_views(self, arguments: Sequence[str], variables: Mapping[str, object] | None) -> None:

@@ -2,7 +2,7 @@
 {% macro refresh_make_tables(load) -%}
     {%- set tables = load.tables -%}
     {%- do load.update(are_tables_ready=true) -%}
-    {%- for name in ['hub', 'batches', 'history'] if name != 'history' or load.settings.type in ('key', 'full') -%}
+    {%- for name in ['batches', 'history', 'hub'] if name != 'history' or load.settings.type in ('key', 'full') -%}
         {%- if load_relation(tables[name]) is none -%}
             {%- set nothing -%}
                 select

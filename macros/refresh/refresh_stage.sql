@@ -13,4 +13,5 @@
     {%- do run_query(statement_text) -%}
     {%- do load.update(columns=heartbeat.refresh_columns_of(load.tables.staging)) -%}
     {%- do heartbeat.refresh_check_columns(load) -%}
+    {%- do heartbeat.refresh_check_types(load) -%}
 {%- endmacro %}
