@@ -70,7 +70,8 @@ LONG := tests/recovery/test_killed_process.py tests/scenarios/test_demo.py tests
 
 .PHONY: test
 test: $(READY) dbt ## Run every test but `make long`: the models' in dbt, then pytest, two files at a time
-	@$(BIN)/pytest $(addprefix --ignore ,$(LONG)) --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(BIN)/pytest $(addprefix --ignore ,$(LONG)) --numprocesses 2 --dist loadfile --no-loadscope-reorder \
+		--durations 15 --durations-min 20 $(ARGS)
 
 .PHONY: long
 long: $(READY) ## Kill real ticks at each crash point, refresh tables batch by batch, tell the longest stories
