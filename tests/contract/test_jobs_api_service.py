@@ -53,6 +53,17 @@ def end_of(endpoint: Endpoint, run_id: int) -> RunReport:
     raise AssertionError(f"run {run_id} does not end")
 
 
+def wait_until_known_to_run(endpoint: Endpoint, run_id: int) -> None:
+    """A server that dies before it has noted which process it began leaves that process alone."""
+    clock, jobs = RealClock(), client(endpoint)
+    for _ in range(3_000):
+        report = jobs.get_run(run_id)
+        if report is not None and report.life_cycle_state == "RUNNING":
+            return
+        clock.sleep(0.01)
+    raise AssertionError(f"run {run_id} does not begin")
+
+
 def server_pid(home: Path) -> int:
     return int(api_folder(home).endpoint_file.read_text().split('"pid": ')[1].rstrip("}"))
 
@@ -127,8 +138,10 @@ def test_a_run_of_a_server_that_was_killed_failed_and_is_not_forgotten(
     home: Path, tmp_path: Path
 ) -> None:
     note = tmp_path / "note"
-    run_id = start(ensure_running(home), f"echo $$ > {note}; exec sleep 600")
+    endpoint = ensure_running(home)
+    run_id = start(endpoint, f"echo $$ > {note}; exec sleep 600")
     pid = int(wait_for_text(note))
+    wait_until_known_to_run(endpoint, run_id)
     kill_server(home)
     report = end_of(ensure_running(home), run_id)
     assert (report.outcome, report.termination_code) == (Outcome.FAILED, "INTERNAL_ERROR")
