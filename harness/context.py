@@ -117,11 +117,15 @@ class Context:
             before_views=self._views.forget,
         )
 
-    def dbt_of(self, project: Path | None) -> Dbt:
-        """Return dbt for a project of somebody else, in the same session; for ours without one."""
-        if project is None:
-            return self.dbt
-        return Dbt(project, project, target=None, before=lambda: self.session)
+    def dbt_of(self, project: Path) -> Dbt:
+        """Return dbt for a project of somebody else, with its own profile and its own session."""
+        return Dbt(project, project, target=None, before=self._find_java)
+
+    def _find_java(self) -> None:
+        from harness.java import find_java, use_java
+
+        if self.target == LOCAL_TARGET:
+            use_java(find_java(self.environment), os.environ)
 
     def _before_dbt(self) -> None:
         # What dbt writes carries no stamp.

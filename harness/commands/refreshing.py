@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from harness.commands.surroundings import AS_JSON, print_json, say, writing
+from harness.commands.surroundings import AS_JSON, print_json, reading, say, writing
 from harness.errors import ConfigurationError
 
 
@@ -61,9 +61,14 @@ def refresh(
     arguments = _arguments(operation, model, batch or [], without or [], is_dry=dry_run)
     if project is not None and not (project / "dbt_project.yml").is_file():
         raise ConfigurationError(f"--project {project}: there is no dbt_project.yml in this folder")
-    with writing("refresh") as context:
-        dbt = context.dbt_of(project.resolve() if project else None)
-        said = dbt.operate(f"heartbeat.refresh_{operation}", arguments)
+    name = f"heartbeat.refresh_{operation}"
+    if project is None:
+        with writing("refresh") as context:
+            said = context.dbt.operate(name, arguments)
+    else:
+        # Its tables are none of ours: there is no lock to take.
+        with reading() as context:
+            said = context.dbt_of(project.resolve()).operate(name, arguments)
     if as_json:
         print_json({"operation": str(operation), "model": model, "said": said})
         return

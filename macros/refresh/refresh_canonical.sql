@@ -4,6 +4,8 @@
         cast({{ quoted }} as bigint)
     {%- elif type == 'float' -%}
         cast({{ quoted }} as double)
+    {%- elif type == 'date' -%}
+        cast({{ quoted }} as timestamp_ntz)
     {%- elif type.startswith('decimal') -%}
         {%- if type.endswith(',0)') -%}
             cast({{ quoted }} as string)

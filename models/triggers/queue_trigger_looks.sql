@@ -79,7 +79,7 @@ joined as (
         int_trigger_clock.is_repaced,
         int_trigger_clock.noted_due_at,
         coalesce(slots_by_trigger.has_changed, int_trigger_clock.takes_changes)
-        or int_trigger_clock.skipped_count > 0 as has_news,
+        or int_trigger_clock.skipped_count > 0 as has_outcome,
         least(
             int_trigger_clock.next_slot_at,
             array_min(
@@ -139,7 +139,7 @@ final as (
         {{ missed_slot_words('joined') }} as reason
     from joined
     -- What it noted of itself has to stay true, or it is asked at every look.
-    where joined.has_news
+    where joined.has_outcome
         or joined.is_repaced
         or not joined.next_due_at <=> joined.noted_due_at
 

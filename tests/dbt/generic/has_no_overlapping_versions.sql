@@ -1,7 +1,7 @@
 {#- Of a refresh model of type key: a version ends before, or where, the next one of its key begins. -#}
 {% test has_no_overlapping_versions(model) %}
 {%- if execute %}
-{%- set tested = heartbeat.refresh_tested(model) %}
+{%- set tested = heartbeat.refresh_tested('has_no_overlapping_versions', model, 'key') %}
 
 select *
 from (

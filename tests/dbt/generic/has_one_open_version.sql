@@ -1,7 +1,7 @@
 {#- Of a refresh model of type key: every key has one version in the history that is open, deleted or not. -#}
 {% test has_one_open_version(model) %}
 {%- if execute %}
-{%- set tested = heartbeat.refresh_tested(model) %}
+{%- set tested = heartbeat.refresh_tested('has_one_open_version', model, 'key') %}
 
 select
     {{ heartbeat.refresh_names(tested.settings.key) }},

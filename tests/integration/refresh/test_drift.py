@@ -16,8 +16,9 @@ MODELS: dict[str, dict[str, object]] = {
     "prices": {"type": "full"},
     "closed": {"type": "key", "key": "k", "updated_at": "t"},
 }
-NARROW = "k int, v int, d decimal(4.1), t timestamp"
-WIDE = "k bigint, v bigint, d decimal(9.3), t timestamp, note string"
+NARROW = "k int, v int, d decimal(4.1), f float, day date, t timestamp"
+WIDE = "k bigint, v bigint, d decimal(9.3), f double, day timestamp_ntz, t timestamp, note string"
+DAY = "2026-02-01"
 BEYOND_INT = 2**40
 
 
@@ -33,21 +34,31 @@ class Drifted:
         self.warehouse = warehouse
         self.spark = spark
         drifting = ("customers", "clicks", "prices")
-        warehouse.receive(**dict.fromkeys(MODELS, _of(NARROW, (1, 5, 1.5, 10), (2, 6, 2.5, 10))))
+        warehouse.receive(
+            **dict.fromkeys(
+                MODELS, _of(NARROW, (1, 5, 1.5, 0.5, DAY, 10), (2, 6, 2.5, 0.5, DAY, 10))
+            )
+        )
         for model in ("customers", "clicks"):
             spark.sql(
                 f"alter table {SCHEMA}.{model} set tblproperties ('delta.enableTypeWidening' = 'true')"
             )
-        wide = _of(WIDE, (1, 5, 1.5, 20, None), (3, BEYOND_INT, 0.125, 20, "new"))
+        wide = _of(
+            WIDE, (1, 5, 1.5, 0.5, DAY, 20, None), (3, BEYOND_INT, 0.125, 0.1, DAY, 20, "new")
+        )
         warehouse.receive(**dict.fromkeys(drifting, wide))
         self.refusal = warehouse.refusal(closed=wide)
-        again = _of(NARROW + ", note string", (2, 6, 2.5, 30, None), (3, 7, 0.1, 30, "new"))
+        again = _of(
+            NARROW + ", note string",
+            (2, 6, 2.5, 0.5, DAY, 30, None),
+            (3, 7, 0.1, 0.5, DAY, 30, "new"),
+        )
         warehouse.receive(**dict.fromkeys(drifting, again))
 
     def types(self, table: str) -> dict[str, str]:
         """The types of a table's own columns."""
         found = self.spark.sql(
-            f"describe query select k, v, d, note from {SCHEMA}.{table}"
+            f"describe query select k, v, d, f, day, note from {SCHEMA}.{table}"
         ).collect()
         return {row[0]: row[1] for row in found}
 
@@ -78,6 +89,8 @@ def test_columns_are_added_and_widened_in_all_tables(drifted: Drifted, table: st
         "k": "bigint",
         "v": "bigint",
         "d": "decimal(9,3)",
+        "f": "double",
+        "day": "timestamp_ntz",
         "note": "string",
     }
 
@@ -102,5 +115,5 @@ def test_a_table_that_may_not_be_widened_refuses_and_says_how_it_may(drifted: Dr
     said = "closed: the column k is bigint now, and int in the table: cast it to that, or set the table property"
     assert said in drifted.refusal
     assert drifted.warehouse.rows("closed", "k, v") == [(1, 5), (2, 6)]
-    drifted.warehouse.receive(closed=_of(NARROW, (1, 8, 1.5, 40)))
+    drifted.warehouse.receive(closed=_of(NARROW, (1, 8, 1.5, 0.5, DAY, 40)))
     assert drifted.warehouse.rows("closed", "k, v") == [(1, 8), (2, 6)]

@@ -1,12 +1,13 @@
 """Models that read on from where their ledger says that they are, and the tests that any project may set on them."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.decide import Dbt
-from harness.errors import DecideError
+from harness.cli import main
+from harness.errors import ExitCode
 from tests.integration.refresh.warehouse import batch
 from tests.integration.shop_project import SCHEMA, Shop
 
@@ -38,6 +39,8 @@ models:
       - heartbeat.has_counts_that_add_up
   - name: by_number
     data_tests: [heartbeat.has_counts_that_add_up]
+  - name: misplaced
+    data_tests: [heartbeat.has_one_open_version]
 """
 
 
@@ -57,6 +60,9 @@ class Reading:
             "{{ config(materialized='refresh', meta={'refresh': {'type': 'none'}}) }}\n"
             "select {{ heartbeat.refresh_watermark(0) }} as k\n"
         )
+        texts["misplaced"] = texts["unreadable"].replace(
+            "{{ heartbeat.refresh_watermark(0) }}", "0"
+        )
         self.shop = Shop(folder, texts)
         (folder / "models" / "tests.yml").write_text(_TESTS)
         self.shop.parse()
@@ -74,7 +80,7 @@ class Reading:
 
     def test(self) -> set[str]:
         """Run the tests; return the names of those that fail."""
-        result, _ = self.shop._attempt(self.shop.manifest, ["test"])
+        result, _ = self.shop._attempt(self.shop.manifest, ["test", "--exclude", "misplaced"])
         return {
             str(each.node.name)
             for each in getattr(result.result, "results", ())
@@ -132,25 +138,43 @@ def test_a_model_without_date_or_number_has_no_watermark(reading: Reading) -> No
     assert "unreadable: refresh_watermark needs a date or a number in meta.refresh" in said
 
 
-def test_the_harness_does_in_any_project_what_the_operations_do(reading: Reading) -> None:
-    """`python -m harness refresh` calls nothing else; its session would end the one of the tests."""
-    dbt = Dbt(reading.shop.folder, reading.shop.folder, target=None, before=lambda: None)
-    asked = {"model": "by_number"}
+def test_the_command_line_does_in_any_project_what_the_operations_do(
+    reading: Reading,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("HEARTBEAT_HOME", str(tmp_path))
 
-    told = [line.partition(" of ")[0] for line in dbt.operate("heartbeat.refresh_status", asked)]
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = main(["refresh", *arguments, "--project", str(reading.shop.folder)])
+        return code, *capsys.readouterr()
+
+    code, said, _ = call("status", "by_number")
+    assert code == ExitCode.DONE
+    told = [line.partition(" of ")[0] for line in said.splitlines()]
     assert told[:2] == ["by_number batch 1", "by_number batch 2"]
     before = reading.keys("by_number")
-    of_batch = {**asked, "input_ids": [2]}
-    (told, *_) = dbt.operate("heartbeat.refresh_unload", {**of_batch, "dry_run": True})
-    assert "would unload batch 2" in told
-    assert reading.keys("by_number") == before
-    dbt.operate("heartbeat.refresh_unload", of_batch)
+    code, said, _ = call("unload", "by_number", "--batch", "2", "--dry-run")
+    assert (code, reading.keys("by_number")) == (ExitCode.DONE, before)
+    assert "would unload batch 2" in said
+    call("unload", "by_number", "--batch", "2")
     # A run after it has read the last number once more.
     assert reading.keys("by_number") == [1, 2, 3, 4]
-    dbt.operate("heartbeat.refresh_reload", of_batch)
-    assert reading.keys("by_number") == before
-    with pytest.raises(DecideError, match="refresh: orders is no model that is materialized"):
-        dbt.operate("heartbeat.refresh_status", {"model": "orders"})
+    code, said, _ = call("reload", "by_number", "--batch", "2", "--json")
+    assert (json.loads(said)["model"], reading.keys("by_number")) == ("by_number", before)
+    code, said, error = call("status", "orders")
+    assert (code, said) == (ExitCode.FAILED, "")
+    assert error.startswith("error: refresh: orders is no model that is materialized as refresh")
+    assert len(error.splitlines()) == 1
+
+
+def test_a_test_of_versions_says_of_a_model_that_has_none_what_it_is_for(reading: Reading) -> None:
+    said = " ".join(reading.shop.refusal("test", "--select", "misplaced").split())
+    assert (
+        "has_one_open_version is a test for refresh models of type key, but misplaced is of type none"
+        in said
+    )
 
 
 def test_the_tests_of_the_package_pass_on_what_it_has_made_and_find_what_somebody_broke(
