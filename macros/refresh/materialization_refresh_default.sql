@@ -6,7 +6,7 @@
 
     {%- set load = heartbeat.refresh_load(model, this) -%}
     {%- if load_relation(load.tables.batches) is not none -%}
-        {%- do load.update(columns=heartbeat.refresh_columns_of(load.tables.batches)) -%}
+        {%- do load.update(columns=heartbeat.refresh_columns_of(load, load.tables.batches)) -%}
     {%- endif -%}
     {%- if should_full_refresh() and load.columns -%}
         {%- do heartbeat.refresh_replay(load, load.batches | selectattr('state', 'in', ['COMPLETE', 'STAGED']) | list) -%}

@@ -3,9 +3,9 @@
 {% macro refresh_apply_full(load, batch) -%}
     {%- set tables = load.tables -%}
     {%- set of_batch = " from " ~ tables.batches ~ " as given where s_input_id = " ~ batch.id -%}
-    {%- set given = heartbeat.refresh_all_names(tables.batches) -%}
+    {%- set given = heartbeat.refresh_shape(load, tables.batches) | map(attribute='name') | list -%}
     {%- do run_query("insert into " ~ tables.history ~ " replace where s_input_id = " ~ batch.id ~ " select "
-        ~ heartbeat.refresh_values_for(tables.history, given, 'given') ~ of_batch) -%}
+        ~ heartbeat.refresh_values_for(load, tables.history, given, 'given') ~ of_batch) -%}
     {%- set live = load.batches | selectattr('state', 'equalto', 'COMPLETE') | rejectattr('id', 'equalto', batch.id) | list -%}
     {%- set newer = [] -%}
     {%- for other in live if other.range_to is not none and batch.range_to is not none

@@ -7,7 +7,7 @@
     {%- endif -%}
     {%- set values = {'s_effective_from': 'change.s_update_timestamp', 's_effective_to': 'null'} -%}
     {%- set columns, inserted = [], [] -%}
-    {%- for name in heartbeat.refresh_all_names(history) -%}
+    {%- for name in heartbeat.refresh_shape(load, history) | map(attribute='name') -%}
         {%- do columns.append(adapter.quote(name)) -%}
         {%- do inserted.append(values.get(name, "change." ~ adapter.quote(name))) -%}
     {%- endfor -%}

@@ -1,7 +1,7 @@
 {#- Merges the rows that count into the hub; a row that this batch has seen already is left as it is. -#}
 {% macro refresh_apply_key_hub(load, batch) -%}
     {%- set columns, inserted, assigned = [], [], [] -%}
-    {%- for name in heartbeat.refresh_all_names(load.tables.hub) -%}
+    {%- for name in heartbeat.refresh_shape(load, load.tables.hub) | map(attribute='name') -%}
         {%- set quoted = adapter.quote(name) -%}
         {%- do columns.append(quoted) -%}
         {%- do inserted.append(batch.id | string if name == 's_seen_input_id' else "change." ~ quoted) -%}

@@ -11,10 +11,10 @@
         {%- do run_query("merge into " ~ tables.hub ~ " as this using (select * from " ~ tables.batches ~ " where "
             ~ of_batch ~ ") as input on " ~ settings.delete_condition ~ " when matched then delete") -%}
     {%- endif -%}
-    {%- set given = heartbeat.refresh_all_names(tables.batches) -%}
+    {%- set given = heartbeat.refresh_shape(load, tables.batches) | map(attribute='name') | list -%}
     {%- set query -%}
         insert into {{ tables.hub }} replace where {{ condition }}
-        select {{ heartbeat.refresh_values_for(tables.hub, given, 'input') }}
+        select {{ heartbeat.refresh_values_for(load, tables.hub, given, 'input') }}
         from {{ tables.batches }} as input
         where {{ of_batch }} and s_record_status_code is null
         {%- if settings.append_filter %}

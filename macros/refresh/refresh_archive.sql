@@ -11,7 +11,7 @@
         + heartbeat.refresh_system_columns(load.settings, 'batches').keys() | list -%}
     {%- set query -%}
         insert into {{ tables.batches }} replace where s_input_id = {{ batch.id }}
-        select {{ heartbeat.refresh_values_for(tables.batches, given, 'classified') }}
+        select {{ heartbeat.refresh_values_for(load, tables.batches, given, 'classified') }}
         from (
             {{ classified }}
         ) as classified

@@ -4,7 +4,7 @@
     {%- if load.settings.type == 'full' or load_relation(hub) is none -%}
         {%- do return('') -%}
     {%- endif -%}
-    {%- set there = heartbeat.refresh_types_there(hub) -%}
+    {%- set there = heartbeat.refresh_types_there(load, hub) -%}
     {%- for column in load.columns if heartbeat.refresh_widens(there.get(column.name | lower, ''), column.type) -%}
         {#- agate reads a truth value where it can. -#}
         {%- set told = heartbeat.rows_of("show tblproperties " ~ hub ~ " ('" ~ property ~ "')", 2)[0][1] -%}

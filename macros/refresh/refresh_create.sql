@@ -1,6 +1,7 @@
 {#- Creates or replaces one of the tables of a refresh from a query. A run gives the hub all that the model's config
     asks for; an operation, to which dbt gives no config, what stands there of partitions and properties. -#}
 {% macro refresh_create(load, name, relation, query) -%}
+    {%- do load.shapes.pop(relation | string, none) -%}
     {%- if name == 'hub' and not load.is_operation -%}
         {%- do run_query(create_table_as(false, relation, query)) -%}
         {%- do return('') -%}

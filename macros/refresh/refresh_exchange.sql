@@ -2,7 +2,7 @@
     column of another name. -#}
 {% macro refresh_exchange(load, relation, affected, condition, renamed) -%}
     {%- set columns, values = [], [] -%}
-    {%- for name in heartbeat.refresh_all_names(relation) -%}
+    {%- for name in heartbeat.refresh_shape(load, relation) | map(attribute='name') -%}
         {%- do columns.append(adapter.quote(name)) -%}
         {%- do values.append("change." ~ adapter.quote(renamed.get(name, name))) -%}
     {%- endfor -%}
@@ -13,7 +13,7 @@
             from {{ load.tables.staging }} as staged
             where {{ condition }}
             union all
-            select {{ heartbeat.refresh_values_for(load.tables.staging, load.settings.key, 'affected') }}, true as s_is_old
+            select {{ heartbeat.refresh_values_for(load, load.tables.staging, load.settings.key, 'affected') }}, true as s_is_old
             from ({{ affected }}) as affected
         ) as change
         on change.s_is_old and {{ heartbeat.refresh_same_key(load.settings, 'this', 'change') }}

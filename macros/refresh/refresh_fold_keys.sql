@@ -7,8 +7,8 @@
         select distinct {{ heartbeat.refresh_names(settings.key) }} from {{ tables.batches }}
         where s_input_id = {{ batch.id }} and s_record_status_code <> 'R'
     {%- endset -%}
-    {%- do run_query("create or replace table " ~ tables.staging ~ " using delta as "
-        ~ heartbeat.refresh_versions(load, affected, live | map(attribute='id') | join(", ") or "0")) -%}
+    {%- do heartbeat.refresh_make_staging(
+        load, heartbeat.refresh_versions(load, affected, live | map(attribute='id') | join(", ") or "0")) -%}
     {%- set is_current = "staged.s_effective_to is null and not staged.s_deleted_flag" -%}
     {%- do heartbeat.refresh_exchange(load, tables.history, affected, 'true', {}) -%}
     {%- do heartbeat.refresh_exchange(load, tables.hub, affected, is_current, {'s_update_timestamp': 's_touched_at'}) -%}

@@ -3,7 +3,7 @@
     {%- set given = load.columns | map(attribute='name') | list + ['s_input_id', 's_row_num'] -%}
     {%- set query -%}
         insert into {{ beside.tables.batches }}
-        select {{ heartbeat.refresh_values_for(beside.tables.batches, given, 'given') }}
+        select {{ heartbeat.refresh_values_for(load, beside.tables.batches, given, 'given') }}
         from {{ load.tables.batches }} as given
         where given.s_input_id not in ({{ batches | map(attribute='id') | join(", ") or "0" }})
     {%- endset -%}

@@ -7,6 +7,7 @@
         'settings': heartbeat.refresh_settings(node),
         'tables': heartbeat.refresh_tables(hub),
         'columns': [],
+        'shapes': {},
         'is_operation': false,
         'is_replay': false,
         'are_tables_ready': false,

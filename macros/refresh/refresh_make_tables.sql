@@ -15,9 +15,11 @@
             {%- endset -%}
             {%- do heartbeat.refresh_create(load, name, tables[name], nothing) -%}
             {%- do adapter.cache_added(tables[name]) -%}
-        {%- elif name != 'hub' or load.settings.type != 'full' -%}
-            {%- do heartbeat.refresh_add_columns(load, tables[name]) -%}
-            {%- do heartbeat.refresh_widen_columns(load, name) -%}
+        {%- else -%}
+            {%- do heartbeat.refresh_allow_types(load, tables[name]) -%}
+            {%- if name != 'hub' or load.settings.type != 'full' -%}
+                {%- do heartbeat.refresh_follow_columns(load, name) -%}
+            {%- endif -%}
         {%- endif -%}
     {%- endfor -%}
 {%- endmacro %}

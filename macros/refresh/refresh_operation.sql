@@ -19,6 +19,6 @@
     {%- if load_relation(load.tables.batches) is none -%}
         {%- do exceptions.raise_compiler_error("refresh: " ~ model_name ~ " has no batches yet: run the model first") -%}
     {%- endif -%}
-    {%- do load.update(columns=heartbeat.refresh_columns_of(load.tables.batches), is_operation=true) -%}
+    {%- do load.update(columns=heartbeat.refresh_columns_of(load, load.tables.batches), is_operation=true) -%}
     {%- do return(load) -%}
 {%- endmacro %}

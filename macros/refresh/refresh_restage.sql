@@ -1,7 +1,6 @@
 {#- Stages the rows of a batch from the archive, as the model gave them. -#}
 {% macro refresh_restage(load, batch) -%}
     {%- set query -%}
-        create or replace table {{ load.tables.staging }} using delta as
         select
             {% for column in load.columns %}{{ column.quoted }}, {% endfor %}
             cast({{ heartbeat.seed_literal(batch.batch, 'string') }} as string) as s_batch,
@@ -9,5 +8,5 @@
         from {{ load.tables.batches }}
         where s_input_id = {{ batch.id }}
     {%- endset -%}
-    {%- do run_query(query) -%}
+    {%- do heartbeat.refresh_make_staging(load, query) -%}
 {%- endmacro %}

@@ -3,15 +3,14 @@
 {% macro refresh_stage(load, query) -%}
     {%- set batch_by = load.settings.batch_by -%}
     {%- set of_batch = "cast(" ~ adapter.quote(batch_by) ~ " as string)" if batch_by else "cast(null as string)" -%}
-    {%- set statement_text -%}
-        create or replace table {{ load.tables.staging }} using delta as
+    {%- set rows -%}
         select given.*, {{ of_batch }} as s_batch, monotonically_increasing_id() as s_row_num
         from (
             {{ query }}
         ) as given
     {%- endset -%}
-    {%- do run_query(statement_text) -%}
-    {%- do load.update(columns=heartbeat.refresh_columns_of(load.tables.staging)) -%}
+    {%- do heartbeat.refresh_make_staging(load, rows) -%}
+    {%- do load.update(columns=heartbeat.refresh_columns_of(load, load.tables.staging)) -%}
     {%- do heartbeat.refresh_check_columns(load) -%}
     {%- do heartbeat.refresh_check_types(load) -%}
 {%- endmacro %}

@@ -8,10 +8,10 @@
         and other.range_to | int >= batch.range_from | int -%}
         {%- do covers.append("(" ~ other.id ~ ", " ~ other.range_from ~ "bd, " ~ other.range_to ~ "bd)") -%}
     {%- endfor -%}
-    {%- set given = heartbeat.refresh_all_names(tables.batches) -%}
+    {%- set given = heartbeat.refresh_shape(load, tables.batches) | map(attribute='name') | list -%}
     {%- set query -%}
         insert into {{ tables.hub }} replace where {{ within }}
-        select {{ heartbeat.refresh_values_for(tables.hub, given, 'given') }}
+        select {{ heartbeat.refresh_values_for(load, tables.hub, given, 'given') }}
         from {{ tables.batches }} as given
         {%- if covers %}
         where s_input_id in ({{ live | map(attribute='id') | join(", ") }})
