@@ -7,6 +7,8 @@ and as the SQL of the macro on a warm session. Side by side: each size has a fol
 """
 
 import argparse
+import contextlib
+import io
 import os
 import shutil
 import statistics
@@ -151,7 +153,9 @@ def dbt(command: str, *arguments: str) -> object:
     """Run dbt in this process."""
     from dbt.cli.main import dbtRunner
 
-    result = dbtRunner().invoke(["--quiet", command, *arguments])
+    # What is compiled inline is printed, however quiet dbt is to be.
+    with contextlib.redirect_stdout(io.StringIO()):
+        result = dbtRunner().invoke(["--quiet", command, *arguments])
     assert result.success, result.exception
     return result.result
 

@@ -86,8 +86,9 @@ class Bench:
         due = time.perf_counter()
         while not over.is_set():
             engine.tick()
-            due = max(due + EVERY_SECONDS, time.perf_counter())
-            time.sleep(due - time.perf_counter())
+            now = time.perf_counter()
+            due = max(due + EVERY_SECONDS, now)
+            time.sleep(due - now)
         producer.join()
         self._context.close()
 

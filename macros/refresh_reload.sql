@@ -6,6 +6,7 @@
     {%- for input_id in ([input_ids] if input_ids is number else input_ids) -%}
         {%- do chosen.append(heartbeat.refresh_batch_of(load, input_id, ['UNLOADED'])) -%}
     {%- endfor -%}
+    {%- do heartbeat.refresh_need_archive(load, chosen, "a reload") -%}
     {%- if not dry_run -%}
         {%- do heartbeat.refresh_heal(load) -%}
     {%- endif -%}

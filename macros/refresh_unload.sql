@@ -11,6 +11,10 @@
     {%- for input_id in ([input_ids] if input_ids is number else input_ids) -%}
         {%- do chosen.append(heartbeat.refresh_batch_of(load, input_id, ['COMPLETE', 'UNLOADING'])) -%}
     {%- endfor -%}
+    {%- if load.settings.type != 'none' -%}
+        {%- do heartbeat.refresh_need_archive(
+            load, load.batches | selectattr('state', 'in', ['COMPLETE', 'STAGED']) | list, "an unload") -%}
+    {%- endif -%}
     {%- if not dry_run -%}
         {%- do heartbeat.refresh_heal(load) -%}
     {%- endif -%}

@@ -1,5 +1,7 @@
 """Looks after the batches of tables that are materialized as refresh, in any dbt project."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -18,10 +20,28 @@ class Operation(StrEnum):
     RELOAD = "reload"
     RESET = "reset"
     RECOVER = "recover"
+    VACUUM = "vacuum"
 
 
-#: The operations that want to be told which batches.
-_OF_BATCHES = frozenset({Operation.UNLOAD, Operation.RELOAD})
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """An option that only some operations have, by the name of its argument in dbt."""
+
+    flag: str
+    operations: frozenset[Operation]
+    is_needed: bool = True
+    how: str = ""
+
+
+_OPTIONS: Mapping[str, _Option] = {
+    "input_ids": _Option(
+        "--batch",
+        frozenset({Operation.UNLOAD, Operation.RELOAD}),
+        how=", once for each batch",
+    ),
+    "without": _Option("--without", frozenset({Operation.RESET}), is_needed=False),
+    "keep_days": _Option("--keep-days", frozenset({Operation.VACUUM}), how=", a number of days"),
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -40,6 +60,10 @@ def refresh(
     without: Annotated[
         list[int] | None, typer.Option("--without", help="A batch that a reset is to leave out.")
     ] = None,
+    keep_days: Annotated[
+        int | None,
+        typer.Option("--keep-days", min=0, help="How long a vacuum leaves batches in the archive."),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what would be done.")
     ] = False,
@@ -57,8 +81,11 @@ def refresh(
         python -m harness refresh unload customers --batch 7 --dry-run
 
         python -m harness refresh reset customers --without 7
+
+        python -m harness refresh vacuum customers --keep-days 400
     """
-    arguments = _arguments(operation, model, batch or [], without or [], is_dry=dry_run)
+    given = {"input_ids": batch, "without": without, "keep_days": keep_days}
+    arguments = _arguments(operation, model, given, is_dry=dry_run)
     if project is not None and not (project / "dbt_project.yml").is_file():
         raise ConfigurationError(f"--project {project}: there is no dbt_project.yml in this folder")
     name = f"heartbeat.refresh_{operation}"
@@ -77,7 +104,7 @@ def refresh(
 
 
 def _arguments(
-    operation: Operation, model: str, batches: list[int], without: list[int], *, is_dry: bool
+    operation: Operation, model: str, given: Mapping[str, object], *, is_dry: bool
 ) -> dict[str, object]:
     """Return the arguments of dbt's operation.
 
@@ -85,18 +112,19 @@ def _arguments(
         ConfigurationError: An option is missing, or has no meaning here.
     """
     arguments: dict[str, object] = {"model": model}
-    if batches and operation not in _OF_BATCHES:
-        raise ConfigurationError(f"--batch means nothing to {operation}; unload and reload have it")
-    if operation in _OF_BATCHES and not batches:
-        raise ConfigurationError(f"{operation} needs --batch, once for each batch")
-    if without and operation is not Operation.RESET:
-        raise ConfigurationError(f"--without means nothing to {operation}; reset has it")
+    for name, value in given.items():
+        option = _OPTIONS[name]
+        # No batch at all is an empty list, and no day at all is a number of days.
+        is_given = value is not None and value != []
+        if is_given and operation not in option.operations:
+            those = " and ".join(sorted(option.operations))
+            raise ConfigurationError(f"{option.flag} means nothing to {operation}, but to {those}")
+        if not is_given and option.is_needed and operation in option.operations:
+            raise ConfigurationError(f"{operation} needs {option.flag}{option.how}")
+        if is_given:
+            arguments[name] = value
     if is_dry and operation is Operation.STATUS:
         raise ConfigurationError("--dry-run means nothing to status, which changes nothing")
-    if batches:
-        arguments["input_ids"] = batches
-    if without:
-        arguments["without"] = without
     if is_dry:
         arguments["dry_run"] = True
     return arguments

@@ -3,7 +3,12 @@
 {% macro range_of_changes(relation, table, given) -%}
     {%- set since = var('heartbeat_from_snapshot', none) -%}
     {%- set until = var('heartbeat_to_snapshot', none) -%}
-    {%- set is_built_whole = model.config.materialized == 'incremental' and not is_incremental() -%}
+    {%- if model.config.materialized == 'refresh' -%}
+        {#- Built anew, it takes the batches that came before from its own archive. -#}
+        {%- set is_built_whole = load_relation(this) is none -%}
+    {%- else -%}
+        {%- set is_built_whole = model.config.materialized == 'incremental' and not is_incremental() -%}
+    {%- endif -%}
     {%- set events = heartbeat.handed_events(given) -%}
     {%- if given is none and until is not none -%}
         {%- set range = {'since': since, 'until': until} -%}

@@ -18,7 +18,14 @@
         on {{ heartbeat.refresh_same_key(load.settings, 'this', 'change') }}
         when matched and {{ is_new }} and change.s_record_status_code = 'S'
             then update set s_update_timestamp = change.s_update_timestamp, s_seen_input_id = {{ batch.id }}
-        when matched and {{ is_new }} and change.s_record_status_code = 'D' then delete
+        when matched and {{ is_new }} and change.s_record_status_code = 'D'
+            {%- if load.settings['deletes.mode'] == 'soft' %}
+            then update set
+                s_update_timestamp = change.s_update_timestamp, s_deleted_flag = true,
+                s_input_id = {{ batch.id }}, s_seen_input_id = {{ batch.id }}
+            {%- else %}
+            then delete
+            {%- endif %}
         when matched and {{ is_new }} and change.s_record_status_code in ('N', 'C')
             then update set {{ assigned | join(", ") }}
         when not matched and change.s_record_status_code in ('N', 'C')

@@ -21,6 +21,7 @@
         {%- endif -%}
         {%- do heartbeat.refresh_check_value(where ~ ": " ~ name, value, options[name].legal) -%}
     {%- endfor -%}
+    {%- do heartbeat.refresh_check_together(where, given) -%}
     {%- if (node.config.get('file_format') or 'delta') != 'delta' or (
         target.type == 'spark' and node.config.get('file_format') is none) -%}
         {%- do exceptions.raise_compiler_error(

@@ -2,7 +2,6 @@
     received, which is in the hub, or in the history when the key is deleted. -#}
 {% macro refresh_classified_by_key(load, batch) -%}
     {%- set settings = load.settings -%}
-    {%- set keys = settings.key | map('lower') | list -%}
     with ranked as (
         select
             staged.*,
@@ -13,6 +12,10 @@
             ) as s_rank
         from (
             {{ heartbeat.refresh_staged_rows(load, batch) }}
+            {%- if settings['deletes.complete'] %}
+            union all
+            {{ heartbeat.refresh_absent_rows(load, batch) }}
+            {%- endif %}
         ) as staged
     ),
 

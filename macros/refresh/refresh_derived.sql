@@ -6,8 +6,9 @@
         {%- for column in settings.key if settings.null_keys != 'match' -%}
             {%- do missing.append(adapter.quote(column) ~ " is null") -%}
         {%- endfor -%}
-        {%- if settings.updated_at -%}
-            {%- set changed_at = heartbeat.refresh_time(settings, settings.updated_at) -%}
+        {%- set dated_by = settings.updated_at or settings.extracted_at -%}
+        {%- if dated_by -%}
+            {%- set changed_at = heartbeat.refresh_time(settings, dated_by) -%}
             {%- do missing.append(changed_at ~ " is null") -%}
         {%- else -%}
             {%- set changed_at = "timestamp'" ~ (load.received_at or run_started_at) ~ "'" -%}

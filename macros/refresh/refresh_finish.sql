@@ -4,13 +4,17 @@
     {%- set type = load.settings.type -%}
     {%- set codes = batch.get('code_counts', {}).keys() | list -%}
     {%- set changes = codes | reject('in', ['U', 'O', 'X', 'R']) | list -%}
-    {%- if type == 'key' and not is_redo and not changes and not load.settings['deletes.when'] -%}
-        {#- Nothing in it is new: no commit is needed. -#}
-    {%- elif type == 'key' -%}
-        {%- if is_redo or load.settings['deletes.when'] or changes != ['S'] -%}
+    {%- if type == 'key' -%}
+        {%- if is_redo or load.settings['deletes.when'] or changes not in ([], ['S']) -%}
             {%- do heartbeat.refresh_apply_key_history(load, batch, is_redo) -%}
         {%- endif -%}
-        {%- do heartbeat.refresh_apply_key_hub(load, batch) -%}
+        {%- if load.settings.late_arriving == 'history' and (is_redo or 'O' in codes or 'U' in codes) -%}
+            {%- do heartbeat.refresh_apply_late_rows(load, batch) -%}
+        {%- endif -%}
+        {#- Where nothing is new, no commit is needed. -#}
+        {%- if is_redo or load.settings['deletes.when'] or changes -%}
+            {%- do heartbeat.refresh_apply_key_hub(load, batch) -%}
+        {%- endif -%}
     {%- elif type == 'full' -%}
         {%- do heartbeat.refresh_apply_full(load, batch) -%}
     {%- else -%}

@@ -5,7 +5,7 @@
         insert into {{ beside.tables.batches }}
         select {{ heartbeat.refresh_values_for(load, beside.tables.batches, given, 'given') }}
         from {{ load.tables.batches }} as given
-        where given.s_input_id not in ({{ batches | map(attribute='id') | join(", ") or "0" }})
+        where given.s_input_id not in ({{ batches | map(attribute='id') | join(", ") or "0" }}) and given.s_row_num is not null
     {%- endset -%}
     {%- do run_query(query) -%}
 {%- endmacro %}

@@ -7,6 +7,9 @@
     from {{ load.tables.hub }} as hub
     left semi join wanted
         on {{ heartbeat.refresh_same_key(settings, 'hub', 'wanted') }}
+    {%- if settings['deletes.mode'] == 'soft' %}
+    where not hub.s_deleted_flag
+    {%- endif %}
     {%- if settings['deletes.when'] %}
     union all
     select {{ keys }}, s_hash, s_update_timestamp, s_deleted_flag

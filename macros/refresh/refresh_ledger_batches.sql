@@ -1,7 +1,8 @@
 {#- What the ledger says of each batch, in the order in which they were received; the ledger is made if it is not
     there. -#}
 {% macro refresh_ledger_batches(ledger) -%}
-    {%- set read = ['state', 'batch', 'received_at', 'settings', 'fingerprint', 'record_count', 'range_from', 'range_to'] -%}
+    {%- set read = ['state', 'batch', 'received_at', 'settings', 'fingerprint', 'record_count', 'range_from', 'range_to',
+        'is_archived'] -%}
     {%- set batches = [] -%}
     {%- if load_relation(ledger) is none -%}
         {%- set columns = [] -%}
@@ -26,6 +27,8 @@
         {%- for name in read -%}
             {%- do batch.update({name: row[loop.index]}) -%}
         {%- endfor -%}
+        {#- agate reads a truth value where it can. -#}
+        {%- do batch.update(is_vacuumed=(batch.is_archived | string | lower == 'false')) -%}
         {%- do batches.append(batch) -%}
     {%- endfor -%}
     {%- do return(batches) -%}

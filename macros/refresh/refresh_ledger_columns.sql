@@ -16,5 +16,6 @@
         'range_from': 'decimal(38, 0)',
         'range_to': 'decimal(38, 0)',
         'message': 'string',
+        'is_archived': 'boolean',
     }) -%}
 {%- endmacro %}

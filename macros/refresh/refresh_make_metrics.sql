@@ -17,7 +17,10 @@
         ),
 
         effective as (
-            select s_input_id, count(*) as record_count from {{ tables.hub }} group by s_input_id
+            select s_input_id, count(*) as record_count
+            from {{ tables.hub }}
+            {{ "where not s_deleted_flag" if load.settings.get('deletes.mode') == 'soft' }}
+            group by s_input_id
         )
 
         select

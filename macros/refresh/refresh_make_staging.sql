@@ -1,5 +1,5 @@
-{#- Puts rows into the staging table, which is this run's alone and made anew for each purpose. -#}
-{% macro refresh_make_staging(load, query) -%}
-    {%- do load.shapes.pop(load.tables.staging | string, none) -%}
-    {%- do run_query("create or replace table " ~ load.tables.staging ~ " using delta as " ~ query) -%}
+{#- Puts rows into one of the tables that are this run's alone, `staging` or `versions`. -#}
+{% macro refresh_make_staging(load, query, name='staging') -%}
+    {%- do load.shapes.pop(load.tables[name] | string, none) -%}
+    {%- do run_query("create or replace table " ~ load.tables[name] ~ " using delta as " ~ query) -%}
 {%- endmacro %}

@@ -19,12 +19,13 @@
         'range_from': batch.range_from,
         'range_to': batch.range_to,
         'message': heartbeat.seed_literal(message, 'string'),
+        'is_archived': not batch.is_vacuumed,
     } -%}
     {%- set query -%}
         insert into {{ load.tables.ledger }}
         select
             {%- for name, type in heartbeat.refresh_ledger_columns().items() %}
-            cast({{ 'null' if values[name] is none else values[name] }} as {{ type }}) as {{ name }}{{ "," if not loop.last }}
+            cast({{ 'null' if values[name] is none else values[name] | string | lower if type == 'boolean' else values[name] }} as {{ type }}) as {{ name }}{{ "," if not loop.last }}
             {%- endfor %}
     {%- endset -%}
     {%- do run_query(query) -%}

@@ -10,13 +10,15 @@
         {%- do return("it is the same as an earlier one, and on_duplicate_batch is fail") -%}
     {%- elif batch.rejected and settings.null_keys == 'fail' -%}
         {%- do return(batch.rejected ~ " of its " ~ batch.record_count ~ " rows have no value in "
-            ~ (settings.key + ([settings.updated_at] if settings.updated_at else [])) | join(" or ")
+            ~ (settings.key + [settings.updated_at or settings.extracted_at]) | select | join(" or ")
             ~ "; null_keys: quarantine keeps such rows out of the hub") -%}
     {%- elif batch.rejected and settings.null_values == 'fail' -%}
         {%- do return(batch.rejected ~ " of its " ~ batch.record_count ~ " rows have no readable value in "
             ~ settings.column ~ "; null_values: quarantine keeps such rows out of the hub") -%}
     {%- elif settings.column and batch.range_from is not none and live -%}
         {%- do return(heartbeat.refresh_refusal_of_range(settings, batch, live)) -%}
+    {%- elif settings['deletes.complete'] -%}
+        {%- do return(heartbeat.refresh_refusal_of_extract(load, batch)) -%}
     {%- elif settings.type == 'full' and settings.max_shrink_percent is not none and live
         and batch.record_count < live[-1].record_count | int * (100 - settings.max_shrink_percent) / 100 -%}
         {%- do return("it has " ~ batch.record_count ~ " rows after " ~ live[-1].record_count

@@ -1,6 +1,7 @@
 {#- Takes batches of the archive anew into tables beside the real ones, then puts those in their place. A process that
     dies meanwhile leaves the archive whole, from which the next try begins again. -#}
 {% macro refresh_replay(load, batches) -%}
+    {%- do heartbeat.refresh_need_archive(load, batches, "a reset") -%}
     {%- set beside = dict(load, batches=[], is_operation=true, is_replay=true, are_tables_ready=false, tables=dict(load.tables)) -%}
     {%- for name in ['hub', 'history', 'batches', 'ledger'] -%}
         {%- set place = load.tables[name] -%}
@@ -18,11 +19,14 @@
         {%- do heartbeat.refresh_take(beside, fact) -%}
     {%- endfor -%}
     {%- do heartbeat.refresh_make_tables(beside) -%}
-    {%- do heartbeat.refresh_keep_left_out(load, beside, batches) -%}
+    {%- do heartbeat.refresh_keep_left_out(
+        load, beside, beside.batches | selectattr('state', 'equalto', 'COMPLETE') | list) -%}
     {%- do heartbeat.refresh_change_places(load, beside) -%}
+    {%- do adapter.cache_dropped(load.tables.metrics) -%}
+    {%- do heartbeat.refresh_make_metrics(load) -%}
     {%- for batch in load.batches if batch.state in ('COMPLETE', 'STAGED', 'UNLOADING') -%}
         {%- set fact = (beside.batches | selectattr('id', 'equalto', batch.id) | list or [batch])[0] -%}
-        {%- set state = 'COMPLETE' if batch in batches else 'UNLOADED' -%}
+        {%- set state = fact.state if batch in batches else 'UNLOADED' -%}
         {%- do batch.update(fact) -%}
         {%- do heartbeat.refresh_record(load, batch, state) -%}
     {%- endfor -%}

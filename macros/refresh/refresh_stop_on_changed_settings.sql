@@ -4,8 +4,12 @@
     {%- for batch in load.batches if batch.state in ('STAGED', 'COMPLETE') -%}
         {%- set before = fromjson(batch.settings) -%}
         {%- set changed = [] -%}
-        {%- for name in ['type'] + shaping.keys() | list if before.get(name) != load.settings.get(name) -%}
-            {%- do changed.append(name ~ " was " ~ before.get(name) ~ " and is " ~ load.settings.get(name)) -%}
+        {%- for name in ['type'] + shaping.keys() | list -%}
+            {#- A setting that the package did not have then meant what it means when it is left out. -#}
+            {%- set was = before.get(name, heartbeat.refresh_options()[name].default) -%}
+            {%- if was != load.settings.get(name) -%}
+                {%- do changed.append(name ~ " was " ~ was ~ " and is " ~ load.settings.get(name)) -%}
+            {%- endif -%}
         {%- endfor -%}
         {%- if changed -%}
             {%- do exceptions.raise_compiler_error(

@@ -12,7 +12,7 @@
         {%- if table == 'history' -%}
             {%- do columns.update({'s_effective_from': 'timestamp', 's_effective_to': 'timestamp'}) -%}
         {%- endif -%}
-        {%- if table != 'hub' -%}
+        {%- if table != 'hub' or settings['deletes.mode'] == 'soft' -%}
             {%- do columns.update({'s_deleted_flag': 'boolean'}) -%}
         {%- endif -%}
     {%- elif settings.type == 'timestamp' -%}

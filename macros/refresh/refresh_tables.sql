@@ -3,7 +3,7 @@
     {%- set tables = {'hub': hub.incorporate(type='table')} -%}
     {%- for name, ending in {
         'history': '_history', 'batches': '_batches', 'ledger': '_ledger', 'staging': '__rf_' ~ invocation_id[:8],
-        'metrics': '_metrics'
+        'versions': '__rf_' ~ invocation_id[:8] ~ '_versions', 'metrics': '_metrics'
     }.items() -%}
         {%- do tables.update({name: api.Relation.create(
             database=hub.database, schema=hub.schema, identifier=hub.identifier ~ ending,

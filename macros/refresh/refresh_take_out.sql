@@ -4,7 +4,7 @@
     {%- set tables = load.tables -%}
     {%- set live = load.batches | selectattr('state', 'equalto', 'COMPLETE') | rejectattr('id', 'equalto', batch.id) | list -%}
     {%- if settings.type == 'key' -%}
-        {%- do heartbeat.refresh_fold_keys(load, batch, live) -%}
+        {%- do heartbeat.refresh_fold_keys(load, heartbeat.refresh_keys_of_batch(load, batch), live, ['history', 'hub']) -%}
     {%- elif settings.column and batch.range_from is not none -%}
         {%- do heartbeat.refresh_uncover_range(load, batch, live) -%}
     {%- elif settings.type == 'full' -%}

@@ -3,7 +3,8 @@
 {% macro refresh_tracked_columns(load) -%}
     {%- set settings = load.settings -%}
     {%- set listed = settings.hash_columns | map('lower') | list -%}
-    {%- set left_out = (settings.key + settings.exclude_from_cdc + [settings.updated_at or '']) | map('lower') | list -%}
+    {%- set dates = [settings.updated_at or '', settings.extracted_at or ''] -%}
+    {%- set left_out = (settings.key + settings.exclude_from_cdc + dates) | map('lower') | list -%}
     {%- set tracked = [] -%}
     {%- for column in load.columns -%}
         {%- set name = column.name | lower -%}

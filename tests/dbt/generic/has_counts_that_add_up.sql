@@ -1,7 +1,8 @@
 {#- Of a refresh model: each row of the hub comes from a batch that counts, and none has more rows there than it brought. -#}
 {% test has_counts_that_add_up(model) %}
 {%- if execute %}
-{%- set tables = heartbeat.refresh_tested('has_counts_that_add_up', model).tables %}
+{%- set tested = heartbeat.refresh_tested('has_counts_that_add_up', model) %}
+{%- set tables = tested.tables %}
 
 select
     hub.s_input_id,
@@ -9,7 +10,12 @@ select
     metrics.record_count,
     hub.row_count
 from (
-    select s_input_id, count(*) as row_count from {{ tables.hub }} group by s_input_id
+    select
+        s_input_id,
+        count(*) as row_count
+    from {{ tables.hub }}
+    {{ "where not s_deleted_flag" if tested.settings["deletes.mode"] == "soft" }}
+    group by s_input_id
 ) as hub
 left outer join {{ tables.metrics }} as metrics
     on hub.s_input_id = metrics.s_input_id

@@ -34,6 +34,14 @@ MISTAKEN: dict[str, tuple[dict[str, object], str]] = {
         {"type": "key", "key": "k", "null_keys": "drop"},
         "null_keys is drop, but must be one of fail, quarantine, match",
     ),
+    "twofold": (
+        {"type": "key", "key": "k", "updated_at": "t", "deletes": {"complete": True}},
+        "deletes.complete goes with extracted_at, not with updated_at",
+    ),
+    "timeless": (
+        {"type": "key", "key": "k", "late_arriving": "history"},
+        "late_arriving: history needs updated_at, which says what is late",
+    ),
     "unnamed": (
         {"type": "timestamp", "column": "at"},
         "column names the column at, but the model has k, v, t",
@@ -256,3 +264,54 @@ def test_a_reset_takes_all_batches_with_the_settings_of_now(resettled: Resettled
 
 def test_what_a_reset_leaves_out_can_still_be_reloaded(resettled: Resettled) -> None:
     assert resettled.goes_on[1] == (2, 20, 6)
+
+
+class Vacuumed:
+    """Batches whose rows have left the archive, and what can be done without them."""
+
+    def __init__(self, spark: "SparkSession", folder: Path) -> None:
+        models = {name: MODELS[name] for name in ("customers", "clicks")}
+        self.warehouse = Warehouse(spark, folder, models)
+        for each in BATCHES[:2]:
+            self.warehouse.receive(**dict.fromkeys(models, each))
+        self.archived = self.warehouse.rows("clicks_batches", "s_input_id")
+        self.warehouse.operate("refresh_vacuum", model="clicks", keep_days=1)
+        self.young = self.warehouse.rows("clicks_batches", "s_input_id")
+        self.warehouse.operate("refresh_vacuum", model="clicks", keep_days=0, dry_run=True)
+        self.tried = self.warehouse.rows("clicks_batches", "s_input_id")
+        for model in models:
+            self.warehouse.operate("refresh_vacuum", model=model, keep_days=0)
+
+
+@pytest.fixture(scope="module")
+def vacuumed(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Vacuumed:
+    spark.sql("drop schema if exists shop cascade")
+    return Vacuumed(spark, tmp_path_factory.mktemp("refresh") / "vacuumed")
+
+
+def test_a_vacuum_takes_the_rows_of_old_batches_out_of_the_archive_alone(
+    vacuumed: Vacuumed,
+) -> None:
+    assert vacuumed.young == vacuumed.tried == vacuumed.archived
+    assert vacuumed.warehouse.rows("clicks_batches", "s_input_id") == []
+    assert vacuumed.warehouse.states("clicks") == ["COMPLETE", "COMPLETE"]
+    assert len(vacuumed.warehouse.rows("clicks", "*")) == len(vacuumed.archived)
+
+
+def test_what_needs_rows_that_the_archive_no_longer_has_is_refused(vacuumed: Vacuumed) -> None:
+    refused = vacuumed.warehouse.refused_operation
+    gone = "needs rows of batches 1, 2, which refresh_vacuum has removed from the archive"
+    assert f"a reset of clicks {gone}" in refused("refresh_reset", model="clicks")
+    assert f"an unload of customers {gone}" in refused(
+        "refresh_unload", model="customers", input_ids=[2]
+    )
+
+
+def test_a_table_goes_on_without_what_its_archive_has_lost(vacuumed: Vacuumed) -> None:
+    vacuumed.warehouse.receive(clicks=BATCHES[1], customers=BATCHES[2])
+    assert vacuumed.warehouse.states("clicks")[-1] == "SKIPPED_DUPLICATE"
+    assert vacuumed.warehouse.states("customers")[-1] == "COMPLETE"
+    vacuumed.warehouse.operate("refresh_unload", model="clicks", input_ids=[2])
+    assert {row[0] for row in vacuumed.warehouse.rows("clicks", "s_input_id")} == {1}
+    refused = vacuumed.warehouse.refused_operation("refresh_reload", model="clicks", input_ids=[2])
+    assert "a reload of clicks needs rows of batches 2, which" in refused

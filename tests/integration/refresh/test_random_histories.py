@@ -1,5 +1,6 @@
 """Hundreds of random pasts of keys, side by side in one table, against the fold in plain Python."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from random import Random
@@ -9,62 +10,99 @@ import pytest
 
 from tests.integration.refresh.warehouse import Warehouse, minute
 from tests.refresh.batches import Batch, without
-from tests.refresh.key_types import Code, KeyOptions, KeyRow, KeyState, NullKeys, UnchangedNewer
+from tests.refresh.key_types import (
+    Code,
+    Deletes,
+    KeyOptions,
+    KeyRow,
+    KeyState,
+    LateArriving,
+    NullKeys,
+    UnchangedNewer,
+)
 from tests.refresh.oracle_key import fold_key
-from tests.refresh.random_histories import flat_key_rows, key_histories
+from tests.refresh.random_histories import Shape, flat_key_rows, key_histories
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-HISTORIES, BATCHES, UNLOADED = 500, 5, 3
-SETTINGS: dict[str, object] = {
-    "type": "key",
-    "key": ["history", "key"],
+HISTORIES, BATCHES = 500, 5
+#: Taken out one after the other: the second of them lacks keys that only the first had deleted.
+UNLOADED = (3, 4)
+_KEY: dict[str, object] = {"type": "key", "key": ["history", "key"], "null_keys": "quarantine"}
+_DATED: dict[str, object] = {
+    **_KEY,
     "updated_at": "at",
-    "exclude_from_cdc": ["is_delete"],
-    "null_keys": "quarantine",
-    "deletes": {"when": "is_delete"},
+    "exclude_from_cdc": ["is_delete", "extracted"],
 }
-MODELS = {
-    UnchangedNewer.TOUCH: SETTINGS,
-    UnchangedNewer.SKIP: {**SETTINGS, "unchanged_newer": "skip"},
+_WHEN: dict[str, object] = {"when": "is_delete"}
+_COMPLETE: dict[str, object] = {
+    **_KEY,
+    "extracted_at": "extracted",
+    "exclude_from_cdc": ["is_delete", "at"],
+}
+MODELS: dict[str, dict[str, object]] = {
+    "touch": {**_DATED, "deletes": _WHEN},
+    "skip": {**_DATED, "deletes": _WHEN, "unchanged_newer": "skip"},
+    "late": {**_DATED, "deletes": _WHEN, "late_arriving": "history"},
+    "soft": {**_DATED, "deletes": {**_WHEN, "mode": "soft"}},
+    "complete": {**_COMPLETE, "deletes": {"complete": True}},
+    "complete_soft": {**_COMPLETE, "deletes": {"complete": True, "mode": "soft"}},
+}
+_QUARANTINE = KeyOptions(null_keys=NullKeys.QUARANTINE)
+OPTIONS = {
+    "touch": _QUARANTINE,
+    "skip": KeyOptions(null_keys=NullKeys.QUARANTINE, unchanged_newer=UnchangedNewer.SKIP),
+    "late": KeyOptions(null_keys=NullKeys.QUARANTINE, late_arriving=LateArriving.HISTORY),
+    "soft": _QUARANTINE,
+    "complete": KeyOptions(null_keys=NullKeys.QUARANTINE, has_date_column=False),
+    "complete_soft": KeyOptions(null_keys=NullKeys.QUARANTINE, has_date_column=False),
 }
 _TYPES = (
     "s_input_id int, row_num int, history int, key int, first_value string, second_value string, "
     "at int, is_delete boolean"
 )
+_MIDNIGHT = "timestamp'2026-01-01 00:00:00'"
 Answer = dict[str, Any]
 
 
 class Pasts:
-    """The random batches, what both models made of them, and what is left without one of them."""
+    """The random batches, what the models made of them, and what is left without some of them."""
 
     def __init__(self, spark: "SparkSession", folder: Path) -> None:
-        self.batches = key_histories(Random(20261122), HISTORIES, BATCHES)
-        self.warehouse = Warehouse(
-            spark, folder / "project", {str(name): each for name, each in MODELS.items()}
-        )
-        for batch in self.batches:
-            rows = [tuple(asdict(row).values()) for row in flat_key_rows([batch])]
-            place = folder / f"batch_{batch.input_id}"
-            spark.createDataFrame(rows, _TYPES).coalesce(1).write.parquet(str(place))
-            query = (
-                "select history, key, first_value, second_value, "
-                "timestamp'2026-01-01 00:00:00' + make_dt_interval(0, 0, at) as at, is_delete "
-                f"from parquet.`{place}` order by row_num"
-            )
-            self.warehouse.receive(**dict.fromkeys(map(str, MODELS), query))
+        complete = Shape(complete=1.0, delete=0.0)
+        pasts = {
+            "flagged": key_histories(Random(20261122), HISTORIES, BATCHES),
+            "complete": key_histories(Random(20261123), HISTORIES, BATCHES, complete),
+        }
+        self.batches = {
+            name: pasts["complete" if name.startswith("complete") else "flagged"] for name in MODELS
+        }
+        self.warehouse = Warehouse(spark, folder / "project", MODELS)
+        for place in range(BATCHES):
+            queries = {
+                name: _query(spark, folder / f"{name}_{place}", past[place])
+                for name, past in pasts.items()
+            }
+            given = {
+                name: queries["complete" if name.startswith("complete") else "flagged"]
+                for name in MODELS
+            }
+            self.warehouse.receive(**given)
         self.whole = {name: self._answer(name) for name in MODELS}
         for name in MODELS:
-            self.warehouse.operate("refresh_unload", model=str(name), input_ids=[UNLOADED])
+            self.warehouse.operate("refresh_unload", model=name, input_ids=list(UNLOADED))
         self.less = {name: self._answer(name) for name in MODELS}
 
     def _answer(self, model: str) -> Answer:
         rows = self.warehouse.rows
         at, start, end = map(minute, ("s_update_timestamp", "s_effective_from", "s_effective_to"))
         values = "first_value, second_value"
+        flag = "s_deleted_flag" if model.endswith("soft") else "false"
         return {
-            "hub": set(rows(model, f"history, key, {values}, {at}, s_input_id, s_seen_input_id")),
+            "hub": set(
+                rows(model, f"history, key, {values}, {at}, s_input_id, s_seen_input_id, {flag}")
+            ),
             "history": sorted(
                 rows(
                     f"{model}_history",
@@ -83,11 +121,23 @@ class Pasts:
             },
             "codes": [
                 code
-                for _, _, code in rows(
+                for _, number, code in rows(
                     f"{model}_batches", "s_input_id, s_row_num, s_record_status_code"
                 )
+                if number is not None
             ],
         }
+
+
+def _query(spark: "SparkSession", place: Path, batch: Batch[KeyRow]) -> str:
+    rows = [tuple(asdict(row).values()) for row in flat_key_rows([batch])]
+    spark.createDataFrame(rows, _TYPES).coalesce(1).write.parquet(str(place))
+    return (
+        "select history, key, first_value, second_value, "
+        f"{_MIDNIGHT} + make_dt_interval(0, 0, at) as at, is_delete, "
+        f"{_MIDNIGHT} + make_dt_interval(0, 0, {batch.received_at}) as extracted "
+        f"from parquet.`{place}` order by row_num"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -97,20 +147,24 @@ def pasts(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Pa
     return Pasts(spark, tmp_path_factory.mktemp("refresh"))
 
 
-def expected(batches: list[Batch[KeyRow]], mode: UnchangedNewer) -> Answer:
+def expected(batches: Sequence[Batch[KeyRow]], model: str) -> Answer:
     """What the fold in plain Python makes of some batches."""
-    options = KeyOptions(unchanged_newer=mode, null_keys=NullKeys.QUARANTINE)
+    options = OPTIONS[model]
     state: KeyState = fold_key(batches, options)
+    kept = [row for row in state.tombstones if row.values is not None]
+    is_soft = model.endswith("soft")
+    assert options.deletes is Deletes.SOFT  # The fold always knows what a tombstone had.
     return {
         "hub": {
             (
                 *row.key,
-                *(row.values or ()),
+                *(row.values or (None, None)),
                 row.s_update_timestamp,
                 row.s_input_id,
                 row.s_seen_input_id,
+                row.s_deleted_flag,
             )
-            for row in state.hub
+            for row in (*state.hub, *(kept if is_soft else ()))
         },
         "history": sorted(
             (
@@ -131,19 +185,26 @@ def expected(batches: list[Batch[KeyRow]], mode: UnchangedNewer) -> Answer:
     }
 
 
-@pytest.mark.parametrize("mode", MODELS)
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("part", ["codes", "hub", "tombstones", "history"])
-def test_spark_comes_to_what_the_rules_say(pasts: Pasts, mode: UnchangedNewer, part: str) -> None:
-    assert pasts.whole[mode][part] == expected(pasts.batches, mode)[part]
+def test_spark_comes_to_what_the_rules_say(pasts: Pasts, model: str, part: str) -> None:
+    assert pasts.whole[model][part] == expected(pasts.batches[model], model)[part]
 
 
-@pytest.mark.parametrize("mode", MODELS)
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("part", ["hub", "tombstones", "history"])
-def test_without_a_batch_everything_is_as_if_it_had_never_come(
-    pasts: Pasts, mode: UnchangedNewer, part: str
+def test_without_batches_everything_is_as_if_they_had_never_come(
+    pasts: Pasts, model: str, part: str
 ) -> None:
-    assert pasts.less[mode][part] == expected(without(pasts.batches, UNLOADED), mode)[part]
+    left = without(pasts.batches[model], *UNLOADED)
+    assert pasts.less[model][part] == expected(left, model)[part]
 
 
 def test_the_pasts_have_rows_of_every_code(pasts: Pasts) -> None:
-    assert {str(code) for code in Code} == set(pasts.whole[UnchangedNewer.TOUCH]["codes"])
+    assert {str(code) for code in Code} == set(pasts.whole["touch"]["codes"])
+
+
+def test_the_pasts_have_late_rows_and_keys_that_a_complete_extract_lacks(pasts: Pasts) -> None:
+    assert pasts.whole["late"]["history"] != pasts.whole["touch"]["history"]
+    assert pasts.whole["complete"]["tombstones"]
+    assert any(row[-1] for row in pasts.whole["complete_soft"]["hub"])

@@ -9,14 +9,22 @@ from tests.integration.refresh.warehouse import Rows, Warehouse, batch, minute
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+CUSTOMERS: dict[str, object] = {
+    "type": "key",
+    "key": "k",
+    "updated_at": "t",
+    "exclude_from_cdc": ["op"],
+    "null_keys": "quarantine",
+    "deletes": {"when": "op = 'D'"},
+}
 MODELS: dict[str, dict[str, object]] = {
-    "customers": {
+    "customers": CUSTOMERS,
+    "latecomers": {**CUSTOMERS, "late_arriving": "history"},
+    "members": {
         "type": "key",
         "key": "k",
-        "updated_at": "t",
-        "exclude_from_cdc": ["op"],
-        "null_keys": "quarantine",
-        "deletes": {"when": "op = 'D'"},
+        "extracted_at": "t",
+        "deletes": {"complete": True, "mode": "soft", "max_percent": 50},
     },
     "parity": {"type": "key", "key": "k", "updated_at": "t", "unchanged_newer": "skip"},
     "prices": {"type": "full", "extracted_at": "day"},
@@ -102,8 +110,20 @@ STEPS: list[dict[str, str]] = [
     {"customers": _keyed((4, "Dlate", 35), (4, "Dnew", 50), (6, "F", 45, "D"))},
     {"customers": _keyed((6, "Flate", 42))},
 ]
+EXTRACTS = [
+    ((1, "A", 10), (2, "B", 10), (3, "C", 10)),
+    ((1, "A", 20), (3, "C2", 20)),
+    ((1, "A", 15), (2, "B15", 15), (3, "C", 15)),
+    ((1, "A", 30), (2, "B", 30), (3, "C2", 30)),
+]
+for _step, _extracted in zip(STEPS, EXTRACTS, strict=False):
+    _step["members"] = _keyed(*_extracted)
+for _step in STEPS:
+    _step["latecomers"] = _step["customers"]
 HUB = {
     "customers": f"k, v, {minute('s_update_timestamp')}, s_input_id, s_seen_input_id",
+    "latecomers": f"k, v, {minute('s_update_timestamp')}, s_input_id, s_seen_input_id",
+    "members": f"k, v, {minute('s_update_timestamp')}, s_input_id, s_deleted_flag",
     "parity": f"k, v, {minute('s_update_timestamp')}, s_input_id",
     "prices": "name, s_input_id",
     "clicks": "name, s_input_id",
@@ -203,6 +223,64 @@ def test_the_history_has_a_version_for_each_change_and_none_for_what_came_too_la
         (5, "E", 40, None, False, 6),
         (6, "F", 40, None, True, 6),
     ]
+
+
+def test_rows_that_came_late_get_their_place_in_the_history_when_that_is_wanted(
+    story: Story,
+) -> None:
+    assert story.hub("latecomers", 8) == story.hub("customers", 8)
+    assert [
+        row for row in story.warehouse.rows("latecomers_history", HISTORY) if row[0] in (1, 2, 6)
+    ] == [
+        (1, "A", 10, 15, False, 1),
+        (1, "A", 20, None, False, 2),
+        (1, "A9", 15, 20, False, 3),
+        (2, "B", 10, 15, False, 1),
+        (2, "B2", 20, 20, False, 2),
+        (2, "B3", 20, None, False, 4),
+        (2, "Bx", 15, 20, False, 3),
+        (6, "F", 40, 42, True, 6),
+        (6, "F", 45, None, True, 7),
+        (6, "Flate", 42, 45, False, 8),
+    ]
+
+
+def test_a_key_that_a_complete_extract_lacks_is_deleted_and_comes_back_with_the_next_that_has_it(
+    story: Story,
+) -> None:
+    assert story.hub("members", 2) == [
+        (1, "A", 10, 1, False),
+        (2, "B", 20, 2, True),
+        (3, "C2", 20, 2, False),
+    ]
+    assert story.hub("members", 4) == [
+        (1, "A", 10, 1, False),
+        (2, "B", 30, 4, False),
+        (3, "C2", 20, 2, False),
+    ]
+    assert story.warehouse.codes("members", 2) == {"C": 1, "D": 1, "U": 1}
+    assert story.warehouse.codes("members", 4) == {"N": 1, "U": 2}
+
+
+def test_a_complete_extract_that_is_older_than_another_one_is_skipped(story: Story) -> None:
+    assert story.hub("members", 3) == story.hub("members", 2)
+    assert story.warehouse.states("members")[2] == "SKIPPED_OLD"
+
+
+def test_a_complete_extract_that_lacks_too_much_or_has_two_times_is_refused(story: Story) -> None:
+    before = story.warehouse.rows("members", "*")
+    assert "it lacks 2 of 3 keys, which would be deleted, and deletes.max_percent is 50" in (
+        story.warehouse.refusal(members=_keyed((1, "A", 40)))
+    )
+    assert "its rows do not agree in t, which says of all of them when" in (
+        story.warehouse.refusal(members=_keyed((1, "A", 40), (2, "B", 50), (3, "C", 50)))
+    )
+    assert story.warehouse.rows("members", "*") == before
+
+
+def test_all_settings_can_be_checked_before_anything_runs(story: Story) -> None:
+    said = story.warehouse.operate("refresh_check")
+    assert f"the settings of {len(MODELS)} models can be meant" in said
 
 
 def test_without_the_touch_a_row_that_is_too_old_is_taken_as_the_document_has_it(

@@ -140,6 +140,8 @@ def test_wrong_usage_ends_with_two(tmp_path: Path, arguments: Sequence[str]) -> 
         (("unload", "m"), "unload needs --batch"),
         (("reset", "m", "--batch", "1"), "--batch means nothing to reset"),
         (("reload", "m", "--batch", "1", "--without", "1"), "--without means nothing to reload"),
+        (("reset", "m", "--keep-days", "1"), "--keep-days means nothing to reset, but to vacuum"),
+        (("vacuum", "m"), "vacuum needs --keep-days, a number of days"),
         (("status", "m", "--dry-run"), "--dry-run means nothing to status"),
         (("status", "m", "--project", "nowhere"), "no dbt_project.yml in this folder"),
     ],
