@@ -24,6 +24,8 @@ _PARTS = (
     "macros",
     "models",
     "seeds",
+    # What this project offers to those who take it as a package, as one job of the demo does.
+    "tests/dbt/generic",
 )
 _EXAMPLE = Path(__file__).resolve().parent
 #: Says that the folder is ours, so that it may be emptied.
@@ -47,6 +49,11 @@ class Place:
     def controls(self) -> Path:
         """The controls CSV of the copy."""
         return self.project / "seeds" / "heartbeat_controls.csv"
+
+    @property
+    def tables(self) -> Path:
+        """The dbt project of the tables that one of the jobs keeps."""
+        return self.folder / "tables"
 
     @property
     def lake(self) -> Path:
@@ -81,7 +88,7 @@ class Place:
 
     def clear(self) -> None:
         """Remove what an earlier demo has left; the lock stays, because we hold it."""
-        for folder in (self.project, self.lake):
+        for folder in (self.project, self.tables, self.lake):
             shutil.rmtree(folder, ignore_errors=True)
         for left in self.home.iterdir():
             if left.is_dir():
@@ -96,6 +103,7 @@ class Place:
             source = CHECKOUT / part
             copy = shutil.copytree if source.is_dir() else shutil.copy
             copy(source, self.project / part)
+        shutil.copytree(_EXAMPLE / "tables", self.tables)
         shutil.copy(_EXAMPLE / "heartbeat.yml", self.project)
         shutil.copy(_EXAMPLE / "heartbeat_controls.csv", self.controls)
 

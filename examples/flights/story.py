@@ -138,9 +138,9 @@ ACTS = (
     Act(
         heading="An operator steps in",
         told="The register is mended and the failed run asked for again. In the controls CSV, the"
-        " row of the airlines becomes UNPAUSED.",
+        " rows of the airlines become UNPAUSED: two jobs start, and one of them runs dbt.",
         happens=_mend,
-        starts=frozenset({"plane-use", "carrier-scorecard"}),
+        starts=frozenset({"plane-use", "carrier-scorecard", "flight-tables"}),
     ),
     Act(
         heading="A table cannot be read",
@@ -159,7 +159,7 @@ ACTS = (
         heading="The airlines are back",
         told="The table is where it was, with one carrier more.",
         happens=_airlines_return,
-        starts=frozenset({"carrier-scorecard"}),
+        starts=frozenset({"carrier-scorecard", "flight-tables"}),
     ),
     Act(
         heading="The end of the day",

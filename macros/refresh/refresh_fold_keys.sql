@@ -14,5 +14,9 @@
         {%- endif -%}
         {%- do heartbeat.refresh_exchange(load, load.tables.hub, affected, is_current, values) -%}
     {%- endif -%}
+    {%- if 'history' in names -%}
+        {#- It is last: it may be all that knows which keys are affected. -#}
+        {%- do heartbeat.refresh_exchange(load, load.tables.history, affected, 'given.s_is_version', {}) -%}
+    {%- endif -%}
     {%- do run_query("drop table if exists " ~ load.tables.versions) -%}
 {%- endmacro %}

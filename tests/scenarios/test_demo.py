@@ -150,10 +150,14 @@ def test_each_tick_starts_the_jobs_that_are_ready_and_hands_each_its_own_news(to
         9: {
             "plane-use": Counter({PLANES: 2, FLIGHTS: 1}),
             "carrier-scorecard": Counter({AIRLINES: 1, FLIGHTS: 4}),
+            "flight-tables": Counter({AIRLINES: 1, FLIGHTS: 4, PLANES: 3}),
         },
         10: {"daily-delays": Counter({FLIGHTS: 1, WEATHER: 1})},
         11: {"plane-use": Counter({FLIGHTS: 1})},
-        12: {"carrier-scorecard": Counter({AIRLINES: 1, FLIGHTS: 1})},
+        12: {
+            "carrier-scorecard": Counter({AIRLINES: 1, FLIGHTS: 1}),
+            "flight-tables": Counter({AIRLINES: 1, FLIGHTS: 1}),
+        },
     }
 
 
@@ -197,7 +201,7 @@ def test_a_paused_row_holds_its_job_back_until_the_csv_is_edited(told: Told) -> 
             ("required_row_paused", f"its hard dependency {AIRLINES} is PAUSED")
         ]
     changes = [row for row in told.store.read(Ledger.CONTROLS) if row["tick_number"] == 9]
-    assert [(row["sensor_id"], row["job_state"]) for row in changes] == [(AIRLINES, "UNPAUSED")]
+    assert [(row["sensor_id"], row["job_state"]) for row in changes] == [(AIRLINES, "UNPAUSED")] * 2
 
 
 def test_optimize_is_no_event_and_starts_nothing(told: Told) -> None:
@@ -223,8 +227,8 @@ def test_a_failed_job_is_held_with_its_own_words_until_it_is_asked_for_again(tol
 
 
 def test_every_run_but_the_failed_one_has_succeeded(told: Told) -> None:
-    assert len(told.runs("STARTED")) == 14
-    assert len(told.runs("SUCCEEDED")) == 13
+    assert len(told.runs("STARTED")) == 16
+    assert len(told.runs("SUCCEEDED")) == 15
 
 
 def test_a_table_that_cannot_be_read_is_recorded_once_and_blocks_only_its_job(told: Told) -> None:
@@ -243,10 +247,11 @@ def test_a_table_that_cannot_be_read_is_recorded_once_and_blocks_only_its_job(to
                 "month-end-report",
                 "carrier-scorecard",
                 "storm-watch",
+                "flight-tables",
             )
             if any("cannot be read" in reason for _, reason in told.reasons(job, tick))
         ]
-        assert unreadable == ["carrier-scorecard"]
+        assert unreadable == ["carrier-scorecard", "flight-tables"]
 
 
 def test_every_job_that_is_through_leaves_its_rows_completed(told: Told) -> None:
@@ -365,6 +370,31 @@ def test_the_storms_are_those_of_the_weather_that_had_any(told: Told) -> None:
     }
     assert expected
     assert {tuple(row.values()) for row in told.rows_of("storms")} == expected
+
+
+def test_the_tables_of_dbt_have_what_came_each_batch_with_the_start_that_brought_it(
+    told: Told,
+) -> None:
+    gold = told.place.lake / "tables" / "warehouse" / "gold.db"
+
+    def rows(table: str) -> list[Record]:
+        return list(DeltaTable(str(gold / table)).to_pyarrow_table().to_pylist())
+
+    planes = {row["tailnum"]: row["seats"] for row in package("planes")}
+    assert {row["tailnum"]: row["seats"] for row in rows("planes")} == planes
+    flown = Counter(str(row["date"]) for row in of_days("flights", DAYS))
+    assert Counter(str(row["date"]) for row in rows("departures")) == flown
+    assert {row["date"]: row["s_input_id"] for row in rows("departures")} == {
+        **dict.fromkeys(DAYS[:4], 1),
+        DAYS[4]: 2,
+    }
+    names = {row["carrier"]: row["name"] for row in package("airlines")}
+    assert {row["carrier"]: row["name"] for row in rows("carriers")} == names
+    starts = {
+        str(row["intent_id"]) for row in told.runs("STARTED") if row["job_name"] == "flight-tables"
+    }
+    for table in ("planes", "departures", "carriers"):
+        assert {str(row["intent_id"]) for row in rows(f"{table}_ledger")} == starts
 
 
 def test_the_report_lists_the_ten_latest_departures_of_its_days(told: Told) -> None:
