@@ -21,6 +21,8 @@ def main() -> None:
     bronze, tables = Path("bronze").resolve(), Path("../tables").resolve()
     # Spark and dbt are started as everywhere; only what they write is kept apart.
     os.environ["HEARTBEAT_HOME"] = str(Path("tables").resolve())
+    # A job ends at once, and Python would warn of the locks that dbt has not given back.
+    os.environ["PYTHONWARNINGS"] = "ignore::UserWarning:multiprocessing.resource_tracker"
     os.chdir("../project")
     _name_sources(_session(), bronze)
     lake.say("; ".join(_build(tables)))
