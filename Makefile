@@ -63,19 +63,17 @@ docs: $(READY) ## Build dbt's documentation into target/ (dbt docs serve shows i
 
 ##@ Test
 
-# These kill real ticks, one at each crash point, refresh tables batch by batch, tell the stories of several projects and of
-# jobs with a schedule of their own, and run the demo, which is `make demo`.
-LONG := tests/recovery/test_killed_process.py tests/scenarios/test_demo.py tests/integration/refresh \
-	tests/scenarios/test_chained_products.py tests/scenarios/test_own_schedule.py
+# Those marked `long` kill real ticks, one at each crash point, refresh tables batch by batch, run the demo, and tell the
+# longest stories.
+IN_PAIRS := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: test
 test: $(READY) dbt ## Run every test but `make long`: the models' in dbt, then pytest, two files at a time
-	@$(BIN)/pytest $(addprefix --ignore ,$(LONG)) --numprocesses 2 --dist loadfile --no-loadscope-reorder \
-		--durations 15 --durations-min 20 $(ARGS)
+	@$(BIN)/pytest -m "not long" $(IN_PAIRS) --durations 15 --durations-min 20 $(ARGS)
 
 .PHONY: long
 long: $(READY) ## Kill real ticks at each crash point, refresh tables batch by batch, tell the longest stories
-	@$(BIN)/pytest $(LONG) --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(BIN)/pytest -m long $(IN_PAIRS) $(ARGS)
 
 .PHONY: unit contract simulation integration scenarios recovery
 unit: $(READY) ## Run the tests that need no Spark (seconds)

@@ -8,6 +8,8 @@ from harness.tables import Ledger, LedgerRow, Store
 from tests.scenarios.conftest import Killed, Story
 from tests.unit.sense.golden import GoldenTable, add, info
 
+pytestmark = pytest.mark.long
+
 
 class DiesBetween:
     """A store at which the process dies after the events and before the positions."""

@@ -2,7 +2,11 @@
 
 import re
 
+import pytest
+
 from tests.scenarios.conftest import SCHEMA, Story
+
+pytestmark = pytest.mark.long
 
 
 def sensor_of(sensor_id: str, job_id: int) -> str:

@@ -22,7 +22,7 @@ from harness.store.local import LocalStore
 from harness.tables import Ledger
 
 # On a machine that is busy with other work, a tick takes many times as long.
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 DAYS = ("2013-01-02", "2013-01-03", "2013-01-04", "2013-01-05", "2013-01-06")
 FLIGHTS, WEATHER, PLANES = "bronze.flights", "bronze.weather", "bronze.planes"

@@ -13,6 +13,8 @@ from tests.services.databases import Writer
 from tests.services.kafka.broker import Broker
 from tests.services.postgres import Postgres
 
+pytestmark = pytest.mark.long
+
 TOPIC, TABLE = "hanging: orders.placed", "hanging: hanging.orders"
 CONFIGURATION = """
 connections:

@@ -10,6 +10,8 @@ from harness.tick_report import TickReport
 from tests.scenarios.conftest import Story
 from tests.services.kafka.broker import PASSWORD, USER, Broker
 
+pytestmark = pytest.mark.long
+
 TOPIC = "my_product: my.topic"
 CONFIGURATION = """
 connections:

@@ -10,6 +10,8 @@ from harness.notebook import acquire_in, process_in
 from tests.scenarios.conftest import SCHEMA, Story
 from tests.scenarios.test_chained_products import sensor_of
 
+pytestmark = pytest.mark.long
+
 Schedule = Callable[..., None]
 
 #: What is promised of every ledger, as data tests.

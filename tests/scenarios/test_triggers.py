@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from deltalake import write_deltalake
 
 from harness.changes.event import ChangeEvent
@@ -92,6 +93,7 @@ def test_a_slot_waits_for_the_partitions_of_all_its_tables_and_is_one_run(story:
     assert len(story.jobs.runs_of(job)) == 2
 
 
+@pytest.mark.long
 def test_a_snapshot_trigger_gives_a_run_all_changes_since_the_last_one_that_succeeded(
     story: Story,
 ) -> None:
@@ -144,6 +146,7 @@ def test_a_trigger_and_a_control_row_of_one_job_are_both_needed(story: Story) ->
     assert sorted(str(event["table"]) for event in handed(story)) == [flights, weather]
 
 
+@pytest.mark.long
 def test_a_partition_consumer_goes_on_when_its_hive_table_moves_to_iceberg(
     story: Story, tmp_path: Path
 ) -> None:

@@ -10,6 +10,8 @@ from tests.integration.shop_project import SCHEMA
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.long
+
 KINDS: dict[str, dict[str, object]] = {
     "key": {"type": "key", "key": ["k"], "updated_at": "t", "deletes": {"when": "v = 'gone'"}},
     "full": {"type": "full"},

@@ -10,6 +10,8 @@ from tests.integration.shop_project import SCHEMA
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.long
+
 MODELS: dict[str, dict[str, object]] = {
     "customers": {"type": "key", "key": "k", "updated_at": "t"},
     "clicks": {"type": "none"},

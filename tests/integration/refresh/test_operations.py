@@ -10,6 +10,8 @@ from tests.integration.refresh.warehouse import Rows, Warehouse, batch, minute
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.long
+
 MODELS: dict[str, dict[str, object]] = {
     "customers": {
         "type": "key",

@@ -26,6 +26,8 @@ from tests.refresh.random_histories import Shape, flat_key_rows, key_histories
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.long
+
 HISTORIES, BATCHES = 500, 5
 #: Taken out one after the other: the second of them lacks keys that only the first had deleted.
 UNLOADED = (3, 4)

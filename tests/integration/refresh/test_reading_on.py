@@ -14,6 +14,8 @@ from tests.integration.shop_project import SCHEMA, Shop
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.long
+
 COLUMNS = "k int, t timestamp, n bigint, wall string"
 #: Each reads on by its own setting; `reached` is what it asks for, the first and the second time.
 MODELS = {

@@ -9,6 +9,8 @@ from tests.integration.refresh.warehouse import Rows, Warehouse, batch, minute
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.long
+
 CUSTOMERS: dict[str, object] = {
     "type": "key",
     "key": "k",
@@ -334,6 +336,25 @@ def test_the_last_batch_received_holds_all_of_its_range_both_ends_included(story
 def test_a_sequence_is_a_range_whose_gaps_are_part_of_it(story: Story) -> None:
     assert story.hub("tickets", 2) == [(1, 1), (2, 1), (4, 2), (6, 2), (7, 2)]
     assert story.hub("tickets", 3) == [(1, 1), (2, 3), (3, 3), (4, 2), (6, 2), (7, 2)]
+
+
+def test_the_metrics_say_which_ranges_a_batch_still_holds(story: Story) -> None:
+    found = story.warehouse.rows("tickets_metrics", "s_input_id, to_json(effective_ranges)")
+    assert found == [
+        (1, '[{"range_from":1,"range_to":1}]'),
+        (2, '[{"range_from":4,"range_to":7}]'),
+        (3, '[{"range_from":2,"range_to":3}]'),
+    ]
+    start, end = (minute(f"each.{name}") for name in ("range_from", "range_to"))
+    ranges = f"transform(effective_ranges, each -> concat({start}, ' to ', {end}))"
+    # The last microsecond before the next batch's first instant is in the minute before.
+    assert story.warehouse.rows("readings_metrics", f"s_input_id, array_join({ranges}, ', ')") == [
+        (1, "2 to 2, 4 to 4"),
+        (2, "5 to 8"),
+        (3, "3 to 4"),
+        (4, "0 to 2"),
+        (5, None),
+    ]
 
 
 def test_a_custom_batch_deletes_what_its_condition_finds_true_and_adds_what_passes(
