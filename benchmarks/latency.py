@@ -30,7 +30,6 @@ from harness.changes import ChangeEvent, Operation, TableFormat, register  # noq
 from harness.tick import Engine  # noqa: E402
 
 #: Changes before the first one that counts: the JVM compiles what it runs often.
-WARMING = 15
 EVERY_SECONDS = 1.0
 #: So many slots are open from the first tick on, one for each day.
 DAYS = 400
@@ -42,10 +41,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=1_000)
     parser.add_argument("--changes", type=int, default=40)
+    parser.add_argument("--warming", type=int, default=15, help="changes before those that count")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="heartbeat-bench-"))
     try:
-        Bench(folder, options.tables).run(options.changes)
+        Bench(folder, options.tables, options.warming).run(options.changes)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -56,10 +56,11 @@ class Bench:
     Args:
         folder: Where everything lies.
         tables: How many Delta tables, each with a job of its own.
+        warming: How many changes of each kind come before those that count.
     """
 
-    def __init__(self, folder: Path, tables: int) -> None:
-        self._tables = tables
+    def __init__(self, folder: Path, tables: int, warming: int) -> None:
+        self._tables, self._warming = tables, warming
         self._paths = [folder / "lake" / f"t{number:05d}" for number in range(tables)]
         for path in self._paths:
             append(path)
@@ -111,7 +112,7 @@ class Bench:
 
     def _time(self, what: str, changes: int, job: int, change: Callable[[int], None]) -> None:
         took = []
-        for number in range(WARMING + changes):
+        for number in range(self._warming + changes):
             # What the last change has left is settled, published, and looked at once more.
             time.sleep(6 + random.random() * EVERY_SECONDS)
             change(number)
@@ -119,7 +120,7 @@ class Bench:
             started, at = self._started.get(timeout=120)
             assert started == job, f"job {started} was started instead of {job}"
             took.append(at - began)
-        counted = sorted(took[WARMING:])
+        counted = sorted(took[self._warming :])
         p95 = counted[min(len(counted) - 1, round(0.95 * len(counted)))]
         line(self._tables, f"{what}, median of {changes}", statistics.median(counted))
         line(self._tables, f"{what}, 95 of 100 within", p95)
