@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.calls import Firing, Steps, send
+from harness.event_order import in_order
 from harness.files import write_whole
 from harness.jobs.token import TOKEN_PARAMETER, token_for
 from harness.state import FollowedRun
@@ -102,7 +103,7 @@ def _events_of(
     rest = {each: from_tick for each, from_tick in after.items() if from_tick >= long_ago}
     rows = _read_old_events(store, old) + _read_events(store, rest)
     by_upstream: dict[str, list[dict[str, object]]] = {}
-    for row in sorted(rows, key=lambda row: (row["tick_number"], _order(row))):
+    for row in in_order(rows, told_at=_tick_of):
         by_upstream.setdefault(str(row["upstream_id"]), []).append(row)
     return by_upstream
 
@@ -126,17 +127,15 @@ def _read_events(
     return store.read(Ledger.EVENTS, where=where, columns=columns)
 
 
-def _order(row: Mapping[str, object]) -> tuple[int, str]:
-    """Order the events of one tick: snapshots that are versions by their number."""
-    snapshot = str(row["snapshot_id"] or "")
-    return (int(snapshot) if snapshot.isdigit() else 0, snapshot)
+def _tick_of(row: Mapping[str, object]) -> tuple[int, ...]:
+    return (int(str(row["tick_number"])),)
 
 
 def events_of(consumed: Consumed, store: Store) -> list[dict[str, object]]:
     """Read the events of one upstream that a run takes, in the order in which they happened."""
     rows = _read_old_events(store, {consumed.upstream_id: consumed.from_tick})
     taken = [row for row in rows if int(str(row["tick_number"])) <= consumed.through_tick]
-    return sorted(taken, key=lambda row: (row["tick_number"], _order(row)))
+    return in_order(taken, told_at=_tick_of)
 
 
 def as_handed_over(events: Iterable[Mapping[str, object]]) -> list[dict[str, object]]:

@@ -13,6 +13,7 @@ from typing import TypedDict, Unpack
 from harness.changes.event import ChangeEvent
 from harness.changes.question import By, Instant, Question, asked, by_of, check_range, instant_ms
 from harness.errors import ConfigurationError
+from harness.event_order import Row, in_order
 from harness.names import parts_of, table_key
 from harness.tables import Ledger, Store
 
@@ -23,8 +24,6 @@ COPIES = "trigger:"
 
 #: Two who tell of one snapshot may differ by so much in when it was made.
 _CLOCKS_DIFFER_MS = 86_400_000
-
-Row = Mapping[str, object]
 
 
 class Wanted(TypedDict, total=False):
@@ -112,9 +111,8 @@ def ask(store: Store, question: Question) -> list[ChangeEvent]:
         key = row["event_ts"], row["table"], _change_of(row)
         if key not in newest or _is_newer(row, newest[key]):
             newest[key] = row
-    found = [(row, _event(row)) for row in newest.values()]
-    met = [(row, event) for row, event in found if question.is_met_by(event)]
-    return [event for _, event in sorted(met, key=lambda pair: _order(*pair))]
+    events = map(_event, in_order(newest.values(), told_at=_registration))
+    return [event for event in events if question.is_met_by(event)]
 
 
 def _within(question: Question) -> list[tuple[str, str, object]]:
@@ -156,8 +154,5 @@ def _event(row: Row) -> ChangeEvent:
     return ChangeEvent.from_json({**row, "event_id": _change_of(row)})
 
 
-def _order(row: Row, event: ChangeEvent) -> tuple[int, int, int, str, str]:
-    """Order events by their registration, and those of one tick by their snapshots."""
-    snapshot = event.snapshot_id or ""
-    number = int(snapshot) if snapshot.isdecimal() else 0
-    return event.event_ts or 0, int(str(row["tick_number"])), number, snapshot, event.event_id or ""
+def _registration(row: Row) -> tuple[int, ...]:
+    return int(str(row["event_ts"] or 0)), int(str(row["tick_number"]))
