@@ -52,6 +52,10 @@ class LookFailedError(HeartbeatError):
     """One look at one upstream failed; the reason is recorded and the other upstreams go on."""
 
 
+class ExtractError(HeartbeatError):
+    """An extract cannot be made, or not be appended; bronze is as it was before."""
+
+
 class DecideError(HeartbeatError):
     """``dbt build`` did not succeed, so nothing was decided and nothing was started."""
 

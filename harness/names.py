@@ -8,6 +8,7 @@ from functools import lru_cache
 
 _PART = re.compile(r"`([^`]+)`|([^.`]+)")
 _COLUMN = re.compile(r"(?:[^\W\d]\w*|`[^`]+`)(?:\.(?:[^\W\d]\w*|`[^`]+`))*")
+_TABLE = re.compile(r"(?:\w+|`[^`]+`)(?:\.(?:\w+|`[^`]+`)){0,2}")
 #: Spark takes these without backticks.
 _BARE_COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
 
@@ -25,6 +26,11 @@ def in_sql(name: str) -> str:
 def is_column(name: str) -> bool:
     """Tell whether text names one column, or a field of one: ``a``, ``a.b``, ``a.`b c` ``."""
     return _COLUMN.fullmatch(name) is not None
+
+
+def is_table(name: str) -> bool:
+    """Tell whether text names one table: ``orders``, ``sales.orders``, ``lake.`a b`.orders``."""
+    return _TABLE.fullmatch(name) is not None
 
 
 def column_in_sql(name: str) -> str:

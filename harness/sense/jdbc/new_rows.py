@@ -14,7 +14,7 @@ from harness.settings_connections import Database
 from harness.settings_secrets import SecretResolver
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 
 #: More rows than these are not read; the query decides over the part that was.
 _MOST_ROWS = 100_000
@@ -53,23 +53,29 @@ class SparkTableRows:
     def _rows(self, session: "SparkSession", database: Database, rows: SinceRows) -> "DataFrame":
         from pyspark.sql import functions as f
 
-        reader = session.read.format("jdbc").options(
-            url=database.url,
-            dbtable=rows.relation,
-            fetchsize=1000,
-            queryTimeout=max(1, int(database.timeout_seconds)),
-            # A time stamp without a zone is the same digits here as there.
-            preferTimestampNTZ=True,
-        )
-        # Spark would ask DriverManager, which knows a driver only when Spark has used it before.
-        driver = driver_of(session, database).getClass().getName()
-        reader = reader.option("driver", driver)
-        found = reader.options(**credentials(database, self._secrets)).load()
+        reader = reader_of(session, database, self._secrets)
+        reader = reader.option("queryTimeout", max(1, int(database.timeout_seconds)))
+        found = reader.option("dbtable", rows.relation).load()
         if rows.start is not None:
             key, start = f.col(f"`{rows.key_name}`"), _literal(rows.start)
             new = (key >= start) | key.isNull() if rows.with_late else key > start
             found = found.where(new)
         return found.limit(_MOST_ROWS)
+
+
+def reader_of(
+    session: "SparkSession", database: Database, secrets: SecretResolver
+) -> "DataFrameReader":
+    """Return what reads a table of a database; it has yet to be told which."""
+    reader = session.read.format("jdbc").options(
+        url=database.url,
+        fetchsize=1000,
+        # A time stamp without a zone is the same digits here as there.
+        preferTimestampNTZ=True,
+    )
+    # Spark would ask DriverManager, which knows a driver only when Spark has used it before.
+    driver = driver_of(session, database).getClass().getName()
+    return reader.option("driver", driver).options(**credentials(database, secrets))
 
 
 def _literal(value: Value) -> "Column":

@@ -1,0 +1,187 @@
+"""Extracts from a table of a database over JDBC, by a column that grows.
+
+What is asked about the column goes to the database as bound values. The rows are read by Spark,
+which is given the limits as typed values of its own.
+"""
+
+import os
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from harness.errors import ConfigurationError, ExtractError, LookFailedError
+from harness.extract.bronze import Bronze
+from harness.extract.look_back import one_sentence
+from harness.extract.source import Batch
+from harness.extract.span import ByColumn, span_of
+from harness.extract.tables import batch_of, newest_of
+from harness.extract.values import Kind, Value, told
+from harness.relations import relation_from
+from harness.sense.jdbc import queries as asked
+from harness.sense.jdbc.jvm import JvmQueries
+from harness.sense.jdbc.new_rows import reader_of
+from harness.sense.jdbc.values import moment
+from harness.sense.jdbc.window import key_name
+from harness.settings_connections import Database
+from harness.settings_secrets import EnvironmentSecrets, SecretResolver
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_KINDS = {
+    asked.Kind.ZONED: Kind.INSTANT,
+    asked.Kind.TIME: Kind.CLOCK,
+    asked.Kind.DATE: Kind.DAY,
+    asked.Kind.NUMBER: Kind.NUMBER,
+    asked.Kind.TEXT: Kind.TEXT,
+}
+_ASKED = {kind: word for word, kind in _KINDS.items()}
+#: Spark writes an instant without its zone, so the database has to have the same one.
+_SET_UTC = {
+    "jdbc:postgresql:": "SET TIME ZONE 'UTC'",
+    "jdbc:mysql:": "SET time_zone = '+00:00'",
+    "jdbc:mariadb:": "SET time_zone = '+00:00'",
+    "jdbc:oracle:": "ALTER SESSION SET TIME_ZONE = 'UTC'",
+}
+_ZONE = "spark.sql.session.timeZone"
+
+
+def _environment() -> SecretResolver:
+    return EnvironmentSecrets(os.environ)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jdbc(ByColumn):
+    """A table of a database, or a query in parentheses, followed by a column."""
+
+    database: Database
+    #: ``schema.table``, a name in double quotes being exact, or ``(select ...)``.
+    table: str
+    #: Fetches the password, at each login.
+    secrets: SecretResolver = field(default_factory=_environment)
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return self.table
+
+    def read(self, bronze: Bronze) -> Batch | None:
+        """Return the rows from the largest value that bronze has, that value included.
+
+        Raises:
+            ConfigurationError: The column is none that tells how far an extract has come.
+            ExtractError: The database cannot be asked.
+        """
+        self.check_name(self.name)
+        try:
+            return self._read(bronze)
+        except LookFailedError as error:
+            raise ExtractError(f"{self.name} cannot be read: {str(error).rstrip('.')}") from error
+
+    def _read(self, bronze: Bronze) -> Batch:
+        asking = _Asking(bronze, self)
+        kind = asking.kind()
+        self.check(self.name, kind)
+        if kind is Kind.INSTANT:
+            _check_zone(bronze, self.name)
+        newest = newest_of(bronze, self.name, self.column, kind)
+        ends = asking.ends(newest, kind) if self.piece is not None else None
+        with one_sentence(self.name):
+            rows = self._rows(bronze, asking.relation, kind)
+            return batch_of(rows, span_of(self, newest, ends), asking.column)
+
+    def _rows(self, bronze: Bronze, relation: str, kind: Kind) -> "DataFrame":
+        reader = reader_of(bronze.session, self.database, self.secrets)
+        if kind is Kind.INSTANT:
+            for start, statement in _SET_UTC.items():
+                if self.database.url.startswith(start):
+                    reader = reader.option("sessionInitStatement", statement)
+        return reader.option("dbtable", relation).load()
+
+
+class _Asking:
+    """Asks the database about the column."""
+
+    def __init__(self, bronze: Bronze, source: Jdbc) -> None:
+        self._source = source
+        self._queries = JvmQueries(lambda: bronze.session, source.secrets)
+        self._within = source.database.timeout_seconds
+        dialect = self._queries.dialect(source.database, within=self._within)
+        found = relation_from(f"source: {source.table}")
+        if found is None:
+            raise ConfigurationError(
+                f"{source.table!r} is no name of a table in a database; allowed are schema.table"
+                " and (select ...)"
+            )
+        quoted = dialect.quoted((key_name(source.column),))
+        self._key = quoted
+        name = quoted[len(dialect.quote) : -len(dialect.quote)]
+        #: The column as Spark names it.
+        self.column = name if name.isidentifier() else f"`{name}`"
+        #: The table as a statement names it after FROM.
+        self.relation = f"{found.query} extracted" if found.query else dialect.quoted(found.table)
+
+    def kind(self) -> Kind:
+        """Return how the values of the column are compared."""
+        found = self._ask(f"select {self._key} from {self.relation} where 1 = 0").columns[0]
+        kind = _KINDS.get(found.kind)
+        if kind is None:
+            raise ConfigurationError(
+                f"{self._source.name}: {self._source.column} is {found.type_name}, which does not"
+                " tell how far an extract has come; allowed are timestamps, dates, whole numbers,"
+                " decimals and text"
+            )
+        return kind
+
+    def ends(self, newest: Value | None, kind: Kind) -> tuple[Value | None, Value | None]:
+        """Return the first and the last value after how far bronze has come."""
+        text = f"select min({self._key}), max({self._key}) from {self.relation}"
+        if newest is None:
+            first, last = self._ask(text).rows[0]
+        else:
+            bound = asked.Value(kind=_ASKED[kind], text=_bound(newest))
+            first, last = self._ask(f"{text} where {self._key} > ?", bound).rows[0]
+        return self._value(first, kind), self._value(last, kind)
+
+    def _ask(self, text: str, *parameters: asked.Value) -> asked.Answer:
+        query = asked.Query(text=text, parameters=parameters)
+        return self._queries.ask(self._source.database, query, within=self._within)
+
+    def _value(self, text: str | None, kind: Kind) -> Value | None:
+        try:
+            return None if text is None else _value_from(text, kind)
+        except ValueError as error:
+            raise ExtractError(
+                f"{self._source.name}: {self._source.column} has the value {text!r}, which cannot"
+                " be compared; mend that row, or extract without piece"
+            ) from error
+
+
+def _value_from(text: str, kind: Kind) -> Value:
+    match kind:
+        case Kind.INSTANT:
+            return moment(text, asked.Kind.ZONED).replace(tzinfo=UTC)
+        case Kind.CLOCK:
+            return moment(text, asked.Kind.TIME)
+        case Kind.DAY:
+            return date.fromisoformat(text[:10])
+        case Kind.NUMBER:
+            return Decimal(text)
+        case Kind.TEXT:
+            return text
+
+
+def _bound(value: Value) -> str:
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None).isoformat(sep=" ")
+    return told(value) or ""
+
+
+def _check_zone(bronze: Bronze, name: str) -> None:
+    zone = str(bronze.session.conf.get(_ZONE))
+    if zone not in {"UTC", "Etc/UTC"}:
+        raise ConfigurationError(
+            f"{name} is followed by a column of instants, which Spark writes to a database in the"
+            f" session's zone, and {_ZONE} is {zone}; set it to UTC"
+        )
