@@ -4,6 +4,7 @@ import csv
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from harness.controls.retry_policies import RETRY_POLICIES, check_retry_policies
 from harness.controls.trigger_checks import check_triggers
 from harness.controls.triggers import EVENT_TRIGGERS, TriggersFile, read_triggers
 from harness.errors import ControlsError
@@ -16,7 +17,7 @@ _COLUMNS = {
     SCHEDULED_JOBS: (("job_id", "note"), 1),
     SENSOR_ASSETS: (("sensor_id", "asset"), 2),
 }
-OPTIONAL_SEEDS = (*_COLUMNS, EVENT_TRIGGERS)
+OPTIONAL_SEEDS = (*_COLUMNS, EVENT_TRIGGERS, RETRY_POLICIES)
 _LARGEST_ID = 2**63 - 1
 
 
@@ -39,6 +40,7 @@ def check_seeds(project: Path, names: Mapping[int, str]) -> TriggersFile:
         if (project / seed).is_file()
         for problem in _problems(project, seed)
     ]
+    problems += check_retry_policies(project)
     triggers = read_triggers(project)
     problems += check_triggers(triggers, names)
     if problems:

@@ -79,6 +79,7 @@ grouped as (
                     'run_id', int_dependency_states.run_id,
                     'run_status', int_dependency_states.run_status,
                     'message', int_dependency_states.run_message,
+                    'ended_at', int_dependency_states.ended_at,
                     'recorded_at', int_dependency_states.run_recorded_at,
                     'decided_tick', int_dependency_states.decided_tick,
                     'decided_at', int_dependency_states.decided_at,
@@ -112,6 +113,7 @@ final as (
         grouped.last_run.run_id,
         grouped.last_run.run_status,
         grouped.last_run.message as run_message,
+        grouped.last_run.ended_at as run_ended_at,
         grouped.last_run.recorded_at as run_recorded_at,
         -- What a job took by itself is no start of ours: it does not count against their limit.
         if(scheduled_jobs.job_id is null, grouped.last_run.decided_tick, null)

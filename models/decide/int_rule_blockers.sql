@@ -1,9 +1,9 @@
 -- one row per job: every reason why it may not run that a rule gives for the job alone
 with
 
-int_job_states as (
+int_job_retries as (
 
-    select * from {{ ref('int_job_states') }}
+    select * from {{ ref('int_job_retries') }}
 
 ),
 
@@ -11,9 +11,9 @@ int_job_states as (
 with_dependency_blockers as (
 
     select
-        int_job_states.*,
+        int_job_retries.*,
         transform(
-            if(int_job_states.is_paused, array(), int_job_states.unready),
+            if(int_job_retries.is_paused, array(), int_job_retries.unready),
             dependency -> named_struct(
                 'blocker', if(
                     dependency.is_paused,
@@ -53,7 +53,7 @@ with_dependency_blockers as (
                 'since', coalesce(dependency.failing_since, dependency.decided_at)
             )
         ) as dependency_blockers
-    from int_job_states
+    from int_job_retries
 
 ),
 
@@ -83,8 +83,8 @@ with_news_blocker as (
 
 ),
 
--- Rule D5: one run at a time, none after a failure until a run succeeds; and none of a job that
--- starts itself.
+-- Rule D5: one run at a time, none after a failure until a run succeeds or its retry policy wants
+-- it again; and none of a job that starts itself.
 with_run_blocker as (
 
     select
@@ -102,22 +102,21 @@ with_run_blocker as (
                     )
             when with_news_blocker.is_held
                 then named_struct(
-                        'blocker', 'last_run_failed',
-                        'reason', concat_ws(
-                            ' ',
-                            'its last run',
-                            cast(with_news_blocker.run_id as string),
-                            'ended',
-                            concat_ws(
-                                ': ',
-                                with_news_blocker.run_status,
-                                with_news_blocker.run_message
-                            )
+                        'blocker', if(
+                            with_news_blocker.retry_at is null,
+                            'last_run_failed',
+                            'backing_off'
                         ),
+                        'reason', with_news_blocker.hold_reason,
                         'waits_for', concat(
-                            'one successful run, started by anyone, or `retry ',
-                            with_news_blocker.job_id,
-                            '`'
+                            coalesce(
+                                date_format(
+                                    with_news_blocker.retry_at,
+                                    "yyyy-MM-dd'T'HH:mm:ss'Z and no other run of it'"
+                                ),
+                                'one successful run, started by anyone'
+                            ),
+                            ', or `retry ', with_news_blocker.job_id, '`'
                         ),
                         'since', with_news_blocker.run_recorded_at
                     )

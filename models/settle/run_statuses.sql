@@ -58,7 +58,7 @@ final as (
         ),
         (
             'RETRY_REQUESTED', 'NEW_EVENT_AVAILABLE', false, false, true,
-            'An operator wants the failed run again; its events are unconsumed again.'
+            'The failed run is wanted again, by an operator or a policy; its events wait.'
         ),
         (
             'RELEASED', 'COMPLETED', false, false, false,

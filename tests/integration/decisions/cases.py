@@ -13,6 +13,7 @@ WAITING = "waiting_for_required_event"
 PAUSED_ROW = "required_row_paused"
 RUNNING = "run_in_progress"
 FAILED = "last_run_failed"
+BACKING_OFF = "backing_off"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +199,61 @@ _RETRIES: Sequence[Case] = [
     ),
 ]
 
+_POLICIES: Sequence[Case] = [
+    *(
+        Case(
+            sentence=f"a_run_that_ended_{when}_backs_off_where_its_policy_allows_a_second_attempt",
+            job=Job(
+                job_id=job_id,
+                dependencies=[hard("a", tick, 99)],
+                runs=[ran(tick, "FAILED", a=(-1, tick))],
+                max_attempts=2,
+            ),
+            waits=[BACKING_OFF],
+        )
+        for job_id, when, tick in ((911, "long_ago", 10), (912, "just_now", 60))
+    ),
+    Case(
+        sentence="what_a_policy_wants_again_is_handed_the_failed_events_and_those_that_came_since",
+        job=Job(
+            job_id=913,
+            dependencies=[hard("a", 10, 60), soft("c", 70)],
+            runs=[ran(10, "FAILED", (70, "RETRY_REQUESTED"), a=(-1, 10))],
+            max_attempts=2,
+        ),
+        consumes={"a": (-1, 60), "c": (-1, 70)},
+        attempt=2,
+    ),
+    Case(
+        sentence="the_last_attempt_that_a_policy_allows_holds_its_job_when_it_fails",
+        job=Job(
+            job_id=914,
+            dependencies=[hard("a", 10)],
+            runs=[
+                ran(10, "FAILED", (60, "RETRY_REQUESTED"), a=(-1, 10)),
+                Run(
+                    tick=60,
+                    takes={"a": (-1, 10)},
+                    steps=[(60, "STARTED"), (65, "FAILED")],
+                    attempt=2,
+                ),
+            ],
+            max_attempts=2,
+        ),
+        waits=[FAILED, WAITING],
+    ),
+    Case(
+        sentence="what_was_cancelled_holds_its_job_whatever_its_policy_allows",
+        job=Job(
+            job_id=915,
+            dependencies=[hard("a", 10, 60)],
+            runs=[ran(10, "CANCELED", a=(-1, 10))],
+            max_attempts=5,
+        ),
+        waits=[FAILED],
+    ),
+]
+
 CASES: Sequence[Case] = [
     *(
         Case(
@@ -209,4 +265,5 @@ CASES: Sequence[Case] = [
         for number, (sentence, dependencies, runs, expected) in enumerate(_CASES, start=1)
     ),
     *_RETRIES,
+    *_POLICIES,
 ]

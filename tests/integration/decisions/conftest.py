@@ -51,6 +51,7 @@ def verdicts(spark: "SparkSession", dbt: Dbt) -> Mapping[int, Verdict]:
     dbt("seed")
     dbt("run", *models)
     upstream_ids = _write_controls(spark, jobs)
+    world.append(spark, f"{SCHEMA}.retry_policies", world.policy_rows(jobs))
     probes = list(world.probe_rows(jobs, upstream_ids))
     runs = list(world.run_rows(jobs, upstream_ids))
 

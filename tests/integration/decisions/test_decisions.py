@@ -44,6 +44,16 @@ def test_a_retry_keeps_the_name_of_its_intent(verdicts: Verdicts) -> None:
     assert verdict.intent_id == "first-901"
 
 
+def test_the_reason_of_a_failed_run_says_what_its_policy_makes_of_it(verdicts: Verdicts) -> None:
+    again = "a_run_that_ended_just_now_backs_off_where_its_policy_allows_a_second_attempt"
+    last = "the_last_attempt_that_a_policy_allows_holds_its_job_when_it_fails"
+    told = [_verdict(sentence, verdicts).blockers[0][1] for sentence in (again, last)]
+    assert told == [
+        "its last run 91200 ended FAILED; attempt 2 of 2 starts by itself",
+        "its last run 91400 ended FAILED; that was attempt 2, and its retry policy allows 2",
+    ]
+
+
 def _named(job: Job, by_sensor: Mapping[str, object]) -> dict[str, object]:
     names = {sensor_id(job, each.name): each.name for each in job.dependencies}
     return {names[each]: value for each, value in by_sensor.items()}

@@ -55,6 +55,8 @@ class Job:
     job_id: int
     dependencies: Sequence[Dependency]
     runs: Sequence[Run] = ()
+    #: What its retry policy allows, if it has one.
+    max_attempts: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +94,14 @@ def control_rows(jobs: Iterable[Job], *, all_of_them: bool = False) -> Iterator[
                     "job_state": each.state,
                     "dependency_flag": each.flag,
                 }
+
+
+def policy_rows(jobs: Iterable[Job]) -> Iterator[Row]:
+    """Return the lines of the retry policies."""
+    for job in jobs:
+        if job.max_attempts is not None:
+            attempts = str(job.max_attempts)
+            yield {"job_id": str(job.job_id), "max_attempts": attempts, "backoff_minutes": "15"}
 
 
 def probe_rows(jobs: Iterable[Job], upstream_ids: Mapping[tuple[int, str], str]) -> Iterator[Row]:

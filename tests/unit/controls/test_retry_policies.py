@@ -1,0 +1,105 @@
+"""The retry policies are checked before they are loaded: one sentence for each mistake."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.controls.retry_policies import COLUMNS, RETRY_POLICIES, check_retry_policies
+from harness.errors import ControlsError
+from harness.feed_seeds import OPTIONAL_SEEDS, check_seeds
+
+HEADER = ",".join(COLUMNS)
+
+
+def told(project: Path, *lines: str, header: str = HEADER) -> list[str]:
+    """Return what is said of a file with these lines, without the name of the file."""
+    (project / "seeds").mkdir(exist_ok=True)
+    (project / RETRY_POLICIES).write_text("\n".join([header, *lines]) + "\n")
+    return [each.removeprefix(f"{RETRY_POLICIES}, ") for each in check_retry_policies(project)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "111111111,4,15,,,",
+        "*,3,0.5,1.5,60,",
+        " 1 , 1 , 0 , 1 , 0 , ",
+        "9223372036854775807,100,525600,10,525600,FAILED TIMED_OUT SKIPPED CANCELED",
+        "1,2,5,,,failed  canceled",
+        ",,,,,",
+    ],
+)
+def test_a_right_line_has_nothing_said_about_it(tmp_path: Path, line: str) -> None:
+    assert told(tmp_path, line) == []
+
+
+def test_without_the_file_there_are_no_policies_and_no_mistakes(tmp_path: Path) -> None:
+    assert check_retry_policies(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "said"),
+    [
+        ("nightly,4,15,,,", "job_id", "'nightly' is no job id"),
+        ("0,4,15,,,", "job_id", "'0' is no job id"),
+        ("9223372036854775808,4,15,,,", "job_id", "'9223372036854775808' is no job id"),
+        (",4,15,,,", "job_id", "'' is no job id"),
+        ("1,,15,,,", "max_attempts", "'' is no number of attempts"),
+        ("1,0,15,,,", "max_attempts", "'0' is no number of attempts"),
+        ("1,101,15,,,", "max_attempts", "'101' is no number of attempts"),
+        ("1,2.5,15,,,", "max_attempts", "'2.5' is no number of attempts"),
+        ("1,4,,,,", "backoff_minutes", "'' is not allowed; allowed is a number from 0 to 525600"),
+        ("1,4,-1,,,", "backoff_minutes", "'-1' is not allowed"),
+        ("1,4,soon,,,", "backoff_minutes", "'soon' is not allowed"),
+        (
+            "1,4,15,0.5,,",
+            "backoff_factor",
+            "'0.5' is not allowed; allowed is a number from 1 to 10",
+        ),
+        ("1,4,15,11,,", "backoff_factor", "'11' is not allowed"),
+        ("1,4,15,nan,,", "backoff_factor", "'nan' is not allowed"),
+        ("1,4,15,,525601,", "max_backoff_minutes", "'525601' is not allowed"),
+        ("1,4,15,,10,", "max_backoff_minutes", "'10' is less than backoff_minutes"),
+        ("1,4,15,,,FAILED REFUSED", "retry_on", "'REFUSED' is not allowed; allowed are FAILED,"),
+        ("1,4,15,,,FAILED LOST", "retry_on", "'LOST' is not allowed"),
+        ("1,4,15,,,PARKED", "retry_on", "'PARKED' is not allowed"),
+    ],
+)
+def test_a_wrong_cell_is_told_by_its_line_and_column_and_with_what_is_allowed(
+    tmp_path: Path, line: str, column: str, said: str
+) -> None:
+    (sentence,) = told(tmp_path, "5,4,15,,,", line)
+    assert sentence.startswith(f"line 3: {column}: {said}")
+    assert "allowed" in sentence
+
+
+def test_a_misspelled_outcome_is_told_what_it_resembles(tmp_path: Path) -> None:
+    (sentence,) = told(tmp_path, "1,4,15,,,TIMEDOUT")
+    assert "TIMED_OUT" in sentence.split("with spaces between")[1]
+
+
+def test_every_mistake_of_a_file_is_told_at_once(tmp_path: Path) -> None:
+    sentences = told(tmp_path, "x,0,y,,,", "1,4", "1,4,15,,,", "", "1,3,15,,,")
+    assert [each.split(":")[0] for each in sentences] == [*["line 2"] * 3, "line 3", "line 6"]
+    assert sentences[-1] == "line 6: job_id: it repeats line 4; one row for each job is allowed"
+
+
+def test_another_header_is_told_and_nothing_else(tmp_path: Path) -> None:
+    assert told(tmp_path, "x", header="job_id,max_attempts") == [
+        f"line 1: the header has to be {HEADER}"
+    ]
+
+
+def test_an_open_quote_is_told_where_its_line_begins(tmp_path: Path) -> None:
+    (sentence,) = told(tmp_path, "1,4,15,,,", '2,4,15,,,"FAILED')
+    assert sentence.startswith("line 3: it cannot be read as CSV")
+
+
+def test_a_mistake_stops_the_feeding_as_one_in_any_seed_does(tmp_path: Path) -> None:
+    told(tmp_path, "1,many,15,,,")
+    with pytest.raises(ControlsError, match="max_attempts: 'many' is no number of attempts"):
+        check_seeds(tmp_path, {})
+
+
+def test_an_edit_of_the_policies_is_an_edit_of_the_controls() -> None:
+    assert RETRY_POLICIES in OPTIONAL_SEEDS
