@@ -3,6 +3,7 @@
 from harness.context import Context
 from harness.record import orphans_among
 from harness.registered import known_tables
+from harness.retries import planned_retries
 from harness.spark import unreadable
 from harness.state import FollowedRun, TickState, WatchedUpstream
 from harness.tables import Ledger
@@ -16,6 +17,7 @@ def load_from_models(context: Context) -> TickState:
     ended, folded, tick_at = _last_ended(context)
     upstreams = tuple(map(WatchedUpstream.from_row, context.rows("queue_upstreams")))
     recent = context.store.read(Ledger.EVENTS, where=[("tick_number", ">", folded)])
+    runs = tuple(map(FollowedRun.from_row, context.rows("queue_runs_to_follow")))
     return TickState(
         tick_number=_last_number(context, ended),
         ended_tick_number=ended,
@@ -24,7 +26,8 @@ def load_from_models(context: Context) -> TickState:
         upstreams=upstreams,
         orphans=orphans_among(recent, {each.upstream_id: each for each in upstreams}),
         registered=known_tables(context.store, folded),
-        runs=tuple(map(FollowedRun.from_row, context.rows("queue_runs_to_follow"))),
+        runs=runs,
+        retries=planned_retries(context.rows, runs),
         controls_checksum=None,
         must_decide=True,
     )

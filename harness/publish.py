@@ -14,6 +14,7 @@ from pathlib import Path
 
 from harness.context import Context
 from harness.files import unwritable, write_whole
+from harness.retries import planned_retries
 from harness.settings import LOCAL_TARGET
 from harness.state import TickState
 from harness.store.commits import force_table
@@ -23,6 +24,8 @@ log = logging.getLogger(__name__)
 
 #: After so many ticks with news their ledger rows are folded into the current-state tables.
 FOLD_AFTER_TICKS = 30
+#: The reason of a job whose failed run starts again by itself.
+BACKING_OFF = "backing_off"
 #: The tables that they are folded into; the selector `fold` names the same.
 _FOLDED = ("upstream_state", "run_state", "dependency_state", "event_partitions")
 
@@ -56,6 +59,8 @@ def publish(
         reading = pool.submit(_blockers, context)
         context.dbt.build("publish", {"controls_changed": controls_changed})
         names, blockers = reading.result()
+        backs_off = any(each.blocker == BACKING_OFF for one in blockers.values() for each in one)
+        retries = planned_retries(context.rows, state.runs) if backs_off else ()
     context.crash_point("after_publish")
     changed = _changed(read_status(context.home.status), names, blockers, tick)
     context.store.append(Ledger.DECISIONS, changed)
@@ -82,6 +87,7 @@ def publish(
     is_limited = any(
         each.blocker == "over_start_limit" for found in blockers.values() for each in found
     )
+    state = replace(state, retries=retries)
     return publication, state.ended(tick, must_decide=is_limited)
 
 

@@ -15,6 +15,7 @@ from harness.calls import Firing, Steps, send
 from harness.errors import JobsApiError, ThrottledError
 from harness.find_run import CLOCK_SKEW, Search, find_run
 from harness.inbox import Message
+from harness.jobs.states import is_over
 from harness.jobs.types import Outcome, RunReport
 from harness.notices import released_by, rows_of_messages
 from harness.open_runs import ended, looked_at, ways_out
@@ -41,6 +42,8 @@ class Settled:
     folded: tuple[Message, ...] = ()
     #: Jobs whose run could not be asked about, or whose start goes on having no answer; and why.
     unanswered: Mapping[int, str] = field(default_factory=dict)
+    #: Held jobs of which a run goes on: somebody has started or repaired one.
+    busy: frozenset[int] = frozenset()
 
 
 def settle(
@@ -62,11 +65,14 @@ def settle(
     others = [run for run in runs if run.job_id not in noticed]
     unsent = [run for run in others if _is_to_be_sent_again(run, tick)]
     asked = [run for run in others if not _is_to_be_sent_again(run, tick)]
-    polled, unanswered = _poll(asked, tick, firing)
-    rows = _appended((*told, *polled), firing, steps)
+    polled = _poll(asked, tick, firing)
+    rows = _appended((*told, *polled.rows), firing, steps)
     sent, unlisted = _send_again(unsent, tick, firing, steps)
     return Settled(
-        rows=(*rows, *sent), folded=tuple(messages), unanswered={**unanswered, **unlisted}
+        rows=(*rows, *sent),
+        folded=tuple(messages),
+        unanswered={**polled.unanswered, **unlisted},
+        busy=polled.busy,
     )
 
 
@@ -97,30 +103,34 @@ def _send_again(
     sent = send(intents, tick=tick, firing=firing, steps=steps, again=True)
     news = [row for row in sent if row.step_number]
     refused = [FollowedRun.from_step(row) for row in news if row.termination_code is not None]
-    looked, unanswered = _poll(refused, tick, firing)
-    found = _appended(looked, firing, steps)
+    looked = _poll(refused, tick, firing)
+    found = _appended(looked.rows, firing, steps)
     found_jobs = {row.job_id for row in found}
     silent = {row.job_id: row.message or "" for row in sent if not row.step_number}
     rows = [*(row for row in news if row.job_id not in found_jobs), *found]
-    return rows, {**silent, **unanswered}
+    return rows, {**silent, **looked.unanswered}
 
 
-def _poll(
-    runs: Sequence[FollowedRun], tick: Tick, firing: Firing
-) -> tuple[list[RunRow], dict[int, str]]:
-    rows, unanswered = [], {}
+class _GoesOn:
+    """The answer about a held job of which a run goes on that is not the one that failed."""
+
+
+def _poll(runs: Sequence[FollowedRun], tick: Tick, firing: Firing) -> Settled:
+    rows, unanswered, busy = [], {}, set()
     with firing.pool() as pool:
         answers = [pool.submit(copy_context().run, _ask, run, tick, firing) for run in runs]
         for run, answered in zip(runs, answers, strict=True):
             answer = answered.result()
             if isinstance(answer, str):
                 unanswered[run.job_id] = answer
+            elif isinstance(answer, _GoesOn):
+                busy.add(run.job_id)
             elif answer is not None:
                 rows.append(answer)
-    return rows, unanswered
+    return Settled(rows=tuple(rows), unanswered=unanswered, busy=frozenset(busy))
 
 
-def _ask(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | str | None:
+def _ask(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | str | _GoesOn | None:
     if firing.questions.waits.holds_back(tick.at):
         return ASKED_LATER
     firing.questions.take()
@@ -182,9 +192,9 @@ def _parked_because(run: FollowedRun, search: Search) -> str:
     )
 
 
-def _held(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | None:
+def _held(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | _GoesOn | None:
     """Look for a success that ends the hold: a later run by anyone, or a repair of the same run."""
-    since = run.started_at or run.decided_at
+    since, goes_on = run.started_at or run.decided_at, False
     # By the clock of the Jobs API the run itself may have started before that.
     for report in firing.api.list_runs(run.job_id, since=since - CLOCK_SKEW):
         is_later = report.started_at is not None and report.started_at >= since
@@ -196,4 +206,5 @@ def _held(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | None:
                 ended_at=report.ended_at or tick.at,
                 message=released_by(report.run_id),
             )
-    return None
+        goes_on |= report.outcome is None and not is_over(report)
+    return _GoesOn() if goes_on else None

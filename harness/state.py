@@ -167,6 +167,26 @@ class FollowedRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRetry:
+    """One row of ``queue_retries``: a failed attempt, and when the next one starts by itself."""
+
+    job_id: int
+    intent_id: str
+    attempt: int
+    retry_at: datetime
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, object]) -> "PlannedRetry":
+        """Read a row of the model, or of the file."""
+        values = dict(row) | {"retry_at": instant_from(row["retry_at"])}
+        return cls(**values)  # type: ignore[arg-type]
+
+    def is_about(self, run: FollowedRun) -> bool:
+        """Tell whether this is the attempt that failed."""
+        return (self.intent_id, self.attempt) == (run.intent_id, run.attempt)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Orphan:
     """An event that a killed tick recorded without moving its upstream."""
 
@@ -186,6 +206,8 @@ class TickState:
     folded_through: int
     upstreams: tuple[WatchedUpstream, ...]
     runs: tuple[FollowedRun, ...]
+    #: Which of them start again by themselves.
+    retries: tuple[PlannedRetry, ...] = ()
     #: The controls CSV that is seeded, by its checksum.
     controls_checksum: str | None
     #: The last tick that came to its end; a later one that recorded something was killed.

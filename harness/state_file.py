@@ -13,17 +13,18 @@ from pathlib import Path
 
 from harness.clock import instant_from
 from harness.files import write_whole
-from harness.state import FollowedRun, Orphan, TickState, WatchedUpstream
+from harness.state import FollowedRun, Orphan, PlannedRetry, TickState, WatchedUpstream
 from harness.tables import Ledger, Store
 
 #: Raised when the file's meaning changes; a file of another version is not read.
-VERSION = 4
+VERSION = 5
 
 #: The tables that make the file stale when anything else has written to them.
 WATCHED_TABLES = (
     *Ledger,
     "heartbeat_controls",
     "scheduled_jobs",
+    "retry_policies",
     "sensor_assets",
     "event_triggers",
 )
@@ -65,6 +66,7 @@ def load_state(path: Path, store: Store) -> TickState | None:
         content["upstreams"] = tuple(map(WatchedUpstream.from_row, content["upstreams"]))
         content["orphans"] = tuple(Orphan(**each) for each in content["orphans"])
         content["runs"] = tuple(map(FollowedRun.from_row, content["runs"]))
+        content["retries"] = tuple(map(PlannedRetry.from_row, content["retries"]))
         return TickState(**content)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None

@@ -21,16 +21,17 @@ from harness.inbox import Message, receive, remove
 from harness.installation import Installation
 from harness.logs import log_as_tick
 from harness.memory import load_from_models
-from harness.publish import FOLD_AFTER_TICKS, publish
+from harness.publish import publish
 from harness.record import Known, record
+from harness.retries import planned_retries, want_again
 from harness.same_change import SameChanges
 from harness.sense.round import Listening, Rounds
 from harness.sense.types import Look
 from harness.settle import settle
 from harness.state import AT_ONCE, EVENT_TRIGGER, TickState, WatchedUpstream
 from harness.state_file import load_state, save_state
-from harness.tables import LookOutcome, Tick
-from harness.tick_report import TickReport, clock_warnings
+from harness.tables import Tick
+from harness.tick_report import TickReport, clock_warnings, must_decide
 from harness.trigger_due import TriggerTables, triggers_are_due
 from harness.trigger_looks import look_at_triggers
 from harness.unasked import note_unasked
@@ -120,7 +121,7 @@ class Engine:
         if triggers_are_due(state, report, self._trigger_tables):
             with self._timed(report, "triggers"):
                 report.released, state = look_at_triggers(self._context, state, report.tick)
-        if not _must_decide(state, report):
+        if not must_decide(state, report):
             report.skipped = ("decide", "fire", "publish")
             return self._rest(state, report, messages)
         with self._timed(report, "decide"):
@@ -161,6 +162,7 @@ class Engine:
         return replace(
             state,
             upstreams=upstreams,
+            retries=planned_retries(context.rows, state.runs),
             controls_checksum=checked.checksum,
             must_decide=True,
             triggers_due_at=AT_ONCE,
@@ -176,8 +178,11 @@ class Engine:
         if not state.runs:
             return state
         restore_handed_over(state.runs, self._context.store)
-        report.settled = settle(
+        settled = settle(
             state.runs, messages, tick=report.tick, firing=self._context.firing, steps=steps
+        )
+        report.settled = want_again(
+            settled, state, tick=report.tick, steps=steps, store=self._context.store
         )
         note_unasked(
             self._context.home.folder, state.runs, report.settled.unanswered, report.tick.at
@@ -286,14 +291,3 @@ def _clear(messages: Sequence[Message], report: TickReport) -> None:
     for message in messages:
         remove(message)
     remove_batches(report.registered.batches)
-
-
-def _must_decide(state: TickState, report: TickReport) -> bool:
-    """Tell whether anything happened that a decision could depend on."""
-    settled = bool(report.own_steps) or bool(report.settled and report.settled.rows)
-    news = any(row.outcome is not LookOutcome.MOVED for row in report.probes)
-    # Positions that move in silence and registered events, on which no job depends by themselves,
-    # make the ledgers' tail longer; publishing folds it.
-    tail = report.tick.number - state.folded_through
-    must_fold = report.has_moved and tail > 2 * FOLD_AFTER_TICKS
-    return state.must_decide or settled or news or must_fold

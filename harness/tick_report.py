@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from harness.publish import Publication
+from harness.publish import FOLD_AFTER_TICKS, Publication
 from harness.record import Recorded
 from harness.registered import Registered
 from harness.sense.round import PutOff
 from harness.sense.types import Look, Upstream
 from harness.settle import Settled
-from harness.tables import EventRow, ProbeRow, RunRow, RunStatus, Tick
+from harness.state import TickState
+from harness.tables import EventRow, LookOutcome, ProbeRow, RunRow, RunStatus, Tick
 
 #: Starts without a run: not answered yet, or nothing more is to be expected unless somebody acts.
 _NO_RUN = frozenset({RunStatus.INTENDED, RunStatus.REFUSED, RunStatus.PARKED})
@@ -99,3 +100,14 @@ def clock_warnings(before: datetime | None, at: datetime) -> tuple[str, ...]:
         f"the clock went back by {behind.total_seconds():.0f} s since the last tick; order is kept "
         "by tick numbers, but times in the tables will look reversed",
     )
+
+
+def must_decide(state: TickState, report: TickReport) -> bool:
+    """Tell whether anything happened that a decision could depend on."""
+    settled = bool(report.own_steps) or bool(report.settled and report.settled.rows)
+    news = any(row.outcome is not LookOutcome.MOVED for row in report.probes)
+    # Positions that move in silence and registered events, on which no job depends by themselves,
+    # make the ledgers' tail longer; publishing folds it.
+    tail = report.tick.number - state.folded_through
+    must_fold = report.has_moved and tail > 2 * FOLD_AFTER_TICKS
+    return state.must_decide or settled or news or must_fold

@@ -8,7 +8,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import cast
@@ -16,6 +16,7 @@ from typing import cast
 from harness.inbox import MessageKind
 from harness.jobs.types import Outcome
 from harness.tables import HOLDING, OPEN, Ledger
+from tests.simulation.policies import policy_of
 from tests.simulation.record import Attempt, Record, Row, attempt_of
 
 #: The machine's clock may be wrong by so much, both when a run begins and when it is judged.
@@ -162,9 +163,27 @@ def what_is_repeated_or_given_up_was_asked_for(record: Record) -> Iterator[str]:
     """A message that is read twice is not about the attempt after the one that it names."""
     kinds = {"RETRY_REQUESTED": MessageKind.RETRY, "RELEASED": MessageKind.RELEASE}
     for attempt, steps in record.attempts.items():
-        for status in kinds.keys() & set(_statuses(steps)):
+        by_people = [row for row in steps if row["reported_by"] != "policy"]
+        for status in kinds.keys() & set(_statuses(by_people)):
             if attempt not in record.asked.get(kinds[status], ()):
                 yield f"attempt {attempt} became {status}, and nobody has asked for it"
+
+
+def a_policy_starts_no_more_and_no_sooner_than_it_says(record: Record) -> Iterator[str]:
+    """What counts is the policy that was in force, and what the ledger says of the failed run."""
+    newest: dict[Attempt, Row] = {}
+    for number, row in enumerate(record.steps):
+        attempt = attempt_of(row)
+        failed, newest[attempt] = newest.get(attempt), row
+        if row["reported_by"] != "policy":
+            continue
+        fed = [policies for after, policies in record.policies if after <= number]
+        policy = policy_of(fed[-1], row["job_id"]) if fed else None
+        at = policy.retry_at(failed) if policy and failed else None
+        if at is None:
+            yield f"attempt {attempt} was wanted again by {policy}, which does not"
+        elif cast(datetime, row["recorded_at"]) < at:
+            yield f"attempt {attempt} was wanted again at {row['recorded_at']}, before {at}"
 
 
 def a_job_has_one_start_at_a_time(record: Record) -> Iterator[str]:
@@ -274,6 +293,7 @@ RULES: tuple[Callable[[Record], Iterator[str]], ...] = (
     what_ended_ended_so,
     a_job_is_released_by_a_later_success,
     what_is_repeated_or_given_up_was_asked_for,
+    a_policy_starts_no_more_and_no_sooner_than_it_says,
     a_job_has_one_start_at_a_time,
     an_event_is_recorded_once,
     every_change_is_an_event,

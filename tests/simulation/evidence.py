@@ -25,6 +25,7 @@ def record_of(world: World) -> Record:
         due={name: source.due() for name, source in sources.items() if name in watched},
         wanted=lines,
         starts_per_tick=world.starts_per_tick,
+        policies=store.fed,
         deleted=world.deleted,
         denied={run_id for run_id, times in workspace.said_unknown.items() if times > 1},
         noticed=world.noticed,

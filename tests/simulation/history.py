@@ -59,6 +59,8 @@ class Told:
     #: Every status that some start had.
     statuses: frozenset[str]
     starts: int
+    #: Everybody who told of a step.
+    reporters: frozenset[str] = frozenset()
 
 
 def play(seed: int, *, moves: int | None = None, wiring: Wiring | None = None) -> Told:
@@ -101,11 +103,19 @@ class _Player:
         self._moving = chance.choice((0.0, 0.02, 0.1))
         self._is_resident = chance.random() < 0.5
         self._moves = chance.randint(MOVES // 4, MOVES)
+        # Drawn apart, so that the histories without policies are what they were.
+        policies = random.Random(f"{seed}/retries")
+        self._edits_policies = policies.choice((0.0, 0.0, 0.02, 0.1))
+        if self._edits_policies:
+            world.draw_policies(policies)
 
     def play(self, moves: int | None) -> Told:
         for number in range(self._moves if moves is None else min(moves, self._moves)):
             # Each move draws for itself: a shorter history begins as the longer one does.
             chance = random.Random(f"{self._seed}/{number}")
+            policies = random.Random(f"{self._seed}/{number}/retries")
+            if policies.random() < self._edits_policies:
+                self._world.draw_policies(policies)
             if chance.random() < 0.45:
                 self._tick(chance)
             else:
@@ -114,14 +124,14 @@ class _Player:
                 break
         else:
             self._come_to_rest()
+        steps = self._world.machine.store.read(Ledger.RUNS)
         return Told(
             seed=self._seed,
             lines=self._lines,
             complaints=self._complaints,
             died_at=frozenset(self._world.fate.died_at),
-            statuses=frozenset(
-                str(row["run_status"]) for row in self._world.machine.store.read(Ledger.RUNS)
-            ),
+            statuses=frozenset(str(row["run_status"]) for row in steps),
+            reporters=frozenset(str(row["reported_by"]) for row in steps),
             starts=len(self._world.workspace.starts),
         )
 
@@ -191,10 +201,16 @@ class _Player:
             world.clock.sleep(1200)
             has_moved = self._one_tick(allow_mass_removal=True)
             world.end_all_runs()
-            asked = [world.ask_for(MessageKind.RETRY, job_id) for job_id in world.held_jobs()]
+            held = world.held_jobs()
+            # What starts again by itself is left to do so.
+            asked = [
+                world.ask_for(MessageKind.RETRY, job_id)
+                for job_id in held
+                if not world.backs_off(job_id)
+            ]
             if self._complaints:
                 return True
-            if not has_moved and not any(asked) and not world.has_open_starts():
+            if not has_moved and not held and not any(asked) and not world.has_open_starts():
                 return True
         return False
 

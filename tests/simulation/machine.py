@@ -30,8 +30,10 @@ from harness.tables import Ledger, LedgerRow, Stamp
 from harness.tick import Engine, TickOptions
 from harness.tick_report import TickReport
 from tests.leases import MemoryLeaseTable
+from tests.simulation import policies
 from tests.simulation.fate import Fate, OneAfterTheOther
-from tests.simulation.models import CONTROLS, Models
+from tests.simulation.models import CONTROLS, POLICIES, Models
+from tests.simulation.policies import Policy
 from tests.simulation.sources import Sources
 from tests.unit.memory_store import MemoryStore
 
@@ -65,6 +67,13 @@ class Ledgers(MemoryStore):
         self.instants: list[datetime] = []
         #: How many of a thousand commits fail.
         self.faults = 0
+        #: The retry policies that were ever in force, and after how many steps of runs.
+        self.fed: list[tuple[int, Sequence[Policy]]] = []
+
+    def feed_policies(self) -> None:
+        """Remember which retry policies are in force from now on."""
+        lines = [Policy.from_cells(row) for row in self.read(POLICIES)]
+        self.fed.append((len(self.read(Ledger.RUNS)), lines))
 
     def append(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp | None = None) -> None:
         if not rows:
@@ -106,6 +115,8 @@ class Dbt:
         self._machine.fate.moment("before dbt seed")
         with self._machine.controls_file.open(newline="") as file:
             self._machine.store.replace(CONTROLS, list(csv.DictReader(file)))
+        self._machine.store.replace(POLICIES, policies.read(self._machine.settings.project))
+        self._machine.store.feed_policies()
         self._machine.fate.moment("after dbt seed")
 
     def build_everything(self, *, with_triggers: bool) -> None:
@@ -282,6 +293,8 @@ class Machine:
             for name in sorted({*told, *true})
             if _sorted(told.get(name)) != _sorted(true.get(name))
         ]
+        if state.retries != truth.retries:
+            differing.append(f"the state file has {state.retries}, the models {truth.retries}")
         runs = {run.job_id: run for run in state.runs}
         true_runs = {run.job_id: run for run in truth.runs}
         return differing + [

@@ -8,13 +8,16 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import cast
 
 from harness.tables import HOLDING, OPEN, Ledger
 from tests.keeper import Keeper, Range
+from tests.simulation.policies import Policy, policy_of
 from tests.unit.memory_store import MemoryStore
 
 CONTROLS = "heartbeat_controls"
+POLICIES = "retry_policies"
 
 Row = dict[str, object]
 
@@ -69,6 +72,7 @@ class Models:
         readers = {
             "queue_upstreams": self._upstreams,
             "queue_runs_to_follow": self._runs_to_follow,
+            "queue_retries": self._retries,
             "queue_control_changes": self._control_changes,
             "trigger_set": self._trigger_set,
             "job_blockers": self._job_blockers,
@@ -133,6 +137,27 @@ class Models:
             if any(flags.values()):
                 followed.append({name: (row | flags)[name] for name in _FOLLOWED})
         return followed
+
+    def retries(self) -> dict[int, datetime]:
+        """Return when the failed runs of jobs start again by themselves."""
+        lines = [Policy.from_cells(row) for row in self._store.read(POLICIES)]
+        known = {each.job_id for each in self.controls()}
+        newest = self.newest_runs()
+        instants = {
+            job_id: policy.retry_at(row)
+            for job_id, row in newest.items()
+            if job_id in known and row["run_status"] in HOLDING
+            if (policy := policy_of(lines, job_id)) is not None
+        }
+        return {job_id: at for job_id, at in instants.items() if at is not None}
+
+    def _retries(self) -> list[Row]:
+        newest = self.newest_runs()
+        return [
+            {"job_id": job_id, "retry_at": at}
+            | {name: newest[job_id][name] for name in ("intent_id", "attempt")}
+            for job_id, at in self.retries().items()
+        ]
 
     def _control_changes(self) -> list[Row]:
         now = {each.control_id: _change(each) for each in self.controls()}
@@ -208,11 +233,14 @@ class Models:
         return [_start(verdict) for verdict, blockers in self._limited() if not blockers]
 
     def _job_blockers(self) -> list[Row]:
+        retries = self.retries()
         return [
             {
                 "job_id": verdict.job_id,
                 "job_name": verdict.job_name,
-                "blocker": name,
+                "blocker": "backing_off"
+                if name == "last_run_failed" and verdict.job_id in retries
+                else name,
                 "reason": name,
                 "waits_for": name,
                 "since": None,

@@ -10,6 +10,7 @@ from typing import cast
 from harness.inbox import MessageKind
 from harness.jobs.types import Outcome
 from harness.tables import Ledger
+from tests.simulation.policies import Policy
 
 Row = Mapping[str, object]
 Attempt = tuple[str, int]
@@ -46,6 +47,8 @@ class Record:
     #: Which job depends on which upstream.
     wanted: Sequence[tuple[int, str]]
     starts_per_tick: int
+    #: The retry policies that were ever in force, and after how many steps of runs.
+    policies: Sequence[tuple[int, Sequence[Policy]]] = ()
     #: Runs that somebody deleted, and those that the API has denied for a while.
     deleted: Container[object] = frozenset()
     denied: Container[object] = frozenset()

@@ -73,6 +73,10 @@ def test_starts_go_through_every_status(fixed: list[Told]) -> None:
     assert reached == goes_on_or_well | set(map(str, HOLDING))
 
 
+def test_failed_runs_are_wanted_again_by_policies_in_many_histories(fixed: list[Told]) -> None:
+    assert sum("policy" in told.reporters for told in fixed) > 10
+
+
 def test_a_seed_tells_the_same_story_in_every_process() -> None:
     stories = []
     for hash_seed in ("1", "2"):

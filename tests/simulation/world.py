@@ -4,7 +4,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from harness import inbox
@@ -14,6 +14,7 @@ from harness.jobs.local.store import RunRow
 from harness.jobs.token import TOKEN_PARAMETER
 from harness.sense.types import FirstSight
 from harness.tables import HOLDING, OPEN, Ledger
+from tests.simulation import policies
 from tests.simulation.fate import Fate
 from tests.simulation.machine import Machine, Wiring
 from tests.simulation.sources import Source
@@ -189,6 +190,18 @@ class World:
     def has_open_starts(self) -> bool:
         """Tell whether a start or a run goes on, as far as the ledgers know."""
         return any(row["run_status"] in OPEN for row in self.machine.models.newest_runs().values())
+
+    def draw_policies(self, chance: random.Random) -> None:
+        """Let an operator write other retry policies."""
+        drawn = policies.draw(chance, self.jobs)
+        policies.write(self.machine.settings.project, drawn)
+        told = (f"{p.job_id}: {p.max_attempts} after {p.backoff_minutes}" for p in drawn)
+        self.note(f"policies {', '.join(told) or 'none'}")
+
+    def backs_off(self, job_id: int) -> bool:
+        """Tell whether a failed job starts again by itself, and soon."""
+        at = self.machine.models.retries().get(job_id)
+        return at is not None and at - self.machine.clock.now() < timedelta(hours=2)
 
     def held_jobs(self) -> list[int]:
         """Return the jobs that wait for an operator or a success."""

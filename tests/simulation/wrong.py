@@ -6,7 +6,8 @@ Each is a part put into the wiring in the place of the right one; the product ha
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import cast
 
 from harness.clock import FakeClock
 from harness.jobs.types import JobsApi, Refused, RunNowAnswer, RunReport, Unknown
@@ -15,7 +16,8 @@ from harness.tables import Ledger, LedgerRow, RunRow, RunStatus, Stamp
 from tests.keeper import Keeper
 from tests.simulation.fate import Fate
 from tests.simulation.machine import Ledgers, SkewedClock, Wiring
-from tests.simulation.models import Models, Row
+from tests.simulation.models import POLICIES, Models, Row, Verdict
+from tests.simulation.policies import Policy, policy_of
 from tests.simulation.sources import Sources, change
 
 
@@ -137,6 +139,42 @@ class _ByWallClock:
         return json.dumps({"at": self._clock.now().isoformat()})
 
 
+_LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class _WithoutBackOff(Models):
+    """Starts failed runs again as soon as they have failed."""
+
+    def retries(self) -> dict[int, datetime]:
+        newest = self.newest_runs()
+        return {
+            job_id: cast(datetime, newest[job_id]["recorded_at"]) for job_id in super().retries()
+        }
+
+
+class _WithoutEnd(Models):
+    """Starts failed runs again for ever, where a policy starts them again at all."""
+
+    def retries(self) -> dict[int, datetime]:
+        held = [row for row in self.newest_runs().values() if row["run_status"] == "FAILED"]
+        lines = [Policy.from_cells(row) for row in self._store.read(POLICIES)]
+        allowed = {cast(int, row["job_id"]): policy_of(lines, row["job_id"]) for row in held}
+        return {job_id: _LONG_AGO for job_id, policy in allowed.items() if policy}
+
+
+class _Impatient(Models):
+    """Decides that what backs off may start, and asks nobody for a step of the failed run."""
+
+    def verdicts(self) -> list[Verdict]:
+        again = self.retries()
+        return [
+            replace(each, blockers=[name for name in each.blockers if name != "last_run_failed"])
+            if each.job_id in again
+            else each
+            for each in super().verdicts()
+        ]
+
+
 #: Each wrong harness, and the rules of which at least one has to be broken.
 WRONG: Mapping[str, tuple[Wiring, frozenset[str]]] = {
     "without_the_token": (
@@ -154,6 +192,18 @@ WRONG: Mapping[str, tuple[Wiring, frozenset[str]]] = {
     "with_consumption_at_completion": (
         Wiring(models=lambda store: Models(store, _consumed_at_completion)),
         frozenset({"no_event_is_lost"}),
+    ),
+    "without_a_back_off": (
+        Wiring(models=_WithoutBackOff),
+        frozenset({"a_policy_starts_no_more_and_no_sooner_than_it_says"}),
+    ),
+    "without_an_end_of_attempts": (
+        Wiring(models=_WithoutEnd),
+        frozenset({"a_policy_starts_no_more_and_no_sooner_than_it_says"}),
+    ),
+    "with_a_retry_that_is_no_step": (
+        Wiring(models=_Impatient),
+        frozenset({"a_job_has_one_start_at_a_time"}),
     ),
     "with_the_wall_clock_as_position": (
         Wiring(looker=_ByWallClock),
