@@ -14,7 +14,7 @@ from harness.facts import (
 )
 from harness.sense.backoff import load_back_off
 from harness.settings import Attention
-from harness.show.jobs import began, is_over, unasked_of
+from harness.show.jobs import began, blockers_of, is_over, retry_of, unasked_of
 from harness.show.status_page import OLD_AFTER_SECONDS
 from harness.show.words import age, count, instant, span, upstream_name
 from harness.tables import Ledger, RunStatus
@@ -88,14 +88,21 @@ def runs(patient: Patient) -> Iterator[Finding]:
     if not patient.is_local or not patient.is_set_up:
         return
     store, now = patient.store, patient.clock.now()
-    folded = folded_through(store, last_decision(patient.home.status))
+    decision = last_decision(patient.home.status)
+    folded = folded_through(store, decision)
     newest = newest_by_job(runs_now(store, folded_through=folded, only_relevant=True)).values()
     answered = [run for run in newest if run.is_open and not run.is_unanswered]
     unasked = load_unasked(patient.home.folder)
     bounds = patient.settings.jobs.attention if patient.settings else Attention()
     kinds = {
         "parked": [run for run in newest if run.run_status is RunStatus.PARKED],
-        "held": [run for run in newest if run.holds_job and run.run_status is not RunStatus.PARKED],
+        "held": [
+            run
+            for run in newest
+            if run.holds_job
+            and run.run_status is not RunStatus.PARKED
+            and retry_of(run, blockers_of(run, decision)) is None
+        ],
         "unanswered": [run for run in newest if run.is_unanswered],
         "long": [run for run in answered if is_over(bounds.running_minutes, began(run), now)],
         "unasked": [

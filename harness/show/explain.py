@@ -6,11 +6,15 @@ from datetime import datetime
 from enum import StrEnum
 
 from harness.facts import RunFact
+from harness.show.healing import Healing
 from harness.show.history import Dependency, History
-from harness.show.jobs import unasked_of, waits, words_of
+from harness.show.jobs import instant_of, retry_of, unasked_of, waits, words_of
 from harness.show.tick import main_reason
 from harness.show.words import count, instant, iso
 from harness.tables import Blocker, RunStatus
+
+#: Reasons that the newest run may have made untrue since the decision.
+OF_RUNS = frozenset({"run_in_progress", "last_run_failed", "backing_off"})
 
 
 class Verdict(StrEnum):
@@ -20,6 +24,8 @@ class Verdict(StrEnum):
     #: The start is sent, and the Jobs API has not answered.
     STARTING = "starting"
     HELD = "held"
+    #: Its last run failed, and starts again by itself.
+    BACKING_OFF = "backing_off"
     PAUSED = "paused"
     READY = "ready"
     WAITING = "waiting"
@@ -54,6 +60,8 @@ def answer_to(history: History) -> Answer:
         case Verdict.RUNNING | Verdict.STARTING:
             assert run is not None
             return _running(history, run, verdict)
+        case Verdict.BACKING_OFF:
+            return _backing_off(history)
         case Verdict.HELD:
             assert run is not None
             return _held(history, run)
@@ -68,12 +76,12 @@ def _verdict(history: History) -> Verdict:
     if run and run.is_open and run.run_status is not RunStatus.ACQUIRED:
         return Verdict.STARTING if run.run_id is None else Verdict.RUNNING
     if run and run.holds_job:
-        return Verdict.HELD
+        return Verdict.HELD if retry_of(run, history.blockers) is None else Verdict.BACKING_OFF
     if all(each.is_paused for each in history.dependencies):
         return Verdict.PAUSED
     if history.blockers is None:
         return Verdict.UNDECIDED
-    names = {each.blocker for each in history.blockers} - {"run_in_progress", "last_run_failed"}
+    names = {each.blocker for each in history.blockers} - OF_RUNS
     return Verdict.WAITING if names - {"over_start_limit"} else Verdict.READY
 
 
@@ -134,6 +142,23 @@ def _held(history: History, run: RunFact) -> Answer:
     )
 
 
+def _backing_off(history: History) -> Answer:
+    assert history.last_run is not None
+    retry = retry_of(history.last_run, history.blockers)
+    assert retry is not None
+    return Answer(
+        verdict=Verdict.BACKING_OFF,
+        sentence=retry.reason,
+        since=history.last_run.ended_at or history.last_run.recorded_at,
+        next_steps=(
+            f"the next attempt, by itself: from {instant_of(retry)} on, if no other run goes on",
+            f"or at once: python -m harness retry {history.job_id}",
+            "or one successful run of it, started by anyone",
+            f"or without those events: python -m harness release {history.job_id} --reason TEXT",
+        ),
+    )
+
+
 def _blocked(history: History, verdict: Verdict) -> Answer:
     reasons = history.blockers or ()
     if verdict is Verdict.PAUSED and not reasons:
@@ -150,8 +175,7 @@ def _blocked(history: History, verdict: Verdict) -> Answer:
 
 def _told(reasons: Sequence[Blocker]) -> Sequence[Blocker]:
     """Leave out what the newest run has made untrue since the decision."""
-    gone = {"run_in_progress", "last_run_failed"}
-    return [each for each in reasons if each.blocker not in gone] or reasons
+    return [each for each in reasons if each.blocker not in OF_RUNS] or reasons
 
 
 def _joined(parts: Sequence[str]) -> str:
@@ -180,6 +204,29 @@ def as_json(history: History) -> dict[str, object]:
         ],
         "dependencies": [_dependency_as_json(each) for each in history.dependencies],
         "runs": [_run_as_json(run) for run in history.runs],
+        "caught_up": None if history.healing is None else _healing_as_json(history.healing),
+    }
+
+
+def _healing_as_json(healing: Healing) -> dict[str, object]:
+    return {
+        "run_id": _id(healing.run),
+        "attempt": healing.run.attempt,
+        "failed_run_ids": [_id(run) for run in healing.failed],
+        "first_event_at": _iso(healing.first_at),
+        "last_event_at": _iso(healing.last_at),
+        "event_ids_of_failed_runs": list(healing.event_ids_of_failed),
+        "event_ids_since": list(healing.event_ids_since),
+        "tables": [
+            {
+                "table": each.table,
+                "events_of_failed_runs": each.of_failed,
+                "events_since": each.since,
+                "first_event_at": iso(each.first_at),
+                "last_event_at": iso(each.last_at),
+            }
+            for each in healing.tables
+        ],
     }
 
 

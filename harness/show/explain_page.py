@@ -8,6 +8,7 @@ from rich.text import Text
 
 from harness.facts import Row, RunFact
 from harness.show.explain import Answer, Verdict, answer_to
+from harness.show.healing import Healing
 from harness.show.history import Dependency, History
 from harness.show.terminal import Column, line, print_table
 from harness.show.tick import STYLES
@@ -18,6 +19,7 @@ _STYLES = {
     Verdict.RUNNING: "bold green",
     Verdict.STARTING: "bold yellow",
     Verdict.HELD: "bold red",
+    Verdict.BACKING_OFF: "bold yellow",
     Verdict.READY: "bold green",
     Verdict.WAITING: "bold yellow",
 }
@@ -30,6 +32,8 @@ def show(console: Console, history: History) -> None:
     console.print(line((f"  {_as_of(history)}", "dim")), soft_wrap=True)
     _show_dependencies(console, history)
     _show_runs(console, history)
+    if history.healing:
+        _show_healing(console, history.healing, history.at)
     heading = "next" if history.is_now else "next, as it stood then"
     console.print(line((heading, "bold")))
     for step in answer.next_steps:
@@ -150,6 +154,36 @@ def _show_runs(console: Console, history: History) -> None:
         Column(title="", may_wrap=True),
     )
     console.print(line(("last runs", "bold")))
+    print_table(console, columns, rows)
+
+
+def _show_healing(console: Console, healing: Healing, at: datetime) -> None:
+    """Print what the newest further attempt was handed in one list: whose events, since when."""
+    run, had, since = healing.run, healing.event_ids_of_failed, healing.event_ids_since
+    which = f"run {run.run_id}" if run.run_id else "a start without an answer"
+    said = (
+        f"  {which} is attempt {run.attempt}, and was handed"
+        f" {count(len(had) + len(since), 'event')} in one list:"
+        f" {len(had):,} of the attempts before it, {len(since):,} that came since"
+    )
+    console.print(line(("caught up", "bold"), said), soft_wrap=True)
+    rows = [
+        (
+            each.table,
+            f"{each.of_failed:,}",
+            f"{each.since:,}",
+            instant(each.first_at, at),
+            instant(each.last_at, at),
+        )
+        for each in healing.tables
+    ]
+    columns = (
+        Column(title="table", may_wrap=True),
+        Column(title="of failed runs", is_number=True),
+        Column(title="since", is_number=True),
+        Column(title="found from"),
+        Column(title="to"),
+    )
     print_table(console, columns, rows)
 
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from harness.clock import instant_from
 from harness.facts import Row, RunFact, blocker_from, newest_runs, whole
+from harness.show.healing import Healing, healing_of
 from harness.state import EVENT_TRIGGER
 from harness.tables import Blocker, Ledger, RunStatus, Store
 from harness.trigger_facts import Waiting, triggers_as_controls, waiting_in
@@ -68,6 +69,8 @@ class History:
     decided_at: datetime | None
     #: The run that the last tick could not ask about, if there is one; of the present only.
     unasked: Unasked | None = None
+    #: What the newest of the runs caught up on that followed a failed one.
+    healing: Healing | None = None
 
     @property
     def last_run(self) -> RunFact | None:
@@ -109,6 +112,7 @@ def history_of(store: Store, job_id: int, *, at: datetime, is_now: bool) -> Hist
             _dependency(store, row, probes[str(row["upstream_id"])], runs) for row in controls
         ),
         runs=tuple(reversed(runs[-RUNS:])),
+        healing=_healing(store, runs),
         blockers=None if blockers is None else tuple(map(blocker_from, blockers)),
         decided_at=instant_from(decision["recorded_at"]) if decision else None,
     )
@@ -160,6 +164,12 @@ def _runs(store: Store, job_id: int, at: datetime, upstreams: Sequence[str]) -> 
         if len(runs) > RUNS and taken.issuperset(upstreams):
             break
     return runs
+
+
+def _healing(store: Store, runs: Sequence[RunFact]) -> Healing | None:
+    """Return what one of the runs that are told caught up on, if one did."""
+    found = healing_of(store, runs)
+    return found if found and found.run in runs[-RUNS:] else None
 
 
 def _dependency(

@@ -1,15 +1,16 @@
 """Says of one job what a page shows: why it waits, and what about its run needs a person."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from harness.facts import JobReasons, RunFact, newest_by_job, whole
+from harness.facts import JobReasons, LastDecision, RunFact, newest_by_job, whole
 from harness.jobs.states import WAITING_WORDS
 from harness.open_runs import NOT_KNOWN, SAYS_NOTHING
 from harness.settings import Attention
 from harness.show.status import Status
 from harness.show.tick import main_reason, name_of, reason_in_words
-from harness.tables import RunStatus
+from harness.tables import Blocker, RunStatus
 from harness.unasked import Unasked
 
 #: How long Databricks leaves a run in a queue.
@@ -89,14 +90,41 @@ def trouble_of(run: RunFact, status: Status) -> Trouble | None:
     """Return what about a job's newest run needs a person; most often nothing."""
     if run.holds_job:
         what = run.run_status.value.lower().replace("_", " ")
-        why = run.message or _without_a_word(run)
-        return Trouble(what=what, since=run.ended_at or run.recorded_at, why=why, is_bad=True)
+        why, since = run.message or _without_a_word(run), run.ended_at or run.recorded_at
+        retry = retry_of(run, blockers_of(run, status.decision))
+        if retry is None:
+            return Trouble(what=what, since=since, why=why, is_bad=True)
+        # In front: a long reason is cut.
+        why = f"attempt {run.attempt + 1} starts by itself from {instant_of(retry)} on; {why}"
+        return Trouble(what=what, since=since, why=why)
     if run.is_unanswered:
         why = run.message or "the Jobs API has not answered; every tick asks again"
         return Trouble(what="no answer", since=run.decided_at, why=why)
     if not run.is_open:
         return None
     return _not_asked(run, status) or _trouble_of_open(run, status.now, status.attention)
+
+
+def retry_of(run: RunFact, blockers: Sequence[Blocker] | None) -> Blocker | None:
+    """Return the reason of a job whose run failed and starts again by itself; else nothing.
+
+    Args:
+        run: The newest run of the job.
+        blockers: What the newest decision said of the job; it may know another run.
+    """
+    found = (each for each in blockers or () if each.blocker == "backing_off")
+    return next((each for each in found if each.since == run.recorded_at), None)
+
+
+def instant_of(retry: Blocker) -> str:
+    """Return from when on a failed run may start again, as the decision tells it."""
+    return retry.waits_for.partition(" ")[0]
+
+
+def blockers_of(run: RunFact, decision: LastDecision | None) -> Sequence[Blocker]:
+    """Return what the newest decision said of the run's job."""
+    jobs = decision.jobs if decision else ()
+    return next((job.blockers for job in jobs if job.job_id == run.job_id), ())
 
 
 def is_over(minutes: float, since: datetime, now: datetime) -> bool:

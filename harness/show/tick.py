@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 #: Of several reasons the one that somebody can do something about is told.
 _ORDER = (
     "last_run_failed",
+    "backing_off",
     "run_in_progress",
     "on_own_schedule",
     "over_start_limit",

@@ -1,5 +1,6 @@
 """What ticks have left open: the time between them, upstreams, runs."""
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 
@@ -119,3 +120,14 @@ def test_a_run_that_nobody_could_ask_about_for_long_is_told(
     note_unasked(patient.home.folder, [followed], {1: "503"}, NOON - timedelta(minutes=16))
     found = only(runs(patient), Level.ATTENTION)
     assert found.what == "1 job with a run that the Jobs API cannot be asked about: job 1"
+
+
+def test_a_failed_job_that_starts_again_by_itself_needs_nobody(
+    patient: Patient, store: LocalStore
+) -> None:
+    store.append(Ledger.RUNS, [a_run(1, RunStatus.FAILED)])
+    blocker = {"blocker": "backing_off", "reason": "", "waits_for": "", "since": NOON.isoformat()}
+    job = {"job_id": "1", "job_name": "job 1", "blockers": [blocker]}
+    status = {"tick_id": "1", "tick_number": 1, "tick_at": NOON.isoformat(), "jobs": [job]}
+    patient.home.status.write_text(json.dumps(status))
+    assert levels(runs(patient)) == [Level.OK]

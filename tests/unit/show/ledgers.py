@@ -209,6 +209,7 @@ def a_day() -> FakeStore:
     store = FakeStore()
     second = {"intent_id": "second", "decided_tick": 3, "decided_at": minutes(20)}
     second |= {"consumed": (Consumed(upstream_id=ORDERS, from_tick=1, through_tick=3),)}
+    second |= {"event_ids": ("e3",)}
     again = {**second, "attempt": 2, "decided_tick": 5, "decided_at": minutes(40)}
     started = {"run_id": 70, "started_at": TEN}
     failed = {"run_id": 71, "started_at": minutes(20)}

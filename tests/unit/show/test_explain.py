@@ -1,5 +1,6 @@
 """What `explain` answers, now and for any instant before."""
 
+from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
 
@@ -15,6 +16,7 @@ from tests.unit.show.ledgers import (
     JOB,
     ORDERS,
     TEN,
+    FakeStore,
     a_day,
     control,
     decision,
@@ -244,3 +246,80 @@ def test_json_has_ids_as_strings_and_instants_in_utc() -> None:
     assert content["at"] == "2026-03-01T10:15:00Z"
     assert content["verdict"] == "waiting"
     assert content["runs"][0]["run_id"] == "70"  # type: ignore[index]
+
+
+def a_failed_day(*blockers: tuple[str, str]) -> FakeStore:
+    """A day whose retry fails at 10:55, after a further event has come."""
+    store = a_day()
+    again = {"intent_id": "second", "attempt": 2, "decided_tick": 5, "decided_at": minutes(40)}
+    again |= {"run_id": 72, "started_at": minutes(50), "ended_at": minutes(54)}
+    again |= {"consumed": (Consumed(upstream_id=ORDERS, from_tick=1, through_tick=6),)}
+    store.append(Ledger.EVENTS, [event(6, minutes(50), ORDERS, "42")])
+    failed = run(6, 9, minutes(55), RunStatus.FAILED, **again, message="boom")
+    store.append(Ledger.RUNS, [replace(failed, event_ids=("e3", "e6"), event_count=2)])
+    store.append(Ledger.DECISIONS, [decision(6, minutes(55), *blockers)])
+    return store
+
+
+BACKS_OFF = ("backing_off", "its last run 72 ended FAILED: boom; attempt 3 of 4 starts by itself")
+
+
+def test_a_job_that_backs_off_says_when_its_next_attempt_starts_and_what_else_helps() -> None:
+    store = a_failed_day(BACKS_OFF)
+    answer = answer_to(history_of(store, JOB, at=minutes(56), is_now=False))
+    assert (answer.verdict, answer.sentence) == (Verdict.BACKING_OFF, BACKS_OFF[1])
+    assert answer.since == minutes(54)
+    assert "the next attempt, by itself: from the on" in answer.next_steps[0]
+    assert [f"{each} {JOB}" in " ".join(answer.next_steps) for each in ("retry", "release")] == [
+        True,
+        True,
+    ]
+
+
+def test_a_back_off_that_was_decided_for_an_earlier_attempt_is_not_told_of_this_one() -> None:
+    store = a_day()
+    store.append(Ledger.DECISIONS, [decision(4, minutes(34), BACKS_OFF)])
+    assert answer_to(history_of(store, JOB, at=minutes(35), is_now=False)).verdict is Verdict.HELD
+
+
+def test_a_back_off_that_is_over_and_not_decided_on_yet_is_no_reason_any_more() -> None:
+    store = a_failed_day(BACKS_OFF)
+    wanted = {"intent_id": "second", "attempt": 2, "decided_tick": 5, "decided_at": minutes(40)}
+    store.append(Ledger.RUNS, [run(7, 1, minutes(58), RunStatus.RETRY_REQUESTED, **wanted)])
+    answer = answer_to(history_of(store, JOB, at=minutes(59), is_now=False))
+    assert answer.verdict is Verdict.READY
+
+
+def test_a_mending_run_tells_the_events_of_the_failed_run_from_those_that_came_since() -> None:
+    history = history_of(a_failed_day(BACKS_OFF), JOB, at=minutes(56), is_now=False)
+    assert as_json(history)["caught_up"] == {
+        "run_id": "72",
+        "attempt": 2,
+        "failed_run_ids": ["71"],
+        "first_event_at": "2026-03-01T10:20:00Z",
+        "last_event_at": "2026-03-01T10:50:00Z",
+        "event_ids_of_failed_runs": ["e3"],
+        "event_ids_since": ["e6"],
+        "tables": [
+            {
+                "table": "sales.orders",
+                "events_of_failed_runs": 1,
+                "events_since": 1,
+                "first_event_at": "2026-03-01T10:20:00Z",
+                "last_event_at": "2026-03-01T10:50:00Z",
+            }
+        ],
+    }
+
+
+def test_what_a_mending_run_caught_up_on_is_printed_with_its_tables() -> None:
+    page = printed(history_of(a_failed_day(BACKS_OFF), JOB, at=minutes(56), is_now=False))
+    assert "run 72 is attempt 2, and was handed 2 events in one list" in page
+    assert "1 of the attempts before it, 1 that came since" in page
+    (told,) = [each for each in page.splitlines() if "10:20:00Z" in each and "10:50:00Z" in each]
+    assert told.split() == ["sales.orders", "1", "1", "10:20:00Z", "10:50:00Z"]
+
+
+def test_a_job_that_never_failed_has_caught_up_on_nothing() -> None:
+    assert as_json(at(15))["caught_up"] is None
+    assert "caught up" not in printed(at(15))

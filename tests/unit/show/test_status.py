@@ -336,3 +336,21 @@ def test_a_tick_that_found_nothing_leaves_a_sign(tmp_path: Path) -> None:
 def test_a_broken_status_file_is_as_good_as_none(tmp_path: Path, content: str) -> None:
     (tmp_path / "status.json").write_text(content)
     assert last_decision(tmp_path / "status.json") is None
+
+
+def test_a_failed_job_that_starts_again_by_itself_says_when_before_it_says_how_it_failed() -> None:
+    failed = a_run(1, RunStatus.FAILED, message="boom " * 100, attempt=2)
+    waits_for = "2026-03-01T20:05:00Z and no other run of it, or `retry 1`"
+    backs_off = replace(
+        NOTHING_NEW, blocker="backing_off", waits_for=waits_for, since=failed.recorded_at
+    )
+    told = section(page(status_of(3, [failed], job_1=backs_off)), "needs attention 1")
+    assert "attempt 3 starts by itself from 2026-03-01T20:05:00Z on; boom" in " ".join(told.split())
+
+
+def test_a_back_off_that_was_told_of_an_earlier_attempt_is_not_told_of_this_one() -> None:
+    failed = a_run(1, RunStatus.FAILED, message="boom", attempt=2)
+    earlier = failed.recorded_at - timedelta(minutes=30)
+    backs_off = replace(NOTHING_NEW, blocker="backing_off", since=earlier)
+    told = section(page(status_of(3, [failed], job_1=backs_off)), "needs attention 1")
+    assert "by itself" not in told
