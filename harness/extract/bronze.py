@@ -8,6 +8,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from harness.errors import ConfigurationError, ExtractError
@@ -80,6 +81,7 @@ class Bronze:
         self.notes: list[str] = []
         self.is_there = False
         self._facts: dict[str, str] = {}
+        self._schema: StructType | None = None
         self.look_again()
 
     def look_again(self) -> None:
@@ -95,6 +97,7 @@ class Bronze:
                 # Spark lists the files of a plain table once, and keeps the list.
                 self.session.catalog.refreshTable(self.sql_name)
                 self._facts = self._described()
+                self._schema = self.rows().schema
         if self.is_there:
             self._check()
 
@@ -115,8 +118,10 @@ class Bronze:
 
     @property
     def schema(self) -> "StructType":
-        """Its columns, with the one of the partitions."""
-        return self.session.table(self.sql_name).schema
+        """Its columns, with the one of the partitions, when it was looked at last."""
+        from pyspark.sql.types import StructType
+
+        return self._schema or StructType([])
 
     @property
     def partition_type(self) -> "DataType":
@@ -253,16 +258,13 @@ class Bronze:
     def _described(self) -> dict[str, str]:
         rows = self.session.sql(f"describe table extended {self.sql_name}").collect()
         names = [str(row["col_name"]) for row in rows]
-        partitions = [
-            str(row["col_name"])
-            for row in rows[names.index(_PARTITIONS) + 2 :] if _PARTITIONS in names
-        ]  # fmt: skip
-        ends = next((i for i, name in enumerate(partitions) if not name or name[0] == "#"), None)
+        start = names.index(_PARTITIONS) + 2 if _PARTITIONS in names else len(names)
+        partitions = takewhile(lambda name: name and not name.startswith("#"), names[start:])
         facts = {str(row["col_name"]).lower(): str(row["data_type"]) for row in rows}
         return {
             "provider": facts.get("provider", ""),
             "type": facts.get("type", ""),
-            "partitions": "\n".join(partitions[:ends]),
+            "partitions": "\n".join(partitions),
         }
 
     def _check(self) -> None:

@@ -34,6 +34,8 @@ def evolve(bronze: Bronze, plan: Plan) -> None:
                 _allow(bronze, ODD_NAMES)
         for each in plan.alterations:
             bronze.session.sql(_statement(bronze.sql_name, each))
+    if plan.alterations:
+        bronze.look_again()
 
 
 def schema_changes(spark: "SparkSession", table: str) -> "DataFrame":

@@ -103,11 +103,12 @@ def append(
         bronze.look_again()
     evolve(bronze, plan)
     write(bronze, fitted(batch.frame, plan.columns))
+    rows, last = _written(bronze, batch)
     done = replace(
         done,
-        rows=_rows(bronze),
+        rows=rows,
         since=batch.since,
-        until=batch.until or _last(bronze, batch),
+        until=batch.until or last,
         is_more=batch.is_more,
         schema_changes=plan.changes,
     )
@@ -188,16 +189,28 @@ def _rows(bronze: Bronze) -> int:
         return bronze.extracted().count()
 
 
-def _last(bronze: Bronze, batch: Batch) -> str | None:
+def _written(bronze: Bronze, batch: Batch) -> tuple[int, str | None]:
+    """Ask the table how many rows it has of this extract, and up to which value.
+
+    Raises:
+        ExtractError: It has none, since its log knows an extract of this instant.
+    """
     from pyspark.sql import functions as f
 
-    if batch.column is None:
-        return None
-    kind = kind_of(field_type(bronze.schema, batch.column, bronze.name), batch.column, bronze.name)
-    largest = collected(f.max(column_of(batch.column)), kind)
+    count, kind = f.count(f.lit(1)), None
+    largest = f.lit(None)
+    if batch.column is not None:
+        data_type = field_type(bronze.schema, batch.column, bronze.name)
+        kind = kind_of(data_type, batch.column, bronze.name)
+        largest = collected(f.max(column_of(batch.column)), kind)
     with one_sentence(bronze.name):
-        found = bronze.extracted().agg(largest).collect()[0][0]
-    return told(value_from(found, kind))
+        rows, last = bronze.extracted().agg(count, largest).collect()[0]
+    if not rows:
+        raise ExtractError(
+            f"{bronze.name} had the extract of {bronze.now.isoformat()} once, and its rows were"
+            " deleted since; extract again with an instant of now"
+        )
+    return rows, None if kind is None else told(value_from(last, kind))
 
 
 def _told(done: Extraction, bronze: Bronze) -> Extraction:

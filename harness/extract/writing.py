@@ -7,12 +7,14 @@ after it has moved the whole folder to its place; what a killed process left of 
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pyspark.sql import types as t
 
-from harness.errors import ConfigurationError, ExtractError
+from harness.errors import ConfigurationError
 from harness.extract.bronze import Bronze
 from harness.extract.fitting import quoted
 from harness.extract.look_back import one_sentence
@@ -55,12 +57,36 @@ def check_writable(bronze: Bronze, made_as: FileFormat) -> None:
             f"{bronze.name}: {bronze.partition} is a date, which two extracts of a day would"
             " share; allowed are timestamp, timestamp_ntz and string"
         )
+    if isinstance(kind, t.TimestampType):
+        _check_zone(bronze, provider)
+
+
+def _check_zone(bronze: Bronze, provider: str) -> None:
+    """Refuse a zone in which Spark would name the partition by another instant.
+
+    It writes the value of a partition as the session's clock shows it, even for Delta.
+    """
     zone = str(bronze.session.conf.get(_ZONE))
-    if provider in _PLAIN and isinstance(kind, t.TimestampType) and zone not in _UTC:
+    if provider in _PLAIN and zone not in _UTC:
         raise ConfigurationError(
             f"{bronze.name} is a plain table, whose folders bear the time of the session's zone,"
             f" and {_ZONE} is {zone}; set it to UTC, or make {bronze.partition} a string"
         )
+    if is_shown_twice(bronze.now, zone):
+        raise ConfigurationError(
+            f"{bronze.name}: Spark cannot name a partition {bronze.now.isoformat()}, since the"
+            f" clock of {zone} shows that time twice; set {_ZONE} to UTC, or give another instant"
+        )
+
+
+def is_shown_twice(instant: datetime, zone: str) -> bool:
+    """Tell whether a clock shows the same time at another instant, when summer time ends."""
+    try:
+        local = instant.astimezone(ZoneInfo(zone))
+    except (ZoneInfoNotFoundError, ValueError):
+        # An offset such as +02:00 never changes.
+        return False
+    return local.replace(fold=0).utcoffset() != local.replace(fold=1).utcoffset()
 
 
 def create(bronze: Bronze, schema: t.StructType, made_as: FileFormat) -> None:
@@ -98,11 +124,6 @@ def _append(bronze: Bronze, rows: "DataFrame") -> None:
     writer = rows.write.format("delta").mode("append")
     writer = writer.option("txnAppId", f"{_APPLICATION}:{bronze.now.isoformat()}")
     writer.option("txnVersion", 1).saveAsTable(bronze.sql_name)
-    if not bronze.has_extract():
-        raise ExtractError(
-            f"{bronze.name} had the extract of {bronze.now.isoformat()} once, and its rows were"
-            " deleted since; extract again with an instant of now"
-        )
 
 
 def _put(bronze: Bronze, rows: "DataFrame") -> None:

@@ -221,12 +221,15 @@ def test_no_session_and_no_process_shifts_an_instant(lake: Lake) -> None:
     second = first + timedelta(hours=1)
     with zone(lake.spark, "Europe/Berlin"):
         lake.add(1, "new", first)
-        lake.take(first + timedelta(minutes=1))
+        lake.take(first + timedelta(hours=5))
         lake.add(2, "new", second)
-        made = lake.take(second + timedelta(minutes=1))
+        made = lake.take(second + timedelta(hours=5))
+        # Delta would write it into the partition of an hour before.
+        with pytest.raises(ConfigurationError, match="clock of Europe/Berlin shows that time twi"):
+            lake.take(second)
 
-    assert (made.since, made.rows) == (first.isoformat(), 2)
-    assert lake.partitions() == [each + timedelta(minutes=1) for each in (first, second)]
+    assert (made.since, made.until, made.rows) == (first.isoformat(), second.isoformat(), 2)
+    assert lake.partitions() == [each + timedelta(hours=5) for each in (first, second)]
 
 
 def test_a_plain_table_is_not_written_with_the_time_of_a_zone(spark: "SparkSession") -> None:

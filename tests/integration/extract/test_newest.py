@@ -24,7 +24,7 @@ class Bronze:
     """A bronze table that is filled by hand."""
 
     def __init__(self, spark: "SparkSession", using: str, partition: str) -> None:
-        self.spark, self.name = spark, f"newest.`orders {next(_NUMBERS)}`"
+        self.spark, self.name = spark, f"newest.`orders_{next(_NUMBERS)}`"
         columns = "id bigint, updated_at timestamp, p_extracted_at " + partition
         spark.sql(
             f"create table {self.name} ({columns}) using {using} partitioned by (p_extracted_at)"
@@ -74,7 +74,7 @@ def as_partition(kind: str, instant: datetime) -> object:
             return instant
 
 
-@pytest.mark.parametrize(("using", "kind"), KINDS, ids=" ".join)
+@pytest.mark.parametrize(("using", "kind"), KINDS, ids="-".join)
 def test_only_the_partitions_of_the_last_days_are_read(
     spark: "SparkSession", using: str, kind: str
 ) -> None:

@@ -9,6 +9,7 @@ from harness.errors import ConfigurationError
 from harness.extract.look_back import checked_partition, checked_table
 from harness.extract.span import ByColumn, check_kinds, span_of
 from harness.extract.values import Kind, Step, Value, ceiling, check_step, moved, told, utc
+from harness.extract.writing import is_shown_twice
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CLOCK = NOON.replace(tzinfo=None)
@@ -141,3 +142,21 @@ def test_two_kinds_of_values_are_not_compared() -> None:
         check_kinds("s.o", "at", Kind.INSTANT, ("b.o", Kind.CLOCK))
     with pytest.raises(ConfigurationError, match="orders: piece is nothing"):
         ByColumn(column="at", piece=timedelta(0)).check("orders", Kind.INSTANT)
+
+
+@pytest.mark.parametrize(
+    ("instant", "zone", "is_twice"),
+    [
+        ("2026-10-25T00:30:00+00:00", "Europe/Berlin", True),
+        ("2026-10-25T01:30:00+00:00", "Europe/Berlin", True),
+        ("2026-10-25T02:30:00+00:00", "Europe/Berlin", False),
+        ("2026-03-29T00:30:00+00:00", "Europe/Berlin", False),
+        ("2026-03-29T01:30:00+00:00", "Europe/Berlin", False),
+        ("2026-10-25T00:30:00+00:00", "UTC", False),
+        ("2026-10-25T00:30:00+00:00", "+02:00", False),
+    ],
+)
+def test_a_clock_shows_a_time_twice_when_summer_time_ends(
+    instant: str, zone: str, is_twice: bool
+) -> None:
+    assert is_shown_twice(datetime.fromisoformat(instant), zone) is is_twice
