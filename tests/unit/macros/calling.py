@@ -72,6 +72,7 @@ class Macros:
         **context: object,
     ) -> None:
         self.logged: list[str] = []
+        self.warned: list[str] = []
         known, surroundings = variables or {}, environment or {}
         self._answers = answers or {}
         jinja = _jinja()
@@ -79,7 +80,7 @@ class Macros:
         jinja.globals |= {
             "heartbeat": package,
             "return": _return,
-            "exceptions": SimpleNamespace(raise_compiler_error=_refuse),
+            "exceptions": SimpleNamespace(raise_compiler_error=_refuse, warn=self.warned.append),
             "tojson": json.dumps,
             "fromjson": _fromjson,
             "log": lambda message, info=False: self.logged.append(message),
