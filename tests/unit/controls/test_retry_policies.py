@@ -4,7 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.controls.retry_policies import COLUMNS, RETRY_POLICIES, check_retry_policies
+from harness.controls.retry_policies import (
+    COLUMNS,
+    OUTCOMES,
+    RETRY_POLICIES,
+    check_retry_policies,
+)
 from harness.errors import ControlsError
 from harness.feed_seeds import OPTIONAL_SEEDS, check_seeds
 
@@ -103,3 +108,20 @@ def test_a_mistake_stops_the_feeding_as_one_in_any_seed_does(tmp_path: Path) -> 
 
 def test_an_edit_of_the_policies_is_an_edit_of_the_controls() -> None:
     assert RETRY_POLICIES in OPTIONAL_SEEDS
+
+
+def manual() -> str:
+    text = (Path(__file__).parents[3] / "docs" / "operating.md").read_text()
+    return text.partition("## A job that starts again by itself")[2].partition("\n## ")[0]
+
+
+def test_the_example_of_the_manual_is_right(tmp_path: Path) -> None:
+    header, *lines = manual().partition("```csv\n")[2].partition("```")[0].splitlines()
+    assert len(lines) == 3
+    assert told(tmp_path, *lines, header=header) == []
+
+
+def test_the_manual_describes_every_column_and_names_every_outcome() -> None:
+    rows = [line.split("|") for line in manual().splitlines() if line.startswith("| `")]
+    assert tuple(row[1].strip(" `") for row in rows) == COLUMNS
+    assert all(outcome in rows[-1][2] for outcome in OUTCOMES)
