@@ -14,10 +14,16 @@ from harness.extract.differences import SchemaChange, SchemaRules
 from harness.extract.evolving import evolve
 from harness.extract.fitting import fitted
 from harness.extract.look_back import LookBack, one_sentence
-from harness.extract.schema import Plan, check_names, plan_for
+from harness.extract.schema import Plan, plan_for
 from harness.extract.source import Batch, Source
 from harness.extract.values import collected, column_of, field_type, kind_of, told, utc, value_from
-from harness.extract.writing import FileFormat, check_writable, create, write
+from harness.extract.writing import (
+    FileFormat,
+    check_writable,
+    columns_for,
+    create,
+    write,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -150,15 +156,13 @@ def _look_back(options: Options) -> LookBack:
 
 def _plan(bronze: Bronze, batch: Batch, options: Options) -> Plan:
     here = batch.frame.schema
-    check_names(here)
     if bronze.partition.lower() in map(str.lower, here.fieldNames()):
         raise ExtractError(
             f"{bronze.name}: the extract has a column {bronze.partition} of its own; name another"
             " one to partition by, or rename it in the source"
         )
     if not bronze.is_there:
-        # The table is made after the extract.
-        return replace(plan_for(here, here, can_alter_types=True), changes=())
+        return plan_for(columns_for(here), here, can_alter_types=True)
     there = t.StructType(
         [each for each in bronze.schema if each.name.lower() != bronze.partition.lower()]
     )

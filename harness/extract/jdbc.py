@@ -5,16 +5,16 @@ which is given the limits as typed values of its own.
 """
 
 import os
-from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.errors import ConfigurationError, ExtractError, LookFailedError
 from harness.extract.bronze import Bronze
 from harness.extract.look_back import one_sentence
 from harness.extract.source import Batch
-from harness.extract.span import ByColumn, span_of
+from harness.extract.span import ByColumn, Span, span_of
 from harness.extract.tables import batch_of, newest_of
 from harness.extract.values import Kind, Value, told
 from harness.relations import relation_from
@@ -27,7 +27,7 @@ from harness.settings_connections import Database
 from harness.settings_secrets import EnvironmentSecrets, SecretResolver
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrameReader, SparkSession
 
 _KINDS = {
     asked.Kind.ZONED: Kind.INSTANT,
@@ -37,14 +37,16 @@ _KINDS = {
     asked.Kind.TEXT: Kind.TEXT,
 }
 _ASKED = {kind: word for word, kind in _KINDS.items()}
-#: Spark writes an instant without its zone, so the database has to have the same one.
+#: Spark writes an instant without its zone, so the database is told the one that is meant.
 _SET_UTC = {
     "jdbc:postgresql:": "SET TIME ZONE 'UTC'",
     "jdbc:mysql:": "SET time_zone = '+00:00'",
     "jdbc:mariadb:": "SET time_zone = '+00:00'",
     "jdbc:oracle:": "ALTER SESSION SET TIME_ZONE = 'UTC'",
 }
-_ZONE = "spark.sql.session.timeZone"
+_UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Z"})
+#: No two clocks on Earth differ by more.
+_BETWEEN_ZONES = timedelta(hours=26)
 
 
 def _environment() -> SecretResolver:
@@ -83,21 +85,44 @@ class Jdbc(ByColumn):
         asking = _Asking(bronze, self)
         kind = asking.kind()
         self.check(self.name, kind)
-        if kind is Kind.INSTANT:
-            _check_zone(bronze, self.name)
         newest = newest_of(bronze, self.name, self.column, kind)
         ends = asking.ends(newest, kind) if self.piece is not None else None
+        span = span_of(self, newest, ends)
         with one_sentence(self.name):
-            rows = self._rows(bronze, asking.relation, kind)
-            return batch_of(rows, span_of(self, newest, ends), asking.column)
+            reader = reader_of(bronze.session, self.database, self.secrets)
+            reader = reader.option("dbtable", asking.relation)
+            if kind is not Kind.INSTANT:
+                return batch_of(reader.load(), span, asking.column)
+            return self._of_instants(bronze, reader, span, asking.column)
 
-    def _rows(self, bronze: Bronze, relation: str, kind: Kind) -> "DataFrame":
-        reader = reader_of(bronze.session, self.database, self.secrets)
-        if kind is Kind.INSTANT:
-            for start, statement in _SET_UTC.items():
-                if self.database.url.startswith(start):
-                    reader = reader.option("sessionInitStatement", statement)
-        return reader.option("dbtable", relation).load()
+    def _of_instants(
+        self, bronze: Bronze, reader: "DataFrameReader", span: Span, column: str
+    ) -> Batch:
+        """Return the rows of a span, whatever zone Spark writes the limits in.
+
+        What the database is asked for may be more than that, and never is less.
+        """
+        statement = next(
+            (each for start, each in _SET_UTC.items() if self.database.url.startswith(start)), None
+        )
+        asked_for = span
+        if statement is not None:
+            reader = reader.option("sessionInitStatement", statement)
+        if statement is None or not _UTC.issuperset(_zones(bronze.session)):
+            asked_for = span.wider(_BETWEEN_ZONES)
+        batch = batch_of(reader.load(), asked_for, column)
+        exact = span.exact_condition(column)
+        rows = batch.frame if exact is None else batch.frame.where(exact)
+        return replace(batch, frame=rows, since=span.since_text, is_more=span.is_more)
+
+
+def _zones(session: "SparkSession") -> set[str]:
+    """Return the zones in which Spark may write an instant into a query of a database."""
+    jvm: Any = session.sparkContext._jvm
+    return {
+        str(jvm.java.util.TimeZone.getDefault().getID()),
+        str(session.conf.get("spark.sql.session.timeZone")),
+    }
 
 
 class _Asking:
@@ -176,12 +201,3 @@ def _bound(value: Value) -> str:
     if isinstance(value, datetime):
         return value.replace(tzinfo=None).isoformat(sep=" ")
     return told(value) or ""
-
-
-def _check_zone(bronze: Bronze, name: str) -> None:
-    zone = str(bronze.session.conf.get(_ZONE))
-    if zone not in {"UTC", "Etc/UTC"}:
-        raise ConfigurationError(
-            f"{name} is followed by a column of instants, which Spark writes to a database in the"
-            f" session's zone, and {_ZONE} is {zone}; set it to UTC"
-        )

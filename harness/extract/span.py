@@ -1,10 +1,21 @@
 """Says which rows of a column's values an extract takes, from how far bronze has come."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from harness.errors import ConfigurationError
-from harness.extract.values import Kind, Step, Value, check_step, column_of, literal, moved, told
+from harness.extract.values import (
+    Kind,
+    Step,
+    Value,
+    check_step,
+    column_of,
+    literal,
+    microseconds,
+    moved,
+    told,
+)
 from harness.names import is_column
 
 if TYPE_CHECKING:
@@ -65,11 +76,28 @@ class Span:
 
     def condition(self, column: str) -> "Column | None":
         """Return what holds for its rows; ``None`` when that is all."""
-        value, found = column_of(column), None
+        return self._condition(column_of(column), literal)
+
+    def exact_condition(self, column: str) -> "Column | None":
+        """Return what holds for its rows, of instants, so that no database is asked for it."""
+        from pyspark.sql import functions as f
+
+        return self._condition(
+            f.unix_micros(column_of(column)), lambda value: f.lit(microseconds(value))
+        )
+
+    def wider(self, by: Step) -> "Span":
+        """Return a span that begins so much before and ends so much after."""
+        since = None if self.since is None else moved(self.since, by, back=True)
+        until = None if self.until is None else moved(self.until, by)
+        return replace(self, since=since, until=until)
+
+    def _condition(self, value: "Column", bound: "Callable[[Value], Column]") -> "Column | None":
+        found = None
         if self.since is not None:
-            found = value >= literal(self.since)
+            found = value >= bound(self.since)
         if self.until is not None:
-            before = value < literal(self.until)
+            before = value < bound(self.until)
             found = before if found is None else found & before
         if self.with_nulls:
             return None if found is None else found | value.isNull()

@@ -120,6 +120,17 @@ def literal(value: Value) -> "Column":
     return f.lit(value)
 
 
+def microseconds(value: Value) -> int:
+    """Return an instant as Spark counts it.
+
+    Raises:
+        TypeError: It is none.
+    """
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise TypeError(f"{value!r} is no instant")
+    return (value - _EPOCH) // timedelta(microseconds=1)
+
+
 def told(value: Value | None) -> str | None:
     """Return a value as text, for a person."""
     return value.isoformat() if isinstance(value, date) else None if value is None else str(value)

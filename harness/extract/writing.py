@@ -89,14 +89,22 @@ def is_shown_twice(instant: datetime, zone: str) -> bool:
     return local.replace(fold=0).utcoffset() != local.replace(fold=1).utcoffset()
 
 
+def columns_for(schema: t.StructType) -> t.StructType:
+    """Return the columns of a table that is made after its first extract."""
+    return t.StructType(
+        [
+            t.StructField(each.name, without_void(each.dataType))
+            for each in schema
+            if not is_void(each.dataType)
+        ]
+    )
+
+
 def create(bronze: Bronze, schema: t.StructType, made_as: FileFormat) -> None:
     """Make the table with the columns of its first extract; safe to repeat."""
-    kept = [
-        t.StructField(each.name, without_void(each.dataType))
-        for each in schema
-        if not is_void(each.dataType)
-    ]
-    columns = t.StructType([*kept, t.StructField(bronze.partition, t.TimestampType())])
+    columns = t.StructType(
+        [*columns_for(schema), t.StructField(bronze.partition, t.TimestampType())]
+    )
     empty = bronze.session.createDataFrame([], columns)
     with one_sentence(bronze.name, "cannot be made"):
         writer = empty.write.format(made_as.value).partitionBy(bronze.partition)

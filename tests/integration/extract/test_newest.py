@@ -25,16 +25,14 @@ class Bronze:
 
     def __init__(self, spark: "SparkSession", using: str, partition: str) -> None:
         self.spark, self.name = spark, f"newest.`orders_{next(_NUMBERS)}`"
-        columns = "id bigint, updated_at timestamp, p_extracted_at " + partition
+        self.columns = columns = "id bigint, updated_at timestamp, p_extracted_at " + partition
         spark.sql(
             f"create table {self.name} ({columns}) using {using} partitioned by (p_extracted_at)"
         )
 
     def add(self, extracted: object, updated: datetime | None) -> "Bronze":
-        self.spark.sql(
-            f"insert into {self.name} values (1, :updated, :extracted)",
-            args={"updated": updated, "extracted": extracted},
-        )
+        rows = self.spark.createDataFrame([(1, updated, extracted)], self.columns)
+        rows.write.insertInto(self.name)
         return self
 
     def newest(self, now: datetime, **look_back: object) -> object:
@@ -74,7 +72,7 @@ def as_partition(kind: str, instant: datetime) -> object:
             return instant
 
 
-@pytest.mark.parametrize(("using", "kind"), KINDS, ids="-".join)
+@pytest.mark.parametrize(("using", "kind"), KINDS, ids=[f"{using} {kind}" for using, kind in KINDS])
 def test_only_the_partitions_of_the_last_days_are_read(
     spark: "SparkSession", using: str, kind: str
 ) -> None:

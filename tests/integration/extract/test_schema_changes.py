@@ -73,6 +73,14 @@ def test_columns_come_and_go_in_any_case_and_order(lake: Lake) -> None:
 
 
 @BOTH
+def test_what_never_had_a_value_is_taken_once_it_has_one(lake: Lake) -> None:
+    put(lake, 1, "select 1 as id, null as a, named_struct('b', null) as s")
+    put(lake, 2, "select 2 as id, 5 as a, named_struct('b', 'x') as s")
+
+    assert bronze(lake, "id", "a", "s.b") == [(1, None, None), (2, 5, "x")]
+
+
+@BOTH
 def test_a_changed_type_keeps_what_was_and_what_came(lake: Lake) -> None:
     put(lake, 1, "select 1 as id, 7 as amount")
     changed = put(
