@@ -5,6 +5,7 @@
         'column': (value is string, "the name of one column"),
         'columns': (value is string or is_list and value | reject('string') | list == [], "a list of columns"),
         'text': (value is string, "text"),
+        'value': (value is string or value is integer, "text or a whole number"),
         'number': (value is number and value is not boolean and value >= 0, "a number from 0"),
         'boolean': (value is boolean, "true or false"),
     } -%}

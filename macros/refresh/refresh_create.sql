@@ -2,12 +2,15 @@
     asks for; an operation, to which dbt gives no config, what stands there of partitions and properties. -#}
 {% macro refresh_create(load, name, relation, query) -%}
     {%- do load.shapes.pop(relation | string, none) -%}
-    {%- if name == 'hub' and not load.is_operation -%}
+    {%- do adapter.cache_added(relation) -%}
+    {%- set is_asked = name == 'hub' and not load.is_operation -%}
+    {%- if is_asked and not load.config.get('contract', {}).enforced -%}
         {%- do run_query(create_table_as(false, relation, query)) -%}
         {%- do return('') -%}
     {%- endif -%}
     {%- set by = ['s_input_id'] if name == 'batches' or name == 'history' and load.settings.type == 'full' else [] -%}
-    {%- set properties = [] -%}
+    {#- A batch changes few rows in many files of a history: to mark them is much less than to write the files anew. -#}
+    {%- set properties = ["'delta.enableDeletionVectors' = 'true'"] if name == 'history' else [] -%}
     {%- if name == 'hub' -%}
         {%- set given = load.config.get('partition_by') or [] -%}
         {%- set by = [given] if given is string else given -%}
@@ -17,5 +20,10 @@
     {%- endif -%}
     {%- do run_query("create or replace table " ~ relation ~ " using delta"
         ~ (" partitioned by (" ~ by | join(", ") ~ ")" if by else "")
-        ~ (" tblproperties (" ~ properties | join(", ") ~ ")" if properties else "") ~ " as " ~ query) -%}
+        ~ (" tblproperties (" ~ properties | join(", ") ~ ")" if properties else "")
+        ~ (" " ~ location_clause() ~ " " ~ comment_clause() if is_asked else "") ~ " as " ~ query) -%}
+    {%- if is_asked -%}
+        {#- dbt holds the contract against all columns of a table, of which a hub has more than the model. -#}
+        {%- do persist_constraints(relation, model) -%}
+    {%- endif -%}
 {%- endmacro %}

@@ -4,7 +4,9 @@
     {%- set type = load.settings.type -%}
     {%- set codes = batch.get('code_counts', {}).keys() | list -%}
     {%- set changes = codes | reject('in', ['U', 'O', 'X', 'R']) | list -%}
-    {%- if type == 'key' -%}
+    {%- if type == 'key' and heartbeat.refresh_is_first(load, batch) -%}
+        {%- do heartbeat.refresh_fill_by_key(load, batch) -%}
+    {%- elif type == 'key' -%}
         {%- if is_redo or load.settings['deletes.when'] or changes not in ([], ['S']) -%}
             {%- do heartbeat.refresh_apply_key_history(load, batch, is_redo) -%}
         {%- endif -%}

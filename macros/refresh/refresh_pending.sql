@@ -11,6 +11,7 @@
         {%- set known = taken.get(fact.batch) -%}
         {%- if known is undefined or known is none or (
             known.state == 'UNLOADED' and known.fingerprint != fact.fingerprint) -%}
+            {%- do heartbeat.refresh_declare_range(load, fact) -%}
             {%- do fact.update(id=newest + 1 + pending | length, received_at=run_started_at) -%}
             {%- do pending.append(fact) -%}
         {%- endif -%}

@@ -3,7 +3,7 @@
     data may have come back to what it was. -#}
 {% macro refresh_reason_to_skip(load, batch) -%}
     {%- set settings = load.settings -%}
-    {%- if batch.record_count == 0 and not settings.allow_empty -%}
+    {%- if batch.record_count == 0 and not settings.allow_empty and not batch.is_declared -%}
         {%- do return('SKIPPED_EMPTY') -%}
     {%- endif -%}
     {%- set live = load.batches | selectattr('state', 'in', ['STAGED', 'COMPLETE']) | list -%}

@@ -15,8 +15,9 @@
     {%- elif batch.rejected and settings.null_values == 'fail' -%}
         {%- do return(batch.rejected ~ " of its " ~ batch.record_count ~ " rows have no readable value in "
             ~ settings.column ~ "; null_values: quarantine keeps such rows out of the hub") -%}
-    {%- elif settings.column and batch.range_from is not none and live -%}
-        {%- do return(heartbeat.refresh_refusal_of_range(settings, batch, live)) -%}
+    {%- elif settings.column and batch.range_from is not none -%}
+        {%- do return(heartbeat.refresh_refusal_of_range(settings, batch, live)
+            or heartbeat.refresh_refusal_of_closed(load, batch)) -%}
     {%- elif settings['deletes.complete'] -%}
         {%- do return(heartbeat.refresh_refusal_of_extract(load, batch)) -%}
     {%- elif settings.type == 'full' and settings.max_shrink_percent is not none and live

@@ -15,6 +15,7 @@
         {%- do heartbeat.refresh_restage(load, batch) -%}
         {%- do heartbeat.refresh_check_columns(load) -%}
         {%- set fact = heartbeat.refresh_batch_facts(load)[0] -%}
+        {%- do heartbeat.refresh_keep_range(load, fact, batch) -%}
         {%- do fact.update(id=batch.id, received_at=batch.received_at) -%}
         {%- do heartbeat.refresh_take(beside, fact) -%}
     {%- endfor -%}

@@ -1,6 +1,10 @@
 {#- Works out the model once, into a table of this run alone, and learns its columns: a view would be worked out
     by each statement that reads it, and one that reads the hub would change meanwhile. -#}
 {% macro refresh_stage(load, query) -%}
+    {%- do heartbeat.refresh_check_hub(load) -%}
+    {%- if load.config.get('contract', {}).enforced -%}
+        {%- do get_assert_columns_equivalent(query) -%}
+    {%- endif -%}
     {%- set batch_by = load.settings.batch_by -%}
     {%- set of_batch = "cast(" ~ adapter.quote(batch_by) ~ " as string)" if batch_by else "cast(null as string)" -%}
     {%- set rows -%}

@@ -13,7 +13,7 @@
             {%- do exceptions.raise_compiler_error(load.name ~ ": batch " ~ batch.id ~ " is refused: " ~ refusal) -%}
         {%- endif -%}
         {%- if not load.are_tables_ready -%}
-            {%- do heartbeat.refresh_make_tables(load) -%}
+            {%- do heartbeat.refresh_make_tables(load, heartbeat.refresh_is_first(load, batch)) -%}
         {%- endif -%}
         {%- do heartbeat.refresh_archive(load, batch) -%}
         {%- do heartbeat.refresh_record(load, batch, 'STAGED') -%}

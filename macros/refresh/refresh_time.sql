@@ -6,9 +6,5 @@
     {%- else -%}
         {%- set read = "try_cast(" ~ quoted ~ " as timestamp)" -%}
     {%- endif -%}
-    {%- if settings.time_zone -%}
-        cast(convert_timezone('{{ settings.time_zone }}', current_timezone(), cast({{ read }} as timestamp_ntz)) as timestamp)
-    {%- else -%}
-        {{ read }}
-    {%- endif -%}
+    {{ heartbeat.refresh_zoned(settings, read) }}
 {%- endmacro %}

@@ -30,6 +30,8 @@ ACCIDENTS = [
     ("full", "before_hub"),
     *((kind, death) for kind in ("range", "custom") for death in ("before_hub", "before_end")),
 ]
+#: Which tables the first batch did not make any more.
+FIRST_DEATHS = {"born_without_all": ["history", "hub"], "born_without_end": []}
 COLUMNS = "k int, v string, t timestamp"
 BEFORE = batch(COLUMNS, (1, "a", 10), (2, "b", 20), (3, "c", 30))
 DYING = batch(COLUMNS, (1, "a2", 15), (2, "gone", 25), (4, "d", 28))
@@ -47,6 +49,13 @@ class Accident:
         self._spark = spark
         self.warehouse = warehouse
         warehouse.receive(**dict.fromkeys(names, BEFORE))
+        self.first = {kind: self.tables(f"{kind}_nowhere") for kind in KINDS}
+        born = [name for name in names if "_born_" in name]
+        for name in born:
+            self._unmake(name, FIRST_DEATHS[name.split("_", maxsplit=1)[1]])
+        warehouse.receive(**dict.fromkeys(born, NOTHING))
+        self.born = {name: (warehouse.states(name), self.tables(name)) for name in born}
+        names = [name for name in names if name not in born]
         versions = {name: self._versions(name) for name in names}
         warehouse.receive(**dict.fromkeys(names, DYING))
         for name in names:
@@ -74,6 +83,13 @@ class Accident:
             if _has(kind, table)
         }
 
+    def _unmake(self, name: str, lost: list[str]) -> None:
+        self._spark.sql(f"delete from {SCHEMA}.{name}_ledger where state = 'COMPLETE'")
+        for table in lost:
+            if _has(name.split("_", maxsplit=1)[0], table):
+                ending = "" if table == "hub" else "_history"
+                self._spark.sql(f"drop table {SCHEMA}.{name}{ending}")
+
     def _undo(self, name: str, lost: list[str], versions: dict[str, int]) -> None:
         self._spark.sql(
             f"delete from {SCHEMA}.{name}_ledger where state = 'COMPLETE' and s_input_id = 2"
@@ -92,6 +108,7 @@ def accident(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) ->
     spark.sql("drop schema if exists shop cascade")
     names = {f"{kind}_nowhere": kind for kind in KINDS}
     names |= {f"{kind}_{death}": kind for kind, death in ACCIDENTS}
+    names |= {f"{kind}_{death}": kind for kind in KINDS for death in FIRST_DEATHS}
     models = {name: KINDS[kind] for name, kind in names.items()}
     warehouse = Warehouse(spark, tmp_path_factory.mktemp("refresh") / "project", models)
     return Accident(spark, warehouse, list(names))
@@ -104,6 +121,16 @@ def test_what_a_dying_process_left_is_finished_by_the_next_run(
     name = f"{kind}_{death}"
     assert accident.warehouse.states(name) == ["COMPLETE", "COMPLETE", "SKIPPED_EMPTY"]
     assert accident.tables(name) == accident.tables(f"{kind}_nowhere")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("death", FIRST_DEATHS)
+def test_what_the_first_batch_did_not_make_is_made_by_the_next_run(
+    accident: Accident, kind: str, death: str
+) -> None:
+    states, tables = accident.born[f"{kind}_{death}"]
+    assert states == ["COMPLETE", "SKIPPED_EMPTY"]
+    assert tables == accident.first[kind]
 
 
 def test_the_deaths_leave_something_to_be_finished(accident: Accident) -> None:
