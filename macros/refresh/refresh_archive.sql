@@ -2,6 +2,7 @@
     counts them. Neither hub nor history is touched. -#}
 {% macro refresh_archive(load, batch) -%}
     {%- if load.settings.type == 'key' -%}
+        {%- do batch.update(is_unique=heartbeat.refresh_has_each_key_once(load, batch)) -%}
         {%- set classified = heartbeat.refresh_classified_by_key(load, batch) -%}
     {%- else -%}
         {%- set classified = heartbeat.refresh_staged_rows(load, batch) -%}

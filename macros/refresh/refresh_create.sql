@@ -9,8 +9,7 @@
         {%- do return('') -%}
     {%- endif -%}
     {%- set by = ['s_input_id'] if name == 'batches' or name == 'history' and load.settings.type == 'full' else [] -%}
-    {#- A batch changes few rows in many files of a history: to mark them is much less than to write the files anew. -#}
-    {%- set properties = ["'delta.enableDeletionVectors' = 'true'"] if name == 'history' else [] -%}
+    {%- set properties = [] -%}
     {%- if name == 'hub' -%}
         {%- set given = load.config.get('partition_by') or [] -%}
         {%- set by = [given] if given is string else given -%}
