@@ -24,7 +24,7 @@ _HOOKS = """
 DAILY, DOCUMENT, OURS = re.findall(
     r"^```sql\n(.*?)^```", (PACKAGE / "docs/self_healing.md").read_text("utf-8"), re.M | re.S
 )
-SAYS = "shop, order_number, status, amount, last_modified_at"
+SAYS = "shop, order_number, status, amount, cast(last_modified_at as timestamp_ntz) as changed_at"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -94,7 +94,7 @@ class Pipeline:
         """The newest change in the partitions of the last days, as an extract asks for it."""
         begin = at - timedelta(days=days)
         [row] = self.spark.sql(
-            f"select max(last_modified_at) from bronze.{table} "
+            f"select cast(max(last_modified_at) as timestamp_ntz) from bronze.{table} "
             f"where p_extracted_at >= timestamp'{begin}' and shop = 'web'"
         ).collect()
         return row[0] or datetime.fromisoformat("1970-01-01")
