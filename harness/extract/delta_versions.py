@@ -92,6 +92,11 @@ class DeltaVersions:
         if not bronze.is_there:
             return None
         found = bronze.newest(VERSION, f.col(TABLE_ID) == table_id)
+        if found is None and bronze.rows().limit(1).count():
+            bronze.note(
+                f"{self.name} is another table than the one whose rows {bronze.name} has, so"
+                " everything is extracted again"
+            )
         return None if found is None else int(str(found))
 
     @property

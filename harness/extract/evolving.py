@@ -11,7 +11,7 @@ from harness.extract.differences import SchemaChange
 from harness.extract.fitting import quoted, sql_type
 from harness.extract.look_back import checked_table, one_sentence
 from harness.extract.merging import Alteration
-from harness.extract.odd_names import ODD_NAMES, has_odd_names, is_odd
+from harness.extract.odd_names import ODD_NAMES, ODD_NAMES_FEATURE, has_odd_names, is_odd
 from harness.extract.schema import Plan
 from harness.names import in_sql, parts_of
 
@@ -31,7 +31,7 @@ def evolve(bronze: Bronze, plan: Plan) -> None:
             if any(not each.is_new for each in plan.alterations):
                 _allow(bronze, _WIDENING)
             if any(_has_odd_name(each) for each in plan.alterations):
-                _allow(bronze, ODD_NAMES)
+                _allow(bronze, ODD_NAMES, ODD_NAMES_FEATURE)
         for each in plan.alterations:
             bronze.session.sql(_statement(bronze.sql_name, each))
     if plan.alterations:
@@ -69,11 +69,12 @@ def _statement(table: str, change: Alteration) -> str:
     return f"alter table {table} alter column {way} type {data_type}"
 
 
-def _allow(bronze: Bronze, feature: tuple[str, str]) -> None:
+def _allow(bronze: Bronze, feature: tuple[str, str], before: tuple[str, str] | None = None) -> None:
     """Switch a feature of Delta on, where it is needed: older readers do not know it."""
     properties = bronze.session.sql(f"show tblproperties {bronze.sql_name}").collect()
-    if feature not in {(row["key"], row["value"]) for row in properties}:
-        name, value = feature
+    if feature in {(row["key"], row["value"]) for row in properties}:
+        return
+    for name, value in (before, feature) if before else (feature,):
         bronze.session.sql(
             f"alter table {bronze.sql_name} set tblproperties ('{name}' = '{value}')"
         )

@@ -79,7 +79,8 @@ def _folder(path: "Column", column: str) -> "Column":
     pattern = f"/{re.escape(column)}=([^/]*)/"
     # Once for the address, and once for the name of the folder in it.
     value = _decoded(f.regexp_extract(_decoded(path), pattern, 1))
-    return f.when(value != _NULL, value)
+    # A file that is in no such folder has none.
+    return f.when(~value.isin(_NULL, ""), value)
 
 
 def _decoded(text: "Column") -> "Column":

@@ -2,8 +2,9 @@
 
 from pyspark.sql import types as t
 
-#: The property that lets a table have them.
+#: The property that lets a table have them, and what a table that is there already needs first.
 ODD_NAMES = ("delta.columnMapping.mode", "name")
+ODD_NAMES_FEATURE = ("delta.feature.columnMapping", "supported")
 
 _ODD = frozenset(" ,;{}()\n\t=")
 

@@ -6,11 +6,15 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import pytest
+
 from harness import extract
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+#: What `make long` runs: each extract takes seconds.
+LONG = pytest.mark.long
 #: Six in the morning of a day.
 DAY = datetime(2026, 3, 2, 6, 0, tzinfo=UTC)
 COLUMNS = "id bigint, status string, updated_at timestamp"

@@ -15,7 +15,7 @@ from harness import extract
 from harness.clock import FakeClock
 from harness.errors import ConfigurationError, ExtractError
 from harness.extract import extracting as appending
-from tests.integration.extract.lake import Given, Lake, day, zone
+from tests.integration.extract.lake import LONG, Given, Lake, day, zone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,6 +62,7 @@ def test_each_extract_takes_what_is_newer_and_the_largest_value_once_more(lake: 
     assert first.notes == second.notes == ()
 
 
+@LONG
 @BOTH
 def test_a_run_after_days_without_one_takes_all_that_was_missed(lake: Lake) -> None:
     lake.create().add(1, "new", day(0))
@@ -164,6 +165,7 @@ def test_an_extract_whose_partition_was_deleted_is_not_lost_silently(lake: Lake)
     assert lake.take(day(1.1)).rows == 1
 
 
+@LONG
 @BOTH
 def test_a_source_without_rows_leaves_no_partition_and_no_commit(lake: Lake) -> None:
     lake.create()
@@ -173,6 +175,7 @@ def test_a_source_without_rows_leaves_no_partition_and_no_commit(lake: Lake) -> 
     assert not lake.spark.catalog.tableExists(lake.bronze)
 
 
+@LONG
 @BOTH
 def test_rows_that_are_committed_late_come_by_the_overlap(lake: Lake) -> None:
     lake.create().add(1, "new", day(0))
@@ -184,6 +187,7 @@ def test_rows_that_are_committed_late_come_by_the_overlap(lake: Lake) -> None:
     assert lake.take(day(3), source=with_overlap).rows == 2
 
 
+@LONG
 def test_rows_without_a_value_are_read_each_time_unless_they_are_not_wanted(lake: Lake) -> None:
     lake.create().add(1, "new", day(0)).add(2, "unknown", None)
     lake.take(day(1))
@@ -193,6 +197,7 @@ def test_rows_without_a_value_are_read_each_time_unless_they_are_not_wanted(lake
     assert lake.take(day(3), source=lake.by_column(nulls=False)).rows == 1
 
 
+@LONG
 @BOTH
 def test_a_backlog_comes_in_pieces_oldest_first(lake: Lake) -> None:
     lake.create()
@@ -232,6 +237,7 @@ def test_no_session_and_no_process_shifts_an_instant(lake: Lake) -> None:
     assert lake.partitions() == [each + timedelta(hours=5) for each in (first, second)]
 
 
+@LONG
 def test_a_plain_table_is_not_written_with_the_time_of_a_zone(spark: "SparkSession") -> None:
     lake = Lake(spark, f"a{next(_NUMBERS)}", "parquet").create().add(1, "new", day(0))
     with zone(spark, "Europe/Berlin"), pytest.raises(ConfigurationError, match="set it to UTC"):
@@ -248,6 +254,7 @@ def test_a_plain_table_is_not_written_with_the_time_of_a_zone(spark: "SparkSessi
     assert [row["p_extracted_at"] for row in found] == ["2026-03-03T06:00:00+00:00"]
 
 
+@LONG
 @pytest.mark.parametrize(
     ("columns", "partition", "reason"),
     [
@@ -294,6 +301,7 @@ def test_what_is_wrong_is_said_in_one_sentence(lake: Lake) -> None:
     assert not lake.spark.catalog.tableExists(lake.bronze)
 
 
+@LONG
 def test_a_view_is_no_bronze_table(lake: Lake) -> None:
     lake.create().add(1, "new", day(0))
     lake.spark.sql(f"create view {lake.bronze} as select 1 as id")

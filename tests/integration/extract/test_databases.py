@@ -11,7 +11,7 @@ import pytest
 from harness import extract
 from harness.clock import FakeClock
 from harness.errors import ConfigurationError, ExtractError
-from tests.integration.extract.lake import Lake, day, zone
+from tests.integration.extract.lake import LONG, Lake, day, zone
 from tests.services.databases import Writer
 from tests.services.postgres import Postgres
 
@@ -57,12 +57,12 @@ def shop(postgres: Postgres, spark: "SparkSession") -> Iterator[Shop]:
 @pytest.mark.parametrize(
     ("column", "values", "since"),
     [
-        ("timestamp", ["'2026-03-01 02:30'", "'2026-03-01 02:30:00.000001'", "'2026-02-01'"], "2026-03-01T02:30:00.000001"),
+        pytest.param("timestamp", ["'2026-03-01 02:30'", "'2026-03-01 02:30:00.000001'", "'2026-02-01'"], "2026-03-01T02:30:00.000001", marks=LONG),
         ("timestamptz", ["'2026-03-01 02:30+00'", "'2026-03-01 01:30:00.000001-01'", "'2026-02-01Z'"], "2026-03-01T02:30:00.000001+00:00"),
-        ("date", ["'2026-03-01'", "'2026-03-02'", "'2026-02-01'"], "2026-03-02"),
-        ("bigint", ["9007199254740992", "9007199254740993", "9"], "9007199254740993"),
-        ("numeric(30, 3)", ["9007199254740993.001", "9007199254740993.002", "9"], "9007199254740993.002"),
-        ("text", ["'it''s'", "'it''s; --'", "'a'"], "it's; --"),
+        pytest.param("date", ["'2026-03-01'", "'2026-03-02'", "'2026-02-01'"], "2026-03-02", marks=LONG),
+        pytest.param("bigint", ["9007199254740992", "9007199254740993", "9"], "9007199254740993", marks=LONG),
+        pytest.param("numeric(30, 3)", ["9007199254740993.001", "9007199254740993.002", "9"], "9007199254740993.002", marks=LONG),
+        pytest.param("text", ["'it''s'", "'it''s; --'", "'a'"], "it's; --", marks=LONG),
     ],
     ids=lambda value: value if isinstance(value, str) and " " not in value else None,
 )  # fmt: skip
@@ -80,6 +80,7 @@ def test_a_table_is_followed_by_a_column_of_any_type(
     assert shop.lake.rows("id") == {(0,): 1, (1,): 2, (2,): 1}
 
 
+@LONG
 def test_instants_and_clocks_keep_what_they_are(shop: Shop) -> None:
     shop.create("id int, updated_at timestamptz, opened timestamp")
     shop.add("1, '2026-03-01 02:30+01', '2026-03-01 02:30'")
@@ -111,6 +112,7 @@ def test_the_zone_of_the_machine_hides_no_row(shop: Shop, postgres: Postgres) ->
     assert (with_east.rows, with_east.since) == (1, "2026-03-01T06:30:00+00:00")
 
 
+@LONG
 @pytest.mark.parametrize("column", ["timestamp", "timestamptz"])
 def test_the_zone_of_the_session_hides_no_row(shop: Shop, column: str) -> None:
     # Of a clock: no such time in Berlin. Of instants: the second time on the clock.
@@ -126,6 +128,7 @@ def test_the_zone_of_the_session_hides_no_row(shop: Shop, column: str) -> None:
     assert shop.lake.rows("id") == {(1,): 2, (2,): 1}
 
 
+@LONG
 def test_names_are_quoted_and_a_query_may_stand_for_a_table(shop: Shop) -> None:
     shop.create('id int, "Updated; At" timestamp', '"the ""Orders"" x"')
     shop.add("1, '2026-03-01'", table='"the ""Orders"" x"')
@@ -141,6 +144,7 @@ def test_names_are_quoted_and_a_query_may_stand_for_a_table(shop: Shop) -> None:
     assert made.rows == 1
 
 
+@LONG
 def test_a_backlog_of_a_database_comes_in_pieces(shop: Shop) -> None:
     shop.create("id int, updated_at timestamptz")
     shop.add(*(f"{n}, '2026-03-{n:02} 06:00Z'" for n in (1, 2, 3, 9)), "10, null")

@@ -12,7 +12,7 @@ import pytest
 
 from harness import extract
 from harness.errors import ConfigurationError, ExtractError
-from tests.integration.extract.lake import day, zone
+from tests.integration.extract.lake import LONG, day, zone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,8 +56,13 @@ def schema(spark: "SparkSession") -> Iterator[None]:
     spark.sql("drop schema if exists newest cascade")
 
 
-KINDS = [("delta", "timestamp"), ("delta", "string"), ("delta", "date"),
-         ("parquet", "timestamp"), ("parquet", "string"), ("delta", "timestamp_ntz")]  # fmt: skip
+KINDS = [("delta", "timestamp"), ("parquet", "string")]
+MORE_KINDS = [
+    ("delta", "string"),
+    ("delta", "date"),
+    ("parquet", "timestamp"),
+    ("delta", "timestamp_ntz"),
+]
 
 
 def as_partition(kind: str, instant: datetime) -> object:
@@ -72,7 +77,11 @@ def as_partition(kind: str, instant: datetime) -> object:
             return instant
 
 
-@pytest.mark.parametrize(("using", "kind"), KINDS, ids=[f"{using} {kind}" for using, kind in KINDS])
+@pytest.mark.parametrize(
+    ("using", "kind"),
+    [*KINDS, *(pytest.param(*each, marks=LONG) for each in MORE_KINDS)],
+    ids=[f"{using} {kind}" for using, kind in (*KINDS, *MORE_KINDS)],
+)
 def test_only_the_partitions_of_the_last_days_are_read(
     spark: "SparkSession", using: str, kind: str
 ) -> None:
@@ -106,6 +115,7 @@ def test_a_look_back_that_is_too_short_asks_the_whole_table_and_says_so(
     assert caplog.text == ""
 
 
+@LONG
 def test_a_table_whose_rows_have_no_value_says_that_all_is_extracted_again(
     spark: "SparkSession", caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -129,6 +139,7 @@ def test_a_value_of_the_future_is_named_and_hides_nothing(
         bronze.newest(day(1), future=extract.Future.REFUSE)
 
 
+@LONG
 def test_where_all_values_are_of_the_future_all_is_extracted_again_and_that_is_said(
     spark: "SparkSession", caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -139,6 +150,7 @@ def test_where_all_values_are_of_the_future_all_is_extracted_again_and_that_is_s
     assert "everything is extracted again" in caplog.text
 
 
+@LONG
 def test_each_type_of_a_column_is_given_back_as_such(spark: "SparkSession") -> None:
     spark.sql(
         "create table newest.types using delta partitioned by (p_extracted_at) as select"

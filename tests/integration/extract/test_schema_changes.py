@@ -10,7 +10,7 @@ from harness import extract
 from harness.errors import ConfigurationError, ExtractError
 from harness.extract import evolving
 from harness.extract import extracting as appending
-from tests.integration.extract.lake import Given, Lake, day, zone
+from tests.integration.extract.lake import LONG, Given, Lake, day, zone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,6 +46,7 @@ def bronze(lake: Lake, *columns: str) -> list[tuple[object, ...]]:
     return [tuple(row) for row in rows.collect()]
 
 
+@LONG
 @BOTH
 def test_columns_come_and_go_in_any_case_and_order(lake: Lake) -> None:
     put(lake, 1, "select 1 as id, 'a' as Name")
@@ -72,6 +73,7 @@ def test_columns_come_and_go_in_any_case_and_order(lake: Lake) -> None:
     ]
 
 
+@LONG
 @BOTH
 def test_what_never_had_a_value_is_taken_once_it_has_one(lake: Lake) -> None:
     put(lake, 1, "select 1 as id, null as a, named_struct('b', null) as s")
@@ -113,7 +115,7 @@ def test_a_changed_type_keeps_what_was_and_what_came(lake: Lake) -> None:
 def test_a_delta_table_is_widened_in_place(lake: Lake) -> None:
     put(lake, 1, "select 1 as id, cast(1.5 as decimal(4, 2)) as money, cast(0.5 as float) as part")
     put(lake, 2, "select 9007199254740993 as id, 12345.678 as money, 0.1d as part")
-    put(lake, 3, "select 3 as id, 1 as money, cast(0.25 as float) as part")
+    put(lake, 3, "select 3 as id, 1Y as money, cast(0.25 as float) as part")
 
     assert lake.spark.table(lake.bronze).dtypes[:3] == [
         ("id", "bigint"),
@@ -128,6 +130,7 @@ def test_a_delta_table_is_widened_in_place(lake: Lake) -> None:
     assert [row[0] for row in listed(lake)] == ["widened_type"] * 3
 
 
+@LONG
 def test_a_plain_table_gets_text_where_it_cannot_be_widened(spark: "SparkSession") -> None:
     lake = Lake(spark, f"s{next(_NUMBERS)}", "parquet")
     put(lake, 1, "select 1 as id, 7 as amount")
@@ -163,6 +166,7 @@ def test_fields_are_added_and_widened_within_structs_arrays_and_maps(lake: Lake)
     ]
 
 
+@LONG
 def test_a_plain_table_keeps_new_fields_as_json(spark: "SparkSession") -> None:
     lake = Lake(spark, f"s{next(_NUMBERS)}", "parquet")
     put(lake, 1, "select 1 as id, named_struct('a', 1) as s")
@@ -174,6 +178,7 @@ def test_a_plain_table_keeps_new_fields_as_json(spark: "SparkSession") -> None:
     assert found == [(1, 1, None), (2, 2, '{"B":"new","A":2}'), (3, None, None)]
 
 
+@LONG
 @BOTH
 def test_a_struct_that_becomes_text_and_text_that_becomes_a_struct_lose_nothing(
     lake: Lake,
@@ -188,6 +193,7 @@ def test_a_struct_that_becomes_text_and_text_that_becomes_a_struct_lose_nothing(
     ]
 
 
+@LONG
 def test_an_instant_as_text_is_the_same_in_every_zone(lake: Lake) -> None:
     put(lake, 1, "select 1 as id, 5 as at, 6 as raw")
     # Half past two in Berlin, the second time that night.
@@ -236,6 +242,7 @@ def test_a_process_killed_between_the_columns_and_the_rows_goes_on(
     assert [row[:2] for row in listed(lake)] == [("changed_type", "amount")]
 
 
+@LONG
 def test_the_column_that_is_followed_must_not_change_its_kind(lake: Lake) -> None:
     lake.create().add(1, "new", day(0))
     lake.take(day(1))

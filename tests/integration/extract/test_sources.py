@@ -12,7 +12,7 @@ import pytest
 from harness import extract
 from harness.clock import FakeClock
 from harness.errors import ConfigurationError, ExtractError
-from tests.integration.extract.lake import Lake, Log, day
+from tests.integration.extract.lake import LONG, Lake, Log, day
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,6 +52,7 @@ def test_each_version_of_a_delta_table_comes_once(log: Log) -> None:
     assert log.partitions() == [day(1), day(2)]
 
 
+@LONG
 def test_changed_rows_of_a_delta_table_come_in_their_new_state(log: Log) -> None:
     log.add(1, "new", day(0)).add(2, "new", day(0))
     log.take(day(1))
@@ -64,6 +65,7 @@ def test_changed_rows_of_a_delta_table_come_in_their_new_state(log: Log) -> None
     assert log.rows() == {(1, "new"): 1, (2, "new"): 1, (1, "paid"): 1}
 
 
+@LONG
 def test_versions_come_in_pieces_and_those_without_rows_stand_in_no_way(log: Log) -> None:
     log.add(1, "new", day(0))
     log.take(day(1))
@@ -79,6 +81,7 @@ def test_versions_come_in_pieces_and_those_without_rows_stand_in_no_way(log: Log
     assert log.rows() == {(n, "new"): 1 for n in range(1, 5)}
 
 
+@LONG
 def test_a_delta_table_that_was_made_again_comes_whole(log: Log) -> None:
     log.add(1, "new", day(0))
     log.take(day(1))
@@ -91,6 +94,7 @@ def test_a_delta_table_that_was_made_again_comes_whole(log: Log) -> None:
     assert log.take(day(3)).rows == 0
 
 
+@LONG
 def test_a_delta_table_that_is_behind_bronze_is_refused(log: Log, tmp_path: Path) -> None:
     log.add(1, "new", day(0))
     log.take(day(1))
@@ -147,6 +151,7 @@ def test_each_file_comes_once_and_again_when_it_is_written_anew(lake: Lake, inbo
     assert names == {str(inbox.path / each) for each in ("a 1%+.csv", "b.json", "c.csv")}
 
 
+@LONG
 def test_files_come_in_pieces_oldest_first(lake: Lake, inbox: Inbox) -> None:
     for number in range(4):
         text = "id,status\n" + ("" if number == 1 else f"{number},new\n")
@@ -159,6 +164,7 @@ def test_files_come_in_pieces_oldest_first(lake: Lake, inbox: Inbox) -> None:
     assert [row["id"] for row in ordered] == ["0", "2", "3"]
 
 
+@LONG
 def test_files_that_are_being_written_wait(lake: Lake, inbox: Inbox) -> None:
     inbox.put("a.csv", "id,status\n1,new\n", day(0)).put("b.csv", "id,status\n2,n\n", day(1))
     source = extract.Files(path=str(inbox.path), at_rest=timedelta(minutes=5))
@@ -167,6 +173,7 @@ def test_files_that_are_being_written_wait(lake: Lake, inbox: Inbox) -> None:
     assert lake.take(day(1) + timedelta(minutes=6), source=source).rows == 1
 
 
+@LONG
 def test_files_of_partition_folders_are_followed_by_the_folder(lake: Lake, inbox: Inbox) -> None:
     inbox.put("day=2026-03-01/a.csv", "id,status\n1,new\n", day(9))
     inbox.put("day=2026-03-02/kind=a%2Bb c/a.csv", "id,status\n2,new\n", day(9))
@@ -189,6 +196,7 @@ def test_files_of_partition_folders_are_followed_by_the_folder(lake: Lake, inbox
         lake.take(day(3), source=source)
 
 
+@LONG
 def test_what_is_wrong_with_files_is_said_in_one_sentence(lake: Lake, inbox: Inbox) -> None:
     inbox.put("a.parquet", "this is not parquet", day(0))
     wrong = [

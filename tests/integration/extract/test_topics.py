@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from harness import extract
 from harness.clock import FakeClock
 from harness.errors import ConfigurationError, ExtractError
-from tests.integration.extract.lake import Lake, day
+from tests.integration.extract.lake import LONG, Lake, day
 from tests.services.kafka.broker import Broker
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def test_each_message_comes_once_with_all_its_bytes(shop: Shop) -> None:
     assert second.notes == ()
 
 
+@LONG
 def test_a_partition_without_messages_for_long_does_not_begin_again(shop: Shop) -> None:
     shop.send("a").send("x", partition=1).take(0)
     shop.send("b").take(20)
@@ -87,6 +88,7 @@ def test_a_partition_without_messages_for_long_does_not_begin_again(shop: Shop) 
     assert len(shop.values) == 4
 
 
+@LONG
 def test_a_backlog_of_messages_comes_in_pieces(shop: Shop) -> None:
     shop.send(*map(str, range(7)))
     source = replace(shop.source, most=3)
@@ -96,6 +98,7 @@ def test_a_backlog_of_messages_comes_in_pieces(shop: Shop) -> None:
     assert [value for _, _, value in shop.values] == [str(n).encode() for n in range(7)]
 
 
+@LONG
 def test_messages_that_were_deleted_before_they_came_are_named(shop: Shop) -> None:
     shop.send("a").take(1)
     shop.send("b", "c", "d")
@@ -106,6 +109,7 @@ def test_messages_that_were_deleted_before_they_came_are_named(shop: Shop) -> No
     assert "the offsets 1 to 2 of partition 0 were deleted" in made.notes[0]
 
 
+@LONG
 def test_what_is_wrong_with_a_topic_is_said_in_one_sentence(shop: Shop) -> None:
     shop.send("a", "b").take(1)
     nowhere = extract.KafkaCluster(bootstrap_servers=("127.0.0.1:1",), timeout_seconds=1)
