@@ -23,6 +23,6 @@
         ~ (" " ~ location_clause() ~ " " ~ comment_clause() if is_asked else "") ~ " as " ~ query) -%}
     {%- if is_asked -%}
         {#- dbt holds the contract against all columns of a table, of which a hub has more than the model. -#}
-        {%- do persist_constraints(relation, model) -%}
+        {%- do heartbeat.refresh_add_constraints(relation, model) -%}
     {%- endif -%}
 {%- endmacro %}
