@@ -4,8 +4,8 @@
     {%- set tables = load.tables -%}
     {%- set of_batch = " from " ~ tables.batches ~ " as given where s_input_id = " ~ batch.id -%}
     {%- set given = heartbeat.refresh_shape(load, tables.batches) | map(attribute='name') | list -%}
-    {%- do heartbeat.refresh_fill(load, 'history', given, tables.batches ~ " as given where s_input_id = " ~ batch.id,
-        "s_input_id = " ~ batch.id) -%}
+    {%- do heartbeat.refresh_fill(load, 'history', {'names': given,
+        'source': tables.batches ~ " as given where s_input_id = " ~ batch.id}, "s_input_id = " ~ batch.id) -%}
     {%- set live = load.batches | selectattr('state', 'equalto', 'COMPLETE') | rejectattr('id', 'equalto', batch.id) | list -%}
     {%- set newer = [] -%}
     {%- for other in live if other.range_to is not none and batch.range_to is not none

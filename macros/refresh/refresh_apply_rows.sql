@@ -14,7 +14,7 @@
             ~ of_batch ~ ") as input on " ~ settings.delete_condition ~ " when matched then delete") -%}
     {%- endif -%}
     {%- set given = heartbeat.refresh_shape(load, tables.batches) | map(attribute='name') | list -%}
-    {%- set rows = tables.batches ~ " as input where " ~ of_batch ~ " and s_record_status_code is null"
-        ~ (" and (" ~ settings.append_filter ~ ")" if settings.append_filter else "") -%}
-    {%- do heartbeat.refresh_fill(load, 'hub', given, rows, condition, qualifier='input') -%}
+    {%- set rows = "(select * from " ~ tables.batches ~ " as input where " ~ of_batch ~ " and s_record_status_code is null"
+        ~ (" and (" ~ settings.append_filter ~ ")" if settings.append_filter else "") ~ ") as given" -%}
+    {%- do heartbeat.refresh_fill(load, 'hub', {'names': given, 'source': rows}, condition) -%}
 {%- endmacro %}

@@ -9,7 +9,7 @@
     {%- endif -%}
     {%- set given = load.columns | map(attribute='name') | list
         + heartbeat.refresh_system_columns(load.settings, 'batches').keys() | list -%}
-    {%- do heartbeat.refresh_fill(
-        load, 'batches', given, "(" ~ classified ~ ") as given", "s_input_id = " ~ batch.id) -%}
+    {%- do heartbeat.refresh_fill(load, 'batches', {'names': given, 'source': "(" ~ classified ~ ") as given"},
+        "s_input_id = " ~ batch.id) -%}
     {%- do batch.update(code_counts=heartbeat.refresh_code_counts(load, batch)) -%}
 {%- endmacro %}

@@ -7,8 +7,8 @@
     {%- if load.settings['deletes.when'] -%}
         {%- set is_version = "(" ~ opens ~ " or s_record_status_code = 'U' and s_deleted_flag)" -%}
     {%- endif -%}
-    {%- do heartbeat.refresh_fill(load, 'history', given, of_batch ~ is_version,
-        values={'s_effective_from': 'given.s_update_timestamp'}) -%}
-    {%- do heartbeat.refresh_fill(load, 'hub', given, of_batch ~ opens,
-        values={'s_seen_input_id': 'given.s_input_id'}) -%}
+    {%- do heartbeat.refresh_fill(load, 'history', {'names': given, 'source': of_batch ~ is_version,
+        'values': {'s_effective_from': 'given.s_update_timestamp'}}) -%}
+    {%- do heartbeat.refresh_fill(load, 'hub', {'names': given, 'source': of_batch ~ opens,
+        'values': {'s_seen_input_id': 'given.s_input_id'}}) -%}
 {%- endmacro %}

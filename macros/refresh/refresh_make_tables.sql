@@ -10,8 +10,8 @@
                 {%- do heartbeat.refresh_follow_columns(load, name) -%}
             {%- endif -%}
         {%- elif not is_first -%}
-            {%- do heartbeat.refresh_fill(
-                load, name, load.columns | map(attribute='name'), tables.staging ~ " as given where false") -%}
+            {%- do heartbeat.refresh_fill(load, name, {'names': load.columns | map(attribute='name'),
+                'source': tables.staging ~ " as given where false"}) -%}
         {%- endif -%}
     {%- endfor -%}
 {%- endmacro %}

@@ -5,14 +5,17 @@ import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as f
+
+from harness import extract
 from tests.integration.shop_project import PACKAGE, Shop
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 EXAMPLE = PACKAGE / "examples" / "self_healing"
 #: How a run of the models in `mortal` dies: `before` the merge, or `after` it and before the record.
@@ -40,6 +43,48 @@ class Order:
 
 class SourceDownError(Exception):
     """The source does not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebShop:
+    """The database of the web shop, as an extract reads it.
+
+    Args:
+        orders: What its table says.
+        fails: `extract`: it does not answer; `append`: whoever writes its rows is killed on the way.
+    """
+
+    orders: Sequence[Order]
+    fails: str = ""
+    name: str = "the web shop"
+
+    def read(self, bronze: extract.Bronze) -> extract.Batch:
+        """What is newer than the shop's rows in bronze, and as new; the branch's say nothing of it."""
+        newest = bronze.newest("last_modified_at", where=f.col("shop") == "web")
+        if self.fails == "extract":
+            raise SourceDownError
+        rows = [
+            o for o in self.orders if newest is None or o.modified_at.replace(tzinfo=UTC) >= newest
+        ]  # type: ignore[operator]
+        frame = frame_of(bronze.session, rows)
+        if self.fails == "append":
+            frame = frame.withColumn(
+                "amount", f.expr("if(amount > 0, raise_error('killed'), amount)")
+            )
+        return extract.Batch(frame=frame, since=str(newest), column="last_modified_at")
+
+
+def frame_of(spark: "SparkSession", orders: Iterable[Order]) -> "DataFrame":
+    """The orders as rows of bronze, without a partition."""
+    rows = [(o.shop, o.number, o.status, o.amount, str(o.modified_at)) for o in orders]
+    columns = "shop string, order_number int, status string, amount int, modified string"
+    return spark.createDataFrame(rows, columns).selectExpr(
+        "shop",
+        "order_number",
+        "status",
+        "amount",
+        "cast(modified as timestamp) as last_modified_at",
+    )
 
 
 class Pipeline:
@@ -76,28 +121,19 @@ class Pipeline:
         spark.sql("create schema if not exists bronze")
 
     def append(self, orders: Iterable[Order], at: datetime, table: str = "orders") -> None:
-        """Append what was extracted to its partition of bronze: all of it or nothing."""
-        rows = [(o.shop, o.number, o.status, o.amount, str(o.modified_at), str(at)) for o in orders]
-        columns = (
-            "shop string, order_number int, status string, amount int, modified string, at string"
+        """Append rows to a partition of bronze by hand, without an extract."""
+        found = frame_of(self.spark, orders).withColumn(
+            "p_extracted_at", f.lit(str(at)).cast("timestamp")
         )
-        found = self.spark.createDataFrame(rows, columns).selectExpr(
-            *("shop", "order_number", "status", "amount"),
-            "cast(modified as timestamp) as last_modified_at",
-            "cast(at as timestamp) as p_extracted_at",
-        )
-        found.coalesce(1).write.format("delta").mode("append").partitionBy(
-            "p_extracted_at"
-        ).saveAsTable(f"bronze.{table}")
+        writer = found.coalesce(1).write.format("delta").mode("append")
+        writer.partitionBy("p_extracted_at").saveAsTable(f"bronze.{table}")
 
-    def reached(self, at: datetime, table: str = "orders", days: int = 7) -> datetime:
-        """The newest change in the partitions of the last days, as an extract asks for it."""
-        begin = at - timedelta(days=days)
-        [row] = self.spark.sql(
-            f"select cast(max(last_modified_at) as timestamp_ntz) from bronze.{table} "
-            f"where p_extracted_at >= timestamp'{begin}' and shop = 'web'"
-        ).collect()
-        return row[0] or datetime.fromisoformat("1970-01-01")
+    def extract(
+        self, orders: Sequence[Order], at: datetime, table: str = "orders", fails: str = ""
+    ) -> extract.Extraction:
+        """Append what the web shop has that is newer than bronze, and as new."""
+        source = WebShop(orders, fails)
+        return extract.append(self.spark, source, f"bronze.{table}", at=at.replace(tzinfo=UTC))
 
     def run(
         self, *models: str, dies: str = "", mortal: Sequence[str] = (), **variables: object

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.errors import ExtractError
+from harness.extract import Extraction
 from tests.integration.healing.pipeline import Order, Pipeline, SourceDownError
 from tests.integration.healing.story import (
     BRANCH,
@@ -28,18 +30,6 @@ pytestmark = pytest.mark.long
 MODELS = {"orders": ["orders", "document", "daily"], "calm": ["calm"]}
 
 
-def extract(pipeline: Pipeline, date: datetime, table: str, fails: str = "") -> None:
-    """Append what the source has that is newer than bronze, and as new, to a partition of its own."""
-    since = pipeline.reached(extracted_at(date), table)
-    if fails == "extract":
-        raise SourceDownError
-    found = [order for order in source_on(date).values() if order.modified_at >= since]
-    if fails == "append":
-        raise ConnectionError("killed before the commit")
-    for _ in range(2 if fails == "append twice" else 1):
-        pipeline.append(found, extracted_at(date), table)
-
-
 def hand_over(pipeline: Pipeline, date: datetime) -> None:
     """Append the files of the branch: to calm on the day that they are of, else when they come."""
     for of, (comes, comes_again) in BRANCH.items():
@@ -57,7 +47,7 @@ class Lived:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
-        self.runs = 0
+        self.extracts: list[Extraction] = []
         self.last = ""
         for table in ("orders", "calm"):
             pipeline.append([], extracted_at(DAYS[0]), table)
@@ -68,13 +58,15 @@ class Lived:
         """Let the scheduler do what it does every day: extract, append, run. Nobody looks after it."""
         pipeline, fails = self.pipeline, FAILS.get(date, "")
         hand_over(pipeline, date)
-        extract(pipeline, date, "calm")
+        orders, at = list(source_on(date).values()), extracted_at(date)
+        pipeline.extract(orders, at, "calm")
         try:
-            extract(pipeline, date, "orders", fails)
-        except (SourceDownError, ConnectionError):
+            self.extracts.append(pipeline.extract(orders, at, fails=fails))
+            if fails == "append twice":
+                self.extracts.append(pipeline.extract(orders, at))
+        except (SourceDownError, ExtractError):
             pipeline.run("calm")
             return
-        self.runs += 1
         dies = fails if fails in ("before", "after") else ""
         self.last = pipeline.run(
             "orders", "document", "calm", dies=dies, mortal=["orders", "document"] if dies else []
@@ -125,6 +117,19 @@ def test_the_run_of_monday_takes_the_days_of_the_bug_at_once(lived: Lived) -> No
         f"2024-05-0{number} 23:00:00.000000Z" for number in (3, 4, 5, 6)
     ]
     assert "orders: takes 4 of 4 pending partitions of bronze.orders" in lived.last
+
+
+def test_an_extract_that_was_done_twice_is_in_bronze_once_and_one_that_was_killed_not_at_all(
+    lived: Lived,
+) -> None:
+    repeats = [each for each in lived.extracts if each.is_repeat]
+    assert [each.extracted_at.date().isoformat() for each in repeats] == ["2024-04-28"]
+    by = "cast(p_extracted_at as timestamp_ntz), count(*)"
+    sizes = dict(lived.pipeline.rows("bronze.orders group by all", by))
+    told = {each.extracted_at.replace(tzinfo=None): each.rows for each in lived.extracts}
+    assert told.items() <= sizes.items()
+    failed = {extracted_at(date) for date, fails in FAILS.items() if fails in ("extract", "append")}
+    assert not failed & sizes.keys()
 
 
 def test_every_partition_is_recorded_as_taken(lived: Lived) -> None:
