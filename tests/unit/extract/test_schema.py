@@ -25,6 +25,7 @@ TYPES: dict[str, t.DataType] = {
     "money": t.DecimalType(10, 2),
     "more": t.DecimalType(12, 3),
     "small": t.DecimalType(4, 0),
+    "coarse": t.DecimalType(14, 1),
 }
 
 
@@ -100,6 +101,7 @@ def test_case_and_order_are_those_of_bronze() -> None:
         ("money", "byte", "as it is"),
         ("int", "void", "as it is"),
         ("small", "int", "text"),
+        ("more", "coarse", "text"),
         ("int", "double", "text"),
         ("int", "text", "text"),
         ("long", "instant", "text"),
