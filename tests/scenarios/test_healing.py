@@ -104,6 +104,7 @@ def test_a_job_that_fails_twice_succeeds_by_itself_with_one_list_of_everything(
     assert (caught_up["attempt"], len(caught_up["failed_run_ids"])) == (3, 2)
 
 
+@pytest.mark.long
 def test_after_its_last_attempt_a_job_is_held_and_a_manual_success_lets_it_go(
     healing: Healing,
 ) -> None:
