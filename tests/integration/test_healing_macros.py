@@ -395,10 +395,9 @@ def test_of_bronze_only_the_files_of_pending_partitions_are_opened(lake: Lake) -
     lake.append(17, (17, "x"), only=["bronze_date"])
     files = FilesRead(lake.spark, f"{SCHEMA}.bronze_date")
     lake.run("silver_date")
-    # A merge reads its rows several times, but one look at all partitions would open 16 files at once.
     assert lake.taken("silver_date") == [17]
-    assert 1 <= files.count() < 16
+    assert files.count() == 1
     lake.run("silver_date")
     assert files.count() == 0
     lake.spark.table(f"{SCHEMA}.bronze_date").collect()
-    assert files.count() >= 16
+    assert files.count() >= 5

@@ -36,7 +36,8 @@ class FilesRead:
         nodes = store.planGraph(execution).allNodes()
         found = 0
         for node in (nodes.apply(index) for index in range(nodes.size())):
-            if "Scan" not in node.name() or self._table not in node.desc():
+            # Of another table's scan the description may have this name in a filter.
+            if "Scan" not in node.name() or not node.name().endswith(f".{self._table}"):
                 continue
             for metric in (node.metrics().apply(each) for each in range(node.metrics().size())):
                 number = metric.accumulatorId()
