@@ -22,7 +22,7 @@
         {%- do log(load.name ~ ": " ~ ("would unload" if dry_run else "unloading") ~ " batch " ~ batch.id ~ ", "
             ~ heartbeat.refresh_reach(load, batch), info=true) -%}
         {%- if not dry_run -%}
-            {%- do heartbeat.refresh_record(load, batch, 'UNLOADING') -%}
+            {%- do heartbeat.refresh_record(load, [batch], 'UNLOADING') -%}
             {%- do heartbeat.refresh_take_out(load, batch) -%}
         {%- endif -%}
     {%- endfor -%}

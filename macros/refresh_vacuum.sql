@@ -16,7 +16,7 @@
     {%- if ids and not dry_run -%}
         {%- for batch in load.batches if batch.id in ids and not batch.is_vacuumed -%}
             {%- do batch.update(is_vacuumed=true) -%}
-            {%- do heartbeat.refresh_record(load, batch, batch.state) -%}
+            {%- do heartbeat.refresh_record(load, [batch], batch.state) -%}
         {%- endfor -%}
         {%- do run_query("delete from " ~ load.tables.batches ~ " where s_input_id in (" ~ ids | join(", ") ~ ")") -%}
     {%- endif -%}

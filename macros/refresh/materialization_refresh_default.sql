@@ -16,9 +16,7 @@
     {%- endif -%}
     {%- do heartbeat.refresh_stage(load, compiled_code) -%}
     {%- set pending = heartbeat.refresh_pending(load) -%}
-    {%- for batch in pending -%}
-        {%- do heartbeat.refresh_take(load, batch) -%}
-    {%- endfor -%}
+    {%- do heartbeat.refresh_take(load, pending) -%}
     {%- if load_relation(load.tables.hub) is none -%}
         {%- do heartbeat.refresh_make_tables(load) -%}
     {%- endif -%}

@@ -1,26 +1,32 @@
-{#- Keeps a full batch in the history and lets it replace the hub, unless it was extracted before the one that is
-    there. -#}
-{% macro refresh_apply_full(load, batch) -%}
-    {%- set tables = load.tables -%}
-    {%- set of_batch = " from " ~ tables.batches ~ " as given where s_input_id = " ~ batch.id -%}
+{#- Keeps full batches in the history and lets the last of them replace the hub, but for those that were extracted before one
+    that was received earlier. -#}
+{% macro refresh_apply_full(load, batches) -%}
+    {%- set tables, ids = load.tables, batches | map(attribute='id') | list -%}
     {%- set given = heartbeat.refresh_shape(load, tables.batches) | map(attribute='name') | list -%}
+    {%- set of_batches = heartbeat.refresh_of_batches(batches) -%}
     {%- do heartbeat.refresh_fill(load, 'history', {'names': given,
-        'source': tables.batches ~ " as given where s_input_id = " ~ batch.id}, "s_input_id = " ~ batch.id) -%}
-    {%- set live = load.batches | selectattr('state', 'equalto', 'COMPLETE') | rejectattr('id', 'equalto', batch.id) | list -%}
-    {%- set newer = [] -%}
-    {%- for other in live if other.range_to is not none and batch.range_to is not none
-        and other.range_to | int > batch.range_to | int -%}
-        {%- do newer.append(other.id) -%}
+        'source': tables.batches ~ " as given where " ~ of_batches}, of_batches) -%}
+    {%- set live = load.batches | selectattr('state', 'equalto', 'COMPLETE') | rejectattr('id', 'in', ids) | list -%}
+    {%- set newest = [] -%}
+    {%- for batch in batches -%}
+        {%- set newer = [] -%}
+        {%- for other in live if other.range_to is not none and batch.range_to is not none
+            and other.range_to | int > batch.range_to | int -%}
+            {%- do newer.append(other.id) -%}
+        {%- endfor -%}
+        {%- if newer -%}
+            {%- do batch.update(code_counts={'O': batch.record_count}) -%}
+        {%- else -%}
+            {%- do newest.append(batch.id) -%}
+        {%- endif -%}
+        {%- do live.append(batch) -%}
     {%- endfor -%}
-    {%- if not newer -%}
-        {%- do heartbeat.refresh_replace_hub(load, of_batch) -%}
-    {%- else -%}
-        {%- do batch.update(code_counts={'O': batch.record_count}) -%}
+    {%- if newest -%}
+        {%- do heartbeat.refresh_replace_hub(load, " from " ~ tables.batches ~ " as given where s_input_id = " ~ newest[-1]) -%}
     {%- endif -%}
     {%- set kept = load.settings.keep_batches -%}
-    {%- set stored = (live | map(attribute='id') | list) + [batch.id] -%}
-    {%- if kept is not none and stored | length > kept -%}
+    {%- if kept is not none and live | length > kept -%}
         {%- do run_query("delete from " ~ tables.history ~ " where s_input_id not in ("
-            ~ (stored | sort)[-kept:] | join(", ") ~ ")") -%}
+            ~ (live | map(attribute='id') | sort)[-kept:] | join(", ") ~ ")") -%}
     {%- endif -%}
 {%- endmacro %}

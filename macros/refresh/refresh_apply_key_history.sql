@@ -1,27 +1,26 @@
 {#- Opens and closes versions in the history of a key refresh. -#}
-{% macro refresh_apply_key_history(load, batch, is_redo) -%}
+{% macro refresh_apply_key_history(load, batches, is_redo) -%}
     {%- set history = load.tables.history -%}
-    {%- set of_batch = "from " ~ history ~ " where s_input_id = " ~ batch.id ~ " limit 1" -%}
-    {%- if is_redo and heartbeat.rows_of("select 1 " ~ of_batch) -%}
+    {%- set of_batches = "from " ~ history ~ " where " ~ heartbeat.refresh_of_batches(batches) ~ " limit 1" -%}
+    {%- if is_redo and heartbeat.rows_of("select 1 " ~ of_batches) -%}
         {%- do return('') -%}
     {%- endif -%}
-    {%- set values = {'s_effective_from': 'change.s_update_timestamp', 's_effective_to': 'null'} -%}
     {%- set columns, inserted = [], [] -%}
-    {%- for name in heartbeat.refresh_shape(load, history) | map(attribute='name') -%}
-        {%- do columns.append(adapter.quote(name)) -%}
-        {%- do inserted.append(values.get(name, "change." ~ adapter.quote(name))) -%}
+    {%- for column in heartbeat.refresh_shape(load, history) -%}
+        {%- do columns.append(column.quoted) -%}
+        {%- do inserted.append("change." ~ column.quoted) -%}
     {%- endfor -%}
     {%- set query -%}
         merge into {{ history }} as this
         using (
-            {{ heartbeat.refresh_history_steps(load, batch) }}
+            {{ heartbeat.refresh_history_steps(load, batches) }}
         ) as change
         on {{ heartbeat.refresh_same_key(load.settings, 'this', 'change') }}
             and this.s_effective_to is null and change.s_step <> 'open'
         when matched and change.s_step = 'close'
-            then update set s_effective_to = change.s_update_timestamp
-        when matched and change.s_step = 'touch'
-            then update set s_update_timestamp = change.s_update_timestamp
+            then update set
+                s_effective_to = change.s_effective_to,
+                s_update_timestamp = greatest(this.s_update_timestamp, change.s_touched_at)
         when not matched and change.s_step in ('open', 'keep')
             then insert ({{ columns | join(", ") }}) values ({{ inserted | join(", ") }})
     {%- endset -%}

@@ -1,7 +1,8 @@
-{#- Whether a large batch has no key twice, so that its rows need not be sorted by key. To sort a smaller one takes no longer than
-    to ask. -#}
-{% macro refresh_has_each_key_once(load, batch) -%}
-    {%- if batch.record_count < var('heartbeat_large_batch', 1000000) | int -%}
+{#- Whether a large batch that is brought in alone has no key twice, so that its rows need not be sorted by key. To sort a
+    smaller one takes no longer than to ask. -#}
+{% macro refresh_has_each_key_once(load, batches) -%}
+    {%- set batch = batches[0] -%}
+    {%- if batches | length > 1 or batch.record_count < var('heartbeat_large_batch', 1000000) | int -%}
         {%- do return(false) -%}
     {%- endif -%}
     {%- set keys = heartbeat.refresh_names(load.settings.key) -%}

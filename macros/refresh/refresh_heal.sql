@@ -6,6 +6,6 @@
     {%- endfor -%}
     {%- for batch in load.batches if batch.state == 'STAGED' -%}
         {%- do log(load.name ~ ": finishing batch " ~ batch.id ~ ", which a run before has left", info=true) -%}
-        {%- do heartbeat.refresh_finish(load, batch, true) -%}
+        {%- do heartbeat.refresh_finish(load, [batch], true) -%}
     {%- endfor -%}
 {%- endmacro %}

@@ -1,33 +1,34 @@
-{#- Appends to the ledger what has become of a batch. -#}
-{% macro refresh_record(load, batch, state, message=none) -%}
-    {%- set counts = [] -%}
-    {%- for code, count in batch.get('code_counts', {}).items() -%}
-        {%- do counts.append("'" ~ code ~ "', " ~ count) -%}
+{#- Appends to the ledger what has become of batches, in one commit. -#}
+{% macro refresh_record(load, batches, state, message=none) -%}
+    {%- set rows = [] -%}
+    {%- for batch in batches -%}
+        {%- set counts = [] -%}
+        {%- for code, count in batch.get('code_counts', {}).items() -%}
+            {%- do counts.append("'" ~ code ~ "', " ~ count) -%}
+        {%- endfor -%}
+        {%- set values = {
+            's_input_id': batch.id,
+            'state': "'" ~ state ~ "'",
+            'recorded_at': 'current_timestamp()',
+            'received_at': "'" ~ batch.received_at ~ "'",
+            'invocation_id': "'" ~ invocation_id ~ "'",
+            'intent_id': heartbeat.seed_literal(env_var('HEARTBEAT_INTENT_ID', '') or none, 'string'),
+            'batch': heartbeat.seed_literal(batch.batch, 'string'),
+            'settings': heartbeat.seed_literal(tojson(load.settings, sort_keys=true), 'string'),
+            'fingerprint': heartbeat.seed_literal(batch.fingerprint, 'string'),
+            'record_count': batch.record_count,
+            'code_counts': "map(" ~ counts | join(", ") ~ ")" if counts else none,
+            'range_from': batch.range_from,
+            'range_to': batch.range_to,
+            'message': heartbeat.seed_literal(message, 'string'),
+            'is_archived': (not batch.is_vacuumed) | string | lower,
+        } -%}
+        {%- set items = [] -%}
+        {%- for name, type in heartbeat.refresh_ledger_columns().items() -%}
+            {%- do items.append("cast(" ~ ('null' if values[name] is none else values[name]) ~ " as " ~ type ~ ") as " ~ name) -%}
+        {%- endfor -%}
+        {%- do rows.append("select " ~ items | join(", ")) -%}
+        {%- do batch.update(state=state) -%}
     {%- endfor -%}
-    {%- set values = {
-        's_input_id': batch.id,
-        'state': "'" ~ state ~ "'",
-        'recorded_at': 'current_timestamp()',
-        'received_at': "'" ~ batch.received_at ~ "'",
-        'invocation_id': "'" ~ invocation_id ~ "'",
-        'intent_id': heartbeat.seed_literal(env_var('HEARTBEAT_INTENT_ID', '') or none, 'string'),
-        'batch': heartbeat.seed_literal(batch.batch, 'string'),
-        'settings': heartbeat.seed_literal(tojson(load.settings, sort_keys=true), 'string'),
-        'fingerprint': heartbeat.seed_literal(batch.fingerprint, 'string'),
-        'record_count': batch.record_count,
-        'code_counts': "map(" ~ counts | join(", ") ~ ")" if counts else none,
-        'range_from': batch.range_from,
-        'range_to': batch.range_to,
-        'message': heartbeat.seed_literal(message, 'string'),
-        'is_archived': not batch.is_vacuumed,
-    } -%}
-    {%- set query -%}
-        insert into {{ load.tables.ledger }}
-        select
-            {%- for name, type in heartbeat.refresh_ledger_columns().items() %}
-            cast({{ 'null' if values[name] is none else values[name] | string | lower if type == 'boolean' else values[name] }} as {{ type }}) as {{ name }}{{ "," if not loop.last }}
-            {%- endfor %}
-    {%- endset -%}
-    {%- do run_query(query) -%}
-    {%- do batch.update(state=state) -%}
+    {%- do run_query("insert into " ~ load.tables.ledger ~ " " ~ rows | join(" union all ")) -%}
 {%- endmacro %}

@@ -17,7 +17,7 @@
         {%- set fact = heartbeat.refresh_batch_facts(load)[0] -%}
         {%- do heartbeat.refresh_keep_range(load, fact, batch) -%}
         {%- do fact.update(id=batch.id, received_at=batch.received_at) -%}
-        {%- do heartbeat.refresh_take(beside, fact) -%}
+        {%- do heartbeat.refresh_take(beside, [fact]) -%}
     {%- endfor -%}
     {%- do heartbeat.refresh_make_tables(beside) -%}
     {%- do heartbeat.refresh_keep_left_out(
@@ -29,7 +29,7 @@
         {%- set fact = (beside.batches | selectattr('id', 'equalto', batch.id) | list or [batch])[0] -%}
         {%- set state = fact.state if batch in batches else 'UNLOADED' -%}
         {%- do batch.update(fact) -%}
-        {%- do heartbeat.refresh_record(load, batch, state) -%}
+        {%- do heartbeat.refresh_record(load, [batch], state) -%}
     {%- endfor -%}
     {%- do run_query("drop table if exists " ~ load.tables.staging) -%}
 {%- endmacro %}

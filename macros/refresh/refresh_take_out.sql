@@ -21,5 +21,5 @@
     {%- else -%}
         {%- do run_query("delete from " ~ tables.hub ~ " where s_input_id = " ~ batch.id) -%}
     {%- endif -%}
-    {%- do heartbeat.refresh_record(load, batch, 'UNLOADED') -%}
+    {%- do heartbeat.refresh_record(load, [batch], 'UNLOADED') -%}
 {%- endmacro %}

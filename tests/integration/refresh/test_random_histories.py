@@ -31,6 +31,8 @@ pytestmark = pytest.mark.long
 HISTORIES, BATCHES = 500, 5
 #: Taken out one after the other: the second of them lacks keys that only the first had deleted.
 UNLOADED = (3, 4)
+#: Which batches a run finds waiting together.
+WAITING = ((0, 1), (2, 3, 4))
 _KEY: dict[str, object] = {"type": "key", "key": ["history", "key"], "null_keys": "quarantine"}
 _DATED: dict[str, object] = {
     **_KEY,
@@ -48,6 +50,12 @@ MODELS: dict[str, dict[str, object]] = {
     "skip": {**_DATED, "deletes": _WHEN, "unchanged_newer": "skip"},
     "late": {**_DATED, "deletes": _WHEN, "late_arriving": "history"},
     "soft": {**_DATED, "deletes": {**_WHEN, "mode": "soft"}},
+    "together": {
+        **_DATED,
+        "batch_by": "batch",
+        "exclude_from_cdc": ["is_delete", "extracted", "batch"],
+        "deletes": _WHEN,
+    },
     "complete": {**_COMPLETE, "deletes": {"complete": True}},
     "complete_soft": {**_COMPLETE, "deletes": {"complete": True, "mode": "soft"}},
 }
@@ -57,6 +65,7 @@ OPTIONS = {
     "skip": KeyOptions(null_keys=NullKeys.QUARANTINE, unchanged_newer=UnchangedNewer.SKIP),
     "late": KeyOptions(null_keys=NullKeys.QUARANTINE, late_arriving=LateArriving.HISTORY),
     "soft": _QUARANTINE,
+    "together": _QUARANTINE,
     "complete": KeyOptions(null_keys=NullKeys.QUARANTINE, has_date_column=False),
     "complete_soft": KeyOptions(null_keys=NullKeys.QUARANTINE, has_date_column=False),
 }
@@ -89,8 +98,15 @@ class Pasts:
             given = {
                 name: queries["complete" if name.startswith("complete") else "flagged"]
                 for name in MODELS
+                if name != "together"
             }
             self.warehouse.receive(**given)
+        for places in WAITING:
+            each = [
+                f"(select *, {place} as batch from ({_query(spark, folder / f'waiting_{place}', pasts['flagged'][place])}))"
+                for place in places
+            ]
+            self.warehouse.receive(together=" union all ".join(each))
         self.whole = {name: self._answer(name) for name in MODELS}
         for name in MODELS:
             self.warehouse.operate("refresh_unload", model=name, input_ids=list(UNLOADED))
