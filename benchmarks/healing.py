@@ -9,11 +9,8 @@ Files are those of bronze, by the metrics of Spark's own plans.
 """
 
 import argparse
-import os
-import shutil
 import statistics
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,8 +18,7 @@ from typing import TYPE_CHECKING
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
-from harness.java import find_java, use_java  # noqa: E402
-from harness.spark import let_java_compile_all, start_session  # noqa: E402
+from benchmarks.parts.session_of_a_job import session_of_a_job  # noqa: E402
 from tests.integration.shop_project import Shop  # noqa: E402
 from tests.services.files_read import FilesRead  # noqa: E402
 
@@ -61,23 +57,11 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=5_000, help="rows of a day")
     parser.add_argument("--days", type=int, default=30, help="days of the standstill")
     options = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="heartbeat-bench-"))
-    try:
-        os.environ["HEARTBEAT_HOME"] = str(folder)
-        os.chdir(PROJECT)
-        let_java_compile_all(os.environ)
-        use_java(find_java(os.environ), os.environ)
-        spark = start_session(PROJECT)
-        # The control plane is small and does without; a job's tables are not.
-        spark.conf.set("spark.sql.codegen.wholeStage", "true")
-        spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
+    with session_of_a_job() as (spark, folder):
         bench = Bench(spark, folder, options.rows)
         bench.fill()
         bench.daily()
         bench.standstill(options.days)
-        spark.stop()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 class Bench:

@@ -11,11 +11,8 @@ import argparse
 import contextlib
 import io
 import json
-import os
-import shutil
 import statistics
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
-from harness.java import find_java, use_java  # noqa: E402
-from harness.spark import let_java_compile_all, start_session  # noqa: E402
+from benchmarks.parts.session_of_a_job import session_of_a_job  # noqa: E402
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +40,13 @@ flags: {send_anonymous_usage_stats: false}
 models: {+file_format: delta}
 snapshots: {+file_format: delta}
 """
-_KEY = {"type": "key", "key": "k", "updated_at": "changed_at"}
+_KEY = {
+    "type": "key",
+    "key": "k",
+    "updated_at": "changed_at",
+    "batch_by": "step",
+    "exclude_from_cdc": ["step"],
+}
 _BY_DAY = {"type": "timestamp", "column": "day"}
 MODELS = {
     "models/by_key.sql": (
@@ -84,28 +86,15 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=200_000)
     parser.add_argument("--batches", type=int, default=20)
     options = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="heartbeat-bench-"))
-    try:
-        os.environ["HEARTBEAT_HOME"] = str(folder)
-        os.chdir(PROJECT)
-        let_java_compile_all(os.environ)
-        use_java(find_java(os.environ), os.environ)
-        spark = start_session(PROJECT)
-        # The control plane is small and does without; a job's tables are not.
-        spark.conf.set("spark.sql.codegen.wholeStage", "true")
-        spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
-        spark.conf.set("spark.sql.adaptive.enabled", "true")
-        spark.conf.set("spark.sql.shuffle.partitions", "8")
+    with session_of_a_job() as (spark, folder):
         bench = Bench(spark, folder, options.rows, options.batch)
         bench.fill()
         bench.keyed(options.batches)
         bench.unchanged()
+        bench.waiting()
         bench.daily()
         bench.taken_out()
         bench.nothing()
-        spark.stop()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 class Bench:
@@ -119,6 +108,8 @@ class Bench:
         #: Keys that are there, and how often something has changed.
         self._keys = rows
         self._step = 0
+        #: What one mixed batch takes alone, in seconds.
+        self._alone = 0.0
         files = {
             "dbt_project.yml": _DBT_PROJECT,
             "profiles.yml": _PROFILE,
@@ -137,7 +128,9 @@ class Bench:
         """Bring the first batch, which is the whole table, into each model."""
         spark = self._spark
         spark.sql("create schema if not exists bench")
-        self._hand(f"select id as k, id % {DAYS} as d, 0 as version from range({self._rows})")
+        self._hand(
+            self._rows_of(f"select id as k, id % {DAYS} as d, 0 as v from range({self._rows})")
+        )
         for name, model in (*KEYED.items(), *DAILY.items()):
             self._tell(f"{self._rows:,} rows at first", name, self._run(model), model)
 
@@ -145,7 +138,7 @@ class Bench:
         """Bring batches of new, changed and unchanged rows."""
         took: dict[str, list[float]] = {name: [] for name in KEYED}
         for _ in range(batches):
-            self._mixed(new=0.10, changed=0.26)
+            self._hand(self._mixed(new=0.10, changed=0.26))
             for name, model in KEYED.items():
                 took[name].append(self._run(model))
         for name, seconds in took.items():
@@ -156,13 +149,14 @@ class Bench:
             )
         self._ratio("refresh / merge", took["refresh"][1:], took["merge"][1:])
         self._ratio("refresh / snapshot", took["refresh"][1:], took["snapshot"][1:])
+        self._alone = statistics.median(took["refresh"][1:])
 
     def unchanged(self) -> None:
         """Bring a batch that says what is known, each time by other rows."""
         took: dict[str, list[float]] = {"refresh": [], "merge": []}
         before = self._version("by_key"), self._version("by_key_history")
         for _ in range(3):
-            self._mixed(new=0, changed=0)
+            self._hand(self._mixed(new=0, changed=0))
             for name, seconds in took.items():
                 seconds.append(self._run(KEYED[name]))
         after = self._version("by_key"), self._version("by_key_history")
@@ -172,11 +166,18 @@ class Bench:
             self._tell("nothing changed (median)", name, statistics.median(seconds), told)
         self._ratio("merge / refresh", took["merge"], took["refresh"])
 
+    def waiting(self, batches: int = 5) -> None:
+        """Bring several batches that wait together."""
+        self._hand(*(self._mixed(new=0.10, changed=0.26) for _ in range(batches)))
+        took = self._run("by_key")
+        alone = f"{batches} alone would take {batches * self._alone:.2f}"
+        self._tell(f"{batches} such batches at once", "refresh", took, alone)
+
     def daily(self) -> None:
         """Replace one day of the year."""
         took: dict[str, list[float]] = {name: [] for name in DAILY}
         for day in (100, 101, 102):
-            self._day(day)
+            self._hand(self._day(day))
             for name, model in DAILY.items():
                 before = self._version(model)
                 took[name].append(self._run(model))
@@ -217,44 +218,49 @@ class Bench:
             "a batch received before", "refresh", statistics.median(took), f"{len(jobs)} jobs"
         )
 
-    def _hand(self, query: str) -> None:
-        """Put rows where the models read them: key, day and how often the row has changed."""
+    def _hand(self, *batches: str) -> None:
+        """Put batches where the models read them."""
+        query = " union all ".join(batches)
+        self._spark.sql(f"create or replace table bench.batch using delta as {query}")
+
+    def _rows_of(self, query: str) -> str:
+        """Make the rows of a batch of keys `k`, their days `d` and how often they changed, `v`."""
         self._step += 1
-        self._spark.sql(
-            f"""create or replace table bench.batch using delta as
+        return f"""
             select
                 k,
                 timestamp'2025-01-01' + make_interval(0, 0, 0, cast(d as int)) as day,
-                timestamp'2026-01-01'
-                    + make_interval(0, 0, 0, 0, 0, cast(version as int)) as changed_at,
-                concat('name ', k, ' ', version) as name,
-                k * 7 % 1000 + version as amount,
+                timestamp'2026-01-01' + make_interval(0, 0, 0, 0, 0, cast(v as int)) as changed_at,
+                concat('name ', k, ' ', v) as name,
+                k * 7 % 1000 + v as amount,
                 cast(k as double) / 3 as price,
                 concat('street ', k % 9973) as street,
-                k % 17 = 0 as is_active
+                k % 17 = 0 as is_active,
+                {self._step} as step
             from ({query})"""
-        )
 
-    def _mixed(self, *, new: float, changed: float) -> None:
-        """Hand over a batch whose keys lie all over the table."""
+    def _mixed(self, *, new: float, changed: float) -> str:
+        """Make a batch whose keys lie all over the table."""
         fresh = int(self._batch * new)
         there = self._batch - fresh
         every = max(self._rows // there, 1)
         edge = int(there * (changed / (1 - new) if new < 1 else 0))
         # A row that is unchanged says what the table was filled with: only these are taken again.
         offset = self._step % every
-        version = f"if(id < {edge}, {self._step}, 0)"
-        self._hand(
-            f"""select k, k % {DAYS} as d, version
-            from (select id * {every} + {offset} as k, {version} as version from range({there}))
+        first, self._keys = self._keys, self._keys + fresh
+        return self._rows_of(
+            f"""select k, k % {DAYS} as d, v
+            from (
+                select id * {every} + {offset} as k, if(id < {edge}, {self._step}, 0) as v
+                from range({there})
+            )
             union all
-            select {self._keys} + id, id % {DAYS}, {self._step} from range({fresh})"""
+            select {first} + id, id % {DAYS}, {self._step} from range({fresh})"""
         )
-        self._keys += fresh
 
-    def _day(self, day: int) -> None:
-        self._hand(
-            f"select id * {DAYS} + {day} as k, {day} as d, {self._step} as version "
+    def _day(self, day: int) -> str:
+        return self._rows_of(
+            f"select id * {DAYS} + {day} as k, {day} as d, {self._step} as v "
             f"from range({self._rows // DAYS})"
         )
 

@@ -1,0 +1,40 @@
+"""A Spark session as a job has it: its tables are large, unlike those of the control plane."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.java import find_java, use_java
+from harness.spark import let_java_compile_all, start_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PROJECT = Path(__file__).resolve().parents[2]
+
+
+@contextmanager
+def session_of_a_job() -> Iterator[tuple["SparkSession", Path]]:
+    """Start a session in a home of its own; give it with a folder that is gone afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="heartbeat-bench-"))
+    try:
+        os.environ["HEARTBEAT_HOME"] = str(folder)
+        os.chdir(_PROJECT)
+        let_java_compile_all(os.environ)
+        use_java(find_java(os.environ), os.environ)
+        spark = start_session(_PROJECT)
+        for name, value in {
+            "spark.sql.codegen.wholeStage": "true",
+            "spark.sql.codegen.factoryMode": "FALLBACK",
+            "spark.sql.adaptive.enabled": "true",
+            "spark.sql.shuffle.partitions": "8",
+        }.items():
+            spark.conf.set(name, value)
+        yield spark, folder
+        spark.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
