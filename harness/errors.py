@@ -65,7 +65,7 @@ class JobsApiError(HeartbeatError):
 
 
 class UntoldRunsError(JobsApiError):
-    """The Jobs API knows a job, and says neither which runs it has nor that it has none."""
+    """The Jobs API answers of a job, and says neither which runs it has nor that it has none."""
 
 
 class ThrottledError(JobsApiError):

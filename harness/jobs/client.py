@@ -156,7 +156,7 @@ class DatabricksJobs:
         """Report on the runs of a job, newest first, all pages; a job that is not there has none.
 
         Raises:
-            UntoldRunsError: It knows the job, and its answer has no word of runs.
+            UntoldRunsError: It answers of the job, and has no word of its runs.
             JobsApiError: The API did not answer.
         """
         query: dict[str, object] = {"job_id": job_id, "limit": _RUNS_PER_PAGE}
@@ -193,9 +193,9 @@ class DatabricksJobs:
         try:
             answer = self._get("runs/list", query)
             if _is_silent(answer):
-                self._require_job(job_id)
+                knows = "knows" if self._is_known(job_id) else "does not know"
                 raise UntoldRunsError(
-                    f"The Jobs API knows job {job_id}, and says nothing of its runs"
+                    f"The Jobs API {knows} job {job_id}, and says nothing of its runs"
                 )
             reports = [
                 report_of(run, partial_success=self._settings.partial_success)
@@ -207,19 +207,27 @@ class DatabricksJobs:
         except UntoldRunsError:
             raise
         except Exception as error:
-            if isinstance(error, BadRequest | NotFound) and _NO_SUCH_JOB.match(str(error)):
+            if _is_no_such_job(error):
                 return [], None
             message = f"The Jobs API did not list the runs of job {job_id}"
             raise _failure(message, error) from error
 
-    def _require_job(self, job_id: int) -> None:
-        """See that it is the Jobs API that answers, and of this job.
+    def _is_known(self, job_id: int) -> bool:
+        """Tell whether there is a job, and see that it is the Jobs API that says so.
 
         A workspace leaves ``runs`` out where there are none, and may leave out all else; a proxy's
-        empty page looks the same. Asked again, the first says the same for ever.
+        empty page looks the same. Asked again, the first says the same for ever. That a job is gone
+        does not say that it had no runs: they outlive it.
         """
-        if str(self._get("get", {"job_id": job_id}).get("job_id")) != str(job_id):
+        try:
+            answer = self._get("get", {"job_id": job_id})
+        except (BadRequest, NotFound) as error:
+            if _is_no_such_job(error):
+                return False
+            raise
+        if str(answer.get("job_id")) != str(job_id):
             raise ValueError("the answer has no list of runs")
+        return True
 
     def _get(self, path: str, query: Mapping[str, object]) -> Mapping[str, object]:
         """Read raw JSON: the SDK's own classes turn a word that they do not know into nothing."""
@@ -264,6 +272,11 @@ def _failure(message: str, error: Exception) -> JobsApiError:
     if isinstance(answer, Unknown) and answer.is_throttled:
         return ThrottledError(sentence, wait_seconds=answer.wait_seconds)
     return JobsApiError(sentence)
+
+
+def _is_no_such_job(error: Exception) -> bool:
+    """Tell whether it is said of a job that it is not there."""
+    return isinstance(error, BadRequest | NotFound) and bool(_NO_SUCH_JOB.match(str(error)))
 
 
 def _is_silent(answer: Mapping[str, object]) -> bool:

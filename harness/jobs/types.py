@@ -105,7 +105,7 @@ class JobsApi(Protocol):
         """Report on the runs of a job, newest first, all pages; a job that is not there has none.
 
         Raises:
-            UntoldRunsError: It knows the job, and its answer has no word of runs.
+            UntoldRunsError: It answers of the job, and has no word of its runs.
             JobsApiError: The API did not answer.
         """
         ...

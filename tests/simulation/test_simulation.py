@@ -20,6 +20,7 @@ FRESH = 100
 ONCE_WRONG = {
     25: "a late notice of an earlier run ended a start that had no answer yet",
     856112629: "an empty page in the place of a list of runs was taken for one without runs",
+    939600416: "an empty answer about a job that is gone was taken for one without runs",
     21609: "a lost run went on for as long as the clock had gone back",
 }
 

@@ -10,6 +10,8 @@ from tests.integration.shop_project import SCHEMA
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.long
+
 _WAITING: dict[str, object] = {"batch_by": "d"}
 _KEYED: dict[str, object] = {**_WAITING, "type": "key", "key": "k", "exclude_from_cdc": ["d"]}
 KINDS: dict[str, dict[str, object]] = {

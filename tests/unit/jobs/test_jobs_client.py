@@ -236,10 +236,13 @@ def test_an_answer_that_says_nothing_of_runs_proves_nothing_although_the_api_kno
     ]
 
 
-def test_an_empty_answer_about_a_job_that_is_not_there_says_that_there_are_no_runs() -> None:
+def test_an_empty_answer_about_a_job_that_is_gone_proves_nothing_as_runs_outlive_their_job() -> (
+    None
+):
     missing = {"error_code": "INVALID_PARAMETER_VALUE", "message": "Job 1 does not exist."}
     desk = Desk(Answer(body={}), Answer(status=400, body=missing))
-    assert list(desk.jobs.list_runs(1)) == []
+    with pytest.raises(UntoldRunsError, match="does not know job 1, and says nothing of its runs"):
+        list(desk.jobs.list_runs(1))
 
 
 @pytest.mark.parametrize("about", [{}, {"job_id": 2}, {"job_id": 1.0}, [], PAGE], ids=str)
