@@ -16,6 +16,8 @@ from harness.show.history import history_of
 from harness.tables import RunStatus
 from tests.scenarios.conftest import Story
 
+pytestmark = pytest.mark.long
+
 JOB = 2**53 + 990_001
 
 
@@ -104,7 +106,6 @@ def test_a_job_that_fails_twice_succeeds_by_itself_with_one_list_of_everything(
     assert (caught_up["attempt"], len(caught_up["failed_run_ids"])) == (3, 2)
 
 
-@pytest.mark.long
 def test_after_its_last_attempt_a_job_is_held_and_a_manual_success_lets_it_go(
     healing: Healing,
 ) -> None:

@@ -44,6 +44,7 @@ def why(story: Story, job: int) -> list[str]:
     return [each["reason"] for each in blockers]
 
 
+@pytest.mark.long
 def test_a_slot_waits_for_the_partitions_of_all_its_tables_and_is_one_run(story: Story) -> None:
     job, loads = story.job(1), story.job(2)
     flights, weather = str(story.folder / "flights"), str(story.folder / "weather")

@@ -4,7 +4,11 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from tests.scenarios.conftest import Story
+
+pytestmark = pytest.mark.long
 
 
 def test_a_run_that_the_api_goes_on_not_knowing_is_lost_and_holds_its_job(story: Story) -> None:
