@@ -9,21 +9,23 @@
     {%- endif -%}
     {%- set chosen = [] -%}
     {%- for input_id in ([input_ids] if input_ids is number else input_ids) -%}
-        {%- do chosen.append(heartbeat.refresh_batch_of(load, input_id, ['COMPLETE', 'UNLOADING'])) -%}
+        {%- do chosen.append(heartbeat.refresh_batch_of(load, input_id, ['COMPLETE', 'STAGED', 'UNLOADING'])) -%}
     {%- endfor -%}
     {%- if load.settings.type != 'none' -%}
         {%- do heartbeat.refresh_need_archive(
             load, load.batches | selectattr('state', 'in', ['COMPLETE', 'STAGED']) | list, "an unload") -%}
     {%- endif -%}
-    {%- if not dry_run -%}
-        {%- do heartbeat.refresh_heal(load) -%}
-    {%- endif -%}
     {%- for batch in chosen -%}
         {%- do log(load.name ~ ": " ~ ("would unload" if dry_run else "unloading") ~ " batch " ~ batch.id ~ ", "
             ~ heartbeat.refresh_reach(load, batch), info=true) -%}
-        {%- if not dry_run -%}
-            {%- do heartbeat.refresh_record(load, [batch], 'UNLOADING') -%}
-            {%- do heartbeat.refresh_take_out(load, batch) -%}
-        {%- endif -%}
     {%- endfor -%}
+    {%- if not dry_run -%}
+        {#- One that is only staged must not be finished first: it may be there to go because it cannot be. -#}
+        {%- for state in ['STAGED', 'COMPLETE'] -%}
+            {%- for batch in chosen if batch.state == state -%}
+                {%- do heartbeat.refresh_record(load, [batch], 'UNLOADING') -%}
+            {%- endfor -%}
+            {%- do heartbeat.refresh_heal(load) -%}
+        {%- endfor -%}
+    {%- endif -%}
 {%- endmacro %}

@@ -3,7 +3,10 @@
     {%- set settings = load.settings -%}
     {%- set tables = load.tables -%}
     {%- set live = load.batches | selectattr('state', 'equalto', 'COMPLETE') | rejectattr('id', 'equalto', batch.id) | list -%}
-    {%- if settings.type == 'key' -%}
+    {%- if load_relation(tables.hub) is none -%}
+        {#- It is the first one, and has not come so far: the next to come writes the history anew. -#}
+        {%- do log(load.name ~ ": batch " ~ batch.id ~ " has not reached the hub", info=true) -%}
+    {%- elif settings.type == 'key' -%}
         {%- do heartbeat.refresh_fold_keys(load, heartbeat.refresh_keys_of_batch(load, batch), live, ['history', 'hub']) -%}
     {%- elif settings.column and batch.range_from is not none -%}
         {%- do heartbeat.refresh_uncover_range(load, batch, live) -%}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.integration.refresh.warehouse import Rows, Warehouse, batch, minute
+from tests.integration.shop_project import SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -317,3 +318,53 @@ def test_a_table_goes_on_without_what_its_archive_has_lost(vacuumed: Vacuumed) -
     assert {row[0] for row in vacuumed.warehouse.rows("clicks", "s_input_id")} == {1}
     refused = vacuumed.warehouse.refused_operation("refresh_reload", model="clicks", input_ids=[2])
     assert "a reload of clicks needs rows of batches 2, which" in refused
+
+
+class Broken:
+    """A hub with a check, a batch that breaks it, and what ends that."""
+
+    def __init__(self, spark: "SparkSession", folder: Path) -> None:
+        models: dict[str, dict[str, object]] = {
+            "checked": {"type": "key", "key": "k", "updated_at": "t"},
+            "checked_range": {"type": "timestamp", "column": "t"},
+        }
+        house = Warehouse(spark, folder / "project", models)
+        house.receive(**dict.fromkeys(models, batch(COLUMNS, (1, "a", 10), (2, "b", 20))))
+        for name in models:
+            spark.sql(f"alter table {SCHEMA}.{name} add constraint known check (v <> 'bad')")
+        self.said = []
+        for name in models:
+            wrong = batch(COLUMNS, (2, "b2", 25), (3, "bad", 30))
+            self.said.append(house.refusal(**{name: wrong}))
+            self.said.append(house.refusal(**{name: batch(COLUMNS, (4, "d", 50))}))
+            house.operate("refresh_unload", model=name, input_ids=[2])
+        house.receive(**dict.fromkeys(models, batch(COLUMNS, (2, "b2", 25), (3, "c", 30))))
+        self.states = {name: house.states(name) for name in models}
+        self.rows = {name: house.rows(name, f"k, v, {minute('t')}, s_input_id") for name in models}
+        self.history = house.rows("checked_history", "k, v, s_effective_to is null, s_input_id")
+
+
+@pytest.fixture(scope="module")
+def broken(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Broken:
+    """Everything that is done, once for all tests."""
+    return Broken(spark, tmp_path_factory.mktemp("broken"))
+
+
+def test_a_batch_that_breaks_a_check_of_the_hub_stops_each_run_until_it_is_unloaded(
+    broken: Broken,
+) -> None:
+    assert all("known" in said and "violated" in said for said in broken.said)
+    for states in broken.states.values():
+        assert states == ["COMPLETE", "UNLOADED", "COMPLETE"]
+
+
+def test_what_comes_after_such_a_batch_is_taken_as_if_it_had_never_come(broken: Broken) -> None:
+    assert broken.rows["checked"] == [(1, "a", 10, 1), (2, "b2", 25, 3), (3, "c", 30, 3)]
+    assert broken.rows["checked_range"] == [
+        *((1, "a", 10, 1), (2, "b", 20, 1)),
+        *((2, "b2", 25, 3), (3, "c", 30, 3)),
+    ]
+    assert broken.history == [
+        *((1, "a", True, 1), (2, "b", False, 1)),
+        *((2, "b2", True, 3), (3, "c", True, 3)),
+    ]
