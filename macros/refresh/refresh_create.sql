@@ -17,10 +17,11 @@
             {%- do properties.append("'" ~ key ~ "' = '" ~ value ~ "'") -%}
         {%- endfor -%}
     {%- endif -%}
+    {%- set rows = "select * from (" ~ query ~ ") where false" if is_asked else query -%}
     {%- do run_query("create or replace table " ~ relation ~ " using delta"
         ~ (" partitioned by (" ~ by | join(", ") ~ ")" if by else "")
         ~ (" tblproperties (" ~ properties | join(", ") ~ ")" if properties else "")
-        ~ (" " ~ location_clause() ~ " " ~ comment_clause() if is_asked else "") ~ " as " ~ ("select * from (" ~ query ~ ") where false" if is_asked else query)) -%}
+        ~ (" " ~ location_clause() ~ " " ~ comment_clause() if is_asked else "") ~ " as " ~ rows) -%}
     {%- if is_asked -%}
         {#- dbt holds the contract against all columns of a table, of which a hub has more than the model. It is there before the
             first row: a row that breaks it must not be in the hub when the next run goes on. -#}

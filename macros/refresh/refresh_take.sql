@@ -20,7 +20,9 @@
             {%- do together.append(batch) -%}
         {%- endif -%}
         {%- do load.batches.append(batch) -%}
-        {%- if loop.last or not heartbeat.refresh_may_join(load.settings) or heartbeat.refresh_is_first(load, batch) -%}
+        {#- Each range gives way to those after it, so the text of a query grows with the square of their number. -#}
+        {%- set is_full = together | length >= var('heartbeat_batches_at_once', 30) | int -%}
+        {%- if loop.last or is_full or not heartbeat.refresh_may_join(load.settings) or heartbeat.refresh_is_first(load, batch) -%}
             {%- do heartbeat.refresh_bring(load, together) -%}
             {%- do together.clear() -%}
         {%- endif -%}

@@ -66,8 +66,10 @@ class Warehouse:
         return dict(self._spark.sql(query).collect()[0][0] or {})
 
     def _run_of(self, batches: Mapping[str, str]) -> list[str]:
-        # Of no batch is it taken for granted that it is too small to be asked for keys that come twice.
-        given = json.dumps({"batches": {**self._nothing, **batches}, "heartbeat_large_batch": 0})
+        # Of no batch is it taken for granted that it is too small to be asked for keys that come twice,
+        # and few are enough to fill a commit.
+        limits = {"heartbeat_large_batch": 0, "heartbeat_batches_at_once": 4}
+        given = json.dumps({"batches": {**self._nothing, **batches}, **limits})
         return ["run", "--select", *batches, "--vars", given]
 
 
