@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import io
 import json
+import re
 import statistics
 import sys
 import time
@@ -57,6 +58,11 @@ MODELS = {
         "{{ config(materialized='incremental', incremental_strategy='merge', unique_key='k') }}\n"
         "select * from bench.batch\n"
     ),
+    "models/by_merge_with_vectors.sql": (
+        "{{ config(materialized='incremental', incremental_strategy='merge', unique_key='k', "
+        "tblproperties={'delta.enableDeletionVectors': 'true'}) }}\n"
+        "select * from bench.batch\n"
+    ),
     "models/by_day.sql": (
         "{{ config(materialized='refresh', partition_by='day', meta={'refresh': "
         f"{_BY_DAY!r}"
@@ -75,7 +81,20 @@ MODELS = {
         "{% endsnapshot %}\n"
     ),
 }
-KEYED = {"refresh": "by_key", "merge": "by_merge", "snapshot": "by_snapshot"}
+KEYED = {
+    "refresh": "by_key",
+    "merge": "by_merge",
+    "merge with vectors": "by_merge_with_vectors",
+    "snapshot": "by_snapshot",
+}
+#: Those that get all batches; the others get the first few, which are enough for a ratio.
+ALWAYS, FEW = ("refresh", "merge"), 5
+#: How the statements begin of which a batch of keys mainly consists.
+STATEMENTS = {
+    "codes and archive": "insert into bench.by_key_batches",
+    "history": "merge into bench.by_key_history",
+    "hub": "merge into bench.by_key as",
+}
 DAILY = {"refresh": "by_day", "insert_overwrite": "by_overwrite"}
 
 
@@ -90,6 +109,8 @@ def main() -> None:
         bench = Bench(spark, folder, options.rows, options.batch)
         bench.fill()
         bench.keyed(options.batches)
+        bench.one_kind("only new keys", new=1.0, changed=0)
+        bench.one_kind("26 % changed, no new key", new=0, changed=0.26)
         bench.unchanged()
         bench.waiting()
         bench.daily()
@@ -137,19 +158,44 @@ class Bench:
     def keyed(self, batches: int) -> None:
         """Bring batches of new, changed and unchanged rows."""
         took: dict[str, list[float]] = {name: [] for name in KEYED}
-        for _ in range(batches):
+        parts: dict[str, list[float]] = {name: [] for name in STATEMENTS}
+        for number in range(batches):
             self._hand(self._mixed(new=0.10, changed=0.26))
             for name, model in KEYED.items():
-                took[name].append(self._run(model))
+                if number < FEW or name in ALWAYS:
+                    took[name].append(self._run(model))
+                if name == "refresh":
+                    for part, seconds in parts.items():
+                        seconds.append(self._statement(STATEMENTS[part]))
+        self._tell_keyed(took, parts)
+        self._alone = statistics.median(took["refresh"][1:])
+
+    def _tell_keyed(self, took: dict[str, list[float]], parts: dict[str, list[float]]) -> None:
         for name, seconds in took.items():
             median = statistics.median(seconds[1:])
             stable = seconds[-1] / seconds[1]
             self._tell(
-                "10 % new, 26 % changed (median)", name, median, f"last / second {stable:.2f}"
+                "10 % new, 26 % changed (median)",
+                name,
+                median,
+                f"{len(seconds)} batches, last / second {stable:.2f}",
             )
-        self._ratio("refresh / merge", took["refresh"][1:], took["merge"][1:])
-        self._ratio("refresh / snapshot", took["refresh"][1:], took["snapshot"][1:])
-        self._alone = statistics.median(took["refresh"][1:])
+        for part, seconds in parts.items():
+            self._tell("  of it", part, statistics.median(seconds[1:]))
+        for name in ("merge", "merge with vectors", "snapshot"):
+            beside = took["refresh"][1 : len(took[name])]
+            self._ratio(f"refresh / {name}", beside, took[name][1:])
+
+    def one_kind(self, what: str, *, new: float, changed: float) -> None:
+        """Bring batches of which a strategy may know that less is to be done."""
+        took: dict[str, list[float]] = {"refresh": [], "merge": []}
+        for _ in range(3):
+            self._hand(self._mixed(new=new, changed=changed))
+            for name, seconds in took.items():
+                seconds.append(self._run(KEYED[name]))
+        for name, seconds in took.items():
+            self._tell(f"{what} (median)", name, statistics.median(seconds))
+        self._ratio("refresh / merge", took["refresh"], took["merge"])
 
     def unchanged(self) -> None:
         """Bring a batch that says what is known, each time by other rows."""
@@ -243,7 +289,7 @@ class Bench:
         """Make a batch whose keys lie all over the table."""
         fresh = int(self._batch * new)
         there = self._batch - fresh
-        every = max(self._rows // there, 1)
+        every = max(self._rows // max(there, 1), 1)
         edge = int(there * (changed / (1 - new) if new < 1 else 0))
         # A row that is unchanged says what the table was filled with: only these are taken again.
         offset = self._step % every
@@ -272,6 +318,12 @@ class Bench:
         began = time.perf_counter()
         self._dbt(*arguments)
         return time.perf_counter() - began
+
+    def _statement(self, begins: str) -> float:
+        """How many seconds a statement of the last run took, as dbt's log has it."""
+        log = (self._folder / "logs" / "dbt.log").read_text(encoding="utf-8", errors="replace")
+        found = re.search(r"SQL status: OK in ([\d.]+) seconds", log[log.rindex(begins) :])
+        return float(found.group(1)) if found else 0.0
 
     def _dbt(self, *arguments: str) -> Any:
         from dbt.cli.main import dbtRunner
