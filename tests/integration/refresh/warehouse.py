@@ -20,12 +20,24 @@ class Warehouse:
     """The project, its models and their tables."""
 
     def __init__(
-        self, spark: "SparkSession", folder: Path, models: Mapping[str, Mapping[str, object]]
+        self,
+        spark: "SparkSession",
+        folder: Path,
+        models: Mapping[str, Mapping[str, object]],
+        *,
+        profile: str | None = None,
+        yml: str = "",
     ) -> None:
+        """Write and parse the project, with the profile of another adapter or more config if it is given."""
         self._spark = spark
         texts = {name: _MODEL.format(settings=settings) for name, settings in models.items()}
         self._nothing = dict.fromkeys(models, "select 1")
-        self.shop = Shop(folder, texts).parse()
+        self.shop = Shop(folder, texts)
+        if profile:
+            (folder / "profiles.yml").write_text(profile)
+        if yml:
+            (folder / "models" / "more.yml").write_text(yml)
+        self.shop.parse()
 
     def receive(self, **batches: str) -> None:
         """Run some models, each over one batch that is given as a query."""
