@@ -4,24 +4,26 @@
     {%- do load.shapes.pop(relation | string, none) -%}
     {%- do adapter.cache_added(relation) -%}
     {%- set is_asked = name == 'hub' and not load.is_operation -%}
+    {%- set properties = heartbeat.refresh_properties(load, name) -%}
     {%- if is_asked and not load.config.get('contract', {}).enforced -%}
         {%- do run_query(create_table_as(false, relation, query)) -%}
+        {%- if properties and load.settings.type == 'key' -%}
+            {%- do run_query("alter table " ~ relation ~ " set " ~ properties) -%}
+        {%- endif -%}
         {%- do return('') -%}
     {%- endif -%}
     {%- set by = ['s_input_id'] if name == 'batches' or name == 'history' and load.settings.type == 'full' else [] -%}
-    {%- set properties = [] -%}
     {%- if name == 'hub' -%}
         {%- set given = load.config.get('partition_by') or [] -%}
         {%- set by = [given] if given is string else given -%}
-        {%- for key, value in (load.config.get('tblproperties') or {}).items() -%}
-            {%- do properties.append("'" ~ key ~ "' = '" ~ value ~ "'") -%}
-        {%- endfor -%}
     {%- endif -%}
+    {%- set root = load.config.get('location_root') if is_asked else none -%}
     {%- set rows = "select * from (" ~ query ~ ") where false" if is_asked else query -%}
     {%- do run_query("create or replace table " ~ relation ~ " using delta"
         ~ (" partitioned by (" ~ by | join(", ") ~ ")" if by else "")
-        ~ (" tblproperties (" ~ properties | join(", ") ~ ")" if properties else "")
-        ~ (" " ~ location_clause() ~ " " ~ comment_clause() if is_asked else "") ~ " as " ~ rows) -%}
+        ~ " " ~ properties
+        ~ (" location '" ~ root ~ "/" ~ relation.identifier ~ "'" if root else "")
+        ~ (" " ~ comment_clause() if is_asked else "") ~ " as " ~ rows) -%}
     {%- if is_asked -%}
         {#- dbt holds the contract against all columns of a table, of which a hub has more than the model. It is there before the
             first row: a row that breaks it must not be in the hub when the next run goes on. -#}

@@ -1,39 +1,26 @@
-{#- What each batch still holds of its range, as a query over `batches`, those of the ledger: all that no batch covers which
-    was received later, both ends included. -#}
-{% macro refresh_effective_ranges(settings) -%}
-    {%- set value = "timestamp_micros(cast({} as bigint))" if settings.type == 'timestamp' else "{}" -%}
-    with live as (
-        select s_input_id, newest.range_from as starts, newest.range_to + 1 as ends
-        from batches
-        where newest.state = 'COMPLETE' and newest.range_from is not null
+{#- The ranges that each batch still holds, with the rows that the hub has in each, as a query over `batches`. -#}
+{% macro refresh_effective_ranges(load) -%}
+    {%- set is_time = load.settings.type == 'timestamp' -%}
+    {%- set value = "timestamp_micros(cast({} as bigint))" if is_time else "{}" -%}
+    with held as (
+        {{ heartbeat.refresh_held_ranges() }}
     ),
 
-    pieces as (
-        select edge as starts, lead(edge) over (order by edge) as ends
-        from (select starts as edge from live union select ends from live)
+    placed as (
+        select s_input_id, {{ "unix_micros(s_timestamp)" if is_time else "s_sequence" }} as place
+        from {{ load.tables.hub }}
     ),
 
-    held as (
-        select pieces.starts, pieces.ends, max(live.s_input_id) as s_input_id
-        from pieces
-        left outer join live
-            on live.starts <= pieces.starts and live.ends > pieces.starts
-        group by pieces.starts, pieces.ends
-    ),
-
-    marked as (
-        select *, not lag(s_input_id) over (order by starts) <=> s_input_id as is_new from held
-    ),
-
-    islands as (
-        select *, count_if(is_new) over (order by starts) as island from marked
-    ),
-
-    whole as (
-        select s_input_id, min(starts) as starts, max(ends) - 1 as ends from islands group by s_input_id, island
+    counted as (
+        select held.s_input_id, held.starts, held.ends, count(placed.place) as record_count
+        from held
+        left outer join placed
+            on held.s_input_id = placed.s_input_id and placed.place between held.starts and held.ends
+        group by held.s_input_id, held.starts, held.ends
     )
 
     select s_input_id, array_sort(collect_list(struct(
-        {{ value.format("starts") }} as range_from, {{ value.format("ends") }} as range_to))) as ranges
-    from whole group by s_input_id
+        {{ value.format("starts") }} as range_from, {{ value.format("ends") }} as range_to, record_count))) as ranges
+    from counted
+    group by s_input_id
 {%- endmacro %}

@@ -14,23 +14,24 @@
         named_struct(
             's_update_timestamp', cast(null as timestamp), 's_hash', cast(null as bigint),
             's_deleted_flag', cast(null as boolean), 's_seen_input_id', cast(null as bigint),
-            'versions', cast(array() as array<bigint>), 'is_late', false
+            'versions', cast(array() as array<bigint>), 'is_late', false, 'code', cast(null as string)
         ),
         (known, ranked) -> transform(array({{ heartbeat.refresh_code(settings) }}), code -> case
             when {{ makes_version }} then named_struct(
                 's_update_timestamp', ranked.s_update_timestamp, 's_hash', ranked.s_hash,
                 's_deleted_flag', ranked.s_deleted_flag, 's_seen_input_id', ranked.s_input_id,
-                'versions', concat(known.versions, array(ranked.s_input_id)), 'is_late', known.is_late
+                'versions', concat(known.versions, array(ranked.s_input_id)), 'is_late', known.is_late,
+                'code', code
             )
             when {{ touches }} then named_struct(
                 's_update_timestamp', ranked.s_update_timestamp, 's_hash', known.s_hash,
                 's_deleted_flag', known.s_deleted_flag, 's_seen_input_id', ranked.s_input_id,
-                'versions', known.versions, 'is_late', known.is_late
+                'versions', known.versions, 'is_late', known.is_late, 'code', code
             )
             when code = 'O' then named_struct(
                 's_update_timestamp', known.s_update_timestamp, 's_hash', known.s_hash,
                 's_deleted_flag', known.s_deleted_flag, 's_seen_input_id', known.s_seen_input_id,
-                'versions', known.versions, 'is_late', true
+                'versions', known.versions, 'is_late', true, 'code', known.code
             )
             else known
         end)[0]

@@ -2,7 +2,7 @@
 {% macro refresh_fold_keys(load, affected, live, names) -%}
     {%- do heartbeat.refresh_make_staging(load, heartbeat.refresh_versions(load, affected, live), 'versions') -%}
     {%- if 'hub' in names -%}
-        {%- set values = {'s_update_timestamp': 'change.s_touched_at'} -%}
+        {%- set values = {'s_update_timestamp': 'change.s_touched_at', 's_record_status_code': 'change.s_hub_code'} -%}
         {%- if load.settings['deletes.mode'] == 'soft' -%}
             {%- for column in load.columns if column.name | lower not in load.settings.key | map('lower') -%}
                 {%- do values.update({column.name: "if(change.s_deleted_flag, change.s_kept." ~ column.quoted

@@ -4,7 +4,7 @@
     {%- set codes = ['N', 'C', 'D'] + (['S'] if load.settings.unchanged_newer == 'touch' else []) -%}
     {%- set by_key = "over (partition by " ~ heartbeat.refresh_names(load.settings.key) -%}
     {%- set is_alone = batches | length == 1 -%}
-    select *
+    select *, if(s_seen_input_id > s_input_id, 'S', s_record_status_code) as s_hub_code
     from (
         select
             given.* except (s_update_timestamp),

@@ -13,6 +13,7 @@
         'fingerprint': 'string',
         'record_count': 'bigint',
         'code_counts': 'map<string, bigint>',
+        'hub_code_counts': 'map<string, bigint>',
         'range_from': 'decimal(38, 0)',
         'range_to': 'decimal(38, 0)',
         'message': 'string',

@@ -2,10 +2,7 @@
 {% macro refresh_record(load, batches, state, message=none) -%}
     {%- set rows = [] -%}
     {%- for batch in batches -%}
-        {%- set counts = [] -%}
-        {%- for code, count in batch.get('code_counts', {}).items() -%}
-            {%- do counts.append("'" ~ code ~ "', " ~ count) -%}
-        {%- endfor -%}
+        {%- set counts, hub_counts = batch.get('code_counts'), batch.get('hub_code_counts') -%}
         {%- set values = {
             's_input_id': batch.id,
             'state': "'" ~ state ~ "'",
@@ -17,7 +14,8 @@
             'settings': heartbeat.seed_literal(tojson(load.settings, sort_keys=true), 'string'),
             'fingerprint': heartbeat.seed_literal(batch.fingerprint, 'string'),
             'record_count': batch.record_count,
-            'code_counts': "map(" ~ counts | join(", ") ~ ")" if counts else none,
+            'code_counts': heartbeat.refresh_map_of(counts) if counts else none,
+            'hub_code_counts': heartbeat.refresh_map_of(hub_counts) if hub_counts is not none and state != 'STAGED' else none,
             'range_from': batch.range_from,
             'range_to': batch.range_to,
             'message': heartbeat.seed_literal(message, 'string'),

@@ -6,7 +6,7 @@
     {%- endif -%}
     {%- if settings.type == 'key' -%}
         {%- if table == 'hub' -%}
-            {%- do columns.update({'s_seen_input_id': 'bigint'}) -%}
+            {%- do columns.update({'s_seen_input_id': 'bigint', 's_record_status_code': 'string'}) -%}
         {%- endif -%}
         {%- do columns.update({'s_hash': 'bigint', 's_update_timestamp': 'timestamp'}) -%}
         {%- if table == 'history' -%}

@@ -8,6 +8,7 @@
         {%- do log(load.name ~ ": batch " ~ batch.id ~ " has not reached the hub", info=true) -%}
     {%- elif settings.type == 'key' -%}
         {%- do heartbeat.refresh_fold_keys(load, heartbeat.refresh_keys_of_batch(load, batch), live, ['history', 'hub']) -%}
+        {%- do heartbeat.refresh_count_hub(load, [batch]) -%}
     {%- elif settings.column and batch.range_from is not none -%}
         {%- do heartbeat.refresh_uncover_range(load, batch, live) -%}
     {%- elif settings.type == 'full' -%}

@@ -16,6 +16,7 @@
     marked as (
         select
             received.*, folded.state.s_seen_input_id, folded.state.s_update_timestamp as s_touched_at,
+            folded.state.code as s_hub_code,
             received.s_input_id = element_at(folded.state.versions, -1) as s_is_last,
             {{ heartbeat.refresh_is_version(settings, in_order) }} as s_is_version,
             {{ heartbeat.refresh_kept_values(load) }} as s_kept

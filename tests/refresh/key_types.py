@@ -86,13 +86,14 @@ class KeyOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubRow:
-    """What is known of a key now; with the flag it is a tombstone."""
+    """What is known of a key now, and what its last row that counted was; with the flag it is a tombstone."""
 
     key: Values
     values: Values | None
     s_update_timestamp: int
     s_input_id: int
     s_seen_input_id: int
+    s_record_status_code: Code
     s_deleted_flag: bool = False
 
 

@@ -138,10 +138,16 @@ def _meet(known: dict[Values, HubRow], row: KeyRow, input_id: int, options: KeyO
             s_update_timestamp=row.instant,
             s_input_id=input_id,
             s_seen_input_id=input_id,
+            s_record_status_code=code,
             s_deleted_flag=row.is_delete,
         )
     elif code is Code.SEEN_NEWER and options.unchanged_newer is UnchangedNewer.TOUCH:
-        known[row.key] = replace(held, s_update_timestamp=row.instant, s_seen_input_id=input_id)
+        known[row.key] = replace(
+            held,
+            s_update_timestamp=row.instant,
+            s_seen_input_id=input_id,
+            s_record_status_code=code,
+        )
     return code
 
 

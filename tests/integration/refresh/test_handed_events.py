@@ -12,8 +12,6 @@ from tests.integration.shop_project import SCHEMA, Shop
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.long
-
 MODEL = """
 {{ config(materialized='refresh', meta={'refresh': {
     'type': 'key', 'key': 'id', 'deletes': {'when': 'is_gone'}

@@ -25,6 +25,10 @@ MODELS = {
     "customers": f"{{{{ config(materialized='refresh', meta={{'refresh': {_BY_KEY!r}}}) }}}}\n{_GIVEN}\n",
     "prices": f"{{{{ config(materialized='refresh', meta={{'refresh': {{'type': 'full'}}}}) }}}}\n{_GIVEN}\n",
     "broken": f"{{{{ config(materialized='refresh', meta={{'refresh': {{'type': 'none'}}}}) }}}}\n{_GIVEN}\n",
+    "plain": (
+        "{{ config(materialized='refresh', tblproperties={'delta.enableDeletionVectors': 'false'}, "
+        f"meta={{'refresh': {_BY_KEY!r}}}) }}}}\n{_GIVEN}\n"
+    ),
     "late": (
         f"{{{{ config(materialized='refresh', meta={{'refresh': {_BY_KEY!r}}}) }}}}\n"
         f"select * from {SCHEMA}.feed\n"
@@ -44,6 +48,7 @@ models:
       tags: [daily]
       persist_docs: {relation: true, columns: true}
       tblproperties: {shop.owner: sales}
+      grants: {select: [analysts]}
       pre_hook: "create or replace table shop.hooked_before using delta as select 1 as n"
       post_hook: "create or replace table shop.hooked_after using delta as select count(*) as n from {{ this }}"
     columns:
@@ -78,6 +83,18 @@ unit_tests:
     given: *given
     expect: {rows: [{k: 3}]}
 """
+#: A catalog of plain Spark knows no grants: what dbt would have it run is kept instead.
+_GRANTS = f"""
+{{% macro spark__get_show_grant_sql(relation) %}}
+    select 'nobody' as grantee, 'select' as privilege_type where false
+{{% endmacro %}}
+{{% macro spark__call_dcl_statements(statements) %}}
+    {{% do run_query("create table if not exists {SCHEMA}.asked (statement string) using delta") %}}
+    {{% for statement in statements %}}
+        {{% do run_query('insert into {SCHEMA}.asked values ("' ~ statement | trim ~ '")') %}}
+    {{% endfor %}}
+{{% endmacro %}}
+"""
 _OUTPUT = "    copy: {type: spark, method: session, host: local, schema: shop_copy, threads: 1}\n"
 
 
@@ -88,6 +105,8 @@ class Project:
         self.spark = spark
         self.shop = Shop(folder, MODELS)
         (folder / "models" / "more.yml").write_text(_YML)
+        (folder / "macros").mkdir()
+        (folder / "macros" / "grants.sql").write_text(_GRANTS)
         for name, more in (
             ("profiles.yml", _OUTPUT),
             ("dbt_project.yml", 'on-run-start: "{{ heartbeat.refresh_check() }}"\n'),
@@ -131,7 +150,7 @@ def project(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> 
     spark.sql(f"drop schema if exists {COPY} cascade")
     made = Project(spark, tmp_path_factory.mktemp("refresh") / "project")
     made.run(customers=FIRST, prices=FIRST, raw="")
-    made.run(customers=SECOND, prices=SECOND)
+    made.run(customers=SECOND, prices=SECOND, plain=FIRST)
     return made
 
 
@@ -164,6 +183,26 @@ def test_hooks_properties_comments_and_tags_are_those_of_the_model(project: Proj
     assert told["Comment"][1] == "All customers"
     _, said = project.shop._attempt(project.shop.manifest, ["ls", "--select", "tag:daily"])
     assert "shop.customers" in said
+
+
+def test_what_is_granted_on_a_model_is_granted_on_all_of_its_tables(project: Project) -> None:
+    assert {row[0] for row in project.rows(f"{SCHEMA}.asked")} == {
+        f"grant select on {SCHEMA}.customers{ending} to `analysts`"
+        for ending in ("", "_history", "_batches", "_ledger", "_metrics")
+    }
+
+
+def test_a_merge_leaves_files_as_they_are_unless_the_model_says_otherwise(
+    project: Project,
+) -> None:
+    project.run(reading="")
+    vectors = "delta.enableDeletionVectors"
+    for table, is_set in (
+        *(("customers", True), ("customers_history", True), ("reading", True)),
+        *(("customers_batches", False), ("plain", False), ("plain_history", False)),
+    ):
+        properties = dict(project.spark.sql(f"show tblproperties {SCHEMA}.{table}").collect())
+        assert (properties.get(vectors) == "true") is is_set, table
 
 
 def test_dbt_retry_finishes_what_a_run_has_left_and_takes_what_it_could_not_read(

@@ -119,7 +119,10 @@ class Pasts:
         flag = "s_deleted_flag" if model.endswith("soft") else "false"
         return {
             "hub": set(
-                rows(model, f"history, key, {values}, {at}, s_input_id, s_seen_input_id, {flag}")
+                rows(
+                    model,
+                    f"history, key, {values}, {at}, s_input_id, s_seen_input_id, s_record_status_code, {flag}",
+                )
             ),
             "history": sorted(
                 rows(
@@ -180,6 +183,7 @@ def expected(batches: Sequence[Batch[KeyRow]], model: str) -> Answer:
                 row.s_update_timestamp,
                 row.s_input_id,
                 row.s_seen_input_id,
+                str(row.s_record_status_code),
                 row.s_deleted_flag,
             )
             for row in (*state.hub, *(kept if is_soft else ()))

@@ -209,6 +209,22 @@ def test_every_row_of_a_keyed_batch_has_one_code(story: Story) -> None:
     ]
 
 
+def test_the_metrics_have_the_rows_of_the_hub_by_code_once_each_batch_was_in(story: Story) -> None:
+    counts = "array_join(transform(array_sort(map_entries(hub_code_counts)), each -> concat(each.key, each.value)), ' ')"
+    assert story.warehouse.rows("customers_metrics", f"s_input_id, {counts}") == [
+        (1, "N3"),
+        (2, "C1 N2 S1"),
+        (3, "C1 N2 S1"),
+        (4, "C2 N1 S1"),
+        (5, None),
+        (6, "C2 N1 S1"),
+        (7, "C2 N2 S1"),
+        (8, "C2 N2 S1"),
+    ]
+    found = story.warehouse.rows("members_metrics", f"s_input_id, {counts}")
+    assert found == [(1, "N3"), (2, "C1 D1 N1"), (3, None), (4, "C1 N2")]
+
+
 def test_the_history_has_a_version_for_each_change_and_none_for_what_came_too_late(
     story: Story,
 ) -> None:
@@ -341,18 +357,18 @@ def test_a_sequence_is_a_range_whose_gaps_are_part_of_it(story: Story) -> None:
 def test_the_metrics_say_which_ranges_a_batch_still_holds(story: Story) -> None:
     found = story.warehouse.rows("tickets_metrics", "s_input_id, to_json(effective_ranges)")
     assert found == [
-        (1, '[{"range_from":1,"range_to":1}]'),
-        (2, '[{"range_from":4,"range_to":7}]'),
-        (3, '[{"range_from":2,"range_to":3}]'),
+        (1, '[{"range_from":1,"range_to":1,"record_count":1}]'),
+        (2, '[{"range_from":4,"range_to":7,"record_count":3}]'),
+        (3, '[{"range_from":2,"range_to":3,"record_count":2}]'),
     ]
     start, end = (minute(f"each.{name}") for name in ("range_from", "range_to"))
-    ranges = f"transform(effective_ranges, each -> concat({start}, ' to ', {end}))"
+    ranges = f"transform(effective_ranges, each -> concat({start}, ' to ', {end}, ': ', each.record_count))"
     # The last microsecond before the next batch's first instant is in the minute before.
     assert story.warehouse.rows("readings_metrics", f"s_input_id, array_join({ranges}, ', ')") == [
-        (1, "2 to 2, 4 to 4"),
-        (2, "5 to 8"),
-        (3, "3 to 4"),
-        (4, "0 to 2"),
+        (1, "2 to 2: 0, 4 to 4: 0"),
+        (2, "5 to 8: 3"),
+        (3, "3 to 4: 2"),
+        (4, "0 to 2: 2"),
         (5, None),
     ]
 

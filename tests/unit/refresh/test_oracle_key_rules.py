@@ -144,6 +144,7 @@ def held(key: Values, said: Sequence[Word] | None) -> HubRow | None:
         s_update_timestamp=place[0],
         s_input_id=place[1],
         s_seen_input_id=place[1],
+        s_record_status_code=Code.CHANGED,
         s_deleted_flag=values is None,
     )
 
