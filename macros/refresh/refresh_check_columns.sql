@@ -10,11 +10,11 @@
                 ~ names | join(', ')) -%}
         {%- endfor -%}
     {%- endfor -%}
-    {%- if load.settings.type == 'key' and load_relation(load.tables.batches) is not none -%}
+    {%- if load.settings.missing_columns == 'fail' and load_relation(load.tables.batches) is not none -%}
         {%- for column in heartbeat.refresh_columns_of(load, load.tables.batches) if column.name | lower not in names -%}
             {%- do exceptions.raise_compiler_error(
                 load.name ~ ": the model no longer has the column " ~ column.name ~ ", which earlier batches have; "
-                ~ "give it as NULL, or name in meta.refresh.hash_columns what tells a change") -%}
+                ~ "missing_columns: as_null takes it for NULL") -%}
         {%- endfor -%}
     {%- endif -%}
 {%- endmacro %}

@@ -5,7 +5,7 @@
     {%- for batch in batches -%}
         {%- set counts = {'N': batch.record_count - batch.rejected - batch.deleted, 'R': batch.rejected, 'U': batch.deleted} -%}
         {%- set is_counted = is_key and not (heartbeat.refresh_is_first(load, batch) and batch.is_unique) -%}
-        {%- do batch.update(code_counts={}) -%}
+        {%- do batch.update(code_counts={}, conflict_count=0 if is_key else none) -%}
         {%- for code, count in counts.items() if count and not is_counted and (is_key or code == 'R') -%}
             {%- do batch.code_counts.update({code: count}) -%}
         {%- endfor -%}
@@ -23,5 +23,8 @@
                 {%- do batch.code_counts.update({row[1]: row[2] | int}) -%}
             {%- endfor -%}
         {%- endfor -%}
+        {%- do heartbeat.refresh_count_conflicts(load, batches) -%}
+    {%- elif load.settings.diff_key -%}
+        {%- do batches[0].update(code_counts=heartbeat.refresh_diff(load, batches[0])) -%}
     {%- endif -%}
 {%- endmacro %}

@@ -6,5 +6,6 @@
         {%- do parts.append("if(" ~ column.quoted ~ " is null, null, '" ~ column.name | lower ~ "')") -%}
         {%- do parts.append(heartbeat.refresh_canonical(column.quoted, column.type | lower)) -%}
     {%- endfor -%}
-    xxhash64({{ parts | join(", ") }})
+    {#- Without a column it is what all columns are that are NULL. -#}
+    xxhash64({{ parts | join(", ") or "null" }})
 {%- endmacro %}

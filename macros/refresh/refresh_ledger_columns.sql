@@ -14,6 +14,7 @@
         'record_count': 'bigint',
         'code_counts': 'map<string, bigint>',
         'hub_code_counts': 'map<string, bigint>',
+        'conflict_count': 'bigint',
         'range_from': 'decimal(38, 0)',
         'range_to': 'decimal(38, 0)',
         'message': 'string',

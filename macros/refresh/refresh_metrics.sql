@@ -23,7 +23,7 @@
         batches.recorded_at, batches.newest.record_count,
         coalesce(effective.record_count, 0) as effective_record_count,
         batches.code_counts, batches.newest.message, batches.newest.intent_id
-        {{- ", batches.hub_code_counts" if is_key }}
+        {{- ", batches.hub_code_counts, batches.conflict_count" if is_key }}
         {{- ", effective_ranges.ranges as effective_ranges" if is_ranged }}
     from batches
     left outer join effective

@@ -1,9 +1,8 @@
 {#- Every setting of `meta.refresh`: the types that have it, what it may be, and what it is when left out. A setting
     within another one has both names, with a dot between. -#}
 {% macro refresh_options() -%}
-    {%- set all = ['key', 'full', 'none', 'timestamp', 'sequence', 'custom'] -%}
-    {%- set keyed = ['key'] -%}
-    {%- set ranged = ['timestamp', 'sequence'] -%}
+    {%- set keyed, ranged = ['key'], ['timestamp', 'sequence'] -%}
+    {%- set all = keyed + ['full', 'none'] + ranged + ['custom'] -%}
     {%- do return({
         'type': {'types': all, 'legal': all, 'is_needed': true},
         'batch_by': {'types': all, 'legal': 'column'},
@@ -18,6 +17,9 @@
         'unchanged_newer': {'types': keyed, 'legal': ['touch', 'skip'], 'default': 'touch'},
         'late_arriving': {'types': keyed, 'legal': ['ignore', 'history'], 'default': 'ignore'},
         'null_keys': {'types': keyed, 'legal': ['fail', 'quarantine', 'match'], 'default': 'fail'},
+        'on_conflict': {'types': keyed, 'legal': ['pick', 'fail'], 'default': 'pick'},
+        'missing_columns': {'types': keyed, 'legal': ['fail', 'as_null'], 'default': 'fail'},
+        'count_hub': {'types': keyed, 'legal': 'boolean', 'default': true},
         'deletes.when': {'types': keyed, 'legal': 'text'},
         'deletes.complete': {'types': keyed, 'legal': 'boolean', 'default': false},
         'deletes.max_percent': {'types': keyed, 'legal': 'number'},
@@ -32,6 +34,7 @@
         'delete_condition': {'types': ['custom'], 'legal': 'text', 'is_needed': true},
         'append_filter': {'types': ['custom'], 'legal': 'text'},
         'extracted_at': {'types': ['full', 'key'], 'legal': 'column'},
+        'diff_key': {'types': ['full'], 'legal': 'columns'},
         'keep_batches': {'types': ['full'], 'legal': 'number'},
         'max_shrink_percent': {'types': ['full'], 'legal': 'number'},
         'allow_empty': {'types': ['full'], 'legal': 'boolean', 'default': false},

@@ -16,6 +16,7 @@
             'record_count': batch.record_count,
             'code_counts': heartbeat.refresh_map_of(counts) if counts else none,
             'hub_code_counts': heartbeat.refresh_map_of(hub_counts) if hub_counts is not none and state != 'STAGED' else none,
+            'conflict_count': batch.get('conflict_count'),
             'range_from': batch.range_from,
             'range_to': batch.range_to,
             'message': heartbeat.seed_literal(message, 'string'),

@@ -2,6 +2,7 @@
 {% macro refresh_refusal(load, batch) -%}
     {%- set settings = load.settings -%}
     {%- set live = load.batches | selectattr('state', 'in', ['STAGED', 'COMPLETE']) | list -%}
+    {%- set conflict = heartbeat.refresh_refusal_of_conflict(load, batch) -%}
     {%- if settings.batch_by and batch.batch is none -%}
         {%- do return(batch.record_count ~ " rows have no value in " ~ settings.batch_by
             ~ ", which batch_by names, so that nobody can tell whether they came before") -%}
@@ -15,6 +16,8 @@
     {%- elif batch.rejected and settings.null_values == 'fail' -%}
         {%- do return(batch.rejected ~ " of its " ~ batch.record_count ~ " rows have no readable value in "
             ~ settings.column ~ "; null_values: quarantine keeps such rows out of the hub") -%}
+    {%- elif conflict is not none -%}
+        {%- do return(conflict) -%}
     {%- elif settings.column and batch.range_from is not none -%}
         {%- do return(heartbeat.refresh_refusal_of_range(settings, batch, live)
             or heartbeat.refresh_refusal_of_closed(load, batch)) -%}

@@ -17,6 +17,7 @@ MODELS: dict[str, dict[str, object]] = {
     "clicks": {"type": "none"},
     "prices": {"type": "full"},
     "closed": {"type": "key", "key": "k", "updated_at": "t"},
+    "fewer": {"type": "key", "key": "k", "updated_at": "t", "missing_columns": "as_null"},
 }
 NARROW = "k int, v int, d decimal(4.1), f float, day date, t timestamp"
 WIDE = "k bigint, v bigint, d decimal(9.3), f double, day timestamp_ntz, t timestamp, note string"
@@ -38,7 +39,8 @@ class Drifted:
         drifting = ("customers", "clicks", "prices")
         warehouse.receive(
             **dict.fromkeys(
-                MODELS, _of(NARROW, (1, 5, 1.5, 0.5, DAY, 10), (2, 6, 2.5, 0.5, DAY, 10))
+                (*drifting, "closed"),
+                _of(NARROW, (1, 5, 1.5, 0.5, DAY, 10), (2, 6, 2.5, 0.5, DAY, 10)),
             )
         )
         for model in ("customers", "clicks"):
@@ -67,6 +69,7 @@ class Drifted:
 
 @pytest.fixture(scope="module")
 def drifted(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Drifted:
+    spark.sql(f"drop schema if exists {SCHEMA} cascade")
     return Drifted(Warehouse(spark, tmp_path_factory.mktemp("shop"), MODELS), spark)
 
 
@@ -119,3 +122,13 @@ def test_a_table_that_may_not_be_widened_refuses_and_says_how_it_may(drifted: Dr
     assert drifted.warehouse.rows("closed", "k, v") == [(1, 5), (2, 6)]
     drifted.warehouse.receive(closed=_of(NARROW, (1, 8, 1.5, 0.5, DAY, 40)))
     assert drifted.warehouse.rows("closed", "k, v") == [(1, 8), (2, 6)]
+
+
+def test_a_column_that_is_gone_is_refused_or_taken_for_null(drifted: Drifted) -> None:
+    columns, less = "k int, note string, t timestamp", "k int, t timestamp"
+    warehouse = drifted.warehouse
+    warehouse.receive(fewer=batch(columns, (1, "x", 60), (2, None, 60)))
+    warehouse.receive(fewer=batch(less, (1, 70), (2, 70)))
+    assert warehouse.codes("fewer", 2) == {"C": 1, "S": 1}
+    assert warehouse.rows("fewer", "k, note, s_input_id") == [(1, None, 2), (2, None, 1)]
+    assert "the model no longer has the column" in warehouse.refusal(closed=batch(less, (1, 70)))

@@ -29,7 +29,15 @@ MODELS: dict[str, dict[str, object]] = {
         "deletes": {"complete": True, "mode": "soft", "max_percent": 50},
     },
     "parity": {"type": "key", "key": "k", "updated_at": "t", "unchanged_newer": "skip"},
-    "prices": {"type": "full", "extracted_at": "day"},
+    "ties": {"type": "key", "key": "k", "updated_at": "t"},
+    "ranked": {
+        "type": "key",
+        "key": "k",
+        "updated_at": "t",
+        "tie_breaker": "v",
+        "on_conflict": "fail",
+    },
+    "prices": {"type": "full", "extracted_at": "day", "diff_key": "name"},
     "clicks": {"type": "none"},
     "readings": {"type": "timestamp", "column": "t"},
     "tickets": {"type": "sequence", "column": "n", "max_rewind": 5},
@@ -71,6 +79,10 @@ STEPS: list[dict[str, str]] = [
     {
         "customers": _keyed((1, "A", 10), (2, "B", 10), (3, "C", 10), (1, "A", 10)),
         "parity": _keyed((1, "A", 10)),
+        "ties": _keyed(
+            (1, "A", 10), (1, "B", 10), (2, "C", 10), (2, "C", 10), (3, "D", 10), (3, "E", 9)
+        ),
+        "ranked": _keyed((1, "B", 10), (1, "A", 10)),
         "prices": _extract(1, "a", "b", "b"),
         "clicks": _clicked("x", "y"),
         "readings": _timed((1, "a1"), (3, "a3"), (5, "a5"), (5, "a5")),
@@ -127,6 +139,8 @@ HUB = {
     "latecomers": f"k, v, {minute('s_update_timestamp')}, s_input_id, s_seen_input_id",
     "members": f"k, v, {minute('s_update_timestamp')}, s_input_id, s_deleted_flag",
     "parity": f"k, v, {minute('s_update_timestamp')}, s_input_id",
+    "ties": "k, v",
+    "ranked": "k, v",
     "prices": "name, s_input_id",
     "clicks": "name, s_input_id",
     "readings": f"{minute('s_timestamp')}, v, s_input_id",
@@ -318,6 +332,28 @@ def test_a_full_batch_that_was_extracted_earlier_goes_to_the_history_alone(story
     assert story.hub("prices", 5) == story.hub("prices", 2)
     assert ("a", 5) in story.warehouse.rows("prices_history", "name, s_input_id")
     assert story.warehouse.codes("prices", 5) == {"O": 2}
+
+
+def test_a_full_batch_says_which_keys_it_has_changed_if_it_is_told_what_a_key_is(
+    story: Story,
+) -> None:
+    assert story.warehouse.codes("prices", 1) == {"N": 2}
+    assert story.warehouse.codes("prices", 2) == {"D": 1, "N": 1, "U": 1}
+
+
+def test_keys_with_rows_of_one_instant_that_differ_are_counted_or_refused(story: Story) -> None:
+    assert story.hub("ties", 1) == [(1, "B"), (2, "C"), (3, "D")]
+    assert story.warehouse.rows("ties_metrics", "conflict_count") == [(1,)]
+    assert story.warehouse.rows("customers_metrics", "s_input_id, conflict_count")[:3] == [
+        *((1, 0), (2, 0), (3, 0)),
+    ]
+    # Which of them holds is no question where a column tells, so long as its values differ.
+    assert story.hub("ranked", 1) == [(1, "B")]
+    one = batch("k int, v string, t timestamp, op string", (1, "C", 20, "x"), (1, "C", 20, "y"))
+    assert "1 of its keys have rows of one instant that differ, and on_conflict is fail" in (
+        story.warehouse.refusal(ranked=one)
+    )
+    assert story.warehouse.rows("ranked", HUB["ranked"]) == [(1, "B")]
 
 
 def test_batches_without_a_strategy_are_added_with_their_duplicates(story: Story) -> None:
