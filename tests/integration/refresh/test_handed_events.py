@@ -1,6 +1,7 @@
 """A refresh model in a job that Heartbeat started: it takes what the run was handed, and says which run it was."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,9 +74,11 @@ class Job:
 
 
 @pytest.fixture(scope="module")
-def job(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Job:
+def job(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
     spark.sql(f"drop schema if exists {SCHEMA} cascade")
-    return Job(spark, tmp_path_factory.mktemp("refresh"))
+    yield Job(spark, tmp_path_factory.mktemp("refresh"))
+    # Other files share the session, and make a schema of this name.
+    spark.sql(f"drop schema if exists {SCHEMA} cascade")
 
 
 def test_a_batch_has_the_rows_that_changed_in_the_events_of_its_run_and_no_others(job: Job) -> None:

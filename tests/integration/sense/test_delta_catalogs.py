@@ -31,6 +31,7 @@ def watch(spark: "SparkSession", sensor_id: str, **more: str) -> Watcher:
 @pytest.fixture(scope="module")
 def shop(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A schema with one of each: a Delta table, a view, a temporary view, a Parquet table."""
+    spark.sql("drop database if exists shop cascade")
     spark.sql("create database shop")
     spark.sql("create table shop.orders (id bigint) using delta")
     spark.sql("insert into shop.orders values (1)")
