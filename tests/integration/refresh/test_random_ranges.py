@@ -176,10 +176,12 @@ def test_ranges_are_given_back_as_if_batches_had_never_come(pasts: Pasts, name: 
 
 @pytest.mark.parametrize("name", [name for name in RANGED if "number" in name])
 def test_the_metrics_name_the_ranges_that_the_rules_say(pasts: Pasts, name: str) -> None:
-    effective = fold_range(pasts.ranged[name], NullInstants.QUARANTINE).effective_ranges
+    state = fold_range(pasts.ranged[name], NullInstants.QUARANTINE)
     expected = {each.input_id: "" for each in pasts.ranged[name]}
-    for each in whole_numbers(effective):
-        told = f'{{"range_from":{each.low},"range_to":{each.high}}}'
+    for each in whole_numbers(state.effective_ranges):
+        # Nobody else has rows in it.
+        count = sum(each.low <= row.at <= each.high for row in state.hub)
+        told = f'{{"range_from":{each.low},"range_to":{each.high},"record_count":{count}}}'
         expected[each.input_id] += ("," if expected[each.input_id] else "") + told
     assert pasts.ranges[name] == [
         (input_id, f"[{told}]" if told else None) for input_id, told in expected.items()
