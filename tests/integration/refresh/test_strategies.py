@@ -38,6 +38,7 @@ MODELS: dict[str, dict[str, object]] = {
         "on_conflict": "fail",
     },
     "prices": {"type": "full", "extracted_at": "day", "diff_key": "name"},
+    "compared": {"type": "full", "diff_key": "k"},
     "clicks": {"type": "none"},
     "readings": {"type": "timestamp", "column": "t"},
     "tickets": {"type": "sequence", "column": "n", "max_rewind": 5},
@@ -84,6 +85,7 @@ STEPS: list[dict[str, str]] = [
         ),
         "ranked": _keyed((1, "B", 10), (1, "A", 10)),
         "prices": _extract(1, "a", "b", "b"),
+        "compared": _keyed((1, "A", 10), (2, "B", 10), (3, "C", 10)),
         "clicks": _clicked("x", "y"),
         "readings": _timed((1, "a1"), (3, "a3"), (5, "a5"), (5, "a5")),
         "tickets": _numbered(1, 2, 4, 5),
@@ -95,6 +97,7 @@ STEPS: list[dict[str, str]] = [
         ),
         "parity": _keyed((1, "A", 20)),
         "prices": _extract(3, "a", "c"),
+        "compared": _keyed((1, "A", 10), (2, "B2", 10), (4, "D", 10)),
         "clicks": _clicked("y", "y", "z"),
         "readings": _timed((5, "b5"), (6, "b6"), (8, "b8")),
         "tickets": _numbered(4, 6, 7),
@@ -142,6 +145,7 @@ HUB = {
     "ties": "k, v",
     "ranked": "k, v",
     "prices": "name, s_input_id",
+    "compared": "k, v",
     "clicks": "name, s_input_id",
     "readings": f"{minute('s_timestamp')}, v, s_input_id",
     "tickets": "n, s_input_id",
@@ -339,6 +343,7 @@ def test_a_full_batch_says_which_keys_it_has_changed_if_it_is_told_what_a_key_is
 ) -> None:
     assert story.warehouse.codes("prices", 1) == {"N": 2}
     assert story.warehouse.codes("prices", 2) == {"D": 1, "N": 1, "U": 1}
+    assert story.warehouse.codes("compared", 2) == {"C": 1, "D": 1, "N": 1, "U": 1}
 
 
 def test_keys_with_rows_of_one_instant_that_differ_are_counted_or_refused(story: Story) -> None:
