@@ -14,21 +14,18 @@
         {%- do return(batches) -%}
     {%- endif -%}
     {%- set query -%}
-        select s_input_id {%- for name in read %}, cast(newest.{{ name }} as string) as {{ name }}{% endfor %}
+        select to_json(named_struct(
+            'id', s_input_id
+            {%- for name in read %}, '{{ name }}', cast(newest.{{ name }} as string){% endfor %}
+        ), map('ignoreNullFields', 'false'))
         from (
             select s_input_id, max_by(struct({{ read | join(", ") }}), recorded_at) as newest
             from {{ ledger }}
             group by s_input_id
         )
-        order by s_input_id
     {%- endset -%}
-    {%- for row in heartbeat.rows_of(query, 1 + read | length) -%}
-        {%- set batch = {'id': row[0] | int} -%}
-        {%- for name in read -%}
-            {%- do batch.update({name: row[loop.index]}) -%}
-        {%- endfor -%}
-        {#- agate reads a truth value where it can. -#}
-        {%- do batch.update(is_vacuumed=(batch.is_archived | string | lower == 'false')) -%}
+    {%- for batch in heartbeat.commits_in(query) | sort(attribute='id') -%}
+        {%- do batch.update(is_vacuumed=(batch.is_archived == 'false')) -%}
         {%- do batches.append(batch) -%}
     {%- endfor -%}
     {%- do return(batches) -%}

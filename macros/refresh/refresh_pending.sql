@@ -1,11 +1,11 @@
 {#- The staged batches that no earlier run has taken, in order, with what their rows say of them. A batch that was
-    unloaded stays out as long as it is the same. -#}
+    unloaded stays out as long as it is the same; one that was taken and has other rows now is told in a warning. -#}
 {% macro refresh_pending(load) -%}
     {%- set taken = {} -%}
     {%- for batch in load.batches if batch.batch is not none and batch.state != 'FAILED' -%}
         {%- do taken.update({batch.batch: batch}) -%}
     {%- endfor -%}
-    {%- set pending = [] -%}
+    {%- set pending, changed = [], [] -%}
     {%- set newest = load.batches[-1].id if load.batches else 0 -%}
     {%- for fact in heartbeat.refresh_batch_facts(load) -%}
         {%- set known = taken.get(fact.batch) -%}
@@ -14,7 +14,15 @@
             {%- do heartbeat.refresh_declare_range(load, fact) -%}
             {%- do fact.update(id=newest + 1 + pending | length, received_at=run_started_at) -%}
             {%- do pending.append(fact) -%}
+        {%- elif known.fingerprint != fact.fingerprint -%}
+            {%- do changed.append(known.id ~ " (" ~ fact.batch ~ ")") -%}
         {%- endif -%}
     {%- endfor -%}
+    {%- if changed -%}
+        {%- do exceptions.warn(
+            load.name ~ ": " ~ changed | length ~ " batches have other rows now than when they were taken, which stay as they were: "
+            ~ changed[:5] | join(", ") ~ (", ..." if changed | length > 5 else "")
+            ~ ". Take them as they are now with heartbeat.refresh_unload and a run") -%}
+    {%- endif -%}
     {%- do return(pending) -%}
 {%- endmacro %}

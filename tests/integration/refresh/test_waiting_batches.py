@@ -40,6 +40,15 @@ BATCHES: list[list[tuple[object, ...]]] = [
     ],
 ]
 LATER = [row for rows in BATCHES[1:] for row in rows]
+#: What tells batches apart, in its order, by its type; an adapter may take text for something else.
+NAMED: dict[str, list[object]] = {
+    "bigint": [9, 10, 200],
+    "boolean": ["false", "true"],
+    "date": ["2026-03-01", "2026-03-02"],
+    "double": [9.5, 10.25],
+    "string": ["", "007", "07", "1.10", "10", "9", "null", "true"],
+    "timestamp": [0, 1],
+}
 #: Its own column says when its rows were received, which differs with the runs.
 READ = {
     "undated": "k, v, s_input_id",
@@ -100,6 +109,7 @@ def waiting(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> 
     models = {f"{kind}_{way}": KINDS[kind] for kind in KINDS for way in ("apart", "together")}
     models |= {f"dated_{death}": KINDS["dated"] for death in DEATHS}
     models["refused"] = KINDS["range"]
+    models |= {name: {"type": "full", "batch_by": "b"} for name in NAMED}
     return Waiting(spark, Warehouse(spark, tmp_path_factory.mktemp("refresh") / "project", models))
 
 
@@ -145,3 +155,17 @@ def test_batches_before_one_that_is_refused_are_brought_in(waiting: Waiting) -> 
     assert "batch 3 is refused: its rows span 731 days" in waiting.warehouse.refusal(refused=given)
     assert waiting.warehouse.states("refused") == ["COMPLETE", "COMPLETE", "FAILED"]
     assert waiting.warehouse.rows("refused", "k, s_input_id") == [(1, 1), (2, 2)]
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_batches_are_told_apart_by_values_of_any_type_and_taken_in_their_order(
+    waiting: Waiting, kind: str
+) -> None:
+    rows = [(value, place) for place, value in enumerate(NAMED[kind], 1)]
+    given = batch(f"b {kind}, k int", *reversed(rows))
+    for _ in range(2):
+        waiting.warehouse.receive(**{kind: given})
+        assert waiting.warehouse.rows(f"{kind}_history", "k, s_input_id") == [
+            (place, place) for _, place in rows
+        ]
+        assert waiting.warehouse.rows(kind, "k") == [(len(rows),)]
