@@ -4,7 +4,8 @@
     {%- if not execute or flags.EMPTY or model.resource_type == 'unit_test' -%}
         {%- do return("true") -%}
     {%- endif -%}
-    {%- if taken is none and config.get('file_format', 'delta' if target.type == 'databricks') != 'delta' -%}
+    {%- set is_refresh = model.config.materialized == 'refresh' -%}
+    {%- if not is_refresh and taken is none and config.get('file_format', 'delta' if target.type == 'databricks') != 'delta' -%}
         {%- do exceptions.raise_compiler_error(
             model.name ~ ": pending_partitions keeps its record beside a Delta table: set file_format: delta, or name a column "
             ~ "that holds the partition as taken") -%}
@@ -13,7 +14,9 @@
     {%- set max_batches = heartbeat.partition_limit('max_batches_per_run', max_batches, 1) -%}
     {%- set source = heartbeat.partitions_of(bronze, partition) -%}
     {%- set known = {} -%}
-    {%- if is_incremental() and taken is none -%}
+    {%- if is_refresh -%}
+        {%- set known = heartbeat.partitions_in_ledger(model, this, taken, source.column.type) -%}
+    {%- elif is_incremental() and taken is none -%}
         {%- set known = heartbeat.partitions_taken(this, source) -%}
     {%- elif is_incremental() -%}
         {%- set known = heartbeat.partitions_in_column(this, taken, source.column.type) -%}

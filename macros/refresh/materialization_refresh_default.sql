@@ -22,10 +22,13 @@
     {%- endif -%}
     {%- do heartbeat.refresh_make_metrics(load) -%}
     {%- do run_query("drop table if exists " ~ load.tables.staging) -%}
+    {%- if load.settings.archive_days is not none -%}
+        {%- do heartbeat.refresh_leave_archive(load, heartbeat.refresh_outdated(load, load.settings.archive_days)) -%}
+    {%- endif -%}
     {%- do store_raw_result(name='main', message=heartbeat.refresh_summary(pending), code='OK', rows_affected=none) -%}
 
     {%- set relations = [load.tables.hub, load.tables.batches, load.tables.ledger, load.tables.metrics] -%}
-    {%- if load.settings.type in ('key', 'full') -%}
+    {%- if load.settings.history -%}
         {%- do relations.append(load.tables.history) -%}
     {%- endif -%}
     {%- for relation in relations -%}

@@ -4,8 +4,10 @@
     {%- set tables, ids = load.tables, batches | map(attribute='id') | list -%}
     {%- set given = heartbeat.refresh_shape(load, tables.batches) | map(attribute='name') | list -%}
     {%- set of_batches = heartbeat.refresh_of_batches(batches) -%}
-    {%- do heartbeat.refresh_fill(load, 'history', {'names': given,
-        'source': tables.batches ~ " as given where " ~ of_batches}, of_batches) -%}
+    {%- if load.settings.history -%}
+        {%- do heartbeat.refresh_fill(load, 'history', {'names': given,
+            'source': tables.batches ~ " as given where " ~ of_batches}, of_batches) -%}
+    {%- endif -%}
     {%- set live = load.batches | selectattr('state', 'equalto', 'COMPLETE') | rejectattr('id', 'in', ids) | list -%}
     {%- set newest = [] -%}
     {%- for batch in batches -%}

@@ -14,7 +14,7 @@
         {%- for column in heartbeat.refresh_columns_of(load, load.tables.batches) if column.name | lower not in names -%}
             {%- do exceptions.raise_compiler_error(
                 load.name ~ ": the model no longer has the column " ~ column.name ~ ", which earlier batches have; "
-                ~ "missing_columns: as_null takes it for NULL") -%}
+                ~ "missing_columns: as_null takes it for NULL, and keep leaves in it what the hub has") -%}
         {%- endfor -%}
     {%- endif -%}
 {%- endmacro %}

@@ -10,8 +10,10 @@
     {%- if load.settings['deletes.when'] -%}
         {%- set is_version = "(" ~ opens ~ " or s_record_status_code = 'U' and s_deleted_flag)" -%}
     {%- endif -%}
-    {%- do heartbeat.refresh_fill(load, 'history', {'names': given, 'source': rows ~ is_version,
-        'values': {'s_effective_from': 'given.s_update_timestamp'}}, replaced) -%}
+    {%- if load.settings.history -%}
+        {%- do heartbeat.refresh_fill(load, 'history', {'names': given, 'source': rows ~ is_version,
+            'values': {'s_effective_from': 'given.s_update_timestamp'}}, replaced) -%}
+    {%- endif -%}
     {%- do heartbeat.refresh_fill(load, 'hub', {'names': given, 'source': rows ~ opens,
         'values': {'s_seen_input_id': 'given.s_input_id'}}, replaced) -%}
 {%- endmacro %}

@@ -15,7 +15,7 @@
     {%- if is_first or are_all_new -%}
         {%- do heartbeat.refresh_fill_by_key(load, batches) -%}
     {%- else -%}
-        {%- if may_be_any or changes | reject('equalto', 'S') | list -%}
+        {%- if load.settings.history and (may_be_any or changes | reject('equalto', 'S') | list) -%}
             {%- do heartbeat.refresh_apply_key_history(load, batches, is_redo) -%}
         {%- endif -%}
         {%- if is_late -%}

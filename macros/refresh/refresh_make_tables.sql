@@ -3,7 +3,7 @@
 {% macro refresh_make_tables(load, is_first=false) -%}
     {%- set tables = load.tables -%}
     {%- do load.update(are_tables_ready=true) -%}
-    {%- for name in ['batches', 'history', 'hub'] if name != 'history' or load.settings.type in ('key', 'full') -%}
+    {%- for name in ['batches', 'history', 'hub'] if name != 'history' or load.settings.history -%}
         {%- if load_relation(tables[name]) is not none -%}
             {%- do heartbeat.refresh_allow_types(load, tables[name]) -%}
             {%- if name != 'hub' or load.settings.type != 'full' -%}

@@ -4,6 +4,7 @@
     {%- if missing -%}
         {%- do exceptions.raise_compiler_error(
             "refresh: " ~ what ~ " of " ~ load.name ~ " needs rows of batches " ~ missing | join(", ")
-            ~ ", which refresh_vacuum has removed from the archive") -%}
+            ~ ", which are no longer in the archive, as refresh_vacuum or archive_days has it"
+            ~ ("; to begin anew with what the model's query gives, drop its tables" if what == "a reset" else "")) -%}
     {%- endif -%}
 {%- endmacro %}

@@ -3,7 +3,7 @@
     {%- set shaping = {} -%}
     {%- for name in ['type', 'key', 'updated_at', 'format', 'time_zone', 'exclude_from_cdc', 'hash_columns', 'tie_breaker',
         'unchanged_newer', 'late_arriving', 'null_keys', 'deletes.when', 'deletes.complete', 'deletes.mode', 'column', 'delete_condition', 'append_filter',
-        'extracted_at'] if name in settings -%}
+        'extracted_at', 'history'] if name in settings -%}
         {%- do shaping.update({name: settings[name]}) -%}
     {%- endfor -%}
     {%- do return(shaping) -%}

@@ -13,7 +13,7 @@
             {{ query }}
         ) as given
     {%- endset -%}
-    {%- do heartbeat.refresh_make_staging(load, rows) -%}
+    {%- do heartbeat.refresh_make_staging(load, heartbeat.refresh_with_kept_columns(load, rows)) -%}
     {%- do load.update(columns=heartbeat.refresh_columns_of(load, load.tables.staging)) -%}
     {%- do heartbeat.refresh_check_columns(load) -%}
     {%- do heartbeat.refresh_check_types(load) -%}

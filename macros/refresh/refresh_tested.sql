@@ -7,6 +7,10 @@
             {%- do exceptions.raise_compiler_error(
                 test ~ " is a test for refresh models of type " ~ type ~ ", but " ~ node.name ~ " is of type " ~ settings.type) -%}
         {%- endif -%}
+        {%- if type == 'key' and not settings.history -%}
+            {%- do exceptions.raise_compiler_error(
+                test ~ " is a test for histories, but " ~ node.name ~ " has none, as history is false") -%}
+        {%- endif -%}
         {%- do return({'settings': settings, 'tables': heartbeat.refresh_tables(relation)}) -%}
     {%- endfor -%}
     {%- do exceptions.raise_compiler_error(

@@ -18,6 +18,7 @@ MODELS: dict[str, dict[str, object]] = {
     "prices": {"type": "full"},
     "closed": {"type": "key", "key": "k", "updated_at": "t"},
     "fewer": {"type": "key", "key": "k", "updated_at": "t", "missing_columns": "as_null"},
+    "kept": {"type": "key", "key": "k", "updated_at": "t", "missing_columns": "keep"},
 }
 NARROW = "k int, v int, d decimal(4.1), f float, day date, t timestamp"
 WIDE = "k bigint, v bigint, d decimal(9.3), f double, day timestamp_ntz, t timestamp, note string"
@@ -132,3 +133,26 @@ def test_a_column_that_is_gone_is_refused_or_taken_for_null(drifted: Drifted) ->
     assert warehouse.codes("fewer", 2) == {"C": 1, "S": 1}
     assert warehouse.rows("fewer", "k, note, s_input_id") == [(1, None, 2), (2, None, 1)]
     assert "the model no longer has the column" in warehouse.refusal(closed=batch(less, (1, 70)))
+
+
+def test_a_column_that_is_gone_keeps_what_the_hub_has_if_it_may(drifted: Drifted) -> None:
+    warehouse = drifted.warehouse
+    warehouse.receive(
+        kept=batch("k int, v int, note string, t timestamp", (1, 1, "x", 60), (2, 1, None, 60))
+    )
+    # Of key 1 two rows come, of which the second one holds.
+    less = batch("k int, v int, t timestamp", (1, 8, 70), (1, 2, 70), (2, 1, 70), (3, 1, 70))
+    warehouse.receive(kept=less)
+    assert warehouse.codes("kept", 2) == {"C": 1, "N": 1, "S": 1, "X": 1}
+    assert warehouse.rows("kept", "k, v, note, s_input_id") == [
+        *((1, 2, "x", 2), (2, 1, None, 1), (3, 1, None, 2)),
+    ]
+    # With the column again, a value may become NULL.
+    back = batch("k int, v int, note string, t timestamp", (1, 2, None, 80), (3, 1, "z", 80))
+    warehouse.receive(kept=back)
+    assert warehouse.codes("kept", 3) == {"C": 2}
+    assert warehouse.rows("kept", "k, note") == [(1, None), (2, None), (3, "z")]
+    undated = batch("k int, v int, note string", (1, 3, "y"))
+    assert "meta.refresh.updated_at names the column t, but the model has" in (
+        warehouse.refusal(kept=undated)
+    )

@@ -25,6 +25,12 @@ MODELS: dict[str, dict[str, object]] = {
     "readings": {"type": "timestamp", "column": "t", "max_range": 1},
     "sales": {"type": "custom", "delete_condition": "this.k = input.k"},
 }
+LATE: dict[str, object] = {
+    "type": "key",
+    "key": "k",
+    "updated_at": "t",
+    "late_arriving": "history",
+}
 #: What is wrong with each stands in the sentence.
 MISTAKEN: dict[str, tuple[dict[str, object], str]] = {
     "untyped": ({"key": "k"}, "type is missing, but must be one of key, full, none, timestamp"),
@@ -44,6 +50,18 @@ MISTAKEN: dict[str, tuple[dict[str, object], str]] = {
     "timeless": (
         {"type": "key", "key": "k", "late_arriving": "history"},
         "late_arriving: history needs updated_at, which says what is late",
+    ),
+    "unremembered": (
+        {"type": "key", "key": "k", "history": False, "deletes": {"when": "v = 'gone'"}},
+        "history: false goes neither with deletes nor with late_arriving: history",
+    ),
+    "unkept": (
+        {"type": "full", "history": False, "keep_batches": 3},
+        "keep_batches says what the history keeps, so it does not go with history: false",
+    ),
+    "unarchived": (
+        {**LATE, "archive_days": 7},
+        "late_arriving: history reads the whole archive, so it does not go with archive_days",
     ),
     "unnamed": (
         {"type": "timestamp", "column": "at"},
@@ -303,7 +321,7 @@ def test_a_vacuum_takes_the_rows_of_old_batches_out_of_the_archive_alone(
 
 def test_what_needs_rows_that_the_archive_no_longer_has_is_refused(vacuumed: Vacuumed) -> None:
     refused = vacuumed.warehouse.refused_operation
-    gone = "needs rows of batches 1, 2, which refresh_vacuum has removed from the archive"
+    gone = "needs rows of batches 1, 2, which are no longer in the archive"
     assert f"a reset of clicks {gone}" in refused("refresh_reset", model="clicks")
     assert f"an unload of customers {gone}" in refused(
         "refresh_unload", model="customers", input_ids=[2]
