@@ -48,10 +48,15 @@ _KEY = {
     "batch_by": "step",
     "exclude_from_cdc": ["step"],
 }
+_ALONE = {**_KEY, "history": False}
 _BY_DAY = {"type": "timestamp", "column": "day"}
 MODELS = {
     "models/by_key.sql": (
         f"{{{{ config(materialized='refresh', meta={{'refresh': {_KEY!r}}}) }}}}\n"
+        "select * from bench.batch\n"
+    ),
+    "models/by_key_alone.sql": (
+        f"{{{{ config(materialized='refresh', meta={{'refresh': {_ALONE!r}}}) }}}}\n"
         "select * from bench.batch\n"
     ),
     "models/by_merge.sql": (
@@ -83,6 +88,7 @@ MODELS = {
 }
 KEYED = {
     "refresh": "by_key",
+    "without history": "by_key_alone",
     "merge": "by_merge",
     "merge with vectors": "by_merge_with_vectors",
     "snapshot": "by_snapshot",
@@ -185,6 +191,9 @@ class Bench:
         for name in ("merge", "merge with vectors", "snapshot"):
             beside = took["refresh"][1 : len(took[name])]
             self._ratio(f"refresh / {name}", beside, took[name][1:])
+        for name in ("merge", "merge with vectors"):
+            beside = took["without history"][1:]
+            self._ratio(f"without history / {name}", beside, took[name][1 : 1 + len(beside)])
 
     def one_kind(self, what: str, *, new: float, changed: float) -> None:
         """Bring batches of which a strategy may know that less is to be done."""

@@ -21,5 +21,5 @@
     ), map('ignoreNullFields', 'false'))
     from read
     group by s_batch
-    order by min(s_place)
+    {{ "order by min(s_place)" if batch_by }}
 {%- endmacro %}
