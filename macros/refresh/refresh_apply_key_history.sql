@@ -16,6 +16,7 @@
             {{ heartbeat.refresh_history_steps(load, batches) }}
         ) as change
         on {{ heartbeat.refresh_same_key(load.settings, 'this', 'change') }}
+            and {{ heartbeat.refresh_in_bounds(load, batches, 'this') }}
             and this.s_effective_to is null and change.s_step <> 'open'
         when matched and change.s_step = 'close'
             then update set

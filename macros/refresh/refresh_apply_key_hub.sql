@@ -15,6 +15,7 @@
             {{ heartbeat.refresh_last_rows(load, batches) }}
         ) as change
         on {{ heartbeat.refresh_same_key(load.settings, 'this', 'change') }}
+            and {{ heartbeat.refresh_in_bounds(load, batches, 'this') }}
         when matched and {{ is_new }} and change.s_record_status_code = 'S'
             then update set
                 s_update_timestamp = change.s_update_timestamp, s_seen_input_id = change.s_seen_input_id,

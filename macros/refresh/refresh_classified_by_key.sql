@@ -21,7 +21,7 @@
     ),
 
     known as (
-        {{ heartbeat.refresh_known_keys(load) }}
+        {{ heartbeat.refresh_known_keys(load, batches) }}
     ),
 
     compared as (

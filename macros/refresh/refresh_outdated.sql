@@ -4,7 +4,7 @@
     {%- set query -%}
         select s_input_id
         from ({{ heartbeat.refresh_newest_of_ledger(load) }})
-        where newest.received_at < current_timestamp() - interval '{{ keep_days }}' day
+        where newest.received_at < current_timestamp() - make_dt_interval(0, 0, 0, {{ keep_days * 86400 }})
     {%- endset -%}
     {%- set old = heartbeat.rows_of(query) | map('first') | map('int') | list -%}
     {%- do return(load.batches | selectattr('id', 'in', old) | selectattr('state', 'in', ['COMPLETE', 'UNLOADED'])

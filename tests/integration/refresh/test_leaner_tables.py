@@ -19,8 +19,13 @@ MODELS: dict[str, dict[str, object]] = {
     "plain": {**KEYED, "history": False},
     "snapshots": {"type": "full", "history": False},
     "brief": {**KEYED, "archive_days": 0},
-    "month": {"type": "none", "archive_days": 30},
+    "month": {"type": "none", "archive_days": 30.5},
 }
+_TESTS = """
+models:
+  - name: plain
+    data_tests: [heartbeat.has_one_open_version]
+"""
 COLUMNS = "k int, v string, t timestamp"
 #: A first batch, one that changes and adds, one of new keys alone, and one of which nothing is newer.
 BATCHES = [
@@ -37,7 +42,7 @@ class Lean:
 
     def __init__(self, spark: "SparkSession", folder: Path) -> None:
         self.spark = spark
-        self.warehouse = Warehouse(spark, folder / "lean", MODELS)
+        self.warehouse = Warehouse(spark, folder / "lean", MODELS, yml=_TESTS)
         self.archived: list[tuple[int, int]] = []
         for each in BATCHES:
             self.warehouse.receive(**dict.fromkeys(MODELS, each))
@@ -102,6 +107,14 @@ def test_no_history_is_made_until_a_reset_is_told_that_it_is_wanted(lean: Lean) 
     lean.warehouse.operate("refresh_reset", model="plain")
     assert not lean.spark.catalog.tableExists(f"{SCHEMA}.plain_history")
     assert lean.warehouse.rows("plain", HUB) == lean.unloaded["plain"]
+
+
+def test_a_test_of_versions_says_of_a_model_without_them_why(lean: Lean) -> None:
+    said = lean.warehouse.shop.refusal("test", "--select", "plain", "--vars", "{batches: {}}")
+    assert (
+        "has_one_open_version is a test for histories, but plain has none, as history is false"
+        in (" ".join(said.split()))
+    )
 
 
 def test_rows_leave_the_archive_when_they_are_as_old_as_the_setting_says(lean: Lean) -> None:
