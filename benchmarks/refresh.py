@@ -117,6 +117,7 @@ def main() -> None:
         bench.keyed(options.batches)
         bench.one_kind("only new keys", new=1.0, changed=0)
         bench.one_kind("26 % changed, no new key", new=0, changed=0.26)
+        bench.one_kind("mixed, keys together", new=0.10, changed=0.26, together=True)
         bench.unchanged()
         bench.waiting()
         bench.daily()
@@ -195,15 +196,18 @@ class Bench:
             beside = took["without history"][1:]
             self._ratio(f"without history / {name}", beside, took[name][1 : 1 + len(beside)])
 
-    def one_kind(self, what: str, *, new: float, changed: float) -> None:
+    def one_kind(self, what: str, *, new: float, changed: float, together: bool = False) -> None:
         """Bring batches of which a strategy may know that less is to be done."""
         took: dict[str, list[float]] = {"refresh": [], "merge": []}
+        codes = []
         for _ in range(3):
-            self._hand(self._mixed(new=new, changed=changed))
+            self._hand(self._mixed(new=new, changed=changed, together=together))
             for name, seconds in took.items():
                 seconds.append(self._run(KEYED[name]))
+            codes.append(self._statement(STATEMENTS["codes and archive"]))
         for name, seconds in took.items():
             self._tell(f"{what} (median)", name, statistics.median(seconds))
+        self._tell("  of it", "codes and archive", statistics.median(codes))
         self._ratio("refresh / merge", took["refresh"], took["merge"])
 
     def unchanged(self) -> None:
@@ -295,14 +299,14 @@ class Bench:
                 {self._step} as step
             from ({query})"""
 
-    def _mixed(self, *, new: float, changed: float) -> str:
-        """Make a batch whose keys lie all over the table."""
+    def _mixed(self, *, new: float, changed: float, together: bool = False) -> str:
+        """Make a batch whose keys lie all over the table, or together at its end."""
         fresh = int(self._batch * new)
         there = self._batch - fresh
-        every = max(self._rows // max(there, 1), 1)
+        every = 1 if together else max(self._rows // max(there, 1), 1)
         edge = int(there * (changed / (1 - new) if new < 1 else 0))
         # A row that is unchanged says what the table was filled with: only these are taken again.
-        offset = self._step % every
+        offset = self._rows - there if together else self._step % every
         first, self._keys = self._keys, self._keys + fresh
         return self._rows_of(
             f"""select k, k % {DAYS} as d, v
