@@ -6,19 +6,16 @@
             node.name ~ ": the ledger of a refresh model says which partitions it has taken: leave taken out, and name the column "
             ~ "that holds the partition in meta.refresh.batch_by") -%}
     {%- endif -%}
-    {%- set known = {} -%}
     {%- set tables = heartbeat.refresh_tables(hub) -%}
     {%- if load_relation(tables.ledger) is none -%}
-        {%- do return(known) -%}
+        {%- do return({}) -%}
     {%- endif -%}
-    {%- set value = heartbeat.partition_text("cast(newest.batch as " ~ type ~ ")", type) -%}
-    {%- set query -%}
-        select to_json(named_struct('value', {{ value }}), map('ignoreNullFields', 'false'))
-        from ({{ heartbeat.refresh_newest_of_ledger({'tables': tables}) }})
-        where newest.batch is not null and newest.state not in ('FAILED', 'UNLOADED')
+    {%- set batches -%}
+        (
+            select newest.batch
+            from ({{ heartbeat.refresh_newest_of_ledger({'tables': tables}) }})
+            where newest.batch is not null and newest.state not in ('FAILED', 'UNLOADED')
+        )
     {%- endset -%}
-    {%- for fact in heartbeat.commits_in(query) -%}
-        {%- do known.update({fact.value: none}) -%}
-    {%- endfor -%}
-    {%- do return(known) -%}
+    {%- do return(heartbeat.partitions_in_column(batches, 'batch', type)) -%}
 {%- endmacro %}

@@ -26,12 +26,9 @@ COLUMNS = "n bigint, d decimal(38.0), day date, place string, b int, v string, t
 FAR = [(9000, 1), (9500, 1)]
 
 
-def _rows(*rows: tuple[int | None, object], at: int, number: int = 0) -> str:
+def _rows(*rows: tuple[int, object], at: int, number: int = 0) -> str:
     """Rows of a number, from which each kind of key follows, and a value."""
-    cells = [
-        (n, n, None if n is None else f"{2000 + n // 100}-01-{1 + n % 28:02d}", "x", number, v, at)
-        for n, v in rows
-    ]
+    cells = [(n, n, f"{2000 + n // 100}-01-{1 + n % 28:02d}", "x", number, v, at) for n, v in rows]
     # The comma of a decimal would end the column's name.
     return batch(COLUMNS, *cells).replace("(38.0)", "(38,0)")
 
