@@ -2,7 +2,7 @@
 
 import json
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, TypeVar
 
 from harness.errors import LookFailedError
@@ -10,12 +10,14 @@ from harness.errors import LookFailedError
 T = TypeVar("T")
 
 
-def read_position(text: str, version: int, made_of: Callable[[dict[str, Any]], T]) -> T:
+def read_position(
+    text: str, version: int | Container[int], made_of: Callable[[dict[str, Any]], T]
+) -> T:
     """Read a position.
 
     Args:
         text: What was written, a JSON object with its version as ``v``.
-        version: The only version that is read.
+        version: The only version that is read, or those that are.
         made_of: Makes the position of the object; what it stumbles over is no position.
 
     Raises:
@@ -23,7 +25,8 @@ def read_position(text: str, version: int, made_of: Callable[[dict[str, Any]], T
     """
     try:
         record = json.loads(text)
-        if record["v"] != version:
+        versions = (version,) if isinstance(version, int) else version
+        if record["v"] not in versions:
             raise ValueError(record["v"])
         return made_of(record)
     except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:

@@ -1,7 +1,10 @@
 """Trigger files: what counts as a new one."""
 
+import base64
+import json
 import os
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -292,7 +295,109 @@ def test_the_position_of_many_files_stays_small(folder: Folder) -> None:
 
     position = folder.look().position
 
-    assert position is not None and len(position) < 2000 * 18 + 100
+    assert position is not None and len(position) < 2000 * 28 + 100
+
+
+#: The digests of these names begin alike: those that version 1 of the position kept are equal.
+ALIKE = ("file_90097.csv", "file_313481.csv")
+
+
+def position_of_version_1(folder: Folder, *names: str) -> str:
+    """Write what version 1 remembered: 6 characters for a name, 12 for an identity."""
+    entries = {}
+    for name in names:
+        found = (folder.path / name).stat()
+        identity = f"{folder.path}/{name}\x1f{found.st_size}\x1f{found.st_mtime_ns}"
+        entries[digest(name, 6)] = digest(identity, 12)
+    packed = "".join(name + entries[name] for name in sorted(entries))
+    return json.dumps({"v": 1, "departures": 3, "files": packed}, separators=(",", ":"))
+
+
+def digest(text: str, size: int) -> str:
+    return base64.urlsafe_b64encode(sha256(text.encode()).digest()).decode()[:size]
+
+
+@pytest.mark.parametrize(("first", "second"), [ALIKE, ALIKE[::-1]])
+def test_names_whose_digests_begin_alike_are_two_files(
+    folder: Folder, first: str, second: str
+) -> None:
+    steps = []
+    for name in (first, second, "other"):
+        folder.put(name)
+        steps.append(folder.told())
+    folder.put(first, "more")
+    steps.append(folder.told())
+    (folder.path / second).unlink()
+    steps.append(folder.told())
+    folder.put(second)
+    steps.append(folder.told())
+
+    assert steps == [
+        [(f"my_trigger/{first}", "APPEND")],
+        [(f"my_trigger/{second}", "APPEND")],
+        [("my_trigger/other", "APPEND")],
+        [(f"my_trigger/{first}", "UPDATE")],
+        [],
+        [(f"my_trigger/{second}", "APPEND")],
+    ]
+
+
+def test_a_position_of_version_1_goes_on_without_an_event(folder: Folder) -> None:
+    for name in ("a", "b", "c"):
+        folder.put(name)
+    written = position_of_version_1(folder, "a", "b", "c")
+    folder.upstream = replace(folder.upstream, position=written)
+
+    look = folder.look()
+
+    assert (look.failure, look.events, look.position) == (None, (), written)
+
+
+def test_after_a_position_of_version_1_only_what_changed_is_told(folder: Folder) -> None:
+    for name in ("a", "b", "c"):
+        folder.put(name)
+    former = digest(f"{folder.path}/a\x1f1\x1f100000000000", 12)
+    written = position_of_version_1(folder, "a", "b", "c")
+    folder.upstream = replace(folder.upstream, position=written)
+    folder.put("a", "more")
+    folder.put("d", seconds=200)
+    (folder.path / "c").unlink()
+
+    look = folder.look()
+
+    assert [
+        (event.tags["path"], event.operation.value, event.prev_snapshot_id, event.lineage)
+        for event in look.events
+    ] == [
+        ("my_trigger/a", "UPDATE", former, "4"),
+        ("my_trigger/d", "APPEND", None, "4"),
+    ]
+    assert folder.told() == []
+
+
+@pytest.mark.parametrize(("known", "lost"), [ALIKE, ALIKE[::-1]])
+def test_a_file_that_version_1_took_for_another_is_told_once_and_is_no_update(
+    folder: Folder, known: str, lost: str
+) -> None:
+    folder.put(known)
+    folder.put(lost, "more")
+    folder.upstream = replace(folder.upstream, position=position_of_version_1(folder, known))
+
+    assert (folder.told(), folder.told()) == ([(f"my_trigger/{lost}", "APPEND")], [])
+
+
+@pytest.mark.parametrize(("first", "second"), [ALIKE, ALIKE[::-1]])
+def test_of_names_that_version_1_took_for_one_none_is_lost_when_both_are_replaced(
+    folder: Folder, first: str, second: str
+) -> None:
+    folder.put(first)
+    folder.put(second)
+    folder.upstream = replace(folder.upstream, position=position_of_version_1(folder, first))
+    folder.put(first, "more")
+    folder.put(second, "more")
+
+    assert {path for path, _ in folder.told()} == {f"my_trigger/{first}", f"my_trigger/{second}"}
+    assert folder.told() == []
 
 
 def test_a_position_of_another_version_of_heartbeat_is_a_failure(known: Folder) -> None:
