@@ -158,7 +158,6 @@ class Engine:
             self._installation.ensure_triggers(report.tick.at, state.folded_through)
         # An edit may be what puts an upstream right.
         self._rounds.try_again(row.upstream_id for row in changes)
-        self._rounds.keep_only(each.upstream_id for each in upstreams)
         return replace(
             state,
             upstreams=upstreams,
@@ -191,6 +190,8 @@ class Engine:
         return state.with_runs(report.settled.rows)
 
     def _sense(self, state: TickState, report: TickReport, options: TickOptions) -> Sequence[Look]:
+        # In every tick: one that fed new controls may have died before it came here.
+        self._rounds.keep_only(each.upstream_id for each in state.sensed)
         wanted = [each for each in state.sensed if options.wants(each)]
         if not wanted:
             return ()

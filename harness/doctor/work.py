@@ -16,13 +16,13 @@ from harness.sense.backoff import load_back_off
 from harness.settings import Attention
 from harness.show.jobs import began, blockers_of, is_over, retry_of, unasked_of
 from harness.show.status_page import OLD_AFTER_SECONDS
-from harness.show.words import age, count, instant, span, upstream_name
+from harness.show.upstreams import names_of
+from harness.show.words import age, count, instant, span
 from harness.tables import Ledger, RunStatus
 from harness.unasked import load_unasked
 
 #: A tick that is a little ahead of this process is no clock that went back.
 _TOLERANCE_SECONDS = 5.0
-_FAILING_FOR_LONG_SECONDS = 3600.0
 _MOST_NAMED = 3
 
 
@@ -62,23 +62,20 @@ def _newest_tick(patient: Patient) -> datetime | None:
 
 
 def upstreams(patient: Patient) -> Iterator[Finding]:
-    """No upstream has been unreadable for long."""
+    """Every upstream that is sensed could be read."""
     now = patient.clock.now()
     failing = sorted(
         load_back_off(patient.home.back_off).failing.values(), key=lambda each: each.since
     )
-    long = [
-        each for each in failing if (now - each.since).total_seconds() > _FAILING_FOR_LONG_SECONDS
-    ]
-    if long:
-        told = (f"{upstream_name(each.upstream_id)} for {age(each.since, now)}" for each in long)
+    if failing:
+        names = names_of((each.upstream_id for each in failing), failing)
+        told = (f"{names[each.upstream_id]} for {age(each.since, now)}" for each in failing)
         yield attention(
             "upstreams",
-            f"{count(len(long), 'upstream')} cannot be read: {_listed(told)}",
-            todo="`python -m harness status` has the reasons; `try-again` when it is put right",
+            f"{count(len(failing), 'upstream')} cannot be read: {_listed(told)}",
+            todo="correct what `python -m harness status` names as the reason; the next tick that "
+            "is due probes again, or at once after `python -m harness try-again`",
         )
-    elif failing:
-        yield ok("upstreams", f"{len(failing)} cannot be read, for less than an hour")
     else:
         yield ok("upstreams", "every one could be read when it was last looked at")
 

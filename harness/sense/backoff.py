@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness.errors import StateError
 from harness.files import write_whole
-from harness.sense.types import Look
+from harness.sense.types import Look, Upstream
 
 VERSION = 1
 
@@ -39,6 +39,11 @@ class Failing:
     failed_at: datetime
     #: Nothing: the next tick looks.
     wait_seconds: float = 0.0
+    #: What tells two upstreams of one name apart; no source in an entry of an earlier version.
+    source: str = ""
+    read_type: str = ""
+    upstream_key: str | None = None
+    preprocess_query: str | None = None
 
     def next_look(self, now: datetime) -> datetime | None:
         """Return from when on a tick looks again; nothing when the next one does in any case."""
@@ -100,6 +105,24 @@ class BackOff:
                 )
         return BackOff(failing=failing)
 
+    def described(self, upstreams: Iterable[Upstream]) -> "BackOff":
+        """Return a copy that has of these what tells them apart."""
+        known = {each.upstream_id: each for each in upstreams if each.upstream_id in self.failing}
+        return BackOff(
+            failing={
+                key: replace(
+                    each,
+                    source=known[key].source,
+                    read_type=known[key].read_type,
+                    upstream_key=known[key].upstream_key,
+                    preprocess_query=known[key].preprocess_query,
+                )
+                if key in known
+                else each
+                for key, each in self.failing.items()
+            }
+        )
+
     def only(self, upstream_ids: Iterable[str]) -> "BackOff":
         """Return a copy without all others."""
         kept = frozenset(upstream_ids)
@@ -121,21 +144,30 @@ class BackOff:
 
 
 def load_back_off(path: Path, configuration: str | None = None) -> BackOff:
-    """Read the file; nothing when it is missing, broken, or of another configuration.
+    """Read the file; nothing when it is missing or broken.
 
     Args:
         path: The file.
-        configuration: Names the present one; an edit may be what puts an upstream right. ``None``
-            reads the file whatever it was.
+        configuration: Names the present one. An edit may be what puts an upstream right: all that
+            failed under another one is due at once. ``None`` reads the file as it is.
     """
     try:
         content = json.loads(path.read_text())
-        is_other = configuration is not None and content["configuration"] != configuration
-        if content["version"] != VERSION or is_other:
+        if content["version"] != VERSION:
             return BackOff()
         found = [_failing_from(each) for each in content["failing"]]
-        return BackOff(failing={each.upstream_id: each for each in found})
-    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        back_off = BackOff(failing={each.upstream_id: each for each in found})
+        is_other = configuration is not None and content["configuration"] != configuration
+        return back_off.anew(back_off.failing) if is_other else back_off
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ):
         return BackOff()
 
 
@@ -181,7 +213,15 @@ def _failing_from(row: Mapping[str, str]) -> Failing:
         since=_instant(row["since"]),
         failed_at=_instant(row["failed_at"]),
         wait_seconds=_wait(row["wait_seconds"]),
+        source=str(row.get("source") or ""),
+        read_type=str(row.get("read_type") or ""),
+        upstream_key=_text(row.get("upstream_key")),
+        preprocess_query=_text(row.get("preprocess_query")),
     )
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 def _instant(text: str) -> datetime:

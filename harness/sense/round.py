@@ -102,7 +102,8 @@ class Rounds:
         if due and listening.on_plan:
             listening.on_plan(len(due))
         looks = looker().look_at_all(due, at=at, on_look=listening.on_look) if due else []
-        self._save(before, known.after(looks, at, self._settings.sensing.back_off_at_most_seconds))
+        after = known.after(looks, at, self._settings.sensing.back_off_at_most_seconds)
+        self._save(before, after.described(due))
         kept = (
             PutOff(
                 upstream_id=each.upstream_id,
@@ -124,9 +125,10 @@ class Rounds:
         self._save(before, before.anew(upstream_ids))
 
     def keep_only(self, upstream_ids: Iterable[str]) -> None:
-        """Forget all others: nobody looks at them any longer."""
+        """Forget all others: no row in force needs them, or its rows are paused."""
         before = load_back_off(self._path, self._configuration)
-        self._save(before, before.only(upstream_ids))
+        if before.failing:
+            self._save(before, before.only(upstream_ids))
 
     def _save(self, before: BackOff, after: BackOff) -> None:
         if after == before:

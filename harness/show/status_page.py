@@ -9,7 +9,8 @@ from harness.show.jobs import Job, began, jobs_of, trouble_of, waits, words_of
 from harness.show.status import Status
 from harness.show.terminal import Cell, Column, line, print_table
 from harness.show.tick import name_of
-from harness.show.words import age, count, instant, upstream_name
+from harness.show.upstreams import names_of
+from harness.show.words import age, count, instant
 
 #: Without a tick for so long the picture is old, and the person is told.
 OLD_AFTER_SECONDS = 900.0
@@ -113,10 +114,11 @@ class Page:
             since = min((at for at, _ in jobs if at), default=None)
             more = f" +{len(jobs) - 1}" if len(jobs) > 1 else ""
             yield self._unreadable(jobs[0][1] + more, since, why)
+        names = names_of((each.upstream_id for each in self._status.failing), self._status.failing)
         for failing in self._status.failing:
             # No job waits for it, or none is known yet.
             if failing.reason not in waiting:
-                name = upstream_name(failing.upstream_id)
+                name = names[failing.upstream_id]
                 yield self._unreadable(f"({name})", failing.since, failing.reason)
 
     def _unreadable(self, who: str, since: datetime | None, why: str) -> tuple[str, Cell, str, str]:

@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from harness.sense.backoff import Failing
 from harness.sense.types import Upstream
 from harness.show.words import upstream_name
 
@@ -13,14 +14,18 @@ _USUAL_START = re.compile(r"^select \* from sensor_new_data\b\s*", re.IGNORECASE
 _QUERY_LENGTH = 60
 
 
-def names_of(upstream_ids: Iterable[str], upstreams: Iterable[Upstream]) -> dict[str, str]:
+#: What tells one upstream from another of the same name.
+Described = Upstream | Failing
+
+
+def names_of(upstream_ids: Iterable[str], upstreams: Iterable[Described]) -> dict[str, str]:
     """Name each upstream; those of one name, by what tells them apart: source, key, query.
 
     Args:
         upstream_ids: The upstreams that are to be told, side by side.
         upstreams: All that is known of upstreams; one that is missing is told by its id.
     """
-    known = {each.upstream_id: each for each in upstreams}
+    known = {each.upstream_id: each for each in upstreams if each.source}
     by_name: defaultdict[str, list[str]] = defaultdict(list)
     for upstream_id in dict.fromkeys(upstream_ids):
         by_name[upstream_name(upstream_id)].append(upstream_id)
@@ -36,7 +41,7 @@ def names_of(upstream_ids: Iterable[str], upstreams: Iterable[Upstream]) -> dict
     return names
 
 
-def _told_apart(name: str, upstreams: Sequence[Upstream]) -> dict[str, str]:
+def _told_apart(name: str, upstreams: Sequence[Described]) -> dict[str, str]:
     aspects = [(_aspects(each), each.upstream_id) for each in upstreams]
     differing = [
         place
@@ -49,7 +54,7 @@ def _told_apart(name: str, upstreams: Sequence[Upstream]) -> dict[str, str]:
     }
 
 
-def _aspects(upstream: Upstream) -> tuple[str, ...]:
+def _aspects(upstream: Described) -> tuple[str, ...]:
     query = " ".join((upstream.preprocess_query or "").split())
     return (
         upstream.source,

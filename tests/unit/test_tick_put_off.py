@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import DecideError
+from harness.sense.backoff import load_back_off
+from harness.state import WatchedUpstream
 from harness.tables import Ledger, LookOutcome
 from harness.tick import Engine
 from harness.tick_report import TickReport
@@ -23,6 +25,14 @@ ORDERS = replace(
     reason="it is down.",
 )
 
+
+PAYMENTS = replace(
+    ORDERS,
+    upstream_id="trigger_file:payments:00000000",
+    sensor_id="payments",
+    failing_since=None,
+    reason=None,
+)
 
 CHANGED = {
     "control_id": "orders_1",
@@ -99,6 +109,32 @@ def test_a_reason_that_changed_is_recorded_once_with_the_first_instant(world: Wo
         world.tick()
     assert world.outcomes == [(LookOutcome.FAILED, "it refuses the password.")]
     assert world.store.read(Ledger.PROBES)[0]["failing_since"] == NOON
+
+
+def left_alone(world: World) -> list[str]:
+    return sorted(load_back_off(world.home.back_off).failing)
+
+
+@pytest.mark.parametrize("others", [(), (PAYMENTS,)], ids=["all rows left", "one row left"])
+def test_what_is_in_force_no_longer_is_not_shown_as_failing(
+    world: World, others: tuple[WatchedUpstream, ...]
+) -> None:
+    world.ticks(3)
+    # Its rows left the CSV, or were paused, and the tick that fed that was killed afterwards.
+    world.remember(upstreams=others)
+    world.looker.reason = None
+    world.tick()
+    assert left_alone(world) == []
+
+
+def test_a_row_that_comes_back_is_looked_at_at_once(world: World) -> None:
+    world.ticks(4)
+    world.remember(upstreams=())
+    world.tick()
+    world.remember(upstreams=(ORDERS,))
+    world.tick()
+    assert len(world.looker.looked_at) == 4
+    assert left_alone(world) == [ORDERS.upstream_id]
 
 
 def test_a_row_that_was_edited_is_looked_at_at_once(world: World) -> None:

@@ -56,18 +56,46 @@ def fail_since(patient: Patient, *minutes: int) -> None:
     save_back_off(patient.home.back_off, back_off, "any")
 
 
-def test_upstreams_that_have_failed_for_long_are_named_the_longest_first(patient: Patient) -> None:
+def test_upstreams_that_cannot_be_read_are_named_the_longest_first(patient: Patient) -> None:
     fail_since(patient, 10, 90, 3000, 70, 80)
     found = only(upstreams(patient), Level.ATTENTION)
     assert found.what == (
-        "4 upstreams cannot be read: "
-        "topic 2 for 2d 2h, topic 1 for 1h 30m, topic 4 for 1h 20m and 1 more"
+        "5 upstreams cannot be read: "
+        "topic 2 for 2d 2h, topic 1 for 1h 30m, topic 4 for 1h 20m and 2 more"
     )
 
 
-def test_an_upstream_that_fails_since_a_moment_is_no_trouble_yet(patient: Patient) -> None:
-    fail_since(patient, 10)
-    assert levels(upstreams(patient)) == [Level.OK]
+def test_an_upstream_that_cannot_be_read_since_a_moment_is_not_ok(patient: Patient) -> None:
+    fail_since(patient, 1)
+    [found] = upstreams(patient)
+    assert (found.level, found.what) == (
+        Level.ATTENTION,
+        "1 upstream cannot be read: topic 0 for 1m",
+    )
+    assert "python -m harness status" in found.todo and "try-again" in found.todo
+
+
+def test_unreadable_upstreams_of_one_table_are_named_by_their_queries(patient: Patient) -> None:
+    failing = [
+        Failing(
+            upstream_id=f"delta_table:sales.orders:{number}",
+            reason="gone",
+            failed_looks=1,
+            since=NOON - timedelta(minutes=number),
+            failed_at=NOON,
+            source="delta_table",
+            read_type="batch",
+            preprocess_query=query,
+        )
+        for number, query in enumerate((None, "select * from sensor_new_data where amount > 100"))
+    ]
+    back_off = BackOff(failing={each.upstream_id: each for each in failing})
+    save_back_off(patient.home.back_off, back_off, "any")
+    [found] = upstreams(patient)
+    assert found.what == (
+        "2 upstreams cannot be read: "
+        "sales.orders, where amount > 100 for 1m, sales.orders, no query for 0s"
+    )
 
 
 def a_run(job_id: int, status: RunStatus, run_id: int | None = 1) -> RunRow:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.sense.backoff import BackOff, end_back_off, load_back_off, save_back_off
-from harness.sense.types import Look
+from harness.sense.types import Look, Upstream
 from tests.unit.sense.golden import AT
 
 HOUR = 3600.0
@@ -139,9 +139,43 @@ def test_what_is_saved_is_read_by_the_next_process(tmp_path: Path) -> None:
     assert load_back_off(tmp_path / "b.json", "x") == after_failures(5)
 
 
-def test_another_configuration_forgets_what_failed_with_the_old_one(tmp_path: Path) -> None:
+def test_under_another_configuration_all_that_failed_with_the_old_one_is_due(
+    tmp_path: Path,
+) -> None:
     save_back_off(tmp_path / "b.json", after_failures(5), "x")
-    assert load_back_off(tmp_path / "b.json", "y") == BackOff()
+    assert load_back_off(tmp_path / "b.json", "y") == after_failures(5).anew(["orders"])
+
+
+def test_what_tells_upstreams_apart_is_read_by_the_next_process(tmp_path: Path) -> None:
+    upstream = Upstream(
+        upstream_id="orders",
+        source="jdbc",
+        sensor_id="db: orders",
+        read_type="batch",
+        upstream_key="id",
+        preprocess_query="select 1 from sensor_new_data",
+    )
+    back_off = after_failures(5).described([upstream])
+    save_back_off(tmp_path / "b.json", back_off, "x")
+    read = load_back_off(tmp_path / "b.json", "x").failing["orders"]
+    assert (read.source, read.read_type, read.upstream_key, read.preprocess_query) == (
+        "jdbc",
+        "batch",
+        "id",
+        "select 1 from sensor_new_data",
+    )
+
+
+def test_an_entry_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    save_back_off(tmp_path / "b.json", after_failures(5), "x")
+    content = json.loads((tmp_path / "b.json").read_text())
+    added = ("source", "read_type", "upstream_key", "preprocess_query")
+    content["failing"] = [
+        {key: value for key, value in each.items() if key not in added}
+        for each in content["failing"]
+    ]
+    (tmp_path / "b.json").write_text(json.dumps(content))
+    assert load_back_off(tmp_path / "b.json", "x") == after_failures(5)
 
 
 def test_no_file_is_kept_when_nothing_fails(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.sense.backoff import BackOff, load_back_off
 from harness.sense.round import Listening, Round, Rounds
 from harness.sense.types import Look, Upstream
 from harness.settings import load_settings
@@ -168,6 +169,25 @@ def test_an_edited_configuration_is_tried_by_the_next_tick(ticking: Ticking) -> 
     ticking.text = "connections: {kafka: {shop: {bootstrap_servers: 'other:9092'}}}"
     ticking.tick()
     assert ticking.looker.asked[-1] == ["alive", "dead"]
+
+
+def test_what_works_under_an_edited_configuration_is_no_longer_shown_as_failing(
+    ticking: Ticking,
+) -> None:
+    ticking.ticks(3)
+    ticking.text = "connections: {kafka: {shop: {bootstrap_servers: 'other:9092'}}}"
+    ticking.looker.down.clear()
+    ticking.tick()
+    assert load_back_off(ticking.folder / "back_off.json") == BackOff()
+
+
+def test_what_nobody_needs_is_forgotten_under_an_edited_configuration_too(
+    ticking: Ticking,
+) -> None:
+    ticking.ticks(3)
+    ticking.text = "connections: {kafka: {shop: {bootstrap_servers: 'other:9092'}}}"
+    ticking.rounds.keep_only(["alive"])
+    assert load_back_off(ticking.folder / "back_off.json") == BackOff()
 
 
 def test_an_upstream_that_fails_no_more_by_the_ledgers_is_looked_at(ticking: Ticking) -> None:

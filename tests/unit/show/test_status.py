@@ -235,6 +235,18 @@ def test_an_unreadable_upstream_that_holds_no_job_up_is_told_by_its_name() -> No
     assert "(sales.x)  unreadable" in section(lines, "needs attention 1")
 
 
+def test_unreadable_upstreams_of_one_table_are_told_apart_by_their_queries() -> None:
+    plain = replace(failing(240, "gone"), source="delta_table", read_type="batch")
+    query = "select * from sensor_new_data where amount > 100"
+    filtered = replace(
+        plain, upstream_id="file:sales.x:0", reason="no column amount", preprocess_query=query
+    )
+    lines = page(replace(status_of(9), failing=[plain, filtered]))
+    told = section(lines, "needs attention 2")
+    assert "(sales.x, no query)" in told
+    assert "(sales.x, where amount > 100)" in told
+
+
 def test_the_next_try_stays_when_the_reason_is_too_long_for_the_page() -> None:
     lines = page(replace(status_of(9), failing=[failing(240, "x" * 500)]))
     assert "next try 20:03:00Z" in section(lines, "needs attention 1")
