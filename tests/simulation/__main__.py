@@ -1,8 +1,9 @@
 """Plays histories by hand: one seed with its whole story, or many seeds in a row.
 
-python -m tests.simulation 42                  the history of seed 42, move by move
-python -m tests.simulation 42 --moves 12       only its first moves, then peace
-python -m tests.simulation --count 5000        so many fresh seeds; prints those that fail
+python -m tests.simulation 42                  the history of seed 42, as short as it is wrong
+python -m tests.simulation 42 --moves 0-3,12   only these of its moves, then peace
+python -m tests.simulation --count 5000        so many fresh seeds; prints those that fail, made
+                                               short, and what was never played together
 """
 
 import argparse
@@ -10,8 +11,12 @@ import random
 import sys
 import time
 from collections import Counter
+from collections.abc import Collection
 
-from tests.simulation.history import MOVES, play
+from tests.simulation.history import play
+from tests.simulation.machine import Wiring
+from tests.simulation.played import table
+from tests.simulation.shrink import command, from_words, shrink
 
 
 def main() -> int:
@@ -21,44 +26,59 @@ def main() -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("seed", nargs="?", type=int, help="the one history to play and to tell")
-    parser.add_argument("--moves", type=int, help="play only so many of its moves")
+    parser.add_argument("seed", nargs="?", type=int, help="the one history to play and to print")
+    parser.add_argument("--moves", type=from_words, help="play only these, as in 0-3,12")
     parser.add_argument("--count", type=int, default=1000, help="how many fresh seeds to play")
     parser.add_argument("--first", type=int, help="the first of them; drawn when left out")
+    parser.add_argument("--turns", action="store_true", help="processes freeze, and take turns")
     options = parser.parse_args()
+    wiring = Wiring(turn=lambda lease: lease) if options.turns else Wiring()
     if options.seed is not None:
-        return tell(options.seed, options.moves)
-    return play_many(options.first, options.count)
+        return play_one(options.seed, options.moves, wiring)
+    return play_many(options.first, options.count, wiring)
 
 
 def _say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
-def tell(seed: int, moves: int | None) -> int:
+def play_one(seed: int, moves: Collection[int] | None, wiring: Wiring) -> int:
     """Print one history, the shortest that is wrong where one is."""
-    told = play(seed, moves=moves)
+    told = play(seed, moves=moves, wiring=wiring)
     if told.complaints and moves is None:
-        shorter = (play(seed, moves=number) for number in range(1, MOVES + 1))
-        told = next(each for each in shorter if each.complaints)
+        told = shrink(told, wiring)
     _say("\n".join([*told.lines, "", *(told.complaints or ["nothing is wrong"])]))
+    if told.complaints:
+        _say(command(told, takes_turns=wiring.turn is not None))
     return 1 if told.complaints else 0
 
 
-def play_many(first: int | None, count: int) -> int:
-    """Play fresh seeds and print those whose histories are wrong."""
+def play_many(first: int | None, count: int, wiring: Wiring) -> int:
+    """Play fresh seeds; print those whose histories are wrong, and what was played."""
     first = random.SystemRandom().randrange(10**9) if first is None else first
     _say(f"seeds {first} to {first + count - 1}")
-    began, failed, kinds, starts = time.perf_counter(), 0, Counter[str](), 0
+    began, used = time.perf_counter(), time.process_time()
+    failed, moves, starts = 0, 0, 0
+    kinds: Counter[str] = Counter()
+    cells: Counter[tuple[str, str]] = Counter()
     for seed in range(first, first + count):
-        told = play(seed)
+        told = play(seed, wiring=wiring)
         starts += told.starts
+        moves += len(told.moves)
+        cells.update(told.cells)
         if told.complaints:
             failed += 1
-            kinds.update({each.partition(":")[0] for each in told.complaints})
-            _say(f"seed {seed}: {told.complaints[0][:300]}")
+            kinds.update(told.broken)
+            short = shrink(told, wiring) if kinds[min(told.broken)] == 1 else told
+            _say(
+                f"{short.complaints[0][:300]}\n  {command(short, takes_turns=wiring.turn is not None)}"
+            )
+    seconds, used = time.perf_counter() - began, time.process_time() - used
+    _say(table(cells))
     _say(
-        f"{failed} of {count} wrong, {starts} requests, {time.perf_counter() - began:.0f} s {dict(kinds)}"
+        f"{failed} of {count} wrong, {moves} moves, {starts} requests, {seconds:.0f} s,"
+        f" {moves / max(used, 0.001):.0f} moves per second of processor time {dict(kinds)}"
     )
     return 1 if failed else 0
 

@@ -30,6 +30,8 @@ class Fate:
         self._dies_at: str | int | None = None
         self._moves = 0.0
         self._count = 0
+        #: The moment that was passed last.
+        self.now = ""
         self.is_calm = True
         #: Lets something happen in the world.
         self.meanwhile: Callable[[], None] = lambda: None
@@ -54,6 +56,7 @@ class Fate:
         if self.is_calm:
             return
         self._count += 1
+        self.now = name
         if self._dies_at in (name, self._count):
             self.is_calm = True
             self.died_at.add(name)

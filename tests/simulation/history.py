@@ -5,8 +5,9 @@ import logging
 import random
 import tempfile
 import traceback
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.errors import HeartbeatError
@@ -22,6 +23,8 @@ from tests.simulation.world import World
 
 #: Most moves of a history, ticks among them.
 MOVES = 60
+#: Folders in memory: a history forces hundreds of files to the disk, and the power does not fail here.
+_IN_MEMORY = Path("/dev/shm")
 _LONGEST_TICK = 30
 _ROUNDS_TO_REST = 15
 
@@ -61,17 +64,27 @@ class Told:
     starts: int
     #: Everybody who told of a step.
     reporters: frozenset[str] = frozenset()
+    #: The moves that were played, by their numbers, and what each of them was; ticks are named so.
+    moves: Mapping[int, str] = field(default_factory=dict)
+    #: How often a move came at a moment of a tick, or before a tick that died at the moment.
+    cells: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+    @property
+    def broken(self) -> frozenset[str]:
+        """The rules that the history breaks."""
+        return frozenset(each.partition(":")[0] for each in self.complaints)
 
 
-def play(seed: int, *, moves: int | None = None, wiring: Wiring | None = None) -> Told:
+def play(seed: int, *, moves: Container[int] | None = None, wiring: Wiring | None = None) -> Told:
     """Play the history of a seed, the same one every time.
 
     Args:
         seed: Decides everything.
-        moves: Stop after so many moves; the moves before stay as they are.
+        moves: Play only the moves of these numbers; each draws for itself, so they stay as they are.
         wiring: How the machine is put together.
     """
-    with tempfile.TemporaryDirectory() as folder, _quiet():
+    where = _IN_MEMORY if _IN_MEMORY.is_dir() else None
+    with tempfile.TemporaryDirectory(dir=where) as folder, _quiet():
         return _Player(seed, Path(folder), wiring or Wiring()).play(moves)
 
 
@@ -93,9 +106,7 @@ class _Player:
         self._complaints: list[str] = []
         chance = random.Random(f"{seed}/world")
         self._world = world = World(folder, chance, self._lines.append, wiring)
-        world.fate.meanwhile = lambda: move(
-            world, world.fate.chance, MEANWHILE, within="  meanwhile "
-        )
+        world.fate.meanwhile = self._meanwhile
         world.fate.freeze = self._freeze
         self._freezes = wiring.turn is not None
         self._weights = draw_weights(chance)
@@ -103,23 +114,32 @@ class _Player:
         self._moving = chance.choice((0.0, 0.02, 0.1))
         self._is_resident = chance.random() < 0.5
         self._moves = chance.randint(MOVES // 4, MOVES)
+        self._played: dict[int, str] = {}
+        self._cells: Counter[tuple[str, str]] = Counter()
+        #: The moves since the last tick.
+        self._recent: list[str] = []
         # Drawn apart, so that the histories without policies are what they were.
         policies = random.Random(f"{seed}/retries")
         self._edits_policies = policies.choice((0.0, 0.0, 0.02, 0.1))
         if self._edits_policies:
             world.draw_policies(policies)
 
-    def play(self, moves: int | None) -> Told:
-        for number in range(self._moves if moves is None else min(moves, self._moves)):
-            # Each move draws for itself: a shorter history begins as the longer one does.
+    def play(self, moves: Container[int] | None) -> Told:
+        for number in range(self._moves):
+            if moves is not None and number not in moves:
+                continue
+            # Each move draws for itself: those that are left out change no other.
             chance = random.Random(f"{self._seed}/{number}")
             policies = random.Random(f"{self._seed}/{number}/retries")
             if policies.random() < self._edits_policies:
                 self._world.draw_policies(policies)
             if chance.random() < 0.45:
+                self._played[number] = "tick"
                 self._tick(chance)
             else:
-                move(self._world, chance, self._weights)
+                name = move(self._world, chance, self._weights)
+                self._played[number] = name
+                self._recent.append(name)
             if self._complaints:
                 break
         else:
@@ -133,7 +153,14 @@ class _Player:
             statuses=frozenset(str(row["run_status"]) for row in steps),
             reporters=frozenset(str(row["reported_by"]) for row in steps),
             starts=len(self._world.workspace.starts),
+            moves=self._played,
+            cells=self._cells,
         )
+
+    def _meanwhile(self) -> None:
+        fate = self._world.fate
+        name = move(self._world, fate.chance, MEANWHILE, within="  meanwhile ")
+        self._cells[name, fate.now] += 1
 
     def _tick(self, chance: random.Random) -> None:
         dies_at: str | int | None = None
@@ -144,7 +171,11 @@ class _Player:
         self._world.fate.begin(chance, dies_at=dies_at, moves=self._moving)
         if self._freezes:
             self._world.fate.freezes_at = chance.choice(MOMENTS)
+        deaths = self._world.fate.deaths
         self._one_tick(allow_mass_removal=chance.random() < 0.5)
+        if self._world.fate.deaths > deaths:
+            self._cells.update((name, self._world.fate.now) for name in self._recent)
+        self._recent.clear()
         if not self._is_resident or chance.random() < 0.1:
             self._world.machine.end_process()
 

@@ -22,12 +22,14 @@ def draw_weights(chance: random.Random) -> Weights:
     return weights | {"commit": weights["commit"] or 30}
 
 
-def move(world: World, chance: random.Random, weights: Weights, *, within: str = "") -> None:
-    """Let one thing happen."""
+def move(world: World, chance: random.Random, weights: Weights, *, within: str = "") -> str:
+    """Let one thing happen, and return its name; nothing when there was nothing to work on."""
     (name,) = chance.choices([*weights], [*weights.values()])
     told = MOVES[name][0](world, chance)
-    if told:
-        world.note(f"{within}{name} {told}")
+    if not told:
+        return ""
+    world.note(f"{within}{name} {told}")
+    return name
 
 
 def _one(runs: list[RunRow], chance: random.Random) -> RunRow | None:

@@ -10,6 +10,8 @@ import pytest
 
 from harness.tables import HOLDING
 from tests.simulation.history import MOMENTS, Told, play
+from tests.simulation.shrink import command, from_words, report, shrink
+from tests.simulation.wrong import WRONG
 
 PROJECT = Path(__file__).resolve().parents[2]
 #: Always the same, so that a change that breaks something breaks it for everybody.
@@ -30,30 +32,23 @@ def fixed() -> list[Told]:
     return [play(seed) for seed in FIXED]
 
 
-def _wrong(histories: list[Told]) -> list[str]:
-    return [
-        f"{told.complaints[0]}\n  the story: python -m tests.simulation {told.seed}"
-        for told in histories
-        if told.complaints
-    ]
-
-
 def test_no_history_of_a_fixed_seed_breaks_a_promise(fixed: list[Told]) -> None:
-    wrong = _wrong(fixed)
-    assert not wrong, "\n".join(wrong)
+    wrong = report(fixed)
+    assert not wrong, wrong
 
 
 def test_no_history_of_a_fresh_seed_breaks_a_promise(capsys: pytest.CaptureFixture[str]) -> None:
     first = random.SystemRandom().randrange(10**9)
     with capsys.disabled():
         sys.stdout.write(f" seeds {first} to {first + FRESH - 1} ")
-    wrong = _wrong([play(seed) for seed in range(first, first + FRESH)])
-    assert not wrong, "\n".join(wrong)
+    wrong = report(play(seed) for seed in range(first, first + FRESH))
+    assert not wrong, wrong
 
 
 @pytest.mark.parametrize("seed", ONCE_WRONG)
 def test_what_was_wrong_once_stays_right(seed: int) -> None:
-    assert not _wrong([play(seed)]), ONCE_WRONG[seed]
+    wrong = report([play(seed)])
+    assert not wrong, f"{ONCE_WRONG[seed]}\n{wrong}"
 
 
 def test_processes_die_at_every_moment(fixed: list[Told]) -> None:
@@ -94,6 +89,27 @@ def test_a_seed_tells_the_same_story_in_every_process() -> None:
 
 
 def test_a_shorter_history_begins_as_the_longer_one() -> None:
-    whole, shorter = play(17), play(17, moves=8)
+    whole, shorter = play(17), play(17, moves=range(8))
     before_peace = shorter.lines[: shorter.lines.index("peace")]
     assert before_peace == whole.lines[: len(before_peace)]
+
+
+def test_a_wrong_history_is_made_short_and_its_command_plays_it_again() -> None:
+    wiring = WRONG["without_the_token"][0]
+    wrong = next(told for seed in FIXED if (told := play(seed, wiring=wiring)).complaints)
+    short = shrink(wrong, wiring)
+    assert short.broken & wrong.broken
+    assert len(short.moves) < len(wrong.moves)
+    words = command(short).rpartition(" ")[2]
+    assert play(short.seed, moves=from_words(words), wiring=wiring) == short
+    assert command(short) in report([wrong], wiring)
+
+
+def test_no_move_of_a_short_history_can_be_left_out() -> None:
+    wiring = WRONG["without_the_token"][0]
+    wrong = next(told for seed in FIXED if (told := play(seed, wiring=wiring)).complaints)
+    short = shrink(wrong, wiring)
+    shorter = [
+        play(short.seed, moves={*short.moves} - {each}, wiring=wiring) for each in short.moves
+    ]
+    assert not any(told.broken & wrong.broken for told in shorter)

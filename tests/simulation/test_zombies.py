@@ -7,7 +7,9 @@ from harness.store.fenced import Turn
 from harness.tables import Stamp
 from tests.simulation.history import Told, play
 from tests.simulation.machine import Wiring
+from tests.simulation.shrink import report
 
+TURNS = Wiring(turn=lambda lease: lease)
 SEEDS = range(60)
 #: Some history of these shows each thing that may be wrong.
 SEEDS_OF_WRONG = range(200)
@@ -43,12 +45,12 @@ class _Unconfirmed(_Unstamped):
 
 @pytest.fixture(scope="module")
 def histories() -> list[Told]:
-    return [play(seed, wiring=Wiring(turn=lambda lease: lease)) for seed in SEEDS]
+    return [play(seed, wiring=TURNS) for seed in SEEDS]
 
 
 def test_no_history_with_frozen_processes_breaks_a_promise(histories: list[Told]) -> None:
-    wrong = [f"{told.seed}: {told.complaints[0]}" for told in histories if told.complaints]
-    assert not wrong, "\n".join(wrong)
+    wrong = report(histories, TURNS)
+    assert not wrong, wrong
 
 
 def test_frozen_processes_wake_up_and_are_told(histories: list[Told]) -> None:
