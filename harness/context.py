@@ -170,7 +170,9 @@ class Context:
 
         partial = Outcome[self.settings.jobs.success_with_failures.name]
         if self.settings.jobs.target is JobsTarget.DATABRICKS:
-            return DatabricksJobs(ClientSettings(partial_success=partial))
+            return DatabricksJobs(
+                ClientSettings(partial_success=partial), before_page=self.questions.take
+            )
         endpoint = self.local_endpoint()
         return DatabricksJobs(
             ClientSettings(
@@ -178,7 +180,8 @@ class Context:
                 token=endpoint.token,
                 workspace="local",
                 partial_success=partial,
-            )
+            ),
+            before_page=self.questions.take,
         )
 
     def local_endpoint(self) -> "Endpoint":

@@ -65,7 +65,11 @@ class JobsApiError(HeartbeatError):
 
 
 class UntoldRunsError(JobsApiError):
-    """The Jobs API answers of a job, and says neither which runs it has nor that it has none."""
+    """The Jobs API answers of a job, and not with all of its runs: what is not listed may exist."""
+
+
+class NoSuchJobError(UntoldRunsError):
+    """The Jobs API does not know the job; its runs outlive it, so that this proves nothing."""
 
 
 class ThrottledError(JobsApiError):

@@ -3,7 +3,8 @@
 The lock is ``flock`` on ``<home>/lock``: the kernel lets go of it when its holder ends, however it
 ends, so a file that a dead process left behind blocks nobody. What the file says is for people. It
 holds between processes of one machine; on a network drive it is as good as that drive's ``flock``,
-so a state folder belongs on a local disk.
+so a state folder belongs on a local disk. A holder whose file was deleted or replaced keeps out
+nobody: it stops at its next check.
 """
 
 import errno
@@ -22,6 +23,8 @@ from harness.errors import LockedError, StateError
 
 #: What ``flock`` answers when another process holds the lock.
 _TAKEN = (errno.EWOULDBLOCK, errno.EACCES)
+#: So often a file that vanishes between opening and locking is opened again.
+_ATTEMPTS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,18 +113,18 @@ class ProcessLock:
             LockedError: Another process holds it.
             StateError: The state folder cannot be written.
         """
-        try:
-            self._home.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise _unusable(self._home, error) from error
-        try:
-            self._take(descriptor)
-        except BaseException:
+        for _ in range(_ATTEMPTS):
+            descriptor = self._open()
+            try:
+                self._take(descriptor)
+                if self._is_the_file(descriptor):
+                    self._descriptor = descriptor
+                    return self
+            except BaseException:
+                os.close(descriptor)
+                raise
             os.close(descriptor)
-            raise
-        self._descriptor = descriptor
-        return self
+        raise LockedError(self._lost())
 
     def __exit__(
         self,
@@ -136,10 +139,41 @@ class ProcessLock:
             self._descriptor = None
 
     def check(self) -> None:
-        """Do nothing: the kernel takes the lock from no living process, not even a frozen one."""
+        """Make sure that the locked file still has its name: any other one admits another process.
+
+        The kernel takes the lock from no living process, not even a frozen one.
+
+        Raises:
+            LockedError: The file was deleted or replaced.
+        """
+        if self._descriptor is not None and not self._is_the_file(self._descriptor):
+            raise LockedError(self._lost())
 
     def confirm(self) -> None:
-        """Do nothing, for the same reason."""
+        """Make sure of the same; a ``stat`` costs no more than the question when it is due."""
+        self.check()
+
+    def _open(self) -> int:
+        try:
+            self._home.mkdir(parents=True, exist_ok=True)
+            return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise _unusable(self._home, error) from error
+
+    def _is_the_file(self, descriptor: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(descriptor), os.stat(self._path))
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise _unusable(self._home, error) from error
+
+    def _lost(self) -> str:
+        return (
+            f"The lock file {self._path} was deleted or replaced while this process held it, so "
+            "another harness process may be at work: this one stops and starts nothing more; the "
+            "next tick continues from what is recorded. Leave the file `lock` where it is"
+        )
 
     def _take(self, descriptor: int) -> None:
         try:

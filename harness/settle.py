@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from harness.calls import Firing, Steps, send
-from harness.errors import JobsApiError, ThrottledError
-from harness.find_run import CLOCK_SKEW, Search, find_run
+from harness.errors import JobsApiError, NoSuchJobError, ThrottledError
+from harness.find_run import Search, find_run
 from harness.inbox import Message
 from harness.jobs.states import is_over
 from harness.jobs.types import Outcome, RunReport
@@ -27,6 +27,9 @@ log = logging.getLogger(__name__)
 #: So long after its decision a start without an answer is sent again. For how long Databricks
 #: remembers a token nobody documents; its runs are gone after 60 days, so this stays well below.
 RESEND_FOR = timedelta(days=7)
+
+#: The clock of the Jobs API may be behind ours by so much.
+CLOCK_SKEW = timedelta(minutes=10)
 
 #: What stands for the answer to a question that was not asked yet.
 ASKED_LATER = "the Jobs API has had too many requests; the run is asked about later"
@@ -89,7 +92,10 @@ def _is_unacknowledged(run: FollowedRun) -> bool:
 def _is_to_be_sent_again(run: FollowedRun, tick: Tick) -> bool:
     """Tell whether the same token, sent once more, can only start the one run or name it."""
     was_refused = run.termination_code is not None
-    return _is_unacknowledged(run) and not was_refused and tick.at - run.decided_at <= RESEND_FOR
+    # Decided by a clock that was ahead: how long ago that was, and whether the token is still
+    # remembered, cannot be known.
+    is_known_age = -CLOCK_SKEW <= tick.at - run.decided_at <= RESEND_FOR
+    return _is_unacknowledged(run) and not was_refused and is_known_age
 
 
 def _send_again(
@@ -149,15 +155,16 @@ def _ask(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | str | _GoesOn
 
 
 def _in_doubt(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow:
-    """Find out what became of a start that was refused when sent again, or is too old for that."""
+    """Find out what became of a start that was refused when sent again, or whose age forbids it.
+
+    It may have a run that was deleted, or whose job was: no list proves that there was none.
+    """
     search = find_run(run, firing)
     if search.found is not None:
         return _adopted(run, search.found, tick)
     log.warning("job %s: no run of its start was found", run.job_id)
-    if run.termination_code is not None and search.proves_none:
-        return replace(run.step(tick, RunStatus.REFUSED, "answer"), ended_at=tick.at)
     parked = run.step(tick, RunStatus.PARKED, "poll")
-    return replace(parked, message=_parked_because(run, search))
+    return replace(parked, message=_parked_because(run, search, tick))
 
 
 def _adopted(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow:
@@ -174,29 +181,42 @@ def _adopted(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow:
     )
 
 
-def _parked_because(run: FollowedRun, search: Search) -> str:
-    since = f"{run.decided_at:%Y-%m-%d %H:%M} UTC"
+def _parked_because(run: FollowedRun, search: Search, tick: Tick) -> str:
     if run.termination_code is not None:
         why = f"the start was refused when it was sent again ({run.message})"
+    elif run.decided_at > tick.at:
+        decided = f"{run.decided_at:%Y-%m-%d %H:%M} UTC"
+        why = f"the start was decided by a clock that was ahead ({decided})"
     else:
         why = f"the start had no answer for {RESEND_FOR.days} days"
-    seen = f"the job has no run of it since {since}"
-    if search.is_silent:
-        seen = "of the job's runs the Jobs API says nothing, not even that there are none"
-    elif search.untold:
+    seen = "none of the job's runs is known to be of it, which a deleted run would not be either"
+    if search.untold:
         named = ", ".join(map(str, search.untold[:3])) + (", ..." if len(search.untold) > 3 else "")
-        seen = f"of the job's runs since {since} some do not say who started them ({named})"
+        seen = f"some of the job's runs do not say who started them ({named})"
+    elif search.problem:
+        seen = f"not all runs of the job can be seen: {search.problem}"
     return (
-        f"{why}, and {seen}: nobody can say whether it runs; look at the job in the workspace, then"
-        f" {ways_out(run.job_id)}"
+        f"{why}, and {seen}: whether it has a run is not known; look at the job in the workspace, "
+        f"then {ways_out(run.job_id)}"
     )
 
 
 def _held(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | _GoesOn | None:
     """Look for a success that ends the hold: a later run by anyone, or a repair of the same run."""
-    since, goes_on = run.started_at or run.decided_at, False
+    since = run.started_at or run.decided_at
     # By the clock of the Jobs API the run itself may have started before that.
-    for report in firing.api.list_runs(run.job_id, since=since - CLOCK_SKEW):
+    reports = firing.api.list_runs(run.job_id, since=since - CLOCK_SKEW)
+    try:
+        return _released(run, reports, tick)
+    except NoSuchJobError:
+        return None
+
+
+def _released(
+    run: FollowedRun, reports: Iterable[RunReport], tick: Tick
+) -> RunRow | _GoesOn | None:
+    since, goes_on = run.started_at or run.decided_at, False
+    for report in reports:
         is_later = report.started_at is not None and report.started_at >= since
         is_ours_or_later = report.run_id == run.run_id or is_later
         if report.outcome is Outcome.SUCCEEDED and is_ours_or_later:

@@ -16,7 +16,7 @@ from databricks.sdk import WorkspaceClient
 from databricks.sdk.errors import BadRequest, NotFound, ResourceDoesNotExist
 
 from harness.clock import Clock, RealClock
-from harness.errors import JobsApiError, ThrottledError, UntoldRunsError
+from harness.errors import JobsApiError, NoSuchJobError, ThrottledError, UntoldRunsError
 from harness.jobs.answers import answer_of_error
 from harness.jobs.states import exact_id, report_of
 from harness.jobs.types import Accepted, Outcome, RunNowAnswer, RunReport, Unknown
@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 _API = "/api/2.2/jobs"
 _RUNS_PER_PAGE = 25
+#: Most pages of one list: a job that runs every minute has 86,400 runs in 60 days.
+MOST_PAGES = 40
 #: A login that was refused is renewed at most so often: a permission that is missing stays missing.
 LOG_IN_AGAIN_AFTER = timedelta(minutes=10)
 _NO_SUCH_JOB = re.compile(r"Job \S+ does not exist")
@@ -81,6 +83,8 @@ class DatabricksJobs:
         settings: Host, credentials and policies.
         clock: Tells when a login may be renewed.
         login: Makes the client.
+        before_page: Called before each page of a list but the first, whose caller has waited
+            for its turn; keeps long lists under the API's rate limit.
 
     Raises:
         JobsApiError: There is no host, or there are no credentials that the SDK can use.
@@ -92,10 +96,12 @@ class DatabricksJobs:
         *,
         clock: Clock | None = None,
         login: Callable[[ClientSettings], WorkspaceClient] = connect,
+        before_page: Callable[[], object] = lambda: None,
     ) -> None:
         self._settings = settings or ClientSettings()
         self._clock = clock or RealClock()
         self._login = login
+        self._before_page = before_page
         self._lock = threading.Lock()
         self._renewed_at: datetime | None = None
         self._client = login(self._settings)
@@ -153,10 +159,12 @@ class DatabricksJobs:
             raise _failure(f"The Jobs API did not report on run {run_id}", error) from error
 
     def list_runs(self, job_id: int, *, since: datetime | None = None) -> Iterator[RunReport]:
-        """Report on the runs of a job, newest first, all pages; a job that is not there has none.
+        """Report on the runs of a job, newest first, page by page.
 
         Raises:
-            UntoldRunsError: It answers of the job, and has no word of its runs.
+            NoSuchJobError: It does not know the job, whose runs may exist all the same.
+            UntoldRunsError: It answers of the job and not of its runs, or there are more than
+                ``MOST_PAGES`` pages of them; what was reported before counts.
             JobsApiError: The API did not answer.
         """
         query: dict[str, object] = {"job_id": job_id, "limit": _RUNS_PER_PAGE}
@@ -174,6 +182,12 @@ class DatabricksJobs:
                     "the same page again"
                 )
             pages.add(next_page)
+            if len(pages) >= MOST_PAGES:
+                raise UntoldRunsError(
+                    f"job {job_id} has more than {MOST_PAGES * _RUNS_PER_PAGE} runs, and the older "
+                    "ones were not read"
+                )
+            self._before_page()
             query["page_token"] = next_page
 
     def cancel_run(self, run_id: int) -> None:
@@ -208,7 +222,7 @@ class DatabricksJobs:
             raise
         except Exception as error:
             if _is_no_such_job(error):
-                return [], None
+                raise NoSuchJobError(f"The Jobs API does not know job {job_id}") from error
             message = f"The Jobs API did not list the runs of job {job_id}"
             raise _failure(message, error) from error
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from harness.clock import Clock, FakeClock
-from harness.errors import JobsApiError
+from harness.errors import JobsApiError, NoSuchJobError
 from harness.jobs.local import phases
 from harness.jobs.local.phases import Phase
 from harness.jobs.local.problems import ApiError
@@ -70,6 +70,7 @@ class FakeJobs:
         self._requests_to_lose = 0
         self._answers_to_lose = 0
         self._is_down = False
+        self._hides_deleted_jobs = False
         self._started = 0
         #: Every run-now request, answered or not.
         self.requests: list[FakeRequest] = []
@@ -85,6 +86,10 @@ class FakeJobs:
     def delete_job(self, job_id: int) -> None:
         """Take a job away; its runs stay."""
         del self._endings[job_id]
+
+    def hide_deleted_jobs(self) -> None:
+        """Say of a deleted job that it does not exist, where its runs are asked for."""
+        self._hides_deleted_jobs = True
 
     def forbid(self, job_id: int) -> None:
         """Take away the permission to run a job."""
@@ -151,8 +156,10 @@ class FakeJobs:
         return _report(run) if run else None
 
     def list_runs(self, job_id: int, *, since: datetime | None = None) -> Iterator[RunReport]:
-        """Report on the runs of a job, newest first; a job that is not there has none."""
+        """Report on the runs of a job, newest first."""
         self._count()
+        if self._hides_deleted_jobs and job_id not in self._endings:
+            raise NoSuchJobError(f"The Jobs API does not know job {job_id}")
         for run in reversed(list(self._runs.values())):
             if run.job_id == job_id and (since is None or run.started_at >= since):
                 yield _report(run)

@@ -102,10 +102,12 @@ class JobsApi(Protocol):
         ...
 
     def list_runs(self, job_id: int, *, since: datetime | None = None) -> Iterator[RunReport]:
-        """Report on the runs of a job, newest first, all pages; a job that is not there has none.
+        """Report on the runs of a job, newest first, page by page.
 
         Raises:
-            UntoldRunsError: It answers of the job, and has no word of its runs.
+            NoSuchJobError: It does not know the job, whose runs may exist all the same.
+            UntoldRunsError: It answers of the job and not of its runs, or has too many of them;
+                what was reported before counts.
             JobsApiError: The API did not answer.
         """
         ...

@@ -3,14 +3,17 @@
 The real SDK talks over HTTP to the local Jobs API.
 """
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 import pytest
 
+from harness.calls import Steps
 from harness.clock import FakeClock
-from harness.errors import JobsApiError
+from harness.errors import JobsApiError, NoSuchJobError
 from harness.jobs.client import ClientSettings, DatabricksJobs
 from harness.jobs.fake import FakeJobs
 from harness.jobs.local.definitions import JobDefinition
@@ -18,6 +21,9 @@ from harness.jobs.local.faults import Fault, FaultKind, When
 from harness.jobs.local.requests import run_now_from
 from harness.jobs.local.server import LocalJobsServer, ServerSettings
 from harness.jobs.types import Accepted, JobsApi, NotAllowed, Outcome, Refused, Unknown
+from harness.settle import settle
+from harness.tables import RunRow, RunStatus, Tick
+from tests.unit.following import firing_of, intended
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 JOB = 9007199254740993
@@ -38,6 +44,7 @@ class Workspace(Protocol):
 
     def add_job(self, job_id: int) -> None: ...
     def delete_job(self, job_id: int) -> None: ...
+    def hide_deleted_jobs(self) -> None: ...
     def start_by_hand(self, job_id: int) -> int: ...
     def end_run(self, run_id: int, outcome: Outcome, message: str = "") -> None: ...
     def forget_run(self, run_id: int) -> None: ...
@@ -60,6 +67,9 @@ class FakeWorkspace:
 
     def delete_job(self, job_id: int) -> None:
         self.fake.delete_job(job_id)
+
+    def hide_deleted_jobs(self) -> None:
+        self.fake.hide_deleted_jobs()
 
     def start_by_hand(self, job_id: int) -> int:
         return self.fake.start_by_hand(job_id)
@@ -99,6 +109,10 @@ class ServedWorkspace:
 
     def delete_job(self, job_id: int) -> None:
         self.server.registry.delete_job(job_id)
+
+    def hide_deleted_jobs(self) -> None:
+        registry = self.server.registry
+        registry.assumptions = replace(registry.assumptions, lists_deleted_jobs=False)
 
     def start_by_hand(self, job_id: int) -> int:
         return self.server.engine.run_now(run_now_from({"job_id": job_id}))
@@ -323,6 +337,64 @@ def test_a_deleted_job_is_refused_even_under_a_known_token_and_its_runs_are_stil
 
 def test_a_job_that_does_not_exist_has_no_runs(workspace: Workspace) -> None:
     assert list(workspace.api.list_runs(2)) == []
+
+
+def test_a_deleted_job_may_be_one_whose_runs_are_not_listed_though_they_go_on(
+    workspace: Workspace,
+) -> None:
+    workspace.add_job(JOB)
+    run_id = accepted(workspace, "t")
+    workspace.delete_job(JOB)
+    workspace.hide_deleted_jobs()
+    with pytest.raises(NoSuchJobError, match=f"does not know job {JOB}"):
+        list(workspace.api.list_runs(JOB))
+    report = workspace.api.get_run(run_id)
+    assert report is not None
+    assert report.outcome is None
+
+
+def _after_a_lost_answer(workspace: Workspace) -> RunRow:
+    """Settle a start whose answer was lost, once its job is gone."""
+    workspace.add_job(JOB)
+    workspace.lose_next_answer()
+    start = replace(intended(), job_id=JOB, decided_at=START)
+    parameters = json.loads(start.parameters)
+    workspace.api.run_now(job_id=JOB, token=start.token, parameters=parameters)
+    workspace.delete_job(JOB)
+    firing = firing_of(workspace.api, at=START)
+    told = settle([start], [], tick=Tick(number=4, at=START), firing=firing, steps=Steps())
+    (row,) = told.rows
+    return row
+
+
+def test_a_start_of_a_deleted_job_is_followed_where_its_run_is_listed(workspace: Workspace) -> None:
+    row = _after_a_lost_answer(workspace)
+    assert row.run_status is RunStatus.STARTED
+    assert row.run_id is not None
+
+
+def test_a_start_of_a_deleted_job_is_parked_and_not_refused_where_no_run_is_listed(
+    workspace: Workspace,
+) -> None:
+    workspace.hide_deleted_jobs()
+    row = _after_a_lost_answer(workspace)
+    assert (row.run_status, row.ended_at) == (RunStatus.PARKED, None)
+    assert f"does not know job {JOB}" in (row.message or "")
+    assert f"`retry {JOB}`" in (row.message or "")
+
+
+def test_a_start_whose_run_was_deleted_is_parked_and_not_refused(workspace: Workspace) -> None:
+    workspace.add_job(JOB)
+    start = replace(intended(), job_id=JOB, decided_at=START)
+    parameters = json.loads(start.parameters)
+    answer = workspace.api.run_now(job_id=JOB, token=start.token, parameters=parameters)
+    assert isinstance(answer, Accepted)
+    workspace.forget_run(answer.run_id)
+    firing = firing_of(workspace.api, at=START)
+    told = settle([start], [], tick=Tick(number=4, at=START), firing=firing, steps=Steps())
+    (row,) = told.rows
+    assert row.run_status is RunStatus.PARKED
+    assert "has been deleted" in (row.message or "")
 
 
 def test_a_cancelled_run_ends_as_cancelled(workspace: Workspace) -> None:

@@ -11,7 +11,7 @@ from contextlib import closing
 import pytest
 
 from harness.clock import RealClock
-from harness.errors import JobsApiError, UntoldRunsError
+from harness.errors import JobsApiError, NoSuchJobError, UntoldRunsError
 from harness.jobs.answers import LONGEST_WAIT_SECONDS
 from harness.jobs.client import ClientSettings, DatabricksJobs
 from harness.jobs.local.definitions import JobDefinition
@@ -172,12 +172,13 @@ def test_a_page_that_does_not_come_is_an_error_and_not_the_end_of_the_list(
 
 
 @pytest.mark.parametrize("status", [400, 404])
-def test_an_api_that_refuses_to_list_the_runs_of_a_missing_job_says_that_there_are_none(
+def test_an_api_that_refuses_to_list_the_runs_of_a_missing_job_does_not_say_that_there_are_none(
     server: LocalJobsServer, jobs: DatabricksJobs, status: int
 ) -> None:
     body = '{"error_code": "INVALID_PARAMETER_VALUE", "message": "Job 2 does not exist."}'
     server.faults.add(Fault(match="runs/list", kind=FaultKind.STATUS, status=status, body=body))
-    assert list(jobs.list_runs(2)) == []
+    with pytest.raises(NoSuchJobError, match="does not know job 2"):
+        list(jobs.list_runs(2))
 
 
 @pytest.mark.parametrize("body", ["{}", ""])

@@ -3,7 +3,7 @@
 import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -116,6 +116,9 @@ class World:
         refuses = chance.random() < 0.5
         self.workspace.trouble = Trouble(faults=faults, refuses=refuses)
         self.workspace.lists_tersely = chance.random() < 0.3
+        registry = self.workspace.registry
+        lists_deleted = chance.random() < 0.5
+        registry.assumptions = replace(registry.assumptions, lists_deleted_jobs=lists_deleted)
         self.save_controls()
 
     def put_job(self, job_id: int) -> None:

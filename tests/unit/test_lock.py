@@ -1,11 +1,12 @@
 """The process lock, between real processes."""
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -92,6 +93,46 @@ def test_a_lock_is_given_back_when_its_block_fails(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), ProcessLock(tmp_path, command="tick"):
         raise ZeroDivisionError
     take(tmp_path)
+
+
+@pytest.mark.parametrize("ask", [ProcessLock.check, ProcessLock.confirm])
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_the_holder_of_a_lock_file_that_was_deleted_or_replaced_stops(
+    tmp_path: Path, ask: Callable[[ProcessLock], None], is_replaced: bool
+) -> None:
+    with ProcessLock(tmp_path, command="tick") as lock:
+        ask(lock)
+        (tmp_path / "lock").unlink()
+        if is_replaced:
+            (tmp_path / "lock").write_text("")
+        with pytest.raises(LockedError, match=r"lock was deleted or replaced .* this one stops"):
+            ask(lock)
+
+
+def test_of_two_holders_after_a_deleted_lock_file_only_the_second_goes_on(tmp_path: Path) -> None:
+    with ProcessLock(tmp_path, command="run") as first:
+        (tmp_path / "lock").unlink()
+        with ProcessLock(tmp_path, command="tick") as second:
+            second.confirm()
+            with pytest.raises(LockedError):
+                first.check()
+
+
+def test_a_file_that_vanishes_while_it_is_being_locked_is_not_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock, deleted = fcntl.flock, []
+
+    def flock_and_lose_the_name(descriptor: int, operation: int) -> None:
+        flock(descriptor, operation)
+        if not deleted:
+            deleted.append((tmp_path / "lock").unlink())
+
+    monkeypatch.setattr("harness.lock.fcntl.flock", flock_and_lose_the_name)
+    with ProcessLock(tmp_path, command="tick") as lock:
+        lock.check()
+        with pytest.raises(LockedError, match="holds"):
+            take(tmp_path)
 
 
 def test_a_child_process_that_outlives_the_holder_does_not_keep_the_lock(tmp_path: Path) -> None:

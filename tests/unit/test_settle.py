@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+import pytest
+
 from harness.clock import FakeClock
 from harness.errors import JobsApiError, UntoldRunsError
 from harness.inbox import Message, MessageKind
@@ -155,6 +157,14 @@ class Unlisted(FakeJobs):
         raise JobsApiError("the list did not come")
 
 
+class Endless(FakeJobs):
+    """Lists more runs than are read."""
+
+    def list_runs(self, job_id: int, *, since: datetime | None = None) -> Iterator[RunReport]:
+        yield from super().list_runs(job_id, since=since)
+        raise UntoldRunsError("the older ones were not read")
+
+
 class Wordless(FakeJobs):
     """Answers a question for runs with no word of them."""
 
@@ -206,17 +216,17 @@ def test_a_run_found_after_a_refusal_has_the_end_that_it_came_to() -> None:
     assert (row.message, row.termination_code) == ("no such column", "RUN_EXECUTION_ERROR")
 
 
-def test_a_refused_start_that_no_run_belongs_to_is_refused_in_the_words_of_the_api() -> None:
+def test_a_start_that_is_refused_when_sent_again_is_parked_in_the_words_of_the_api() -> None:
     store = MemoryStore()
 
     (row,) = settled(_refused(fake_jobs()), intended(), store=store).rows
 
-    assert row.run_status is RunStatus.REFUSED
-    assert row.message == f"Job {JOB} does not exist."
+    assert row.run_status is RunStatus.PARKED
+    assert f"Job {JOB} does not exist." in (row.message or "")
     assert row.termination_code == "INVALID_PARAMETER_VALUE"
-    assert row.ended_at == TICK.at
+    assert row.ended_at is None
     # The refusal is durable before the list is asked for: killed between, no token is sent again.
-    assert [_status(step) for step in store.rows[Ledger.RUNS]] == ["INTENDED", "REFUSED"]
+    assert [_status(step) for step in store.rows[Ledger.RUNS]] == ["INTENDED", "PARKED"]
 
 
 def _status(row: object) -> str:
@@ -230,7 +240,7 @@ def test_a_token_whose_run_was_deleted_starts_no_other() -> None:
 
     (row,) = settled(jobs, intended()).rows
 
-    assert row.run_status is RunStatus.REFUSED
+    assert row.run_status is RunStatus.PARKED
     assert "deleted" in (row.message or "")
     assert jobs.runs_of(JOB) == []
 
@@ -241,27 +251,46 @@ def test_a_run_of_another_attempt_or_another_state_folder_is_not_taken_for_this_
 
     (row,) = settled(_refused(jobs), intended()).rows
 
-    assert (row.run_status, row.run_id) == (RunStatus.REFUSED, None)
+    assert (row.run_status, row.run_id) == (RunStatus.PARKED, None)
 
 
-def test_a_run_from_long_before_the_decision_is_not_asked_whose_it_is() -> None:
-    jobs = fake_jobs()
-    jobs.start_by_hand(JOB)
-    later = replace(intended(), decided_at=AT + timedelta(hours=1))
-
-    (row,) = settled(_refused(jobs), later).rows
-
-    assert row.run_status is RunStatus.REFUSED
-
-
-def test_a_run_that_the_clock_of_the_api_puts_before_the_decision_is_found() -> None:
+@pytest.mark.parametrize("ahead", [timedelta(minutes=4), timedelta(hours=1), timedelta(days=400)])
+def test_the_run_of_a_start_that_was_decided_by_a_clock_far_ahead_is_found(
+    ahead: timedelta,
+) -> None:
     jobs = fake_jobs()
     run_id = _start(jobs)
-    later = replace(intended(), decided_at=AT + timedelta(minutes=4))
+    early = replace(intended(), decided_at=AT + ahead)
 
-    (row,) = settled(_refused(jobs), later).rows
+    # By the clock that is right now, and by the one that was wrong.
+    for at in (AT, AT + ahead):
+        (row,) = settled(_refused(jobs), early, tick=Tick(number=9, at=at)).rows
+        assert (row.run_status, row.run_id) == (RunStatus.STARTED, run_id)
+        jobs.add_job(JOB)
 
-    assert row.run_id == run_id
+
+def test_a_start_that_was_decided_by_a_clock_ahead_is_not_sent_again_since_its_age_is_unknown() -> (
+    None
+):
+    jobs = fake_jobs()
+    year_ahead = replace(intended(), decided_at=AT + timedelta(days=365))
+
+    (row,) = settled(jobs, year_ahead).rows
+
+    assert row.run_status is RunStatus.PARKED
+    assert "by a clock that was ahead (2027-03-01 08:00 UTC)" in (row.message or "")
+    assert jobs.requests == []
+
+
+def test_a_list_that_is_too_long_to_be_read_proves_nothing_and_what_was_read_counts() -> None:
+    jobs = Endless(clock=FakeClock(AT))
+    jobs.add_job(JOB)
+    (parked,) = settled(jobs, intended(), tick=LATE).rows
+    assert "the older ones were not read" in (parked.message or "")
+
+    run_id = _start(jobs)
+    (found,) = settled(jobs, intended(), tick=LATE).rows
+    assert (found.run_status, found.run_id) == (RunStatus.STARTED, run_id)
 
 
 def test_a_list_without_parameters_is_completed_run_by_run() -> None:
@@ -304,7 +333,7 @@ def test_a_refused_start_is_parked_when_the_api_has_no_word_of_the_jobs_runs() -
     (row,) = settled(_refused(jobs), intended()).rows
 
     assert (row.run_status, row.run_id, row.ended_at) == (RunStatus.PARKED, None, None)
-    assert "not even that there are none" in (row.message or "")
+    assert "it says nothing of its runs" in (row.message or "")
 
 
 def test_a_refusal_proves_nothing_while_the_runs_cannot_be_listed_and_is_not_asked_for_twice() -> (

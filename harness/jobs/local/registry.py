@@ -27,6 +27,8 @@ class Assumptions:
     deleted_token_code: str = "INVALID_PARAMETER_VALUE"
     #: How it says that there is no such job or run: 400 as it does today, or 404.
     missing_status: int = 400
+    #: Whether the runs of a deleted job are listed, or the job is said not to exist.
+    lists_deleted_jobs: bool = True
     #: How long a scripted run takes to end after it was cancelled.
     cancel_seconds: float = 0.0
 

@@ -153,6 +153,8 @@ class Routes:
             to_ms=optional_number(fields, "start_time_to"),
             before=page_place(fields),
         )
+        if wanted.job_id is not None and not self._registry.assumptions.lists_deleted_jobs:
+            self._registry.job(wanted.job_id)
         runs = self._engine.runs(wanted, limit + 1)
         page: dict[str, object] = {"has_more": len(runs) > limit}
         if runs:

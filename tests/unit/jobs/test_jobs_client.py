@@ -4,7 +4,7 @@ import json
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import requests
@@ -13,7 +13,14 @@ from requests.adapters import BaseAdapter
 
 from harness.clock import FakeClock
 from harness.errors import JobsApiError, ThrottledError, UntoldRunsError
-from harness.jobs.client import LOG_IN_AGAIN_AFTER, ClientSettings, DatabricksJobs, connect
+from harness.jobs.client import (
+    LOG_IN_AGAIN_AFTER,
+    MOST_PAGES,
+    ClientSettings,
+    DatabricksJobs,
+    connect,
+)
+from harness.jobs.pacing import TokenBucket
 from harness.jobs.types import Accepted, NotAllowed, Unknown
 
 HOST = "http://127.0.0.1:9"
@@ -251,6 +258,31 @@ def test_an_empty_answer_of_what_does_not_know_the_job_says_nothing_of_its_runs(
 ) -> None:
     with pytest.raises(JobsApiError, match="did not list the runs of job 1"):
         list(Desk(Answer(body={}), Answer(body=about)).jobs.list_runs(1))
+
+
+def _page(number: int) -> Answer:
+    return Answer(body={"runs": [RUN], "has_more": True, "next_page_token": str(number)})
+
+
+def test_a_list_ends_at_a_bound_and_says_that_it_is_not_whole() -> None:
+    desk = Desk(*map(_page, range(MOST_PAGES + 1)))
+    reports = desk.jobs.list_runs(1)
+    assert [next(reports).run_id for _ in range(MOST_PAGES)] == [RUN["run_id"]] * MOST_PAGES
+    with pytest.raises(UntoldRunsError, match="the older ones were not read"):
+        next(reports)
+    assert len(desk.line.requests) == MOST_PAGES
+
+
+def test_every_page_of_a_list_waits_for_the_rate_of_questions() -> None:
+    desk = Desk(_page(1), _page(2), Answer(body={"runs": [RUN], "has_more": False}))
+    bucket = TokenBucket(desk.clock, per_second=1, burst=1)
+    jobs = DatabricksJobs(
+        ClientSettings(host=HOST), clock=desk.clock, login=desk._login, before_page=bucket.take
+    )
+    bucket.take()
+    began = desk.clock.now()
+    assert len(list(jobs.list_runs(1))) == 3
+    assert desk.clock.now() - began == timedelta(seconds=2)
 
 
 def test_a_list_whose_pages_come_round_again_ends_with_an_error() -> None:
