@@ -13,7 +13,7 @@ from pathlib import Path
 from harness import feed
 from harness.context import Context
 from harness.decide import unfinished_views
-from harness.errors import StateError
+from harness.errors import DecideError, StateError
 from harness.files import write_whole
 from harness.settings import LOCAL_TARGET
 from harness.store.whole import require_whole
@@ -71,9 +71,23 @@ class Installation:
         )
         feed.stop_on_errors(checked)
         log.info("building every table and view")
-        with_triggers = bool(checked.triggers.rows)
-        self._context.dbt.build_everything(with_triggers=with_triggers)
+        with_triggers = bool(checked.triggers.rows) and self._build_with_triggers()
+        if not with_triggers:
+            self._context.dbt.build_everything(with_triggers=False)
         self._write(models, at, with_triggers=with_triggers)
+        return True
+
+    def _build_with_triggers(self) -> bool:
+        """Build everything; return whether that succeeded.
+
+        What only the triggers need must not keep the rest from being built: the tick builds it
+        again, and reports why it cannot.
+        """
+        try:
+            self._context.dbt.build_everything(with_triggers=True)
+        except DecideError as error:
+            log.warning("building with the triggers failed (%s); building without them", error)
+            return False
         return True
 
     def ensure_triggers(self, at: datetime, folded_through: int) -> None:

@@ -239,6 +239,11 @@ class TickState:
         return tuple(each for each in self.upstreams if each.sensor_source == EVENT_TRIGGER)
 
     @property
+    def failing_triggers(self) -> tuple[WatchedUpstream, ...]:
+        """The triggers that cannot be evaluated."""
+        return tuple(each for each in self.triggers if each.failing_since is not None)
+
+    @property
     def told_snapshots(self) -> dict[str, frozenset[str]]:
         """What the killed tick told, by upstream."""
         told: dict[str, set[str]] = {}

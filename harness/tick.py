@@ -22,13 +22,13 @@ from harness.installation import Installation
 from harness.logs import log_as_tick
 from harness.memory import load_from_models
 from harness.publish import publish
-from harness.record import Known, record
+from harness.record import Known, Recorded, record
 from harness.retries import planned_retries, want_again
 from harness.same_change import SameChanges
 from harness.sense.round import Listening, Rounds
 from harness.sense.types import Look
 from harness.settle import settle
-from harness.state import AT_ONCE, EVENT_TRIGGER, TickState, WatchedUpstream
+from harness.state import AT_ONCE, TickState, WatchedUpstream
 from harness.state_file import load_state, save_state
 from harness.tables import Tick
 from harness.tick_report import TickReport, clock_warnings, must_decide
@@ -70,6 +70,8 @@ class Engine:
         self._rounds = Rounds(context.settings, context.home.back_off)
         self._trigger_tables = TriggerTables(context.settings.project)
         self._state: TickState | None = None
+        #: What the triggers ask for is worked out, as far as this process knows.
+        self._has_trigger_terms = True
         #: The limit of starts that one of the decision's views was built with.
         self._limit_in_views: int | None = None
 
@@ -120,7 +122,8 @@ class Engine:
             state = self._record(state, looks, report)
         if triggers_are_due(state, report, self._trigger_tables):
             with self._timed(report, "triggers"):
-                report.released, state = look_at_triggers(self._context, state, report.tick)
+                report.released, state = self._triggers(state, report)
+        report.failing_triggers = state.failing_triggers
         if not must_decide(state, report):
             report.skipped = ("decide", "fire", "publish")
             return self._rest(state, report, messages)
@@ -154,8 +157,7 @@ class Engine:
         report.control_changes = len(changes)
         context.forget_jobs()
         upstreams = tuple(map(WatchedUpstream.from_row, context.rows("queue_upstreams")))
-        if any(each.sensor_source == EVENT_TRIGGER for each in upstreams):
-            self._installation.ensure_triggers(report.tick.at, state.folded_through)
+        self._has_trigger_terms = False
         # An edit may be what puts an upstream right.
         self._rounds.try_again(row.upstream_id for row in changes)
         return replace(
@@ -232,6 +234,17 @@ class Engine:
         state = state.with_upstreams(report.recorded.changed)
         self._context.crash_point("after_record")
         return state
+
+    def _triggers(self, state: TickState, report: TickReport) -> tuple[Recorded, TickState]:
+        def prepare() -> None:
+            # An evaluation that failed as a whole may have failed at these.
+            if self._has_trigger_terms and len(state.failing_triggers) < len(state.triggers):
+                return
+            self._has_trigger_terms = False
+            self._installation.ensure_triggers(report.tick.at, state.folded_through)
+            self._has_trigger_terms = True
+
+        return look_at_triggers(self._context, state, report.tick, prepare=prepare)
 
     def _decide(self, state: TickState) -> list[Start]:
         context = self._context

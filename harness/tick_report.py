@@ -10,7 +10,7 @@ from harness.registered import Registered
 from harness.sense.round import PutOff
 from harness.sense.types import Look, Upstream
 from harness.settle import Settled
-from harness.state import TickState
+from harness.state import TickState, WatchedUpstream
 from harness.tables import EventRow, LookOutcome, ProbeRow, RunRow, RunStatus, Tick
 
 #: Starts without a run: not answered yet, or nothing more is to be expected unless somebody acts.
@@ -33,6 +33,8 @@ class TickReport:
     recorded: Recorded | None = None
     #: What the triggers said; nothing when they were not asked.
     released: Recorded | None = None
+    #: The triggers that cannot be evaluated, whether or not this tick tried.
+    failing_triggers: tuple[WatchedUpstream, ...] = ()
     settled: Settled | None = None
     #: Steps that jobs on their own schedule told of.
     own_steps: tuple[RunRow, ...] = ()
@@ -77,7 +79,8 @@ class TickReport:
         sent = (*self.started, *(self.settled.rows if self.settled else ()))
         has_no_run = any(row.run_status in _NO_RUN for row in sent)
         unanswered = bool(self.settled and self.settled.unanswered)
-        return not (self.failures or self.put_off or has_no_run or unanswered)
+        failing = self.failures or self.put_off or self.failing_triggers
+        return not (failing or has_no_run or unanswered)
 
     @property
     def counts(self) -> Mapping[str, int]:

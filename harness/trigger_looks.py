@@ -6,20 +6,21 @@ run finds them as it finds the events of any upstream.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 from typing import Protocol, cast
 
 from harness.clock import instant_from
+from harness.errors import DecideError, StateError
 from harness.facts import whole
 from harness.feed import Rows
 from harness.record import Recorded, after_row, is_orphan, probe_row
 from harness.same_change import event_row
 from harness.sense.types import Look
 from harness.show.words import iso
-from harness.state import TickState, WatchedUpstream
+from harness.state import AT_ONCE, TickState, WatchedUpstream
 from harness.tables import EventRow, Ledger, ProbeRow, Store, Tick, TriggerLookRow
 from harness.trigger_facts import next_due_at, waiting_in
 
@@ -69,9 +70,12 @@ class TriggerLook:
     """One row of ``queue_trigger_looks``: what one trigger has to say."""
 
     upstream_id: str
-    position: str
+    #: ``None`` where the trigger cannot be evaluated.
+    position: str | None
     #: Why a slot is gone that was never satisfied, in a sentence.
     reason: str | None
+    #: Why the trigger cannot be evaluated, in a sentence.
+    failure: str | None = None
     #: The slots that are released, and the events of each.
     matched: tuple[tuple[datetime, Place], ...]
 
@@ -80,8 +84,9 @@ class TriggerLook:
         """Read a row of the model."""
         return cls(
             upstream_id=str(row["upstream_id"]),
-            position=str(row["position"]),
-            reason=None if row["reason"] is None else str(row["reason"]),
+            position=_text(row["position"]),
+            reason=_text(row["reason"]),
+            failure=_text(row.get("failure")),
             matched=tuple(
                 (
                     cast(datetime, instant_from(each["slot"])),
@@ -93,22 +98,36 @@ class TriggerLook:
 
 
 def look_at_triggers(
-    services: Services, state: TickState, tick: Tick
+    services: Services,
+    state: TickState,
+    tick: Tick,
+    *,
+    prepare: Callable[[], None] = lambda: None,
 ) -> tuple[Recorded, TickState]:
     """Ask every trigger, record what is released, and learn when to ask again.
 
+    A trigger that cannot be evaluated is recorded as a probe that failed. If the evaluation fails
+    as a whole, each trigger is, nothing is released, and the next tick evaluates again.
+
+    Args:
+        services: What asking needs.
+        state: What the tick starts from.
+        tick: The present tick.
+        prepare: Builds what the models stand on, if that is to be built first.
+
     Raises:
-        DecideError: dbt did not succeed; the same is released by the next tick.
-        StateError: A model or a ledger cannot be read, or a ledger cannot be written; likewise.
+        StateError: A ledger cannot be written; the same is released by the next tick.
     """
-    store = services.store
-    # The models know no clock: this row is their present.
-    store.append(Ledger.TRIGGER_LOOKS, [TriggerLookRow(tick_number=tick.number, looked_at=tick.at)])
-    services.dbt.build("look")
-    looks = [TriggerLook.from_row(row) for row in services.rows("queue_trigger_looks")]
     watched = {each.upstream_id: each for each in state.triggers}
-    known = [look for look in looks if look.upstream_id in watched]
-    events, probes = _rows(known, _Ledger(store, known, state), watched, tick)
+    try:
+        prepare()
+        events, probes = _evaluated(services, state, tick)
+        has_failed = False
+    except (DecideError, StateError) as error:
+        log.warning("the triggers cannot be evaluated: %s", error)
+        events, probes = [], _all_failed(f"no trigger can be evaluated: {error}", watched, tick)
+        has_failed = True
+    store = services.store
     services.crash_point("before_release")
     store.append(Ledger.EVENTS, events)
     services.crash_point("within_release")
@@ -118,16 +137,60 @@ def look_at_triggers(
     recorded = Recorded(events=tuple(events), probes=tuple(probes), changed=changed)
     # Why a job waits is told by what its slots wait for.
     waits_otherwise = any(
-        waiting_in(each.position) != waiting_in(watched[upstream_id].position)
-        for upstream_id, each in changed.items()
+        _reasons(each) != _reasons(watched[upstream_id]) for upstream_id, each in changed.items()
     )
     state = state.with_upstreams(changed)
+    due_at = next_due_at((each.position for each in state.triggers), tick.at)
     state = replace(
         state,
-        triggers_due_at=next_due_at((each.position for each in state.triggers), tick.at),
+        triggers_due_at=AT_ONCE if has_failed else due_at,
         must_decide=state.must_decide or waits_otherwise,
     )
     return recorded, state
+
+
+def _evaluated(
+    services: Services, state: TickState, tick: Tick
+) -> tuple[list[EventRow], list[ProbeRow]]:
+    """Return what the triggers release and what becomes of each, before any of it is recorded."""
+    store = services.store
+    # The models know no clock: this row is their present.
+    store.append(Ledger.TRIGGER_LOOKS, [TriggerLookRow(tick_number=tick.number, looked_at=tick.at)])
+    services.dbt.build("look")
+    looks = [TriggerLook.from_row(row) for row in services.rows("queue_trigger_looks")]
+    watched = {each.upstream_id: each for each in state.triggers}
+    known = [look for look in looks if look.upstream_id in watched]
+    events, probes = _rows(known, _Ledger(store, known, state), watched, tick)
+    probes += _recovered({look.upstream_id for look in known}, watched, tick)
+    return events, probes
+
+
+def _recovered(
+    told: Collection[str], watched: Mapping[str, WatchedUpstream], tick: Tick
+) -> list[ProbeRow]:
+    """Return a row for each trigger that failed, can be evaluated again and has nothing to say."""
+    rows = [
+        probe_row(Look(upstream_id=each.upstream_id, position=each.position), tick, each, 0)
+        for each in watched.values()
+        if each.failing_since and each.upstream_id not in told
+    ]
+    return [row for row in rows if row is not None]
+
+
+def _all_failed(reason: str, watched: Mapping[str, WatchedUpstream], tick: Tick) -> list[ProbeRow]:
+    rows = [
+        probe_row(Look(upstream_id=each.upstream_id, failure=reason), tick, each, 0)
+        for each in watched.values()
+    ]
+    return [row for row in rows if row is not None]
+
+
+def _reasons(trigger: WatchedUpstream) -> tuple[object, ...]:
+    return waiting_in(trigger.position), trigger.failing_since, trigger.reason
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 class _Ledger:
@@ -216,7 +279,7 @@ def _rows(
     events: list[EventRow] = []
     probes: list[ProbeRow] = []
     for look in looks:
-        failure = ledger.missing(look)
+        failure = look.failure or ledger.missing(look)
         matched = [] if failure else ledger.originals(look)
         said = Look(
             upstream_id=look.upstream_id,

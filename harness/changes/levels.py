@@ -1,4 +1,8 @@
-"""The values of a partition: one JSON value per level, each always written the same way."""
+"""The values of a partition: one JSON value per level, each always written the same way.
+
+A partition that a person writes, in a cell or on a command line, is a JSON list (``["EU", 7]``) or
+its levels with ``;`` between, each plain or a JSON string (``EU;7``, ``"a;b";7``).
+"""
 
 import json
 from collections.abc import Iterable
@@ -10,6 +14,13 @@ PARTITIONS_LIMIT = 1000
 
 Levels = tuple[str, ...]
 
+_STRING = json.JSONDecoder()
+_ALLOWED = 'allowed are a JSON list such as ["EU", 7], or the levels with ; between, such as EU;7'
+
+
+class PartitionError(ValueError):
+    """What a person wrote cannot be meant as a partition."""
+
 
 @lru_cache(maxsize=10_000)
 def level(text: str) -> str:
@@ -19,6 +30,58 @@ def level(text: str) -> str:
         ValueError: It is no JSON value.
     """
     return _as_text(_value(text))
+
+
+def levels_from(text: str) -> Levels:
+    """Return the levels of a partition that a person wrote, as an event has them.
+
+    Raises:
+        PartitionError: It cannot be read as one.
+    """
+    text = text.strip()
+    if text.startswith("["):
+        return tuple(map(_scalar, _listed(text)))
+    return tuple(level_from(part) for part in _split(text))
+
+
+def level_from(text: str) -> str:
+    """Return one level that a person wrote: a JSON value as it is compared, or plain text.
+
+    Raises:
+        PartitionError: It is empty, or begins as a JSON string and is none.
+    """
+    text = text.strip()
+    if not text:
+        raise PartitionError('a level is empty; write "" for a value without characters')
+    try:
+        value = _value(text)
+    except ValueError:
+        if text.startswith('"'):
+            raise PartitionError(f"{text} begins with a quote and is no JSON string") from None
+        return _as_text(text)
+    return _as_text(value if _is_scalar(value) else text)
+
+
+def parts_of(text: str) -> tuple[str, ...]:
+    """Return the levels of a partition that a person wrote as the plain text that is compared.
+
+    Raises:
+        PartitionError: It cannot be read as one.
+    """
+    text = text.strip()
+    if text.startswith("["):
+        return tuple(plain_text(_scalar(each)) for each in _listed(text))
+    return tuple(plain_text(level_from(part)) if part[:1] == '"' else part for part in _split(text))
+
+
+def plain_text(level: str) -> str:
+    """Return a level's value without what JSON puts around text: ``"5"`` and ``5`` are alike."""
+    if level.startswith('"'):
+        try:
+            return str(json.loads(level))
+        except ValueError:
+            return level
+    return level
 
 
 def levels_in(tag: str | None) -> frozenset[Levels]:
@@ -63,6 +126,58 @@ def _as_text(value: object) -> str:
         pairs = (f"{json.dumps(key, ensure_ascii=False)}:{_as_text(value[key])}" for key in value)
         return f"{{{','.join(pairs)}}}"
     return json.dumps(value, ensure_ascii=False)
+
+
+def _listed(text: str) -> list[object]:
+    try:
+        values = _value(text)
+    except ValueError:
+        values = None
+    if not isinstance(values, list) or not values:
+        raise PartitionError(f"{text} is no JSON list with a value for each level; {_ALLOWED}")
+    wrong = next((each for each in values if not _is_scalar(each)), None)
+    if wrong is not None:
+        raise PartitionError(f"{_as_text(wrong)} in {text} is no value of a level; {_ALLOWED}")
+    return values
+
+
+def _scalar(value: object) -> str:
+    """Return a value of a list; text that is a JSON string is what an event's own field has."""
+    if isinstance(value, str) and value.startswith('"'):
+        return _as_text(plain_text(value))
+    return _as_text(value)
+
+
+def _split(text: str) -> list[str]:
+    """Split at each ``;`` that stands in no JSON string."""
+    parts: list[str] = []
+    rest = text
+    while True:
+        rest = rest.lstrip()
+        end = _end_of_string(rest) if rest.startswith('"') else rest.find(";")
+        part = rest if end < 0 else rest[:end]
+        parts.append(part.strip())
+        if not parts[-1]:
+            raise PartitionError(f"level {len(parts)} is empty; {_ALLOWED}")
+        if end < 0 or end == len(rest):
+            return parts
+        rest = rest[end + 1 :]
+
+
+def _end_of_string(text: str) -> int:
+    """Return where the ``;`` after a JSON string stands, or the end."""
+    try:
+        _, end = _STRING.raw_decode(text)
+    except ValueError:
+        raise PartitionError(f"{text} begins with a quote and is no JSON string") from None
+    after = text[end:].lstrip()
+    if after and not after.startswith(";"):
+        raise PartitionError(f"{text} goes on after its closing quote; {_ALLOWED}")
+    return len(text) - len(after)
+
+
+def _is_scalar(value: object) -> bool:
+    return not isinstance(value, list | dict)
 
 
 def _refuse(word: str) -> object:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from harness.changes.event import ChangeEvent
-from harness.changes.levels import levels_in
+from harness.changes.levels import levels_in, plain_text
 from harness.errors import ConfigurationError
 from harness.names import table_key
 from harness.sense.types import Operation
@@ -78,16 +78,6 @@ def partitions_of(event: ChangeEvent) -> frozenset[tuple[str, ...]]:
     one = None if event.partition is None else frozenset({event.partition})
     named = one or levels_in(event.tags.get(PARTITIONS))
     return frozenset(tuple(map(plain_text, levels)) for levels in named)
-
-
-def plain_text(level: str) -> str:
-    """Return a level's value without what JSON puts around text: ``"5"`` and ``5`` are alike."""
-    if level.startswith('"'):
-        try:
-            return str(json.loads(level))
-        except ValueError:
-            return level
-    return level
 
 
 def asked(

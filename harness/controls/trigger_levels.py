@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from functools import cache
-from zoneinfo import available_timezones
 
+from harness.changes.levels import PartitionError, parts_of
 from harness.controls.findings import did_you_mean, listed, shown
+from harness.controls.time_zones import ZONES
 
 #: What an offset, a frequency and an expiry are counted in.
 UNITS = ("minutes", "hours", "days", "weeks", "months")
@@ -17,18 +17,31 @@ _FUNCTION = re.compile(
     r"(?P<pattern>'[^']*'|[^\s']+?)(?:\s+(?P<zone>[^\s']+))?\s*\}"
 )
 _OFFSET = re.compile(r"[+-]?\d{1,6}")
-_RUN_OFLETTERS = re.compile(r"([A-Za-z])\1*")
+_RUN_OF_LETTERS = re.compile(r"([A-Za-z])\1*")
+#: Stands for itself, as everything does that is no letter and not reserved.
+_LITERAL_LETTER = "T"
+_RESERVED = "[]{}#"
 _EXAMPLES = "{yyyy-MM-dd} and {-1 hour 'yyyy-MM-dd HH' America/Los_Angeles}"
 
 
 def levels_of(partition: str) -> tuple[str, ...]:
-    """Return the levels of a partition, in the table's order."""
-    return tuple(level.strip() for level in partition.split(";"))
+    """Return the levels of a partition as plain text, in the table's order.
+
+    What cannot be read as levels is one level.
+    """
+    try:
+        return parts_of(partition)
+    except PartitionError:
+        return (partition,)
 
 
 def partition_problems(partition: str) -> Iterator[str]:
     """Return what is wrong with a partition, level by level."""
-    levels = levels_of(partition)
+    try:
+        levels = parts_of(partition)
+    except PartitionError as error:
+        yield str(error)
+        return
     for number, level in enumerate(levels, 1):
         problem = _level_problem(level)
         if problem:
@@ -57,23 +70,13 @@ def unit_problem(unit: str, *, may_be_one: bool) -> str | None:
 
 def zone_problem(zone: str) -> str | None:
     """Return what is wrong with the name of a time zone."""
-    known = _zones()
-    # A machine that knows no time zone cannot tell a wrong one.
-    if zone in known or not known:
+    if zone in ZONES:
         return None
-    hint = did_you_mean(zone, known)
+    hint = did_you_mean(zone, ZONES)
     return f"{shown(zone)} is no time zone; allowed are names such as Europe/Berlin or UTC{hint}"
 
 
-@cache
-def _zones() -> frozenset[str]:
-    # What the operating system has besides is known to nobody else.
-    return frozenset(available_timezones()) - {"localtime", "Factory"}
-
-
 def _level_problem(level: str) -> str | None:
-    if not level:
-        return "it is empty; allowed are a value or a function of the slot such as {yyyy-MM-dd}"
     if "{" not in level and "}" not in level:
         return None
     match = _FUNCTION.fullmatch(level)
@@ -98,7 +101,11 @@ def _offset_problem(offset: str, unit: str) -> str | None:
 
 
 def _pattern_problem(pattern: str) -> str | None:
-    runs = [found.group() for found in _RUN_OFLETTERS.finditer(pattern)]
+    runs = [found.group() for found in _RUN_OF_LETTERS.finditer(pattern)]
+    runs = [run for run in runs if run[0] != _LITERAL_LETTER]
+    reserved = next((each for each in pattern if each in _RESERVED), None)
+    if reserved is not None:
+        return f"{shown(reserved)} in the pattern {shown(pattern)} is not allowed; take it out"
     if not runs:
         return (
             f"the pattern {shown(pattern)} never changes; it needs a letter of the date or the"

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from rich.console import Console
 
 from harness.changes.event import ChangeEvent
-from harness.changes.question import PARTITIONS, Instant, plain_text
+from harness.changes.levels import plain_text
+from harness.changes.question import PARTITIONS, Instant
 from harness.errors import ConfigurationError
 from harness.show.terminal import Column, line, print_table
 from harness.show.words import count, duration

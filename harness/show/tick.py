@@ -97,6 +97,7 @@ def troubles(report: "TickReport") -> frozenset[str]:
     return frozenset(
         [
             *(look.failure for look in report.failures if look.failure),
+            *(each.reason for each in report.failing_triggers if each.reason),
             # It stays wrong while nobody looks.
             *(each.reason for each in report.put_off if each.is_failing),
             *(f"{job_id}: {reason}" for job_id, reason in unanswered.items()),
@@ -140,6 +141,14 @@ def as_json(report: "TickReport", waiting: int) -> dict[str, object]:
                 "reason": each.reason,
             }
             for each in releases_of(report)
+        ],
+        "failing_triggers": [
+            {
+                "trigger_id": each.sensor_id,
+                "reason": each.reason,
+                "failing_since": each.failing_since and iso(each.failing_since),
+            }
+            for each in report.failing_triggers
         ],
         "fired": [_run_as_json(row) for row in runs.started],
         "settled": len(settled),
@@ -192,6 +201,8 @@ def headline(report: "TickReport") -> str:
     told += [count(report.event_count, "event")] if report.event_count else []
     told += [f"{len(report.failures)} cannot be read"] if report.failures else []
     told += [f"{len(report.put_off)} put off"] if report.put_off else []
+    failing = report.failing_triggers
+    told += [f"{count(len(failing), 'trigger')} cannot be evaluated"] if failing else []
     told += [f"{count(len(releases_of(report)), 'trigger')} told"] if releases_of(report) else []
     told += [f"{count(report.control_changes, 'control row')} changed"] * bool(
         report.control_changes

@@ -121,6 +121,9 @@ def _show_failures(console: Console, report: "TickReport") -> None:
     ]
     columns = (_upstream_column(names), Column(title="why", may_wrap=True))
     _section(console, "cannot be read", columns, rows, style="red")
+    failing = [(each.sensor_id, each.reason or "") for each in report.failing_triggers]
+    columns = (Column(title="trigger", may_shrink=True), Column(title="why", may_wrap=True))
+    _section(console, "triggers that cannot be evaluated", columns, failing, style="red")
     unanswered = report.settled.unanswered if report.settled else {}
     asked = [(str(job_id), reason) for job_id, reason in unanswered.items()]
     columns = (Column(title="job"), Column(title="why", may_wrap=True))

@@ -16,9 +16,22 @@ split_up as (
         stg_event_triggers.`table`,
         stg_event_triggers.time_zone,
         {{ table_key('stg_event_triggers.`table`') }} as table_key,
-        transform(
-            split(stg_event_triggers.trigger_partition, ';'), level -> trim(level)
-        ) as levels,
+        case
+            when startswith(stg_event_triggers.trigger_partition, '[')
+                then transform(
+                        from_json(stg_event_triggers.trigger_partition, 'array<string>'),
+                        level -> coalesce(level, 'null')
+                    )
+            else transform(
+                    -- A JSON string may have a ; in it.
+                    regexp_extract_all(
+                        concat(stg_event_triggers.trigger_partition, ';'),
+                        '( *"(?:[^"\\\\]|\\\\.)*" *|[^;]*);',
+                        1
+                    ),
+                    level -> trim(level)
+                )
+        end as spelled_levels,
         transform(
             split(stg_event_triggers.trigger_tags, ';'),
             tag -> xxhash64(
@@ -31,28 +44,45 @@ split_up as (
 
 ),
 
+-- What begins with a quote and is no JSON string becomes a function that cannot be evaluated.
+with_levels as (
+
+    select
+        split_up.*,
+        transform(
+            split_up.spelled_levels,
+            level -> if(
+                startswith(level, '"'),
+                coalesce(get_json_object(concat('[', level, ']'), '$[0]'), '{'),
+                level
+            )
+        ) as levels
+    from split_up
+
+),
+
 -- A level between braces is a function of the slot: offset, unit, pattern, zone; the pattern alone
 -- has to be there.
 taken_apart as (
 
     select
-        split_up.*,
+        with_levels.*,
         transform(
-            split_up.levels,
+            with_levels.levels,
             level -> named_struct(
                 'literal', if(startswith(level, '{'), null, level),
                 'offset', {{
                     units_of_time(
-                        "cast(coalesce(nullif(regexp_extract(level, '^[{] *([+-]?[0-9]+) ', 1), ''), '0') as bigint)",
-                        "upper(regexp_extract(level, '^[{] *[+-]?[0-9]+ +([A-Za-z]+) ', 1))"
+                        "cast(coalesce(nullif(regexp_extract(level, '^[{] *([+-]?[0-9]{1,6}) ', 1), ''), '0') as bigint)",
+                        "upper(regexp_extract(level, '^[{] *[+-]?[0-9]{1,6} +([A-Za-z]+) ', 1))"
                     )
                 }},
                 'shape', regexp_replace(
-                    level, '^[{] *([+-]?[0-9]+ +[A-Za-z]+ +)?| *[}]$', ''
+                    level, '^[{] *([+-]?[0-9]{1,6} +[A-Za-z]+ +)?| *[}]$', ''
                 )
             )
         ) as told
-    from split_up
+    from with_levels
 
 ),
 

@@ -1,6 +1,12 @@
 {{ config(materialized='table', file_format='delta') }}
--- one row per unpaused trigger: how its slots lie
+-- one row per unpaused trigger that can be evaluated: how its slots lie
 with
+
+int_trigger_faults as (
+
+    select * from {{ ref('int_trigger_faults') }}
+
+),
 
 stg_event_triggers as (
 
@@ -27,6 +33,8 @@ paced as (
         min(stg_event_triggers.expiry_seconds) as expiry_seconds,
         min(stg_event_triggers.may_expire) as may_expire
     from stg_event_triggers
+    left anti join int_trigger_faults
+        on stg_event_triggers.upstream_id = int_trigger_faults.upstream_id
     group by
         stg_event_triggers.upstream_id,
         stg_event_triggers.time_zone,

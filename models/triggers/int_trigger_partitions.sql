@@ -42,7 +42,8 @@ rendered as (
                         level.time_zone
                     )
                     + make_interval(0, level.months, 0, level.days),
-                    level.pattern
+                    -- All but the letters stands for itself.
+                    regexp_replace(level.pattern, '([^yMdDHms]+)', "'$1'")
                 )
             )
         ) as wanted

@@ -1,5 +1,11 @@
--- one row per trigger that has something to say at the newest look
+-- one row per trigger that has something to say at the newest look, or that cannot be evaluated
 with
+
+int_trigger_faults as (
+
+    select * from {{ ref('int_trigger_faults') }}
+
+),
 
 int_trigger_clock as (
 
@@ -136,12 +142,23 @@ final as (
             ),
             array()
         ) as matched,
-        {{ missed_slot_words('joined') }} as reason
+        {{ missed_slot_words('joined') }} as reason,
+        cast(null as string) as failure
     from joined
     -- What it noted of itself has to stay true, or it is asked at every look.
     where joined.has_outcome
         or joined.is_repaced
         or not joined.next_due_at <=> joined.noted_due_at
+
+    union all
+
+    select
+        int_trigger_faults.upstream_id,
+        cast(null as string) as position,
+        array() as matched,
+        cast(null as string) as reason,
+        int_trigger_faults.fault as failure
+    from int_trigger_faults
 
 )
 

@@ -21,7 +21,7 @@ cleaned as (
         regexp_replace(upper(trim(triggers.start_timestamp)), ' +Z$', 'Z')
             as start_text,
         if(
-            try_cast(trim(triggers.frequency) as bigint) >= 1,
+            try_cast(trim(triggers.frequency) as bigint) between 1 and 100000,
             try_cast(trim(triggers.frequency) as bigint),
             null
         ) as frequency,
@@ -45,10 +45,13 @@ with_times as (
         cleaned.start_text rlike '[T ].*(Z|[+-][0-9]{2}:[0-9]{2})$' as start_has_zone,
         date_trunc('SECOND', try_cast(cleaned.start_text as timestamp))
             as start_as_read,
+        -- A zone that the engine does not know has no local time, and fails nothing.
+        if({{ is_time_zone('cleaned.time_zone') }}, cleaned.time_zone, null)
+            as known_time_zone,
         {{ units_of_time('cleaned.frequency', 'cleaned.frequency_unit') }} as step,
         {{
             units_of_time(
-                "try_cast(regexp_extract(cleaned.expires_text, '^[0-9]+', 0) as bigint)",
+                "try_cast(regexp_extract(cleaned.expires_text, '^[0-9]{1,6}(?![0-9])', 0) as bigint)",
                 "regexp_extract(cleaned.expires_text, '[A-Z]+$', 0)"
             )
         }} as expiry
@@ -71,11 +74,11 @@ final as (
         if(
             with_times.start_has_zone,
             with_times.start_as_read,
-            to_utc_timestamp(with_times.start_as_read, with_times.time_zone)
+            to_utc_timestamp(with_times.start_as_read, with_times.known_time_zone)
         ) as start_at,
         if(
             with_times.start_has_zone,
-            from_utc_timestamp(with_times.start_as_read, with_times.time_zone),
+            from_utc_timestamp(with_times.start_as_read, with_times.known_time_zone),
             with_times.start_as_read
         ) as start_wall,
         coalesce(with_times.step.months, 0) as step_months,

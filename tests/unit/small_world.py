@@ -30,6 +30,10 @@ class NoDbt:
     def __init__(self) -> None:
         #: The selectors that it was asked for.
         self.built: list[str] = []
+        #: Builds the decision and what is published, too.
+        self.decides = False
+        #: The selector that cannot be built.
+        self.broken = ""
 
     def seed_controls(self) -> None: ...
 
@@ -37,7 +41,9 @@ class NoDbt:
 
     def build(self, selector: str, variables: object = None) -> None:
         self.built.append(selector)
-        if selector not in {"look", "triggers", "trigger_terms"}:
+        if selector == self.broken:
+            raise DecideError(f"there is no {selector}")
+        if not self.decides and selector not in {"look", "triggers", "trigger_terms"}:
             raise DecideError("there is no dbt here")
 
 

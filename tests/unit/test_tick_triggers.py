@@ -1,6 +1,7 @@
 """When a tick asks the triggers, and what it leaves: without Spark and dbt."""
 
 import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import timedelta
 from pathlib import Path
@@ -9,10 +10,11 @@ import pytest
 
 from harness.controls.reading import COLUMNS
 from harness.controls.triggers import EVENT_TRIGGERS
-from harness.errors import DecideError
+from harness.errors import DecideError, StateError
 from harness.feed import CONTROLS
 from harness.installation import Installation, models_checksum
 from harness.sense.types import Source
+from harness.show.tick import as_json, headline
 from harness.state import EVENT_TRIGGER
 from harness.tables import Ledger
 from harness.tick import TickOptions
@@ -47,6 +49,8 @@ class World(SmallWorld):
             queue_upstreams=lambda: [asdict(NEVER_SEEN), asdict(DAILY)],
             queue_control_changes=lambda: [],
             queue_trigger_looks=self._ask,
+            trigger_set=lambda: [],
+            job_blockers=lambda: [],
         )
         daily = replace(DAILY, position=PLACE)
         self.remember(upstreams=(NEVER_SEEN, daily), triggers_due_at=NOON + timedelta(minutes=30))
@@ -143,3 +147,96 @@ def test_the_first_trigger_has_its_models_built_and_later_an_edit_has_those_of_t
     Installation(world.context()).ensure_triggers(NOON, folded_through=1)
     assert world.dbt.built == ["triggers", "look", "decide", "trigger_terms"]
     assert json.loads(version.read_text())["with_triggers"]
+
+
+def fails(reason: str) -> Callable[[], Sequence[Mapping[str, object]]]:
+    """Return a model that cannot be read."""
+
+    def read() -> Sequence[Mapping[str, object]]:
+        raise StateError(reason)
+
+    return read
+
+
+def outcomes(world: World) -> list[tuple[object, object, object]]:
+    rows = world.store.read(Ledger.PROBES)
+    return [(row["upstream_id"], row["outcome"], row["reason"]) for row in rows]
+
+
+def test_a_trigger_that_cannot_be_evaluated_is_recorded_once_and_shown_by_every_tick(
+    world: World,
+) -> None:
+    world.looks = [{**MOVED, "position": None, "failure": "there is no time zone Mars/Base"}]
+    world.dbt.decides = True
+    reports = [world.tick(minutes=each) for each in (31, 1, 60)]
+
+    assert outcomes(world) == [("trigger:daily", "failed", "there is no time zone Mars/Base")]
+    assert [report.is_clean for report in reports] == [False, False, False]
+    (shown,) = as_json(reports[1], 0)["failing_triggers"]  # type: ignore[misc]
+    assert (shown["trigger_id"], shown["reason"]) == ("daily", "there is no time zone Mars/Base")
+    assert "1 trigger cannot be evaluated" in headline(reports[1])
+
+    world.looks = []
+    (world.project / EVENT_TRIGGERS).write_text(text(row()))
+    failing = replace(DAILY, position=PLACE, failing_since=NOON, reason="there is no time zone")
+    world.models["queue_upstreams"] = lambda: [asdict(NEVER_SEEN), asdict(failing)]
+    recovered = world.tick(minutes=1)
+    assert outcomes(world)[1:] == [("trigger:daily", "recovered", None)]
+    assert (recovered.is_clean, recovered.skipped) == (True, ())
+
+
+def test_an_evaluation_that_fails_as_a_whole_keeps_nothing_from_being_decided_and_started(
+    world: World,
+) -> None:
+    answer = world.models["queue_trigger_looks"]
+    world.models["queue_trigger_looks"] = fails("queue_trigger_looks cannot be read")
+    world.models["trigger_set"] = lambda: []
+    world.dbt.decides = True
+    failed = world.tick(minutes=31)
+
+    reason = "no trigger can be evaluated: queue_trigger_looks cannot be read"
+    assert outcomes(world) == [("trigger:daily", "failed", reason)]
+    assert (failed.skipped, failed.is_clean) == ((), False)
+    assert world.dbt.built.index("decide") < world.dbt.built.index("publish")
+
+    # The next tick evaluates again, though nothing is due, and what the models stand on is built anew.
+    world.models["queue_trigger_looks"] = answer
+    world.dbt.built.clear()
+    again = world.tick(minutes=1)
+    assert world.asked == 1
+    assert world.dbt.built[:2] == ["triggers", "look"]
+    assert outcomes(world)[1:] == [("trigger:daily", "recovered", None)]
+    assert again.is_clean
+
+
+@pytest.mark.parametrize("broken", ["trigger_terms", "look"])
+def test_models_of_triggers_that_cannot_be_built_keep_nothing_from_being_decided(
+    world: World, broken: str
+) -> None:
+    (world.project / EVENT_TRIGGERS).write_text(text(row()))
+    world.dbt.broken = broken
+    world.dbt.decides = True
+    report = world.tick(minutes=1)
+    assert (report.skipped, report.is_clean, world.asked) == ((), False, 0)
+    assert outcomes(world) == [
+        ("trigger:daily", "failed", f"no trigger can be evaluated: there is no {broken}")
+    ]
+    assert "publish" in world.dbt.built
+
+    # A process of its own tries again.
+    world.dbt.broken = ""
+    assert world.tick(minutes=1).is_clean
+
+
+def test_a_ledger_that_cannot_be_written_still_stops_the_tick(world: World) -> None:
+    world.looks = [{**MOVED, "position": '{"waiting":[]}'}]
+    append = world.store.append
+
+    def full(ledger: Ledger, rows: Sequence[object]) -> None:
+        if ledger is Ledger.PROBES and rows:
+            raise StateError("the disk is full")
+        append(ledger, rows)  # type: ignore[arg-type]
+
+    world.store.append = full  # type: ignore[method-assign, assignment]
+    with pytest.raises(StateError, match="the disk is full"):
+        world.tick(minutes=31)

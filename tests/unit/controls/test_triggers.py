@@ -78,8 +78,8 @@ def test_what_is_allowed_is_not_told(cells: dict[str, str]) -> None:
         ),
         (
             {"partition": "EU;"},
-            "partition: level 2 of 2: it is empty; allowed are a value or a function of the slot"
-            " such as {yyyy-MM-dd}",
+            'partition: level 2 is empty; allowed are a JSON list such as ["EU", 7], or the levels'
+            " with ; between, such as EU;7",
         ),
         (
             {"partition": "{-1 fortnight yyyy-MM-dd}"},
