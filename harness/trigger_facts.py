@@ -3,16 +3,17 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from harness.clock import instant_from
 from harness.facts import Row, whole
 from harness.state import EVENT_TRIGGER
-from harness.tables import Store
+from harness.tables import Ledger, Store
 
 #: The table of the seed.
 TRIGGERS = "event_triggers"
 
+_STATE = "upstream_state"
 _COLUMNS = ("trigger_id", "job_id", "job_name", "dependency_flag", "trigger_state")
 
 
@@ -54,6 +55,52 @@ def triggers_as_controls(store: Store, job_id: int | None = None) -> list[Row]:
             "job_state": cells["trigger_state"].upper() or "UNPAUSED",
         }
     return sorted(rows.values(), key=lambda row: str(row["sensor_id"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailingTrigger:
+    """A trigger that the newest look could not evaluate."""
+
+    trigger_id: str
+    since: datetime
+    reason: str
+
+
+def failing_triggers(store: Store, folded_through: int) -> list[FailingTrigger]:
+    """Return the triggers in the seed that cannot be evaluated, by their ids.
+
+    Raises:
+        StateError: A table cannot be read.
+    """
+    known = {str(row["upstream_id"]) for row in triggers_as_controls(store)}
+    if not known:
+        return []
+    ours: list[tuple[str, str, object]] = [
+        ("upstream_id", ">=", "trigger:"),
+        ("upstream_id", "<", "trigger;"),
+    ]
+    columns = ("upstream_id", "tick_number", "failing_since", "reason")
+    begun = ("failing_since", ">", datetime.fromtimestamp(0, UTC))
+    newest = {
+        row["upstream_id"]: row for row in store.read(_STATE, where=[*ours, begun], columns=columns)
+    }
+    tail = store.read(
+        Ledger.PROBES, where=[*ours, ("tick_number", ">", folded_through)], columns=columns
+    )
+    newest |= {row["upstream_id"]: row for row in sorted(tail, key=_tick)}
+    return [
+        FailingTrigger(
+            trigger_id=upstream_id.removeprefix("trigger:"),
+            since=since,
+            reason=str(row["reason"]),
+        )
+        for upstream_id, row in sorted((str(each), row) for each, row in newest.items())
+        if upstream_id in known and isinstance(since := row["failing_since"], datetime)
+    ]
+
+
+def _tick(row: Row) -> int:
+    return whole(row["tick_number"])
 
 
 def waiting_in(position: str | None) -> tuple[Waiting, ...]:

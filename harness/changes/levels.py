@@ -5,7 +5,7 @@ its levels with ``;`` between, each plain or a JSON string (``EU;7``, ``"a;b";7`
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from functools import lru_cache
 
@@ -42,6 +42,17 @@ def levels_from(text: str) -> Levels:
     if text.startswith("["):
         return tuple(map(_scalar, _listed(text)))
     return tuple(level_from(part) for part in _split(text))
+
+
+def levels_given(values: Sequence[str]) -> Levels:
+    """Return the levels that the options of a command line name: one each, or all of them in one.
+
+    Raises:
+        PartitionError: They cannot be read as a partition.
+    """
+    if len(values) == 1:
+        return levels_from(values[0])
+    return tuple(map(level_from, values))
 
 
 def level_from(text: str) -> str:

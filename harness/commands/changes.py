@@ -29,7 +29,9 @@ SNAPSHOT_TS = typer.Option(
     "--snapshot-ts", metavar="MS", help="When it was made: milliseconds since 1970, UTC."
 )
 PARTITION = typer.Option(
-    "--partition", metavar="JSON", help="""A JSON value, such as 7 or '"x"'; once per level."""
+    "--partition",
+    metavar="PARTITION",
+    help="""The levels: 'EU;7' or '["EU", 7]'; or once for each.""",
 )
 TAG = typer.Option("--tag", metavar="KEY=VALUE", help="What else is to be said; repeatable.")
 EVENT_ID = typer.Option(
@@ -69,11 +71,12 @@ def emit(
     Examples:
         python -m harness emit --table sales.orders --format DELTA --snapshot-id 12
 
-        python -m harness emit --table web.visits --format HIVE --partition '"2026-03-01"'
+        python -m harness emit --table web.visits --format HIVE --partition '2026-03-01;7'
 
         python -m harness emit --file events.jsonl
     """
     from harness.changes.registering import Place, register_batch
+    from harness.show.events import partition_from
     from harness.show.words import count
 
     said = {
@@ -83,7 +86,7 @@ def emit(
         "snapshot_id": snapshot_id,
         "prev_snapshot_id": prev_snapshot_id,
         "snapshot_ts": snapshot_ts,
-        "partition": partition or None,
+        "partition": partition_from(partition or ()),
         "tags": _tags(tag or ()),
         "event_id": event_id,
     }

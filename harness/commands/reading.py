@@ -99,7 +99,10 @@ def events(
     ] = None,
     partition: Annotated[
         list[str] | None,
-        typer.Option(metavar="VALUE", help="Only of this partition; once for each level."),
+        typer.Option(
+            metavar="PARTITION",
+            help="""Only of it: 'EU;7' or '["EU", 7]'; or once for each level.""",
+        ),
     ] = None,
     tag: Annotated[
         list[str] | None,
@@ -140,7 +143,7 @@ def events(
         question = question_of(
             table,
             {
-                "partition": partition or None,
+                "partition": shown.partition_from(partition or ()),
                 "tags": shown.tags_from(tag or ()),
                 "operation": operation,
                 "start": shown.instant_from(start, now),

@@ -26,6 +26,7 @@ CHECKS: Mapping[str, Check] = {
     "jobs api": jobs_api.jobs_api,
     "clock": work.clock,
     "upstreams": work.upstreams,
+    "triggers": work.triggers,
     "runs": work.runs,
 }
 

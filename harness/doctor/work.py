@@ -19,6 +19,7 @@ from harness.show.status_page import OLD_AFTER_SECONDS
 from harness.show.upstreams import names_of
 from harness.show.words import age, count, instant, span
 from harness.tables import Ledger, RunStatus
+from harness.trigger_facts import failing_triggers
 from harness.unasked import load_unasked
 
 #: A tick that is a little ahead of this process is no clock that went back.
@@ -78,6 +79,23 @@ def upstreams(patient: Patient) -> Iterator[Finding]:
         )
     else:
         yield ok("upstreams", "every one could be read when it was last looked at")
+
+
+def triggers(patient: Patient) -> Iterator[Finding]:
+    """Every event trigger could be evaluated."""
+    if not patient.is_local or not patient.is_set_up:
+        return
+    folded = folded_through(patient.store, last_decision(patient.home.status))
+    failing = failing_triggers(patient.store, folded)
+    if failing:
+        now = patient.clock.now()
+        told = (f"{each.trigger_id} for {age(each.since, now)}" for each in failing)
+        yield attention(
+            "triggers",
+            f"{count(len(failing), 'trigger')} cannot be evaluated: {_listed(told)}",
+            todo="correct what `python -m harness status` names as the reason; the next tick "
+            "evaluates them again",
+        )
 
 
 def runs(patient: Patient) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from rich.console import Console
 
 from harness.changes.event import ChangeEvent
-from harness.changes.levels import plain_text
+from harness.changes.levels import PartitionError, levels_given, plain_text
 from harness.changes.question import PARTITIONS, Instant
 from harness.errors import ConfigurationError
 from harness.show.terminal import Column, line, print_table
@@ -49,6 +49,18 @@ def tags_from(given: Iterable[str]) -> dict[str, str]:
                 f"No event has the tag {key} both as '{tags[key]}' and as '{value}'; ask for one"
             )
     return tags
+
+
+def partition_from(given: Sequence[str]) -> list[str] | None:
+    """Read a partition as a command line has it: in one option, or each level in its own.
+
+    Raises:
+        ConfigurationError: It cannot be read as one.
+    """
+    try:
+        return list(levels_given(given)) if given else None
+    except PartitionError as error:
+        raise ConfigurationError(f"--partition {error}") from error
 
 
 def instant_from(text: str | None, now: datetime) -> Instant | None:

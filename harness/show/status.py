@@ -23,6 +23,7 @@ from harness.sense.backoff import Failing, load_back_off
 from harness.settings import Attention
 from harness.show.words import iso, upstream_name
 from harness.tables import Ledger, RunStatus, Store
+from harness.trigger_facts import FailingTrigger, failing_triggers
 from harness.unasked import Unasked, load_unasked
 
 if TYPE_CHECKING:
@@ -92,6 +93,8 @@ class Status:
     last_tick_at: datetime | None
     #: Upstreams that cannot be read, and when they are tried again.
     failing: Sequence[Failing] = ()
+    #: Triggers that cannot be evaluated.
+    failing_triggers: Sequence[FailingTrigger] = ()
     #: Newest runs whose events an operator has given up lately.
     given_up: Sequence[RunFact] = ()
     #: Runs that the last tick could not ask about, by job.
@@ -120,6 +123,7 @@ def read_status(context: "Context", *, every_run: bool) -> Status:
             load_back_off(context.home.back_off).failing.values(),
             key=lambda each: each.upstream_id,
         ),
+        failing_triggers=failing_triggers(store, folded),
         given_up=given_up_since(store, now - GIVEN_UP_SHOWN_FOR, folded_through=folded),
         unasked=load_unasked(context.home.folder),
         attention=context.settings.jobs.attention,
@@ -173,6 +177,14 @@ def as_json(status: Status) -> dict[str, object]:
                 "next_look_at": _iso_or_none(each.next_look(status.now)),
             }
             for each in status.failing
+        ],
+        "failing_triggers": [
+            {
+                "trigger_id": each.trigger_id,
+                "reason": each.reason,
+                "failing_since": iso(each.since),
+            }
+            for each in status.failing_triggers
         ],
         # Ticks come one after the other: what has an earlier event_ts is in the ledger by now.
         "last_tick_at": _iso_or_none(status.last_tick_at),

@@ -59,7 +59,11 @@ class Page:
             ("job", "what", "since", "why"),
             [
                 (*row[:-1], self._cut(row[-1]))
-                for row in (*self._rows_of_attention(), *self._rows_of_unreadable())
+                for row in (
+                    *self._rows_of_attention(),
+                    *self._rows_of_unreadable(),
+                    *self._rows_of_triggers(),
+                )
             ],
         )
         self._section(
@@ -120,6 +124,16 @@ class Page:
             if failing.reason not in waiting:
                 name = names[failing.upstream_id]
                 yield self._unreadable(f"({name})", failing.since, failing.reason)
+
+    def _rows_of_triggers(self) -> Iterator[tuple[str, Cell, str, str]]:
+        """Return one row per trigger that cannot be evaluated and that no job waits for."""
+        reasons = [
+            each.reason for job in self._jobs if job.reasons for each in job.reasons.blockers
+        ]
+        for each in self._status.failing_triggers:
+            if not any(reason.endswith(_UNREADABLE + each.reason) for reason in reasons):
+                since = age(each.since, self._status.now)
+                yield f"({each.trigger_id})", ("trigger", "red"), since, each.reason
 
     def _unreadable(self, who: str, since: datetime | None, why: str) -> tuple[str, Cell, str, str]:
         now = self._status.now

@@ -13,6 +13,7 @@ from harness.changes.event import ChangeEvent
 from harness.changes.registering import Place, register_batch
 from harness.inbox import Message, MessageKind, send
 from harness.sense.types import Operation, TableFormat
+from harness.trigger_facts import failing_triggers
 from tests.contract.world_iceberg import lake_of
 from tests.scenarios.conftest import Story
 
@@ -145,6 +146,38 @@ def test_a_trigger_and_a_control_row_of_one_job_are_both_needed(story: Story) ->
     ]
     assert story.started(satisfied) == [job]
     assert sorted(str(event["table"]) for event in handed(story)) == [flights, weather]
+
+
+def test_a_trigger_that_spark_cannot_evaluate_waits_alone(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, good, files = story.job(1), story.job(2), story.job(3)
+    # Loaded past the check, as by a `dbt seed` by hand.
+    monkeypatch.setattr("harness.feed_seeds.check_triggers", lambda *_: [])
+    folder = story.home.project / "triggers" / f"alone{story.number}"
+    folder.mkdir()
+    (folder / "one").touch()
+    table, start = f"web.visits{story.number}", story.clock.now().isoformat()
+    story.control(folder.name, files, sensor_source="trigger_file")
+    story.trigger("bad", table, bad, partition="{yyyy#MM}", start_timestamp=start)
+    story.trigger("good", table, good, partition='["US"]', start_timestamp=start)
+    event = {"table": table, "table_format": "HIVE", "partition": ['"US"']}
+    place = Place(home=story.home.folder, environment={}, clock=story.clock)
+    register_batch([("event 1", event)], place)
+
+    alone = story.tick()
+    (waits,) = why(story, bad)
+    reason = f"the pattern yyyy#MM in the partition of {table} cannot be rendered"
+    assert story.started(alone) == sorted([good, files])
+    assert waits.startswith(f"its hard dependency bad cannot be read: {reason}; correct ")
+    assert [each.trigger_id for each in failing_triggers(story.context.store, 0)] == ["bad"]
+    assert not alone.is_clean
+
+    story.triggers[0]["partition"] = "US"
+    story.write_triggers()
+    corrected = story.tick()
+    assert story.started(corrected) == [bad]
+    assert corrected.failing_triggers == ()
 
 
 @pytest.mark.long

@@ -8,8 +8,10 @@ from harness.errors import ConfigurationError
 from harness.facts import recorded_jobs
 from harness.find_sensor import find_sensor
 from harness.show.words import upstream_name
-from harness.trigger_facts import triggers_as_controls, waiting_in
+from harness.tables import Ledger
+from harness.trigger_facts import failing_triggers, triggers_as_controls, waiting_in
 from tests.unit.memory_store import MemoryStore
+from tests.unit.show.ledgers import TEN, minutes, probe
 
 DAILY: Mapping[str, object] = {
     "trigger_id": "daily",
@@ -63,3 +65,25 @@ def test_an_open_slot_says_what_it_waits_for() -> None:
 
 def test_people_are_told_a_trigger_by_its_own_name() -> None:
     assert upstream_name("trigger:daily") == "trigger daily"
+
+
+def test_a_trigger_that_cannot_be_evaluated_is_shown_until_it_recovers_or_leaves_the_seed(
+    store: MemoryStore,
+) -> None:
+    failed = {"failing_since": TEN, "reason": "there is no time zone"}
+    store.replace(
+        "upstream_state",
+        [
+            {"upstream_id": "trigger:daily", "tick_number": 3, **failed},
+            {"upstream_id": "trigger:gone", "tick_number": 3, **failed},
+            {"upstream_id": "trigger:weekly", "tick_number": 3, **failed},
+            {"upstream_id": "kafka:topic", "tick_number": 3, **failed},
+        ],
+    )
+    store.append(Ledger.PROBES, [probe(5, minutes(5), "trigger:weekly")])
+    (found,) = failing_triggers(store, 4)
+    assert (found.trigger_id, found.since, found.reason) == (
+        "daily",
+        TEN,
+        "there is no time zone",
+    )

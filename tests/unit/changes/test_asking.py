@@ -200,6 +200,18 @@ def test_a_script_gets_the_events_as_a_json_list(ask_on_the_command_line: Asking
     assert (event["event_id"], event["event_ts"]) == ("first", MARCH)
 
 
+@pytest.mark.parametrize(
+    "given", ["2026-02-28;5", '["2026-02-28", 5]', '"2026-02-28";"5"', r'["\"2026-02-28\"", "5"]']
+)
+def test_events_are_asked_for_by_a_partition_in_every_spelling(
+    ask_on_the_command_line: Asking, given: str
+) -> None:
+    answer = ask_on_the_command_line(
+        "--table", "lake.flights", "--partition", given, "--to", "2026-03-02", "--json"
+    )
+    assert [event["event_id"] for event in json.loads(answer.stdout)] == ["first"]
+
+
 def test_a_person_gets_a_table_of_the_events(ask_on_the_command_line: Asking) -> None:
     answer = ask_on_the_command_line("--from", "2026-03-01", "--to", "2026-03-02")
     head, first, several, total = answer.stdout.splitlines()

@@ -137,6 +137,43 @@ def test_emit_says_in_one_line_how_many_events_it_has_registered(home: Path) -> 
     assert (event.table, event.table_format, event.partition) == ("a.b", "HIVE", ("7", '"x"'))
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["2026-03-01;7"],
+        ['"2026-03-01";7'],
+        ['["2026-03-01", 7]'],
+        ["2026-03-01", "7"],
+        ['"2026-03-01"', "7"],
+    ],
+)
+def test_emit_takes_a_partition_in_every_spelling(home: Path, given: list[str]) -> None:
+    options = [part for each in given for part in ("--partition", each)]
+    _emitted("--table", "a.b", "--format", "hive", *options)
+    (event,) = _left(home)
+    assert event.partition == ('"2026-03-01"', "7")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("[EU]", "[EU] is no JSON list with a value for each level"),
+        ('["a", [1]]', '[1] in ["a",[1]] is no value of a level'),
+        ("EU;", "level 2 is empty"),
+        ('"EU" 7', '"EU" 7 goes on after its closing quote'),
+        ('"EU', '"EU begins with a quote and is no JSON string'),
+    ],
+)
+def test_a_partition_that_cannot_be_meant_is_refused_with_a_sentence(
+    home: Path, given: str, said: str
+) -> None:
+    answer = CliRunner().invoke(
+        app, ["emit", "--table", "a", "--format", "hive", "--partition", given]
+    )
+    assert isinstance(answer.exception, ConfigurationError)
+    assert said in str(answer.exception).replace(", [1]]", ",[1]]")
+
+
 def test_every_option_of_emit_is_a_field(home: Path) -> None:
     snapshot = ["--snapshot-id", "4", "--prev-snapshot-id", "3", "--snapshot-ts", "1772352000000"]
     rest = ["--operation", "append", "--tag", "a=b=c", "--tag", "d=", "--event-id", "mine"]

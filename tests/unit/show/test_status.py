@@ -302,7 +302,15 @@ def test_without_a_terminal_there_is_no_colour() -> None:
 def test_json_has_its_keys_with_ids_as_strings_and_instants_in_utc() -> None:
     first = status_of(1, [a_run(0, RunStatus.FAILED, run_id=JOB)])
     content = json.loads(json.dumps(as_json(first)))
-    assert list(content) == ["control", "blockers", "runs", "sensors", "failing", "last_tick_at"]
+    assert list(content) == [
+        "control",
+        "blockers",
+        "runs",
+        "sensors",
+        "failing",
+        "failing_triggers",
+        "last_tick_at",
+    ]
     assert list(content["control"][0]) == list(CONTROL_COLUMNS)
     assert content["runs"][0]["run_id"] == str(JOB)
     assert content["blockers"][0]["job_id"] == "0"

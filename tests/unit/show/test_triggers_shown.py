@@ -11,12 +11,15 @@ from harness.show.explain_page import show as show_explanation
 from harness.show.history import History, history_of
 from harness.show.jobs import jobs_of
 from harness.show.status import Status
+from harness.show.status import as_json as status_as_json
+from harness.show.status_page import Page as StatusPage
 from harness.show.terminal import console_for
 from harness.show.tick import as_json as tick_as_json
-from harness.show.tick import has_news, headline
+from harness.show.tick import has_news, headline, troubles
 from harness.show.tick_page import show
-from harness.tables import Consumed, EventRow, Ledger, LookOutcome, RunStatus, Tick
+from harness.tables import Blocker, Consumed, EventRow, Ledger, LookOutcome, RunStatus, Tick
 from harness.tick_report import TickReport
+from harness.trigger_facts import FailingTrigger
 from tests.unit.show.ledgers import (
     JOB,
     TEN,
@@ -27,6 +30,7 @@ from tests.unit.show.ledgers import (
     probe,
     run,
 )
+from tests.unit.watched import NEVER_SEEN
 
 DAILY = "trigger:daily"
 WAITS = '{"waiting":["2026-03-01T09:00:00Z"],"missing":[["partition 2026-02-28 of sales.orders"]]}'
@@ -130,3 +134,44 @@ def test_a_job_that_only_a_trigger_starts_is_a_job_of_the_status() -> None:
         last_tick_at=None,
     )
     assert [(job.job_id, job.name) for job in jobs_of(status)] == [(JOB, "daily-revenue")]
+
+
+def test_a_trigger_that_cannot_be_evaluated_needs_attention_once() -> None:
+    reason = "there is no time zone Mars/Base"
+    waits = f"its hard dependency daily cannot be read: {reason}"
+    blocker = Blocker(
+        blocker="waiting_for_required_event", reason=waits, waits_for="its next slot", since=TEN
+    )
+    reasons = JobReasons(job_id=JOB, job_name="daily-revenue", blockers=(blocker,))
+    told = LastDecision(tick_id="1-x", tick_number=1, tick_at=TEN, jobs=(reasons,))
+    failing = [
+        FailingTrigger(trigger_id="daily", since=TEN, reason=reason),
+        FailingTrigger(trigger_id="soft", since=TEN, reason="its start_timestamp is no instant"),
+    ]
+    status = Status(
+        now=minutes(10),
+        control=(),
+        sensors=(),
+        runs=(),
+        decision=told,
+        holder=None,
+        last_tick_at=None,
+        failing_triggers=failing,
+    )
+    stream = StringIO()
+    StatusPage(console_for(stream), status, every_job=False).show()
+    page = " ".join(stream.getvalue().split())
+    assert page.count(reason) == 1
+    assert "(soft) trigger 10m its start_timestamp is no instant" in page
+    shown = status_as_json(status)["failing_triggers"]
+    assert [each["trigger_id"] for each in shown] == ["daily", "soft"]  # type: ignore[attr-defined]
+
+
+def test_a_tick_names_the_triggers_that_cannot_be_evaluated_and_why() -> None:
+    failing = replace(NEVER_SEEN, sensor_id="daily", failing_since=TEN, reason="no such zone")
+    report = TickReport(tick=Tick(number=7, at=TEN), seconds={}, failing_triggers=(failing,))
+    assert not report.is_clean
+    assert "1 trigger cannot be evaluated" in headline(report)
+    assert "daily no such zone" in printed(report)
+    # A process that stays reports it when it begins, and not again.
+    assert has_news(report) and not has_news(report, troubles(report))
