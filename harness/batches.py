@@ -6,8 +6,8 @@ file is in it that its writer leaves last. Both are removed after a ledger has w
 
 import contextlib
 import json
-import logging
 import shutil
+import stat
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,16 +19,23 @@ from harness.changes.event import ChangeEvent
 from harness.durable import write_durably
 from harness.errors import StateError
 from harness.files import unwritable
-
-log = logging.getLogger(__name__)
+from harness.quarantine import Quarantine, UnreadableFileError, read_regular
+from harness.text import escaped
 
 #: The files of one tick have no more events than this together, unless the first one alone has.
 EVENTS_PER_TICK = 200_000
+#: A batch is read whole, so that it has to fit into memory.
+LARGEST_BATCH = 256 * 2**20
+MOST_FILES = 10_000
+LONGEST_LINE = 16 * 2**20
 _NAMES = "registered-*"
 _FILE = ".jsonl"
 #: What a writer of a folder leaves last.
 _COMPLETE = "_SUCCESS"
+#: How earlier versions set a batch aside.
 _UNREADABLE = ".unreadable"
+_EARLIEST = datetime(2000, 1, 1, tzinfo=UTC).timestamp()
+_LATEST = datetime(2200, 1, 1, tzinfo=UTC).timestamp()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,22 +72,42 @@ def waiting(inbox: Path) -> list[tuple[datetime, Path]]:
     """Return the batches that the next tick takes in, oldest first, and since when each waits."""
     found = []
     for path in inbox.glob(_NAMES):
-        if path.suffix == _FILE or (path.is_dir() and path.suffix != _UNREADABLE):
-            # A folder is not complete yet, or what it was is in a ledger meanwhile.
-            with contextlib.suppress(FileNotFoundError):
-                found.append((_sent_at(path), path))
+        if path.suffix == _UNREADABLE:
+            continue
+        # A folder is not complete yet, or what it was is in a ledger meanwhile.
+        with contextlib.suppress(OSError):
+            is_folder = _is_folder(path)
+            if path.suffix == _FILE or is_folder or path.is_symlink():
+                found.append((_sent_at(path / _COMPLETE if is_folder else path), path))
     return sorted(found)
 
 
-def receive_batches(inbox: Path, *, at: datetime) -> list[Batch]:
-    """Read what waits, as much as one tick takes; what cannot be read is set aside and logged.
+def unfinished(inbox: Path) -> list[Path]:
+    """Return the folders that their writers have not completed, or that were half removed."""
+    folders = []
+    for path in sorted(inbox.glob(_NAMES)):
+        with contextlib.suppress(OSError):
+            if _is_folder(path) and path.suffix != _UNREADABLE and not (path / _COMPLETE).exists():
+                folders.append(path)
+    return folders
 
-    Raises:
-        StateError: The folder cannot be written.
+
+def receive_batches(
+    inbox: Path, *, at: datetime, quarantine: Quarantine | None = None
+) -> list[Batch]:
+    """Read what waits, as much as one tick takes; never fails on what is in the folder.
+
+    A batch is taken whole or not at all: one bad line quarantines it, with the line in the reason.
+
+    Args:
+        inbox: The folder.
+        at: The tick's instant.
+        quarantine: Takes what cannot be read.
     """
+    quarantine = quarantine or Quarantine(inbox, at)
     batches: list[Batch] = []
     for sent_at, path in waiting(inbox):
-        batch = _batch(path, sent_at, at)
+        batch = _batch(path, sent_at, at, quarantine)
         if batch is None:
             continue
         if batches and sum(len(each.events) for each in (*batches, batch)) > EVENTS_PER_TICK:
@@ -97,10 +124,12 @@ def remove_batches(batches: Sequence[Batch]) -> None:
     """
     for batch in batches:
         try:
-            if batch.path.is_dir():
+            if _is_folder(batch.path):
                 _remove_folder(batch.path)
             else:
                 batch.path.unlink(missing_ok=True)
+        except FileNotFoundError:
+            continue
         except OSError as error:
             raise unwritable(batch.path.parent, error) from error
 
@@ -111,12 +140,12 @@ def _remove_folder(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
-def _batch(path: Path, sent_at: datetime, at: datetime) -> Batch | None:
+def _batch(path: Path, sent_at: datetime, at: datetime, quarantine: Quarantine) -> Batch | None:
     try:
         lines = list(_lines(path))
         checked = check(lines, at=max(at, sent_at))
         reason = "; ".join(checked.problems[:3])
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         reason = str(error)
     else:
         if not reason:
@@ -127,8 +156,7 @@ def _batch(path: Path, sent_at: datetime, at: datetime) -> Batch | None:
                 sent_at=min(at, sent_at),
                 events=tuple(map(_named, checked.events, places)),
             )
-    _set_aside(path)
-    log.warning("inbox: %s cannot be read (%s) and is set aside", path.name, reason)
+    quarantine.put(path, reason)
     return None
 
 
@@ -137,9 +165,12 @@ def _named(event: ChangeEvent, place: str) -> ChangeEvent:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, object]]:
+    left = LARGEST_BATCH
     for file in _files(path):
-        name = str(file.relative_to(path.parent))
-        yield from lines_of(file.read_bytes(), name)
+        content = read_regular(file, left)
+        left -= len(content)
+        # The place of an event may become its name, which a ledger takes only as text.
+        yield from lines_of(content, escaped(str(file.relative_to(path.parent))))
 
 
 def lines_of(content: bytes, name: str) -> Iterator[tuple[str, object]]:
@@ -151,6 +182,8 @@ def lines_of(content: bytes, name: str) -> Iterator[tuple[str, object]]:
 
 def _read(line: bytes) -> object:
     try:
+        if len(line) > LONGEST_LINE:
+            return Unreadable(f"has {len(line):,} bytes; {LONGEST_LINE:,} are allowed")
         return json.loads(line.decode("utf-8-sig"))
     except UnicodeDecodeError:
         return Unreadable("this is no text in UTF-8")
@@ -161,23 +194,24 @@ def _read(line: bytes) -> object:
 
 
 def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
+    if not _is_folder(path):
         return [path]
+    read_regular(path / _COMPLETE, LARGEST_BATCH)
     # Spark's own marks begin with a dot or an underscore.
     files = [each for each in sorted(path.iterdir()) if each.name[0] not in "._"]
     other = next((each for each in files if each.suffix != ".json"), None)
     if other is not None:
-        raise ValueError(f"{path.name}/{other.name} is no file of JSON lines")
+        raise UnreadableFileError(f"{path.name}/{other.name} is no file of JSON lines")
+    if len(files) > MOST_FILES:
+        raise UnreadableFileError(f"it has {len(files):,} files; {MOST_FILES:,} are allowed")
     return files
 
 
+def _is_folder(path: Path) -> bool:
+    return stat.S_ISDIR(path.lstat().st_mode)
+
+
 def _sent_at(path: Path) -> datetime:
-    file = path / _COMPLETE if path.is_dir() else path
-    return datetime.fromtimestamp(file.stat().st_mtime, UTC)
-
-
-def _set_aside(path: Path) -> None:
-    try:
-        path.rename(path.with_name(path.name + _UNREADABLE))
-    except OSError as error:
-        raise unwritable(path.parent, error) from error
+    seconds = path.lstat().st_mtime
+    # A file may have any time; what an event gets is one that a ledger takes.
+    return datetime.fromtimestamp(min(max(seconds, _EARLIEST), _LATEST), UTC)

@@ -5,6 +5,7 @@ what the ledgers say need none of this.
 """
 
 import contextlib
+import errno
 import os
 from pathlib import Path
 from typing import Protocol
@@ -42,18 +43,30 @@ def write_durably(path: Path, text: str, *, disk: Disk = os) -> None:
     """Write a file, and its folder if need be, so that both outlive a power loss.
 
     Raises:
-        OSError: It cannot be written; nothing has the name.
+        OSError: It cannot be written. Nothing has the name, or the file that had it before; if the
+            new file has it all the same, the error's words are about that.
     """
     _make_folder(path.parent, disk)
     part = path.with_name(f".{path.name}.part")
+    is_new = not os.path.lexists(path)
     try:
         _write(part, text.encode(), disk)
         disk.rename(part, path)
-        force(path.parent, disk=disk)
     except OSError:
         with contextlib.suppress(OSError):
             part.unlink()
         raise
+    try:
+        force(path.parent, disk=disk)
+    except OSError as error:
+        if is_new:
+            with contextlib.suppress(OSError):
+                path.unlink()
+        if not os.path.lexists(path):
+            raise
+        reason = error.strerror or str(error)
+        words = f"{reason}; the new file is in place, but a power loss may undo it"
+        raise OSError(error.errno or errno.EIO, words) from error
 
 
 def force(path: Path, *, disk: Disk = os) -> None:

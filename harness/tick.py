@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from harness import feed, own_schedule, registered
-from harness.batches import receive_batches, remove_batches
+from harness.batches import Batch, receive_batches, remove_batches
 from harness.calls import Steps
 from harness.context import Context
 from harness.errors import DecideError
@@ -22,6 +22,7 @@ from harness.installation import Installation
 from harness.logs import log_as_tick
 from harness.memory import load_from_models
 from harness.publish import publish
+from harness.quarantine import Quarantine
 from harness.record import Known, Recorded, record
 from harness.retries import planned_retries, want_again
 from harness.same_change import SameChanges
@@ -112,7 +113,7 @@ class Engine:
     def _steps(self, state: TickState, report: TickReport, options: TickOptions) -> TickState:
         with self._timed(report, "controls"):
             state = self._controls(state, report, options)
-        messages = receive(self._context.home.inbox)
+        messages = self._receive(report)
         steps = Steps()
         with self._timed(report, "settle"):
             state = self._settle(state, messages, report, steps)
@@ -169,6 +170,22 @@ class Engine:
             triggers_due_at=AT_ONCE,
         )
 
+    def _receive(self, report: TickReport) -> Sequence[Message]:
+        inbox = self._context.home.inbox
+        quarantine = Quarantine(inbox, report.tick.at)
+        messages = receive(inbox, quarantine)
+        report.quarantined += tuple(quarantine.items)
+        return messages
+
+    def _receive_batches(self, report: TickReport) -> Sequence[Batch]:
+        inbox = self._context.home.inbox
+        quarantine = Quarantine(inbox, report.tick.at)
+        batches = receive_batches(inbox, at=report.tick.at, quarantine=quarantine)
+        report.quarantined += tuple(quarantine.items)
+        if report.quarantined:
+            quarantine.tidy()
+        return batches
+
     def _settle(
         self, state: TickState, messages: Sequence[Message], report: TickReport, steps: Steps
     ) -> TickState:
@@ -215,7 +232,7 @@ class Engine:
         tables = (each.sensor_id for each in state.sensed)
         same = SameChanges(context.store, report.tick, tables)
         report.registered = registered.fold(
-            receive_batches(context.home.inbox, at=report.tick.at),
+            self._receive_batches(report),
             state.registered,
             tick=report.tick,
             store=context.store,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from harness.publish import FOLD_AFTER_TICKS, Publication
+from harness.quarantine import Quarantined
 from harness.record import Recorded
 from harness.registered import Registered
 from harness.sense.round import PutOff
@@ -44,6 +45,8 @@ class TickReport:
     #: The controls were fed in this tick, whether or not a row differed from what was recorded.
     has_fed_controls: bool = False
     warnings: tuple[str, ...] = ()
+    #: What this tick could not read and went on without.
+    quarantined: tuple[Quarantined, ...] = ()
     skipped: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -79,7 +82,7 @@ class TickReport:
         sent = (*self.started, *(self.settled.rows if self.settled else ()))
         has_no_run = any(row.run_status in _NO_RUN for row in sent)
         unanswered = bool(self.settled and self.settled.unanswered)
-        failing = self.failures or self.put_off or self.failing_triggers
+        failing = self.failures or self.put_off or self.failing_triggers or self.quarantined
         return not (failing or has_no_run or unanswered)
 
     @property

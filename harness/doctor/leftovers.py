@@ -4,12 +4,13 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from harness.batches import waiting
+from harness.batches import unfinished, waiting
 from harness.doctor.findings import Finding, attention, ok
 from harness.doctor.patient import Patient
 from harness.facts import folded_through, last_decision, runs_now
 from harness.fire import file_of
 from harness.inbox import peek
+from harness.quarantine import quarantined
 from harness.show.words import age, count, size
 from harness.state_file import load_state
 
@@ -29,6 +30,14 @@ def inbox(patient: Patient) -> Iterator[Finding]:
     readable = {each.path for each in messages}
     bad = [path for path in sorted(folder.glob("*.json")) if path not in readable and path.exists()]
     bad += sorted(folder.glob("*.unreadable"))
+    for item in quarantined(folder)[-_MOST_NAMED:]:
+        yield attention(
+            "inbox",
+            f"{item.name} is quarantined since {age(item.since, patient.clock.now())}: "
+            f"{item.reason}",
+            where=item.path,
+            todo="send it again, put right (`complete`, `emit`), then remove the file",
+        )
     if bad:
         yield attention(
             "inbox",
@@ -39,7 +48,7 @@ def inbox(patient: Patient) -> Iterator[Finding]:
     now = patient.clock.now()
     half = [
         path
-        for path in folder.glob(".*.part")
+        for path in (*folder.glob(".*.part"), *unfinished(folder))
         if _seconds_old(path, now) > _HALF_WRITTEN_AFTER_SECONDS
     ]
     if half:

@@ -19,6 +19,7 @@ from harness.facts import (
     runs_now,
     whole,
 )
+from harness.quarantine import Quarantined, quarantined
 from harness.sense.backoff import Failing, load_back_off
 from harness.settings import Attention
 from harness.show.words import iso, upstream_name
@@ -101,6 +102,8 @@ class Status:
     unasked: Mapping[int, Unasked] = field(default_factory=dict)
     #: After how long a run needs a person.
     attention: Attention = field(default_factory=Attention)
+    #: What could not be read and was gone on without.
+    quarantined: Sequence[Quarantined] = ()
 
 
 def read_status(context: "Context", *, every_run: bool) -> Status:
@@ -127,6 +130,7 @@ def read_status(context: "Context", *, every_run: bool) -> Status:
         given_up=given_up_since(store, now - GIVEN_UP_SHOWN_FOR, folded_through=folded),
         unasked=load_unasked(context.home.folder),
         attention=context.settings.jobs.attention,
+        quarantined=quarantined(context.home.inbox),
     )
 
 
@@ -185,6 +189,15 @@ def as_json(status: Status) -> dict[str, object]:
                 "failing_since": iso(each.since),
             }
             for each in status.failing_triggers
+        ],
+        "quarantined": [
+            {
+                "name": each.name,
+                "since": iso(each.since),
+                "reason": each.reason,
+                "path": str(each.path),
+            }
+            for each in status.quarantined
         ],
         # Ticks come one after the other: what has an earlier event_ts is in the ledger by now.
         "last_tick_at": _iso_or_none(status.last_tick_at),

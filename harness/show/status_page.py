@@ -69,6 +69,11 @@ class Page:
         self._section(
             ("running", "bold green"), ("job", "run", "for", "handed"), [*self._rows_of_running()]
         )
+        self._section(
+            ("quarantined", "bold red"),
+            ("what", "since", "why"),
+            [*self._rows_of_quarantined()],
+        )
         self._show_waiting()
         self._section(
             ("given up lately", "bold yellow"),
@@ -156,6 +161,10 @@ class Page:
                 if waits(run):
                     handed += f", {words_of(run)} for {age(run.recorded_at, now)}"
                 yield job.name, str(run.run_id or "its own"), age(began(run), now), handed
+
+    def _rows_of_quarantined(self) -> Iterator[tuple[str, str, str]]:
+        for each in self._status.quarantined:
+            yield each.name, age(each.since, self._status.now), self._cut(each.reason)
 
     def _rows_of_given_up(self) -> Iterator[tuple[str, str, str, str]]:
         for run in self._status.given_up:

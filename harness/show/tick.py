@@ -101,6 +101,7 @@ def troubles(report: "TickReport") -> frozenset[str]:
             # It stays wrong while nobody looks.
             *(each.reason for each in report.put_off if each.is_failing),
             *(f"{job_id}: {reason}" for job_id, reason in unanswered.items()),
+            *(f"{each.name}: {each.reason}" for each in report.quarantined),
         ]
     )
 
@@ -157,6 +158,10 @@ def as_json(report: "TickReport", waiting: int) -> dict[str, object]:
         "skipped": list(report.skipped),
         "seconds": dict(report.seconds),
         "warnings": list(report.warnings),
+        "quarantined": [
+            {"name": each.name, "reason": each.reason, "path": str(each.path)}
+            for each in report.quarantined
+        ],
     }
 
 
@@ -203,6 +208,7 @@ def headline(report: "TickReport") -> str:
     told += [f"{len(report.put_off)} put off"] if report.put_off else []
     failing = report.failing_triggers
     told += [f"{count(len(failing), 'trigger')} cannot be evaluated"] if failing else []
+    told += [f"{len(report.quarantined)} quarantined"] if report.quarantined else []
     told += [f"{count(len(releases_of(report)), 'trigger')} told"] if releases_of(report) else []
     told += [f"{count(report.control_changes, 'control row')} changed"] * bool(
         report.control_changes

@@ -35,6 +35,7 @@ def show(console: Console, report: "TickReport") -> None:
     console.print(line((headline(report), style)), soft_wrap=True)
     for warning in report.warnings:
         console.print(line(("warning: ", "yellow"), warning), soft_wrap=True)
+    _show_quarantined(console, report)
     _show_found(console, report)
     _show_released(console, report)
     _show_failures(console, report)
@@ -44,6 +45,12 @@ def show(console: Console, report: "TickReport") -> None:
     _show_started(console, runs.started)
     _show_ended(console, runs.ended)
     _show_waiting(console, report)
+
+
+def _show_quarantined(console: Console, report: "TickReport") -> None:
+    columns = (Column(title="what", may_wrap=True), Column(title="reason", may_wrap=True))
+    rows = [(each.name, each.reason) for each in report.quarantined]
+    _section(console, "quarantined, the rest went on", columns, rows, style="red")
 
 
 def _show_found(console: Console, report: "TickReport") -> None:

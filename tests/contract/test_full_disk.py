@@ -11,6 +11,7 @@ import pytest
 from harness.errors import ExitCode, StateError
 from harness.inbox import Message, MessageKind, receive, send
 from harness.lock import ProcessLock
+from harness.quarantine import Quarantine
 from harness.record import record
 from harness.sense.backoff import BackOff, Failing, save_back_off
 from harness.sense.types import DataChange, Look, Operation, TableFormat
@@ -84,7 +85,6 @@ def read_only(small_disk: Path) -> Path:
 _WRITERS: Mapping[str, Callable[[Path], object]] = {
     "the lock": lambda disk: ProcessLock(disk, command="tick").__enter__(),
     "a ledger": lambda disk: _record(LocalStore(disk, "heartbeat")),
-    "the inbox": lambda disk: receive(disk / "inbox"),
     "a message": lambda disk: send(disk / "inbox", _MESSAGE),
     "the state": lambda disk: save_state(disk / "state.json", STATE, MemoryStore()),
     "the waits": lambda disk: save_back_off(disk / "back_off.json", _FAILING, "any"),
@@ -99,6 +99,16 @@ def test_a_read_only_disk_is_told_in_one_sentence_whatever_meets_it_first(
         _WRITERS[writer](read_only)
     assert len(str(told.value).splitlines()) == 1
     assert told.value.exit_code is ExitCode.FAILED
+
+
+def test_what_cannot_be_set_aside_on_a_read_only_disk_stays_and_is_reported(
+    read_only: Path,
+) -> None:
+    quarantine = Quarantine(read_only / "inbox", _MESSAGE.sent_at)
+    assert receive(read_only / "inbox", quarantine) == []
+    [item] = quarantine.items
+    assert item.path == read_only / "inbox" / "1.json"
+    assert "Read-only file system" in item.reason
 
 
 def _record(store: LocalStore, number: int = 1) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.durable import write_durably
 from harness.errors import StateError
 from harness.inbox import Message, MessageKind, receive, send
 
@@ -153,6 +154,31 @@ def test_on_a_disk_that_fills_up_a_message_is_left_whole_or_not_at_all(tmp_path:
         with pytest.raises(StateError, match="No space left"):
             send(tmp_path / str(count) / "inbox", MESSAGE, disk=disk)
         assert [*(tmp_path / str(count)).rglob("*.*")] == []
+
+
+class FolderNotForced(WatchedDisk):
+    """Forces files, and no folder that a file has been renamed in."""
+
+    def fsync(self, descriptor: int, /) -> None:
+        if any(each.call == "rename" for each in self.done):
+            raise OSError(5, "Input/output error")
+        super().fsync(descriptor)
+
+
+def test_a_message_whose_name_cannot_be_forced_is_not_left(tmp_path: Path) -> None:
+    with pytest.raises(StateError, match="cannot be left"):
+        send(tmp_path, MESSAGE, disk=FolderNotForced())
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_file_that_was_replaced_though_its_name_cannot_be_forced_is_reported_as_in_place(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    with pytest.raises(OSError, match="in place, but a power loss may undo it"):
+        write_durably(path, "new", disk=FolderNotForced())
+    assert path.read_text() == "new"
 
 
 def test_a_message_that_is_still_being_written_is_no_message(tmp_path: Path) -> None:

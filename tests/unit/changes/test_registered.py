@@ -10,6 +10,7 @@ import pytest
 
 from harness.batches import receive_batches, remove_batches, send_batch, waiting
 from harness.changes import ChangeEvent, Operation, TableFormat
+from harness.quarantine import quarantined
 from harness.record import Known, record
 from harness.registered import Registered, fold, known_tables
 from harness.same_change import SameChanges
@@ -323,7 +324,10 @@ def test_a_message_that_cannot_be_read_is_set_aside_and_the_others_count(world: 
     world.send(_orders("2"))
     world.tick()
     assert [row["snapshot_id"] for row in world.rows()] == ["2"]
-    assert bad.with_name(bad.name + ".unreadable").exists()
+    [item] = quarantined(world.inbox)
+    assert item.name == bad.name
+    assert "table" in item.reason
+    assert not bad.exists()
 
 
 def _folder(world: World, *lines: str, name: str = "part-0.json", is_complete: bool = True) -> Path:
@@ -370,7 +374,9 @@ def test_a_folder_that_cannot_be_read_is_set_aside(world: World, name: str, line
     world.tick()
     world.tick()
     assert world.rows() == []
-    assert (folder.with_name("registered-7f.unreadable") / "_SUCCESS").exists()
+    [item] = quarantined(world.inbox)
+    assert item.name == folder.name
+    assert (item.path / "_SUCCESS").exists()
 
 
 def test_a_tick_takes_in_no_more_than_it_can_bear_and_the_next_one_the_rest(

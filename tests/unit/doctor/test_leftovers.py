@@ -8,7 +8,8 @@ import pytest
 from harness.doctor.findings import Level
 from harness.doctor.leftovers import handed_over, inbox, state_file
 from harness.doctor.patient import Patient
-from harness.inbox import Message, MessageKind, send
+from harness.inbox import Message, MessageKind, receive, send
+from harness.quarantine import Quarantine
 from harness.state_file import VERSION, save_state
 from harness.store.local import LocalStore
 from harness.tables import Ledger, RunStatus
@@ -53,6 +54,14 @@ def test_a_message_that_cannot_be_read_is_told_and_left_where_it_is(
     found = only(inbox(patient), Level.ATTENTION)
     assert name in found.what
     assert path.exists()
+
+
+def test_a_quarantined_item_is_named_with_its_reason_and_what_to_do(patient: Patient) -> None:
+    leave(patient, "1.json", "")
+    receive(patient.home.inbox, Quarantine(patient.home.inbox, NOON))
+    found = only(inbox(patient), Level.ATTENTION)
+    assert found.what.startswith("1.json is quarantined since 0s: it is no JSON")
+    assert "send it again" in found.todo
 
 
 def test_a_message_whose_sender_died_while_writing_is_told(patient: Patient) -> None:

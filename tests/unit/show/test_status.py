@@ -24,6 +24,7 @@ from harness.facts import (
 )
 from harness.lock import ProcessLock
 from harness.open_runs import NOT_KNOWN, SAYS_NOTHING
+from harness.quarantine import Quarantined
 from harness.sense.backoff import Failing
 from harness.show.status import CONTROL_COLUMNS, Status, as_json, given_up_since
 from harness.show.status_page import Page
@@ -309,6 +310,7 @@ def test_json_has_its_keys_with_ids_as_strings_and_instants_in_utc() -> None:
         "sensors",
         "failing",
         "failing_triggers",
+        "quarantined",
         "last_tick_at",
     ]
     assert list(content["control"][0]) == list(CONTROL_COLUMNS)
@@ -374,3 +376,13 @@ def test_a_back_off_that_was_told_of_an_earlier_attempt_is_not_told_of_this_one(
     backs_off = replace(NOTHING_NEW, blocker="backing_off", since=earlier)
     told = section(page(status_of(3, [failed], job_1=backs_off)), "needs attention 1")
     assert "by itself" not in told
+
+
+def test_what_is_quarantined_is_shown_with_its_reason_to_people_and_scripts() -> None:
+    item = Quarantined(name="1.json", since=minutes(-60), reason="it is a link", path=Path("q"))
+    status = replace(status_of(1, []), quarantined=[item])
+    lines = page(status)
+    assert "1.json" in section(lines, "quarantined 1")
+    assert "it is a link" in section(lines, "quarantined 1")
+    [shown] = as_json(status)["quarantined"]  # type: ignore[misc]
+    assert (shown["name"], shown["reason"]) == ("1.json", "it is a link")

@@ -3,10 +3,12 @@
 import json
 from dataclasses import replace
 from io import StringIO
+from pathlib import Path
 
 import pytest
 
 from harness.publish import Publication
+from harness.quarantine import Quarantined
 from harness.record import Recorded
 from harness.sense.round import PutOff
 from harness.sense.types import Look, Upstream
@@ -357,3 +359,18 @@ def test_a_failure_that_is_put_off_and_tried_again_is_told_once() -> None:
     failed.looks = (Look(upstream_id="kafka:shop: orders:ab5c14a4", failure=reason),)
     assert not has_news(put_off(), troubles(failed))
     assert not has_news(failed, troubles(put_off()))
+
+
+def test_what_a_tick_could_not_read_is_shown_and_ends_it_with_one() -> None:
+    report = idle()
+    report.quarantined = (
+        Quarantined(name="1.json", since=TEN, reason="it is a link", path=Path("q")),
+    )
+    assert not report.is_clean
+    assert "1 quarantined" in headline(report)
+    assert "it is a link" in printed(report)
+    assert as_json(report, 0)["quarantined"] == [
+        {"name": "1.json", "reason": "it is a link", "path": "q"}
+    ]
+    assert has_news(report)
+    assert not has_news(report, troubles(report))
