@@ -22,7 +22,10 @@ def record_of(machine: Machine) -> Record:
         starts=tuple(machine.server.starts),
         warnings=tuple(machine.server.registry.warnings),
         outcomes=_outcomes(machine),
-        due={path: set(range(newest + 1)) for path, newest in machine.newest_versions().items()},
+        due={
+            path: set(map(str, range(newest + 1)))
+            for path, newest in machine.newest_versions().items()
+        },
         wanted=machine.lines,
         starts_per_tick=_STARTS_PER_TICK,
     )

@@ -15,9 +15,15 @@ from typing import cast
 
 from harness.inbox import MessageKind
 from harness.jobs.types import Outcome
+from harness.own_schedule import REPORTED_BY
+from harness.show.words import iso
 from harness.tables import HOLDING, OPEN, Ledger
+from harness.trigger_looks import SLOT_TAG
+from tests.simulation.consumers import Pull
 from tests.simulation.policies import policy_of
-from tests.simulation.record import Attempt, Record, Row, attempt_of
+from tests.simulation.record import Attempt, Record, Row, attempt_of, is_registered
+from tests.simulation.triggers import NUMBER
+from tests.trigger_keeper import change_of, lives_of_slots
 
 #: The machine's clock may be wrong by so much, both when a run begins and when it is judged.
 _SKEW = timedelta(minutes=20)
@@ -166,6 +172,25 @@ def what_is_repeated_or_given_up_was_asked_for(record: Record) -> Iterator[str]:
                 yield f"attempt {attempt} became {status}, and nobody has asked for it"
 
 
+def a_message_is_applied_at_most_once(record: Record) -> Iterator[str]:
+    """However often it comes: no job takes more steps by messages than there were messages."""
+    taken: Counter[tuple[MessageKind, int]] = Counter()
+    for row in record.steps:
+        kind = _KINDS.get((str(row["reported_by"]), str(row["run_status"])))
+        if kind is not None:
+            taken[kind, cast(int, row["job_id"])] += 1
+    for (kind, job_id), count in taken.items():
+        sent = record.messages.get((kind, job_id), 0)
+        if record.messages and count > sent:
+            yield f"job {job_id} took {count} steps by {sent} messages of the kind {kind}"
+
+
+_KINDS = {
+    ("operator", "RETRY_REQUESTED"): MessageKind.RETRY,
+    ("operator", "RELEASED"): MessageKind.RELEASE,
+}
+
+
 def a_policy_starts_no_more_and_no_sooner_than_it_says(record: Record) -> Iterator[str]:
     """What counts is the policy that was in force, and what the ledger says of the failed run."""
     newest: dict[Attempt, Row] = {}
@@ -186,6 +211,9 @@ def a_policy_starts_no_more_and_no_sooner_than_it_says(record: Record) -> Iterat
 def a_job_has_one_start_at_a_time(record: Record) -> Iterator[str]:
     newest: dict[object, tuple[Attempt, str]] = {}
     for row in record.steps:
+        if row["reported_by"] == REPORTED_BY:
+            # Runs that a job starts by itself may overlap.
+            continue
         attempt = attempt_of(row)
         before = newest.get(row["job_id"])
         if before and before[0] != attempt and before[1] in {*OPEN, *HOLDING}:
@@ -200,12 +228,12 @@ def an_event_is_recorded_once(record: Record) -> Iterator[str]:
 
 
 def every_change_is_an_event(record: Record) -> Iterator[str]:
-    recorded: dict[str, set[int]] = defaultdict(set)
-    for row in record.events:
-        recorded[str(row["table"])].add(int(str(row["snapshot_id"])))
+    recorded: dict[str, set[str]] = defaultdict(set)
+    for row in record.sensed:
+        recorded[record.name_of(row)] |= record.marks_of(row)
     for name, due in record.due.items():
         if missing := due - recorded[name]:
-            yield f"the versions {sorted(missing)} of {name} never became events"
+            yield f"the changes {sorted(missing)} of {name} never became events"
 
 
 def an_event_is_consumed_once_by_each_job(record: Record) -> Iterator[str]:
@@ -218,9 +246,8 @@ def an_event_is_consumed_once_by_each_job(record: Record) -> Iterator[str]:
 def no_event_is_lost(record: Record) -> Iterator[str]:
     consumed = _consumption(record)
     by_table: dict[str, list[Row]] = defaultdict(list)
-    for row in record.events:
-        if not _is_copy(row):
-            by_table[str(row["table"])].append(row)
+    for row in filter(record.is_awaited, record.sensed):
+        by_table[record.name_of(row)].append(row)
     for job_id, name in record.wanted:
         taken = consumed.get(job_id, {})
         lost = [row["snapshot_id"] for row in by_table[name] if row["event_id"] not in taken]
@@ -228,22 +255,151 @@ def no_event_is_lost(record: Record) -> Iterator[str]:
             yield f"job {job_id} never got the versions {lost} of {name}"
 
 
+def a_registered_event_is_recorded_once(record: Record) -> Iterator[str]:
+    rows = [row for row in record.told if is_registered(row)]
+    counts = Counter(cast(Mapping[str, str], row["tags"]).get(NUMBER) for row in rows)
+    for number in record.registered:
+        if counts[number] != 1:
+            yield f"the registered event {number} is in the ledger {counts[number]} times"
+
+
+def what_was_told_names_no_trigger(record: Record) -> Iterator[str]:
+    """The tags by which a trigger hands an event on are those of its copy alone."""
+    for row in record.told:
+        if SLOT_TAG in cast(Mapping[str, str], row["tags"]):
+            yield f"the event {row['event_id']} of {row['upstream_id']} has the tags of a trigger"
+
+
 def a_trigger_releases_a_change_once(record: Record) -> Iterator[str]:
-    """So a trigger of snapshots does, and no other is in what is judged."""
-    copies = [row for row in record.events if _is_copy(row)]
-    released = Counter((row["upstream_id"], row["change_id"]) for row in copies)
+    """So a trigger of snapshots does; the slots of partitions may wait for the same change.
+
+    A change that one registers and a sensor sees has two rows, and may be released as each comes.
+    """
+    of_partitions = {each.upstream_id for each in record.triggers if not each.takes_snapshots}
+    released = Counter((row["upstream_id"], row["change_id"]) for row in record.copies)
+    rows = Counter(row["change_id"] for row in record.told)
     for (name, change_id), count in released.items():
-        if count > 1:
+        if count > max(rows[change_id], 1) and name not in of_partitions:
             yield f"{name} released the change {change_id} {count} times"
+
+
+def what_a_trigger_releases_is_taken(record: Record) -> Iterator[str]:
     taken = {event_id for each in _consumption(record).values() for event_id in each}
-    for row in copies:
+    for row in filter(record.is_awaited, record.copies):
         if row["event_id"] not in taken:
-            yield f"{row['upstream_id']} released the version {row['snapshot_id']}, and nobody took it"
+            yield f"{row['upstream_id']} released {row['snapshot_id']}, and no run took it"
 
 
-def _is_copy(row: Row) -> bool:
-    """Tell whether an event is what a trigger handed on."""
-    return str(row["upstream_id"]).startswith("trigger:")
+def a_slot_is_released_once(record: Record) -> Iterator[str]:
+    """What a slot released starts one intent; an intent may have several attempts."""
+    intents: dict[tuple[object, str], set[str]] = defaultdict(set)
+    by_event = {row["event_id"]: row for row in record.copies}
+    for taken in _consumption(record).values():
+        for event_id in taken.keys() & by_event.keys():
+            row = by_event[event_id]
+            intents[row["upstream_id"], _slot_of(row)] |= {intent for intent, _ in taken[event_id]}
+    for (name, slot), started in intents.items():
+        if len(started) > 1:
+            yield f"the slot {slot} of {name} started {len(started)} runs"
+
+
+def a_slot_is_released_with_all_it_waits_for(record: Record) -> Iterator[str]:
+    for trigger in record.triggers:
+        if trigger.takes_snapshots:
+            continue
+        for row in record.copies:
+            if row["upstream_id"] != trigger.upstream_id:
+                continue
+            tick, slot = cast(int, row["tick_number"]), datetime.fromisoformat(_slot_of(row))
+            if not all(trigger.events_for(slot, _known_at(tick, record))):
+                yield f"{trigger.upstream_id} released its slot {slot} in tick {tick} too early"
+
+
+def a_slot_that_is_satisfied_is_released(record: Record) -> Iterator[str]:
+    """Each slot that has opened is released, or waits for something, or has expired without it."""
+    taken = {event_id for each in _consumption(record).values() for event_id in each}
+    for trigger in record.triggers:
+        # The next slot waits until the run of the last one has succeeded.
+        is_next = all(row["event_id"] in taken for row in record.copies_of(trigger))
+        lives = lives_of_slots(trigger, record.probes_of(trigger))
+        if lives.opened_number < trigger.number_at(record.ticked_at):
+            yield f"{trigger.upstream_id} has not opened the slot due at {record.ticked_at}"
+        if trigger.takes_snapshots:
+            continue
+        released = {(row["tick_number"], _slot_of(row)) for row in record.copies_of(trigger)}
+        for slot, ended in lives.ended.items():
+            if ended is None:
+                if is_next and all(trigger.events_for(slot, record.told)):
+                    yield f"the slot {slot} of {trigger.upstream_id} waits, and has all it needs"
+                continue
+            tick, found = cast(int, ended["tick_number"]), ended["latest_event_tick"]
+            here = {other for number, other in released if number == tick}
+            is_released = found == tick and (iso(slot) in here or not here)
+            if not is_released and all(trigger.events_for(slot, _known_at(tick, record))):
+                yield f"the slot {slot} of {trigger.upstream_id} was given up, and had all it needs"
+
+
+def a_trigger_of_snapshots_releases_every_change(record: Record) -> Iterator[str]:
+    """Between its first look and the newest slot that it opened."""
+    for trigger in record.triggers:
+        rows = record.probes_of(trigger)
+        if not trigger.takes_snapshots or not rows:
+            continue
+        first, last = cast(int, rows[0]["tick_number"]), lives_of_slots(trigger, rows).opened_tick
+        released = {row["change_id"] for row in record.copies_of(trigger)}
+        for row in record.told:
+            is_due = first < cast(int, row["tick_number"]) <= last
+            is_wanted = is_due and any(part.takes(row) for part in trigger.parts)
+            if is_wanted and change_of(row) not in released:
+                yield f"{trigger.upstream_id} never released {row['event_id']} of {row['table']}"
+
+
+def _known_at(tick: int, record: Record) -> list[Row]:
+    return [row for row in record.told if cast(int, row["tick_number"]) <= tick]
+
+
+def _slot_of(row: Row) -> str:
+    return cast(Mapping[str, str], row["tags"])[SLOT_TAG]
+
+
+def a_consumer_gets_an_event_until_it_is_processed(record: Record) -> Iterator[str]:
+    """Each of its runs gets what no run has reported, also what another run got before."""
+    ticks = {row["event_id"]: cast(int, row["tick_number"]) for row in record.events}
+    for (job_id, name), pulls in _by_consumer(record).items():
+        open_events: set[str] = set()
+        for pull in pulls:
+            if pull.is_processed:
+                through = max(ticks[each] for each in pull.event_ids)
+                open_events = {each for each in open_events if ticks[each] > through}
+                continue
+            if missing := open_events - pull.event_ids:
+                yield f"job {job_id} got {missing} of {name} once, and did not process them"
+            open_events |= pull.event_ids
+
+
+def a_consumer_gets_no_event_after_it_is_processed(record: Record) -> Iterator[str]:
+    for (job_id, name), pulls in _by_consumer(record).items():
+        done: set[str] = set()
+        for pull in pulls:
+            if pull.is_processed:
+                done |= pull.event_ids
+            elif again := done & pull.event_ids:
+                yield f"job {job_id} got {again} of {name} again after it had processed them"
+
+
+def a_consumer_gets_every_event(record: Record) -> Iterator[str]:
+    for (job_id, name), pulls in _by_consumer(record).items():
+        got = {event_id for pull in pulls for event_id in pull.event_ids}
+        ours = {str(row["event_id"]) for row in record.sensed if record.name_of(row) == name}
+        if missing := ours - got:
+            yield f"job {job_id} never got the events {missing} of {name}"
+
+
+def _by_consumer(record: Record) -> Mapping[tuple[int, str], list[Pull]]:
+    pulls: dict[tuple[int, str], list[Pull]] = defaultdict(list)
+    for each in record.pulls:
+        pulls[each.job_id, each.name].append(each)
+    return pulls
 
 
 def a_run_is_handed_what_its_intent_says(record: Record) -> Iterator[str]:
@@ -255,9 +411,15 @@ def a_run_is_handed_what_its_intent_says(record: Record) -> Iterator[str]:
             if [each["event_id"] for each in handed] != steps[0]["event_ids"]:
                 yield f"run {run['run_id']} was handed other events than its intent has"
             for table in {each["table"] for each in handed}:
-                versions = [int(each["snapshot_id"]) for each in handed if each["table"] == table]
+                versions = [int(each["snapshot_id"]) for each in handed if _is_version(each, table)]
                 if versions != sorted(versions):
                     yield f"run {run['run_id']} was handed {table} out of order: {versions}"
+
+
+def _is_version(event: Mapping[str, str], table: str) -> bool:
+    """Tell whether an event is one of a table whose snapshots are numbered as they come."""
+    is_released = SLOT_TAG in event["tags"]
+    return event["table"] == table and event["table_format"] == "DELTA" and not is_released
 
 
 def _consumption(record: Record) -> dict[int, dict[str, list[Attempt]]]:
@@ -267,6 +429,11 @@ def _consumption(record: Record) -> dict[int, dict[str, list[Attempt]]]:
         if "RETRY_REQUESTED" not in _statuses(steps):
             for event_id in cast(Iterable[str], steps[0]["event_ids"]):
                 consumed[cast(int, steps[0]["job_id"])][event_id].append(attempt)
+    for attempt, steps in record.pulled.items():
+        # Asked again before they are processed, a run gets newer events, too.
+        if steps[-1]["run_status"] == "SUCCEEDED":
+            for event_id in cast(Iterable[str], steps[-1]["event_ids"]):
+                consumed[cast(int, steps[-1]["job_id"])][event_id].append(attempt)
     return consumed
 
 
@@ -290,12 +457,23 @@ RULES: tuple[Callable[[Record], Iterator[str]], ...] = (
     what_ended_ended_so,
     a_job_is_released_by_a_later_success,
     what_is_repeated_or_given_up_was_asked_for,
+    a_message_is_applied_at_most_once,
     a_policy_starts_no_more_and_no_sooner_than_it_says,
     a_job_has_one_start_at_a_time,
     an_event_is_recorded_once,
     every_change_is_an_event,
     an_event_is_consumed_once_by_each_job,
     no_event_is_lost,
+    a_registered_event_is_recorded_once,
+    what_was_told_names_no_trigger,
     a_trigger_releases_a_change_once,
+    what_a_trigger_releases_is_taken,
+    a_slot_is_released_once,
+    a_slot_is_released_with_all_it_waits_for,
+    a_slot_that_is_satisfied_is_released,
+    a_trigger_of_snapshots_releases_every_change,
+    a_consumer_gets_an_event_until_it_is_processed,
+    a_consumer_gets_no_event_after_it_is_processed,
+    a_consumer_gets_every_event,
     a_run_is_handed_what_its_intent_says,
 )

@@ -1,12 +1,12 @@
 """Gathers what is judged of a world of the simulation."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from datetime import datetime
 from typing import cast
 
 from harness.tables import Ledger
-from tests.simulation.record import Attempt, Record, attempt_of
+from tests.simulation.record import Attempt, Record, Row, attempt_of
 from tests.simulation.world import World
 
 
@@ -15,7 +15,7 @@ def record_of(world: World) -> Record:
     workspace, store = world.workspace, world.machine.store
     lines = [(line.job_id, line.sensor_id) for line in world.lines]
     watched = {sensor_id for _, sensor_id in lines}
-    sources = world.machine.sources.by_id
+    sources = world.machine.sources.all
     return Record(
         ledgers={ledger: store.read(ledger) for ledger in Ledger},
         runs=_runs(world),
@@ -24,6 +24,8 @@ def record_of(world: World) -> Record:
         outcomes=workspace.all_outcomes(),
         due={name: source.due() for name, source in sources.items() if name in watched},
         wanted=lines,
+        name_of=_sensor_of,
+        marks_of=lambda row: sources[_sensor_of(row)].marks_of(row),
         starts_per_tick=world.starts_per_tick,
         policies=store.fed,
         deleted=world.deleted,
@@ -33,7 +35,17 @@ def record_of(world: World) -> Record:
         asked=world.asked,
         decided={} if world.has_wrong_clock else _decided(world),
         successes=workspace.last_successes(),
+        registered=world.producers.sent.keys() if world.producers else frozenset(),
+        triggers=world.triggers.all if world.triggers else (),
+        messages=Counter((message.kind, message.job_id) for _, _, message in world.sent),
+        pulls=world.consumers.pulls if world.consumers else (),
+        ticked_at=world.machine.ticked_at,
+        through_tick=world.through_tick,
     )
+
+
+def _sensor_of(row: Row) -> str:
+    return str(row["upstream_id"]).partition(":")[2].rpartition(":")[0]
 
 
 def _runs(world: World) -> Mapping[str, list[Mapping[str, object]]]:

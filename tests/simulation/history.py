@@ -18,7 +18,7 @@ from tests.simulation.checker import complaints
 from tests.simulation.evidence import record_of
 from tests.simulation.fate import KilledError
 from tests.simulation.machine import LEASE_SECONDS, Wiring
-from tests.simulation.moves import MEANWHILE, draw_weights, move
+from tests.simulation.moves import MEANWHILE, MEANWHILE_OF, draw_weights, draw_weights_of, move
 from tests.simulation.world import World
 
 #: Most moves of a history, ticks among them.
@@ -28,7 +28,7 @@ _IN_MEMORY = Path("/dev/shm")
 _LONGEST_TICK = 30
 _ROUNDS_TO_REST = 15
 
-#: Where the product lets a test kill it while it asks triggers, which no history has.
+#: Where the product lets a test kill it while it asks triggers.
 RELEASE_POINTS = ("before_release", "within_release", "after_release")
 #: Every other such point.
 CRASH_POINTS = (
@@ -49,6 +49,15 @@ MOMENTS = (
     *("before dbt seed", "after dbt seed", "before dbt decide", "before dbt publish"),
     "at the state file",
 )
+
+
+#: Those of histories with triggers.
+TRIGGER_MOMENTS = (
+    *(f"at {name}" for name in RELEASE_POINTS),
+    *(f"{when} commit ledger_trigger_looks" for when in ("before", "after")),
+    *("before dbt look", "before dbt trigger_terms"),
+)
+EVERY_MOMENT = (*MOMENTS, *TRIGGER_MOMENTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +133,25 @@ class _Player:
         if self._edits_policies:
             world.draw_policies(policies)
 
+        self._meanwhile_weights = dict(MEANWHILE)
+        # Drawn apart, too: the histories without further parts are what they were.
+        parts = random.Random(f"{seed}/parts")
+        if parts.random() < 0.4:
+            self._add("triggers", parts)
+            world.add_triggers(parts)
+        if parts.random() < 0.4:
+            (folder / "systems").mkdir()
+            world.add_upstreams(folder / "systems", parts)
+        if parts.random() < 0.5:
+            self._add("operators", parts)
+        if parts.random() < 0.3:
+            self._add("consumers", parts)
+            world.add_consumers(parts)
+
+    def _add(self, part: str, chance: random.Random) -> None:
+        self._weights |= draw_weights_of(part, chance)
+        self._meanwhile_weights |= MEANWHILE_OF.get(part, {})
+
     def play(self, moves: Container[int] | None) -> Told:
         for number in range(self._moves):
             if moves is not None and number not in moves:
@@ -159,7 +187,7 @@ class _Player:
 
     def _meanwhile(self) -> None:
         fate = self._world.fate
-        name = move(self._world, fate.chance, MEANWHILE, within="  meanwhile ")
+        name = move(self._world, fate.chance, self._meanwhile_weights, within="  meanwhile ")
         self._cells[name, fate.now] += 1
 
     def _tick(self, chance: random.Random) -> None:
@@ -167,6 +195,9 @@ class _Player:
         if chance.random() < self._deaths:
             by_name = chance.random() < 0.5
             dies_at = chance.choice(MOMENTS) if by_name else chance.randint(1, _LONGEST_TICK)
+            more = random.Random(chance.random()) if self._world.triggers else None
+            if more and more.random() < 0.3:
+                dies_at = more.choice(TRIGGER_MOMENTS)
         self._world.clock.sleep(chance.choice((0, 1, 10, 30)))
         self._world.fate.begin(chance, dies_at=dies_at, moves=self._moving)
         if self._freezes:
@@ -189,7 +220,7 @@ class _Player:
             with contextlib.suppress(HeartbeatError):
                 report = machine.tick(allow_mass_removal=True)
                 self._lines.append(f"  another ticks {report.tick.id}: {_told(report)}")
-            move(self._world, chance, MEANWHILE, within="    meanwhile ")
+            move(self._world, chance, self._meanwhile_weights, within="    meanwhile ")
         machine.end_process(is_killed=chance.random() < 0.3)
         self._lines.append("  awake")
 
@@ -218,19 +249,28 @@ class _Player:
         world.make_peace()
         self._lines.append("peace")
         world.machine.end_process()
+        triggers = world.triggers.all if world.triggers else []
         for _ in range(2):
-            for name in world.machine.sources.by_id:
-                world.commit(name)
-            if not self._ticks_until_quiet():
-                self._complaints.append(f"it_comes_to_rest: not within {_ROUNDS_TO_REST} rounds")
-                return
+            if triggers or world.machine.sources.systems:
+                # Slots and some kinds of upstream come later than the changes beside them.
+                world.through_tick = world.newest_tick()
+            # A trigger that is needed has its slot alone: another's may not have come yet.
+            for trigger in triggers or [None]:
+                world.commit_everywhere()
+                if trigger:
+                    world.satisfy(trigger)
+                if not self._ticks_until_quiet():
+                    self._complaints.append("it_comes_to_rest: it goes on and on")
+                    return
         self._complaints += complaints(record_of(world))
 
     def _ticks_until_quiet(self) -> bool:
         world = self._world
-        for _ in range(_ROUNDS_TO_REST):
+        for _ in range(_ROUNDS_TO_REST + 6 * world.waiting_slots()):
             world.clock.sleep(1200)
             has_moved = self._one_tick(allow_mass_removal=True)
+            if world.consumers:
+                has_moved |= world.consumers.drain(world.instant())
             world.end_all_runs()
             held = world.held_jobs()
             # What starts again by itself is left to do so.

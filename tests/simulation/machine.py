@@ -11,12 +11,15 @@ from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
+from harness.acquire import acquire
 from harness.calls import Firing
 from harness.clock import FakeClock
 from harness.context import Context
 from harness.controls.reading import COLUMNS
 from harness.errors import DecideError, LockedError, StateError
+from harness.facts import step_order
 from harness.home import Home
 from harness.jobs.types import JobsApi
 from harness.lease import Lease
@@ -30,13 +33,14 @@ from harness.tables import Ledger, LedgerRow, Stamp
 from harness.tick import Engine, TickOptions
 from harness.tick_report import TickReport
 from tests.leases import MemoryLeaseTable
-from tests.simulation import policies
+from tests.simulation import consumers, policies, triggers
 from tests.simulation.fate import Fate, OneAfterTheOther
-from tests.simulation.models import CONTROLS, POLICIES, Models
+from tests.simulation.models import CONTROLS, POLICIES, SCHEDULED, TRIGGERS, Models
 from tests.simulation.policies import Policy
-from tests.simulation.sources import Sources
+from tests.simulation.sources import Looker, Sources
 from tests.unit.memory_store import MemoryStore
 
+LedgerRowAsRead = dict[str, object]
 _CONFIGURATION = "jobs: {target: databricks}\n"
 #: Short, so that whoever follows a killed process need not wait for most of a history.
 LEASE_SECONDS = 20
@@ -51,6 +55,10 @@ class SkewedClock:
 
     def now(self) -> datetime:
         return self._world.now() + self.ahead
+
+    def right(self) -> datetime:
+        """Return what the clocks of others say."""
+        return self._world.now()
 
     def sleep(self, seconds: float) -> None:
         self._world.sleep(seconds)
@@ -87,6 +95,24 @@ class Ledgers(MemoryStore):
         self._fate.moment(f"after commit {ledger}")
         self._fail(ledger)
 
+    def fold(self, through: int) -> None:
+        """Put the newest rows up to a tick into the tables of the current state."""
+        probes: dict[object, LedgerRowAsRead] = {}
+        for row in self._up_to(Ledger.PROBES, through):
+            probes[row["upstream_id"]] = row
+        attempts: dict[object, LedgerRowAsRead] = {}
+        taken: dict[object, LedgerRowAsRead] = {}
+        for row in sorted(self._up_to(Ledger.RUNS, through), key=step_order):
+            attempts[row["intent_id"], row["attempt"]] = row
+            for each in cast(list[LedgerRowAsRead], row["consumed"]):
+                taken[row["job_id"], each["upstream_id"]] = {**row, **each}
+        self.replace("upstream_state", [*probes.values()])
+        self.replace("run_state", [*attempts.values()])
+        self.replace("dependency_state", [*taken.values()])
+
+    def _up_to(self, ledger: Ledger, tick: int) -> list[LedgerRowAsRead]:
+        return self.read(ledger, where=[("tick_number", "<=", tick)])
+
     def fingerprint(self, table: str) -> str | None:
         if table == Ledger.RUNS:
             self._fate.moment("at the state file")
@@ -107,15 +133,23 @@ class Dbt:
         self._machine.fate.moment(f"before dbt {selector}")
         if self._machine.fate.falls(self._machine.dbt_faults / 1000):
             raise DecideError("dbt build: the simulation lets it fail")
-        limit = (variables or {}).get("starts_per_tick")
-        if limit is not None:
-            self._machine.models.starts_per_tick = int(str(limit))
+        numbers = {
+            name: value for name, value in (variables or {}).items() if isinstance(value, int)
+        }
+        models = self._machine.models
+        models.starts_per_tick = numbers.get("starts_per_tick", models.starts_per_tick)
+        if selector == "fold":
+            self._machine.store.fold(numbers["folded_through"])
+        if selector in ("triggers", "trigger_views"):
+            models.folded_through = numbers["folded_through"]
 
     def seed_controls(self) -> None:
         self._machine.fate.moment("before dbt seed")
         with self._machine.controls_file.open(newline="") as file:
             self._machine.store.replace(CONTROLS, list(csv.DictReader(file)))
         self._machine.store.replace(POLICIES, policies.read(self._machine.settings.project))
+        self._machine.store.replace(SCHEDULED, consumers.read(self._machine.settings.project))
+        self._machine.store.replace(TRIGGERS, triggers.read(self._machine.settings.project))
         self._machine.store.feed_policies()
         self._machine.fate.moment("after dbt seed")
 
@@ -177,9 +211,12 @@ class Wiring:
     """How the parts are put together; the negative controls put a wrong one in."""
 
     jobs: Callable[[JobsApi], JobsApi] = lambda jobs: jobs
-    looker: Callable[[Sources, SkewedClock], object] = lambda sources, clock: sources
+    looker: Callable[[Sources, SkewedClock], object] = lambda sources, clock: Looker(
+        sources, clock.right
+    )
     store: Callable[[Fate, FakeClock], Ledgers] = Ledgers
     models: Callable[[MemoryStore], Models] = Models
+    acquire: consumers.Acquire = acquire
     #: Processes take turns by a lease, which may be lost; without it, there is one at a time.
     turn: Callable[[Lease], Turn] | None = None
 
@@ -218,6 +255,8 @@ class Machine:
         self.home = Home(folder=home)
         self.controls_file = project / "seeds" / "heartbeat_controls.csv"
         self._process: tuple[_Process, Engine] | None = None
+        #: When the newest tick began, by the machine's own clock.
+        self.ticked_at = self.clock.now()
 
     def configure(self, *, starts_per_tick: int, first_sight: FirstSight) -> None:
         """Set what an operator may set."""
@@ -240,6 +279,7 @@ class Machine:
                 process.lock.__enter__()
             self._process = process, Engine(process)
         process, engine = self._process
+        self.ticked_at = self.clock.now()
         try:
             return engine.tick(TickOptions(allow_mass_removal=allow_mass_removal))
         except LockedError:
@@ -293,6 +333,8 @@ class Machine:
             for name in sorted({*told, *true})
             if _sorted(told.get(name)) != _sorted(true.get(name))
         ]
+        if dict(state.registered) != dict(truth.registered):
+            differing.append(f"the state file has {state.registered}, not {truth.registered}")
         if state.retries != truth.retries:
             differing.append(f"the state file has {state.retries}, the models {truth.retries}")
         runs = {run.job_id: run for run in state.runs}

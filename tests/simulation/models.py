@@ -6,18 +6,24 @@ The rest only picks newest rows, as the work lists of the models do.
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
-from harness.tables import HOLDING, OPEN, Ledger
+from harness.state import EVENT_TRIGGER
+from harness.tables import GIVING_BACK, HOLDING, OPEN, Ledger
 from tests.keeper import Keeper, Range
 from tests.simulation.policies import Policy, policy_of
+from tests.simulation.triggers import triggers_of
+from tests.trigger_keeper import Question, Trigger, answer
 from tests.unit.memory_store import MemoryStore
 
 CONTROLS = "heartbeat_controls"
 POLICIES = "retry_policies"
+TRIGGERS = "event_triggers"
+SCHEDULED = "scheduled_jobs"
 
 Row = dict[str, object]
 
@@ -28,7 +34,10 @@ class Control:
 
     control_id: str
     name: str
+    source: str
     sensor_id: str
+    read_type: str
+    key: str | None
     job_id: int
     job_name: str
     state: str
@@ -66,6 +75,8 @@ class Models:
         self._keeper_of = keeper_of or keeper_of_steps
         #: The limit of starts that the decision was last built with.
         self.starts_per_tick = 1
+        #: The tick up to which the views of the triggers know that events are folded.
+        self.folded_through = -1
 
     def rows(self, relation: str) -> list[Row]:
         """Return every row of a model."""
@@ -74,6 +85,7 @@ class Models:
             "queue_runs_to_follow": self._runs_to_follow,
             "queue_retries": self._retries,
             "queue_control_changes": self._control_changes,
+            "queue_trigger_looks": self.trigger_looks,
             "trigger_set": self._trigger_set,
             "job_blockers": self._job_blockers,
         }
@@ -84,6 +96,14 @@ class Models:
         # Half a line has no job: the CSV was saved while it was being fed.
         whole = (row for row in self._store.read(CONTROLS) if row["trigger_job_id"])
         return [_control(row) for row in whole]
+
+    def triggers(self) -> list[Trigger]:
+        """Return the triggers of the seed."""
+        return triggers_of(self._store.read(TRIGGERS))
+
+    def dependencies(self) -> list[Control]:
+        """Return what jobs depend on: the control rows, and the triggers."""
+        return [*self.controls(), *map(_dependency, self.triggers())]
 
     def newest_runs(self) -> dict[int, Row]:
         """Return the newest step of each job."""
@@ -98,16 +118,16 @@ class Models:
     def _upstreams(self) -> list[Row]:
         probes, taken = self._probes(), self._taken()
         needed: dict[str, list[Control]] = {}
-        for control in self.controls():
+        for control in self.dependencies():
             if control.state != "PAUSED":
                 needed.setdefault(control.name, []).append(control)
         return [
             {
                 "upstream_id": name,
-                "sensor_source": "delta_table",
+                "sensor_source": controls[0].source,
                 "sensor_id": controls[0].sensor_id,
-                "sensor_read_type": "streaming",
-                "upstream_key": None,
+                "sensor_read_type": controls[0].read_type,
+                "upstream_key": controls[0].key,
                 "preprocess_query": None,
                 "job_ids": sorted({each.job_id for each in controls}),
                 **{column: probes.get(name, {}).get(column) for column in _LOOKED_AT},
@@ -134,14 +154,15 @@ class Models:
                 "is_open": row["run_status"] in OPEN,
                 "holds_job": row["run_status"] in HOLDING,
             }
-            if any(flags.values()):
+            # A job on its own schedule reports by itself; the Jobs API is not asked.
+            if any(flags.values()) and row["run_status"] != "ACQUIRED":
                 followed.append({name: (row | flags)[name] for name in _FOLLOWED})
         return followed
 
     def retries(self) -> dict[int, datetime]:
         """Return when the failed runs of jobs start again by themselves."""
         lines = [Policy.from_cells(row) for row in self._store.read(POLICIES)]
-        known = {each.job_id for each in self.controls()}
+        known = {each.job_id for each in self.dependencies()}
         newest = self.newest_runs()
         instants = {
             job_id: policy.retry_at(row)
@@ -174,6 +195,50 @@ class Models:
         gone = [row | {"change": "removed"} for key, row in there.items() if key not in now]
         return [*changes, *gone]
 
+    def events(self) -> list[Row]:
+        """Return every event that is no copy of a trigger's."""
+        rows = self._store.read(Ledger.EVENTS)
+        return [row for row in rows if not str(row["upstream_id"]).startswith("trigger:")]
+
+    def trigger_looks(self) -> list[Row]:
+        """Return what each trigger has to say at the newest look."""
+        looks = self._store.read(Ledger.TRIGGER_LOOKS)
+        newest = max(looks, key=lambda row: cast(int, row["tick_number"]))
+        question = Question(
+            looked_at=cast(datetime, newest["looked_at"]),
+            look_tick=cast(int, newest["tick_number"]),
+            events=self.events(),
+            folded_through=self.folded_through,
+        )
+        probes = self._probes()
+        answers = []
+        for trigger in self.triggers():
+            if trigger.state == "PAUSED":
+                continue
+            probe = probes.get(trigger.upstream_id, {})
+            may_release = self.may_release(
+                trigger, cast(int | None, probe.get("latest_event_tick"))
+            )
+            position = cast(str | None, probe.get("position"))
+            answers.append(answer(trigger, position, question, may_release=may_release))
+        return [each for each in answers if each is not None]
+
+    def may_release(self, trigger: Trigger, latest: int | None) -> bool:
+        """Tell whether the run of what a trigger released last has succeeded."""
+        if latest is None:
+            return True
+        newest = None
+        for step in self._steps():
+            for each in cast(Iterable[Row], step["consumed"]):
+                if step["job_id"] == trigger.job_id and each["upstream_id"] == trigger.upstream_id:
+                    newest = step, each
+        if newest is None:
+            return False
+        step, taken = newest
+        status = step["run_status"]
+        consumed = taken["from_tick" if status in GIVING_BACK else "through_tick"]
+        return latest <= cast(int, consumed) and status not in OPEN and status not in HOLDING
+
     def event_ticks(self) -> dict[str, set[int]]:
         """Return the ticks in which each upstream had events."""
         ticks: dict[str, set[int]] = {}
@@ -187,9 +252,12 @@ class Models:
         """Decide on every job of the controls, the limit of starts left aside."""
         ticks, steps, probes = self.event_ticks(), self._steps(), self._probes()
         by_job: dict[int, list[Control]] = {}
-        for control in self.controls():
+        for control in self.dependencies():
             by_job.setdefault(control.job_id, []).append(control)
         verdicts = []
+        scheduled = {cast(int, row["job_id"]) for row in self._store.read(SCHEDULED)}
+        for job_id in sorted(scheduled & by_job.keys()):
+            verdicts.append(_left_alone(job_id, by_job.pop(job_id)[0].job_name))
         for job_id, controls in by_job.items():
             past = [row for row in steps if row["job_id"] == job_id]
             keeper = self._keeper_of(ticks, past)
@@ -301,6 +369,20 @@ def _consumed(name: str, taken: Range) -> Mapping[str, object]:
     return {"upstream_id": name, "from_tick": taken[0], "through_tick": taken[1]}
 
 
+def _left_alone(job_id: int, job_name: str) -> Verdict:
+    """Return the verdict on a job that runs on its own schedule."""
+    return Verdict(
+        job_id=job_id,
+        job_name=job_name,
+        keeper=Keeper(all_events={}),
+        blockers=["on_own_schedule"],
+        consumed=(),
+        oldest=None,
+        decided_tick=-1,
+        previous=None,
+    )
+
+
 def _start(verdict: Verdict) -> Row:
     intent, attempt = verdict.previous or ("", 0)
     if not verdict.keeper.is_retry:
@@ -317,11 +399,15 @@ def _start(verdict: Verdict) -> Row:
 
 def _control(row: Mapping[str, object]) -> Control:
     sensor_id, job_id = str(row["sensor_id"]), int(str(row["trigger_job_id"]))
-    digest = hashlib.sha256(b"streaming||").hexdigest()[:8]
+    key = str(row["upstream_key"])
+    digest = hashlib.sha256(f"{row['sensor_read_type']}|{key}|".encode()).hexdigest()[:8]
     return Control(
-        control_id=f"{sensor_id.replace('.', '_')}_{job_id}",
-        name=f"delta_table:{sensor_id}:{digest}",
+        control_id=f"{re.sub('[^A-Za-z0-9]', '_', sensor_id)}_{job_id}",
+        name=f"{row['sensor_source']}:{sensor_id}:{digest}",
+        source=str(row["sensor_source"]),
         sensor_id=sensor_id,
+        read_type=str(row["sensor_read_type"]),
+        key=key or None,
         job_id=job_id,
         job_name=str(row["trigger_job_name"]),
         state=str(row["job_state"]),
@@ -329,15 +415,30 @@ def _control(row: Mapping[str, object]) -> Control:
     )
 
 
+def _dependency(trigger: Trigger) -> Control:
+    return Control(
+        control_id=f"{trigger.upstream_id}_{trigger.job_id}",
+        name=trigger.upstream_id,
+        source=EVENT_TRIGGER,
+        sensor_id=trigger.trigger_id,
+        read_type="batch",
+        key=None,
+        job_id=trigger.job_id,
+        job_name=trigger.job_name,
+        state=trigger.state,
+        flag=trigger.flag,
+    )
+
+
 def _change(control: Control) -> Row:
     return {
         "control_id": control.control_id,
         "upstream_id": control.name,
-        "sensor_source": "delta_table",
+        "sensor_source": control.source,
         "sensor_id": control.sensor_id,
-        "sensor_read_type": "streaming",
+        "sensor_read_type": control.read_type,
         "asset_description": None,
-        "upstream_key": None,
+        "upstream_key": control.key,
         "preprocess_query": None,
         "job_id": control.job_id,
         "job_name": control.job_name,

@@ -3,6 +3,7 @@
 A move that has nothing to work on tells nothing.
 """
 
+import json
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -16,10 +17,20 @@ from tests.simulation.world import World
 Weights = Mapping[str, int]
 
 
-def draw_weights(chance: random.Random) -> Weights:
+def draw_weights(chance: random.Random) -> dict[str, int]:
     """Draw how often each thing happens in one history: some are full of what others lack."""
-    weights = {name: weight * chance.choice((0, 1, 1, 4)) for name, (_, weight) in MOVES.items()}
+    usual = {name: MOVES[name][1] for name in MOVES if name not in _OF_PART}
+    weights = {name: weight * chance.choice((0, 1, 1, 4)) for name, weight in usual.items()}
     return weights | {"commit": weights["commit"] or 30}
+
+
+def draw_weights_of(part: str, chance: random.Random) -> dict[str, int]:
+    """Draw the same for what happens only in worlds with some part."""
+    return {
+        name: MOVES[name][1] * chance.choice((1, 1, 2))
+        for name in MOVES
+        if _OF_PART.get(name) == part
+    }
 
 
 def move(world: World, chance: random.Random, weights: Weights, *, within: str = "") -> str:
@@ -37,7 +48,7 @@ def _one(runs: list[RunRow], chance: random.Random) -> RunRow | None:
 
 
 def commit(world: World, chance: random.Random) -> str:
-    name = chance.choice(sorted(world.machine.sources.by_id))
+    name = chance.choice(sorted(world.machine.sources.all))
     brings = chance.random() < 0.85
     # Sixty events are more than a run can be handed directly.
     count = chance.choice((1, 1, 1, 1, 1, 2, 2, 4, 4, 60))
@@ -47,10 +58,9 @@ def commit(world: World, chance: random.Random) -> str:
 
 
 def forget(world: World, chance: random.Random) -> str:
-    name = chance.choice(sorted(world.machine.sources.by_id))
-    source = world.machine.sources.by_id[name]
-    source.oldest_told = source.newest
-    return f"{name} before {source.newest}"
+    name = chance.choice(sorted(world.machine.sources.all))
+    world.machine.sources.all[name].forget()
+    return name
 
 
 def wait(world: World, chance: random.Random) -> str:
@@ -226,8 +236,8 @@ def edit(world: World, chance: random.Random) -> str:
 
 
 def source_down(world: World, chance: random.Random) -> str:
-    name = chance.choice(sorted(world.machine.sources.by_id))
-    source = world.machine.sources.by_id[name]
+    name = chance.choice(sorted(world.machine.sources.all))
+    source = world.machine.sources.all[name]
     source.is_down = not source.is_down
     return f"{name} {source.is_down}"
 
@@ -254,6 +264,85 @@ def garbage(world: World, chance: random.Random) -> str:
     world.machine.home.inbox.mkdir(exist_ok=True)
     (world.machine.home.inbox / name).write_text(chance.choice(("", '{"kind": "compl', "[]")))
     return name
+
+
+def register(world: World, chance: random.Random) -> str:
+    if world.producers is None:
+        return ""
+    sources = world.machine.sources.by_id
+    newest = {name: source.newest for name, source in sources.items() if source.versions[-1][0]}
+    return world.producers.register(chance, newest)
+
+
+def register_again(world: World, chance: random.Random) -> str:
+    """A producer does not know whether its batch came, and sends it once more."""
+    return world.producers.send_again(chance) if world.producers else ""
+
+
+def register_garbage(world: World, chance: random.Random) -> str:
+    return world.producers.send_garbage(chance) if world.producers else ""
+
+
+def edit_trigger(world: World, chance: random.Random) -> str:
+    told = world.triggers.edit(chance) if world.triggers else ""
+    world.save_controls()
+    return told
+
+
+def wait_for_slot(world: World, chance: random.Random) -> str:
+    """Time passes up to the next slot of a trigger, or a little farther."""
+    if world.triggers is None:
+        return ""
+    trigger = chance.choice(world.triggers.all)
+    now = world.machine.clock.now()
+    at = trigger.slot(trigger.number_at(now) + 1) + timedelta(minutes=chance.choice((0, 1, 130)))
+    world.clock.sleep((at - now).total_seconds())
+    return f"of {trigger.trigger_id} until {at}"
+
+
+def sense(world: World, chance: random.Random) -> str:
+    """A run of a job on its own schedule fetches its events."""
+    return world.consumers.sense(chance, world.instant()) if world.consumers else ""
+
+
+def processed(world: World, chance: random.Random) -> str:
+    return world.consumers.report(chance, world.instant()) if world.consumers else ""
+
+
+def repeat_message(world: World, chance: random.Random) -> str:
+    return world.repeat(chance)
+
+
+def stale_request(world: World, chance: random.Random) -> str:
+    """An operator answers to what was on the screen some time ago."""
+    kind = chance.choice((MessageKind.RETRY, MessageKind.RELEASE))
+    told = world.ask_for_older(kind, chance)
+    return told and f"{kind} {told}"
+
+
+def malformed_message(world: World, chance: random.Random) -> str:
+    """A script leaves what it takes for a message."""
+    job_id, at = chance.choice(world.jobs), world.instant().isoformat()
+    right = {"kind": "retry", "job_id": job_id, "sent_at": at}
+    wrong = chance.choice(_MALFORMED)
+    world.machine.home.inbox.mkdir(exist_ok=True)
+    path = world.machine.home.inbox / f"{at[:19].replace(':', '')}-by-hand.json"
+    path.write_text(json.dumps({**right, **wrong}) if isinstance(wrong, dict) else wrong)
+    return f"{wrong}"
+
+
+#: Each differs from a message in one thing, or is none at all.
+_MALFORMED: tuple[dict[str, object] | str, ...] = (
+    {"kind": "frog"},
+    {"job_id": "the daily one"},
+    {"job_id": None},
+    {"sent_at": "yesterday"},
+    {"sent_at": None},
+    {"attempt": "first"},
+    {"run_id": []},
+    {"taken": {"upstream_id": "x", "frog": 1}},
+    *("null", "7", "[[]]", "\x00", '{"kind": "retry"}', '{"job_id": '),
+)
 
 
 _ENDS: tuple[Mapping[str, object], ...] = (
@@ -294,6 +383,29 @@ MOVES: Mapping[str, tuple[Move, int]] = {
     "outage": (outage, 3),
     "lose_state": (lose_state, 1),
     "garbage": (garbage, 1),
+    "register": (register, 14),
+    "register_again": (register_again, 3),
+    "register_garbage": (register_garbage, 1),
+    "edit_trigger": (edit_trigger, 3),
+    "wait_for_slot": (wait_for_slot, 10),
+    "repeat_message": (repeat_message, 6),
+    "stale_request": (stale_request, 5),
+    "malformed_message": (malformed_message, 3),
+    "sense": (sense, 16),
+    "processed": (processed, 12),
+}
+#: The moves of worlds that have more than tables and jobs, by what they have.
+_OF_PART = {
+    "register": "triggers",
+    "register_again": "triggers",
+    "register_garbage": "triggers",
+    "edit_trigger": "triggers",
+    "wait_for_slot": "triggers",
+    "repeat_message": "operators",
+    "stale_request": "operators",
+    "malformed_message": "operators",
+    "sense": "consumers",
+    "processed": "consumers",
 }
 #: What may happen while a tick is at work.
 MEANWHILE: Weights = {
@@ -306,4 +418,10 @@ MEANWHILE: Weights = {
     "edit": 1,
     "delete_run": 1,
     "manual_run": 1,
+}
+#: The same in worlds with some part.
+MEANWHILE_OF: Mapping[str, Weights] = {
+    "triggers": {"register": 6, "register_again": 2},
+    "operators": {"repeat_message": 3, "stale_request": 2, "vouch": 1},
+    "consumers": {"sense": 4, "processed": 4},
 }

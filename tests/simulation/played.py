@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tests.simulation.history import MOMENTS
+from tests.simulation.history import EVERY_MOMENT
 from tests.simulation.moves import MOVES
 
 #: A move that was played at fewer moments than these has those named that are left.
@@ -15,15 +15,15 @@ def table(cells: Mapping[tuple[str, str], int]) -> str:
     Args:
         cells: How often a move came at a moment, or before a tick that died at it.
     """
-    lines = [f"{'move':16} moments of {len(MOMENTS)}   times   never at"]
+    lines = [f"{'move':16} moments of {len(EVERY_MOMENT)}   times   never at"]
     for name in MOVES:
-        at = {moment: cells.get((name, moment), 0) for moment in MOMENTS}
+        at = {moment: cells.get((name, moment), 0) for moment in EVERY_MOMENT}
         never = [moment for moment, count in at.items() if not count]
         few = len(never) <= _ALL_BUT
         left = ", ".join(never) if few else f"{len(never)} moments, among them {never[0]}"
-        lines.append(f"{name:16} {len(MOMENTS) - len(never):13} {sum(at.values()):7}   {left}")
+        lines.append(f"{name:16} {len(EVERY_MOMENT) - len(never):13} {sum(at.values()):7}   {left}")
     never_died = [
-        moment for moment in MOMENTS if not any(cells.get((name, moment)) for name in MOVES)
+        moment for moment in EVERY_MOMENT if not any(cells.get((name, moment)) for name in MOVES)
     ]
     lines.append(f"never together with any move: {', '.join(never_died) or 'no moment'}")
     return "\n".join(lines)

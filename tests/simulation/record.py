@@ -1,7 +1,7 @@
 """What is judged: the ledgers, what the Jobs API saw, and what was to happen."""
 
 from collections import defaultdict
-from collections.abc import Container, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -9,8 +9,11 @@ from typing import cast
 
 from harness.inbox import MessageKind
 from harness.jobs.types import Outcome
+from harness.own_schedule import REPORTED_BY
 from harness.tables import Ledger
+from tests.simulation.consumers import Pull
 from tests.simulation.policies import Policy
+from tests.trigger_keeper import Trigger
 
 Row = Mapping[str, object]
 Attempt = tuple[str, int]
@@ -42,11 +45,14 @@ class Record:
     warnings: Sequence[str]
     #: Every outcome that each run ever had.
     outcomes: Mapping[int, set[Outcome]]
-    #: The versions of each upstream that have to be events by now.
-    due: Mapping[str, set[int]]
+    #: The marks of the changes of each upstream that have to be in events by now.
+    due: Mapping[str, set[str]]
     #: Which job depends on which upstream.
     wanted: Sequence[tuple[int, str]]
     starts_per_tick: int
+    #: The name of the upstream that a sensed event is of, and the marks of the changes in it.
+    name_of: Callable[[Row], str] = lambda row: str(row["table"])
+    marks_of: Callable[[Row], Set[str]] = lambda row: {str(row["snapshot_id"])}
     #: The retry policies that were ever in force, and after how many steps of runs.
     policies: Sequence[tuple[int, Sequence[Policy]]] = ()
     #: Runs that somebody deleted, and those that the API has denied for a while.
@@ -61,6 +67,19 @@ class Record:
     decided: Mapping[Attempt, datetime] = field(default_factory=dict)
     successes: Mapping[int, datetime] = field(default_factory=dict)
 
+    #: The numbers in the tags of events that producers have registered in batches that can be read.
+    registered: Set[str] = frozenset()
+    #: The triggers that are judged.
+    triggers: Sequence[Trigger] = ()
+    #: How many messages of each kind were sent about each job; one that comes again is the same.
+    messages: Mapping[tuple[MessageKind, int], int] = field(default_factory=dict)
+    #: What jobs on their own schedule fetched and reported, in its order.
+    pulls: Sequence[Pull] = ()
+    #: When the last tick began, by the machine's clock.
+    ticked_at: datetime | None = None
+    #: What came up to this tick has to be consumed by now; ``None``: everything.
+    through_tick: int | None = None
+
     @property
     def steps(self) -> Sequence[Row]:
         return self.ledgers[Ledger.RUNS]
@@ -69,19 +88,66 @@ class Record:
     def events(self) -> Sequence[Row]:
         return self.ledgers[Ledger.EVENTS]
 
+    def is_awaited(self, event: Row) -> bool:
+        """Tell whether an event came so long ago that each of its jobs has run since."""
+        return self.through_tick is None or cast(int, event["tick_number"]) <= self.through_tick
+
+    @cached_property
+    def told(self) -> Sequence[Row]:
+        """The events that are no copies of a trigger's."""
+        return [row for row in self.events if not is_copy(row)]
+
+    @cached_property
+    def copies(self) -> Sequence[Row]:
+        """What triggers have handed on."""
+        return [row for row in self.events if is_copy(row)]
+
+    def copies_of(self, trigger: Trigger) -> list[Row]:
+        """Return what one trigger has handed on."""
+        return [row for row in self.copies if row["upstream_id"] == trigger.upstream_id]
+
+    def probes_of(self, trigger: Trigger) -> list[Row]:
+        """Return what each look at a trigger has left."""
+        rows = self.ledgers[Ledger.PROBES]
+        return [row for row in rows if row["upstream_id"] == trigger.upstream_id]
+
+    @cached_property
+    def sensed(self) -> Sequence[Row]:
+        """The events that sensors have seen."""
+        return [row for row in self.told if not is_registered(row)]
+
     @cached_property
     def attempts(self) -> Mapping[Attempt, list[Row]]:
-        """The steps of each attempt, in their order."""
-        attempts: dict[Attempt, list[Row]] = defaultdict(list)
-        for row in self.steps:
-            attempts[attempt_of(row)].append(row)
-        return attempts
+        """The steps of each attempt, in their order; those of jobs on their own schedule are apart."""
+        return _by_attempt(row for row in self.steps if row["reported_by"] != REPORTED_BY)
+
+    @cached_property
+    def pulled(self) -> Mapping[Attempt, list[Row]]:
+        """The same of the runs of jobs on their own schedule."""
+        return _by_attempt(row for row in self.steps if row["reported_by"] == REPORTED_BY)
 
     @cached_property
     def by_token(self) -> Mapping[str, list[Row]]:
         return {str(steps[0]["token"]): steps for steps in self.attempts.values()}
 
 
+def _by_attempt(steps: Iterable[Row]) -> Mapping[Attempt, list[Row]]:
+    attempts: dict[Attempt, list[Row]] = defaultdict(list)
+    for row in steps:
+        attempts[attempt_of(row)].append(row)
+    return attempts
+
+
 def attempt_of(row: Row) -> Attempt:
     """Name the attempt that a step belongs to."""
     return str(row["intent_id"]), cast(int, row["attempt"])
+
+
+def is_copy(row: Row) -> bool:
+    """Tell whether an event is what a trigger handed on."""
+    return str(row["upstream_id"]).startswith("trigger:")
+
+
+def is_registered(row: Row) -> bool:
+    """Tell whether an event is what a producer told."""
+    return str(row["upstream_id"]).startswith("registered:")

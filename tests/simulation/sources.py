@@ -1,11 +1,20 @@
 """Upstreams in memory: each has versions, some of which bring data, and a looker that reads them."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from harness.sense.types import DataChange, FirstSight, Look, Operation, TableFormat, Upstream
+from harness.sense.types import (
+    DataChange,
+    FirstSight,
+    Look,
+    Operation,
+    Probe,
+    TableFormat,
+    Upstream,
+)
+from tests.simulation.upstreams import Other, Row, Systems, look_at
 
 
 @dataclass(slots=True)
@@ -14,6 +23,8 @@ class Source:
 
     #: Whether each version brings data, and when it was committed.
     versions: list[tuple[bool, datetime]]
+    source: str = "delta_table"
+    key: str = ""
     is_down: bool = False
     #: The version of the first look; what is newer has to become an event.
     first_sight: int | None = None
@@ -26,11 +37,23 @@ class Source:
     def newest(self) -> int:
         return len(self.versions) - 1
 
-    def due(self) -> set[int]:
+    def commit(self, at: datetime, *, brings: bool) -> None:
+        """Commit a version."""
+        self.versions.append((brings, at))
+
+    def forget(self) -> None:
+        """Let nobody be able to tell any more what the versions brought."""
+        self.oldest_told = self.newest
+
+    def marks_of(self, event: Row) -> set[str]:
+        """Return the versions that an event is about."""
+        return {str(event["snapshot_id"])}
+
+    def due(self) -> set[str]:
         """Return the versions that have to be events by the time that everything was looked at."""
         first = self.first_sight if self.first_sight is not None else self.newest
         due = {n for n, (brings, _) in enumerate(self.versions) if brings and n > first}
-        return due - self.excused
+        return set(map(str, due - self.excused))
 
 
 @dataclass(slots=True)
@@ -38,15 +61,14 @@ class Sources:
     """All upstreams by their sensor id; looks at them as a probe does, from position to position."""
 
     by_id: dict[str, Source] = field(default_factory=dict)
+    #: Those of other kinds, and what they are in.
+    others: dict[str, Other] = field(default_factory=dict)
+    systems: Systems | None = None
 
-    def look_at_all(
-        self,
-        upstreams: Sequence[Upstream],
-        *,
-        at: datetime,
-        on_look: Callable[[Look], None] | None = None,
-    ) -> list[Look]:
-        return [self.look(each, at) for each in upstreams]
+    @property
+    def all(self) -> Mapping[str, Source | Other]:
+        """Every upstream by its sensor id."""
+        return {**self.by_id, **self.others}
 
     def look(self, upstream: Upstream, at: datetime) -> Look:
         """Look at one upstream; the clock plays no part."""
@@ -69,6 +91,46 @@ class Sources:
                 if source.versions[number][0]
             ]
         return Look(upstream_id=upstream.upstream_id, position=position, events=tuple(events))
+
+
+class Looker:
+    """Looks at all upstreams, as one process does.
+
+    Args:
+        sources: What there is.
+        now: The instant by the clocks of databases.
+    """
+
+    def __init__(self, sources: Sources, now: Callable[[], datetime]) -> None:
+        self._sources = sources
+        self._now = now
+        self._probes: Mapping[str, Probe] = sources.systems.probes() if sources.systems else {}
+
+    def look_at_all(
+        self,
+        upstreams: Sequence[Upstream],
+        *,
+        at: datetime,
+        on_look: Callable[[Look], None] | None = None,
+    ) -> list[Look]:
+        others = self._looks_at_others(upstreams, at)
+        return [others.get(each.upstream_id) or self.look(each, at) for each in upstreams]
+
+    def look(self, upstream: Upstream, at: datetime) -> Look:
+        """Look at an upstream with versions."""
+        return self._sources.look(upstream, at)
+
+    def _looks_at_others(self, upstreams: Sequence[Upstream], at: datetime) -> Mapping[str, Look]:
+        others = self._sources.others
+        ours = [each for each in upstreams if each.sensor_id in others]
+        if self._sources.systems:
+            self._sources.systems.let_it_be(self._now())
+        down = [each for each in ours if others[each.sensor_id].is_down]
+        up = [each for each in ours if not others[each.sensor_id].is_down]
+        failed = {
+            e.upstream_id: Look(upstream_id=e.upstream_id, failure="it is down") for e in down
+        }
+        return failed | look_at(self._probes, up, others, self._now())
 
 
 def _after_a_gap(source: Source, upstream: Upstream, after: int) -> Look:

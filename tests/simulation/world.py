@@ -1,11 +1,13 @@
 """The world round the machine: jobs, upstreams, a workspace, and people with a CSV and a keyboard."""
 
+import json
 import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from harness import inbox
 from harness.clock import FakeClock
@@ -13,13 +15,19 @@ from harness.inbox import Message, MessageKind
 from harness.jobs.local.store import RunRow
 from harness.jobs.token import TOKEN_PARAMETER
 from harness.sense.types import FirstSight
-from harness.tables import HOLDING, OPEN, Ledger
+from harness.tables import HOLDING, OPEN, Ledger, RunStatus
 from tests.simulation import policies
+from tests.simulation.consumers import Consumers
+from tests.simulation.consumers import write as write_scheduled_jobs
 from tests.simulation.fate import Fate
 from tests.simulation.machine import Machine, Wiring
+from tests.simulation.record import attempt_of
 from tests.simulation.sources import Source
+from tests.simulation.triggers import Producers, Triggers
 from tests.simulation.trouble import Trouble
+from tests.simulation.upstreams import KINDS, Systems, some
 from tests.simulation.workspace import Workspace, client_of
+from tests.trigger_keeper import Trigger
 
 BEGINNING = datetime(2026, 3, 1, 8, tzinfo=UTC)
 _FIRST_JOB = 2**53 + 1
@@ -34,14 +42,16 @@ class Line:
     flag: str
     state: str = "UNPAUSED"
     is_there: bool = True
+    source: str = "delta_table"
+    key: str = ""
 
     def cells(self) -> Mapping[str, str]:
         return {
-            "sensor_source": "delta_table",
+            "sensor_source": self.source,
             "sensor_id": self.sensor_id,
             "sensor_read_type": "streaming",
             "asset_description": "",
-            "upstream_key": "",
+            "upstream_key": self.key,
             "preprocess_query": "",
             "trigger_job_id": str(self.job_id),
             "trigger_job_name": f"job-{self.job_id}",
@@ -79,6 +89,8 @@ class World:
         self.workspace.is_intended = self._is_intended
         #: Runs of which somebody has said that they are complete.
         self.noticed: set[int] = set()
+        #: Every message, as its file was left: name and content.
+        self.sent: list[tuple[str, str, Message]] = []
         #: Jobs of which an operator has said that they are done.
         self.vouched: set[int] = set()
         self.deleted: set[int] = set()
@@ -86,7 +98,57 @@ class World:
         self.asked: dict[MessageKind, set[tuple[str, int]]] = defaultdict(set)
         #: The machine's clock was wrong by more than is allowed for.
         self.has_wrong_clock = False
+        self.triggers: Triggers | None = None
+        self.producers: Producers | None = None
+        self.consumers: Consumers | None = None
+        #: What came up to this tick has to be consumed by now; ``None``: everything.
+        self.through_tick: int | None = None
         self._build(chance)
+
+    def add_triggers(self, chance: random.Random) -> None:
+        """Let the operator have triggers, and producers register events."""
+        if chance.random() < 0.6:
+            self._add_job(chance)
+        sensed = [*self.machine.sources.by_id]
+        self.triggers = Triggers(chance, self.jobs, sensed, BEGINNING)
+        self.producers = Producers(self.machine.home.inbox, self.clock, self.triggers)
+        self.save_controls()
+
+    def add_upstreams(self, folder: Path, chance: random.Random) -> None:
+        """Let jobs depend on upstreams of other kinds, too."""
+        sources = self.machine.sources
+        sources.systems = Systems(folder=folder)
+        for number in range(chance.choice((1, 2, 3, 4))):
+            made = some(chance.choice(KINDS), number, sources.systems)
+            sources.others[made.sensor_id] = made
+            for _ in range(chance.choice((0, 0, 1, 3))):
+                made.commit(self.clock.now(), brings=True)
+            for job_id in chance.sample(self.jobs, chance.randint(1, len(self.jobs))):
+                flag, is_there = chance.choice(("TRUE", "TRUE", "FALSE")), chance.random() < 0.85
+                line = Line(made.sensor_id, job_id, flag, is_there=is_there)
+                line.source, line.key = made.source, made.key
+                self.lines.append(line)
+        self.save_controls()
+
+    def add_consumers(self, chance: random.Random) -> None:
+        """Let a job run on its own schedule, and fetch its events by itself."""
+        self._add_job(chance)
+        job_id, upstreams = self.jobs[-1], sorted(self.machine.sources.all.items())
+        for name, source in chance.sample(upstreams, min(len(upstreams), chance.choice((1, 2)))):
+            line = Line(name, job_id, "TRUE")
+            line.source, line.key = source.source, source.key
+            self.lines.append(line)
+        lines = [(line.job_id, line.sensor_id) for line in self.lines if line.job_id == job_id]
+        machine = self.machine
+        write_scheduled_jobs(machine.settings.project, [job_id])
+        self.consumers = Consumers(machine.store, machine.home.inbox, lines, machine.wiring.acquire)
+        self.save_controls()
+
+    def _add_job(self, chance: random.Random) -> None:
+        job_id = self.jobs[-1] + 2
+        self.jobs.append(job_id)
+        self._jobs_as[job_id] = (chance.choice((1, 1, 1000)), chance.random() < 0.5)
+        self.put_job(job_id)
 
     def _build(self, chance: random.Random) -> None:
         names = [f"db.u{number}" for number in range(chance.randint(1, 4))]
@@ -130,7 +192,9 @@ class World:
         return bool(self.machine.store.read(Ledger.RUNS, where=[("token", "=", token)]))
 
     def save_controls(self) -> None:
-        """Write the CSV as the lines are now."""
+        """Write the CSVs as the lines are now."""
+        if self.triggers:
+            self.triggers.write(self.machine.settings.project)
         self.machine.write_controls([line.cells() for line in self.lines if line.is_there])
 
     def ours(self, *, is_over: bool | None = None) -> list[RunRow]:
@@ -139,7 +203,7 @@ class World:
 
     def commit(self, name: str, *, brings: bool = True) -> None:
         """Commit a version to an upstream."""
-        self.machine.sources.by_id[name].versions.append((brings, self.clock.now()))
+        self.machine.sources.all[name].commit(self.clock.now(), brings=brings)
 
     def ask_for(self, kind: MessageKind, job_id: int) -> str:
         """An operator asks for something that the command line sends for held jobs only."""
@@ -167,19 +231,87 @@ class World:
 
     def send(self, message: Message) -> None:
         """Leave a message in the inbox."""
-        inbox.send(self.machine.home.inbox, message)
+        path = inbox.send(self.machine.home.inbox, message)
+        self.sent.append((path.name, path.read_text(), message))
+
+    def repeat(self, chance: random.Random) -> str:
+        """Let a message come once more, as a person or a script sends it that saw no answer."""
+        # What names nothing but its job is about whatever run the job has.
+        named = [each for each in self.sent if each[2].run_id or each[2].intent_id]
+        if not named:
+            return ""
+        name, text, message = chance.choice(named[-20:])
+        (self.machine.home.inbox / name).write_text(text)
+        return f"{message.kind} of job {message.job_id}"
+
+    def ask_for_older(self, kind: MessageKind, chance: random.Random) -> str:
+        """An operator asks for an attempt that is not the newest one of its job any more."""
+        steps = self.machine.store.read(Ledger.RUNS)
+        newest = self.machine.models.newest_runs()
+        older = [
+            row for row in steps if attempt_of(row) != attempt_of(newest[int(str(row["job_id"]))])
+        ]
+        if not older:
+            return ""
+        row = chance.choice(older)
+        (intent_id, attempt), job_id = attempt_of(row), int(str(row["job_id"]))
+        # By a clock that goes wrong, or in a file that was long on its way.
+        sent_at = self.instant() + timedelta(minutes=chance.choice((-600, -5, 0, 0, 5)))
+        self.send(
+            Message(kind=kind, job_id=job_id, intent_id=intent_id, attempt=attempt, sent_at=sent_at)
+        )
+        return f"job {job_id}, attempt {attempt} of {intent_id}"
 
     def make_peace(self) -> None:
         """Put everything right that went wrong from outside, and every line back."""
         self.workspace.trouble = Trouble()
         self.machine.store.faults = self.machine.dbt_faults = 0
-        for source in self.machine.sources.by_id.values():
+        for source in self.machine.sources.all.values():
             source.is_down = False
         for job_id in self.jobs:
             self.put_job(job_id)
         for line in self.lines:
             line.state, line.is_there = "UNPAUSED", True
+        if self.triggers:
+            self.triggers.restore()
         self.save_controls()
+
+    def commit_everywhere(self) -> None:
+        """Let every upstream have one more change."""
+        for name in self.machine.sources.all:
+            self.commit(name)
+
+    def satisfy(self, trigger: Trigger) -> None:
+        """Wait for a trigger's next slot, and register what its slots wait for."""
+        assert self.producers is not None
+        now, place = (
+            self.machine.clock.now(),
+            self._places_of_triggers().get(trigger.upstream_id, {}),
+        )
+        opened = place.get("opened_through")
+        # Slots that opened while the clock was ahead do not open again.
+        latest = max(now, datetime.fromisoformat(opened)) if opened else now
+        due = trigger.slot(trigger.number_at(latest) + 1)
+        self.clock.sleep((due - now).total_seconds())
+        waiting = map(datetime.fromisoformat, place.get("waiting", ()))
+        self.producers.satisfy(trigger, [due, *waiting])
+
+    def newest_tick(self) -> int:
+        """Return the newest tick that any ledger has."""
+        rows = (row for ledger in Ledger for row in self.machine.store.read(ledger))
+        return max((int(str(row["tick_number"])) for row in rows), default=-1)
+
+    def waiting_slots(self) -> int:
+        """Count the slots that wait, as the ledger has them."""
+        return sum(len(each.get("waiting", ())) for each in self._places_of_triggers().values())
+
+    def _places_of_triggers(self) -> dict[str, dict[str, Any]]:
+        rows = self.machine.store.read(Ledger.PROBES)
+        return {
+            str(row["upstream_id"]): json.loads(str(row["position"]))
+            for row in rows
+            if str(row["upstream_id"]).startswith("trigger:")
+        }
 
     def end_all_runs(self) -> None:
         """Let every run end well in known words, and those in the queue after them."""
@@ -192,7 +324,8 @@ class World:
 
     def has_open_starts(self) -> bool:
         """Tell whether a start or a run goes on, as far as the ledgers know."""
-        return any(row["run_status"] in OPEN for row in self.machine.models.newest_runs().values())
+        newest = self.machine.models.newest_runs().values()
+        return any(row["run_status"] in OPEN - {RunStatus.ACQUIRED} for row in newest)
 
     def draw_policies(self, chance: random.Random) -> None:
         """Let an operator write other retry policies."""

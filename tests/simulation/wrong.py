@@ -7,18 +7,22 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import cast
+from typing import Any, cast
 
+from harness.acquire import Caller, Place, acquire, processed
 from harness.clock import FakeClock
+from harness.find_sensor import Sensor
 from harness.jobs.types import JobsApi, Refused, RunNowAnswer, RunReport, Unknown
 from harness.sense.types import Look, Upstream
+from harness.show.words import iso
 from harness.tables import Ledger, LedgerRow, RunRow, RunStatus, Stamp
 from tests.keeper import Keeper
 from tests.simulation.fate import Fate
 from tests.simulation.machine import Ledgers, SkewedClock, Wiring
 from tests.simulation.models import POLICIES, Models, Row, Verdict
 from tests.simulation.policies import Policy, policy_of
-from tests.simulation.sources import Sources, change
+from tests.simulation.sources import Looker, Sources, change
+from tests.trigger_keeper import Trigger
 
 
 class _Jobs:
@@ -106,22 +110,14 @@ def _consumed_at_completion(ticks: Mapping[str, set[int]], steps: Sequence[Row])
     return keeper
 
 
-class _ByWallClock:
+class _ByWallClock(Looker):
     """Looks for what was committed since our clock's last look."""
 
     def __init__(self, sources: Sources, clock: SkewedClock) -> None:
-        self._sources, self._clock = sources, clock
+        super().__init__(sources, clock.right)
+        self._clock = clock
 
-    def look_at_all(
-        self,
-        upstreams: Sequence[Upstream],
-        *,
-        at: datetime,
-        on_look: Callable[[Look], None] | None = None,
-    ) -> list[Look]:
-        return [self._look(each) for each in upstreams]
-
-    def _look(self, upstream: Upstream) -> Look:
+    def look(self, upstream: Upstream, at: datetime) -> Look:
         source = self._sources.by_id[upstream.sensor_id]
         if upstream.position is None or source.is_down:
             right = self._sources.look(upstream, self._clock.now())
@@ -175,6 +171,105 @@ class _Impatient(Models):
         ]
 
 
+class _ReleasesAgain(Models):
+    """Lets a slot wait on after its release."""
+
+    def trigger_looks(self) -> list[Row]:
+        return [_with_place(row, _back) for row in super().trigger_looks()]
+
+
+class _DropsWhatMustWait(Models):
+    """Forgets the slots that have all they need and whose turn has not come."""
+
+    def trigger_looks(self) -> list[Row]:
+        return [_with_place(row, _dropped) for row in super().trigger_looks()]
+
+
+class _OfNewestChange(Models):
+    """Releases the newest change alone, as if nothing had come between."""
+
+    def trigger_looks(self) -> list[Row]:
+        looks = super().trigger_looks()
+        return [row | {"matched": cast(Sequence[Row], row["matched"])[-1:]} for row in looks]
+
+
+class _OfFirstTable(Models):
+    """Waits for the first table of each trigger."""
+
+    def triggers(self) -> list[Trigger]:
+        return [replace(each, parts=each.parts[:1]) for each in super().triggers()]
+
+
+def _with_place(row: Row, change: Callable[[dict[str, Any], Row], None]) -> Row:
+    place = json.loads(str(row["position"]))
+    change(place, row)
+    return row | {"position": json.dumps(place)}
+
+
+def _back(place: dict[str, Any], row: Row) -> None:
+    slots = {iso(each["slot"]) for each in cast(Sequence[Mapping[str, datetime]], row["matched"])}
+    if "missing" in place:
+        place["waiting"] += slots
+        place["missing"] += [[] for _ in slots]
+        place["is_ready"] = True
+
+
+def _dropped(place: dict[str, Any], row: Row) -> None:
+    kept = [
+        (slot, missing)
+        for slot, missing in zip(place["waiting"], place.get("missing", ()), strict=False)
+        if missing
+    ]
+    place["waiting"], place["missing"] = [slot for slot, _ in kept], [each for _, each in kept]
+
+
+class _WithoutMemory(Ledgers):
+    """Finds no event again by the change that it tells of."""
+
+    def read(
+        self,
+        table: str,
+        *,
+        where: Sequence[tuple[str, str, object]] = (),
+        columns: Sequence[str] = (),
+    ) -> list[dict[str, object]]:
+        if any(column in ("change_id", "snapshot_id") for column, _, _ in where):
+            return []
+        return super().read(table, where=where, columns=columns)
+
+
+class _AppliesTwice(Ledgers):
+    """Takes the step that an operator asks for once more in the same tick."""
+
+    def append(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp | None = None) -> None:
+        by_operator = [
+            replace(row, step_number=row.step_number + 1000)
+            for row in rows
+            if isinstance(row, RunRow) and row.reported_by == "operator"
+        ]
+        super().append(ledger, [*rows, *by_operator], stamp)
+
+
+def _without_the_inbox(place: Place, sensor: Sensor, caller: Caller) -> list[dict[str, object]]:
+    """Hand over what the ledgers say, whatever the job has reported since."""
+    apart = place.inbox.parent / "apart"
+    for folder in (apart, place.inbox):
+        folder.mkdir(exist_ok=True)
+    events = acquire(replace(place, inbox=apart), sensor, caller)
+    for message in apart.iterdir():
+        message.rename(place.inbox / message.name)
+    return events
+
+
+def _processed_when_fetched(
+    place: Place, sensor: Sensor, caller: Caller
+) -> list[dict[str, object]]:
+    """Take what a job got for what it has processed."""
+    events = acquire(place, sensor, caller)
+    processed(place, sensor, caller)
+    return events
+
+
 #: Each wrong harness, and the rules of which at least one has to be broken.
 WRONG: Mapping[str, tuple[Wiring, frozenset[str]]] = {
     "without_the_token": (
@@ -204,6 +299,38 @@ WRONG: Mapping[str, tuple[Wiring, frozenset[str]]] = {
     "with_a_retry_that_is_no_step": (
         Wiring(models=_Impatient),
         frozenset({"a_job_has_one_start_at_a_time"}),
+    ),
+    "that_releases_a_slot_again": (
+        Wiring(models=_ReleasesAgain),
+        frozenset({"a_slot_is_released_once"}),
+    ),
+    "that_forgets_slots_whose_turn_has_not_come": (
+        Wiring(models=_DropsWhatMustWait),
+        frozenset({"a_slot_that_is_satisfied_is_released"}),
+    ),
+    "that_releases_the_newest_change_alone": (
+        Wiring(models=_OfNewestChange),
+        frozenset({"a_trigger_of_snapshots_releases_every_change"}),
+    ),
+    "that_waits_for_the_first_table_of_a_trigger": (
+        Wiring(models=_OfFirstTable),
+        frozenset({"a_slot_is_released_with_all_it_waits_for"}),
+    ),
+    "that_knows_no_registered_event_again": (
+        Wiring(store=_WithoutMemory),
+        frozenset({"a_registered_event_is_recorded_once"}),
+    ),
+    "that_does_not_see_what_a_consumer_has_just_processed": (
+        Wiring(acquire=_without_the_inbox),
+        frozenset({"a_consumer_gets_no_event_after_it_is_processed"}),
+    ),
+    "that_applies_a_message_twice": (
+        Wiring(store=_AppliesTwice),
+        frozenset({"a_message_is_applied_at_most_once"}),
+    ),
+    "that_hands_each_event_over_once": (
+        Wiring(acquire=_processed_when_fetched),
+        frozenset({"a_consumer_gets_an_event_until_it_is_processed"}),
     ),
     "with_the_wall_clock_as_position": (
         Wiring(looker=_ByWallClock),

@@ -13,7 +13,7 @@ from harness.changes import ChangeEvent, Operation, TableFormat
 from harness.quarantine import quarantined
 from harness.record import Known, record
 from harness.registered import Registered, fold, known_tables
-from harness.same_change import SameChanges
+from harness.same_change import SameChanges, event_row
 from harness.sense.types import DataChange, Look
 from harness.state import WatchedUpstream
 from harness.tables import Ledger, Store, Tick
@@ -253,6 +253,22 @@ def test_a_named_change_is_one_event_for_a_week(world: World, days: int, events:
     world.send(_orders(None, event_id="load 7"))
     world.tick()
     assert len(world.rows()) == events
+
+
+def test_the_tags_of_a_triggers_copy_are_in_no_later_event_of_the_same_change(world: World) -> None:
+    world.tick("3")
+    (seen,) = world.store.read(Ledger.EVENTS)
+    tags = {"trigger_id": "daily", "trigger_slot": "2026-03-01T12:00:00Z"}
+    copy = replace(event_row(seen), tick_number=2, upstream_id="trigger:daily", tags=tags)
+    world.store.append(Ledger.EVENTS, [copy])
+    world.number = 2
+
+    world.send(_orders("3", tags={"complete": "yes"}))
+    world.tick()
+
+    (registered,) = (row for row in world.rows() if row["tick_number"] == 3)
+    assert registered["change_id"] == seen["change_id"]
+    assert registered["tags"] == {"engine": "spark", "complete": "yes"}
 
 
 def test_a_registration_that_adds_nothing_to_what_was_seen_leaves_no_row(world: World) -> None:
