@@ -9,9 +9,13 @@ import contextlib
 import json
 import os
 from calendar import timegm
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+#: The levels of a partition: in a text as Heartbeat's own command takes it, such as `EU;7` or
+#: `["EU", 7]`, or as a list.
+Partition = str | Sequence[object]
 
 _NOTHING_NEW = 4
 _USAGE = 2
@@ -77,10 +81,23 @@ class Heartbeat:
         at = status["last_tick_at"]
         return None if at is None else milliseconds(datetime.fromisoformat(str(at)))
 
-    async def events(self, table: str, start: int, end: int) -> list[dict[str, object]]:
-        """Return the events of a table from one instant to before another, oldest first."""
+    async def events(
+        self, table: str, start: int, end: int, partition: Partition | None = None
+    ) -> list[dict[str, object]]:
+        """Return the events of a table from one instant to before another, oldest first.
+
+        Args:
+            table: The table.
+            start: Epoch milliseconds; belongs to the interval.
+            end: The same; does not belong to it.
+            partition: Only of this partition.
+        """
+        asked = ["--table", table]
+        if partition is not None:
+            text = partition if isinstance(partition, str) else json.dumps(list(partition))
+            asked.append(f"--partition={text}")
         said = await self._answer(
-            *("events", "--table", table, "--from", iso(start), "--to", iso(end), "--json")
+            "events", *asked, "--from", iso(start), "--to", iso(end), "--json"
         )
         if said is None:
             return []

@@ -9,7 +9,7 @@ from typing import Any
 from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from heartbeat_airflow.client import iso
+from heartbeat_airflow.client import Partition, iso
 from heartbeat_airflow.hook import HeartbeatHook, told_to_airflow
 from heartbeat_airflow.triggers import TickTrigger
 
@@ -29,9 +29,17 @@ class DataChangeEventOperator(BaseOperator):
         start_time: Epoch milliseconds, as text or a number; belongs to the interval.
         end_time: The same; does not belong to it.
         wait_for_tick: For how long a tick is waited for.
+        options: `partition`, for events of one partition alone: `EU;7`, `["EU", 7]`, or a list of
+            its levels; and what every operator takes.
     """
 
-    template_fields: Sequence[str] = ("dataset", "cluster", "start_time", "end_time")
+    template_fields: Sequence[str] = (
+        "dataset",
+        "cluster",
+        "start_time",
+        "end_time",
+        "partition",
+    )
     ui_color = "#cfe8e4"
 
     def __init__(
@@ -44,12 +52,14 @@ class DataChangeEventOperator(BaseOperator):
         wait_for_tick: timedelta = timedelta(hours=1),
         **options: Any,
     ) -> None:
+        partition: Partition | None = options.pop("partition", None)
         super().__init__(**options)
         self.dataset = dataset
         self.cluster = cluster
         self.start_time = start_time
         self.end_time = end_time
         self.wait_for_tick = wait_for_tick
+        self.partition = partition
 
     def execute(self, context: Context) -> list[dict[str, object]]:
         """Fetch the events, or wait for the tick that makes the interval whole."""
@@ -80,7 +90,7 @@ class DataChangeEventOperator(BaseOperator):
     def _fetch(self, start: int, end: int) -> list[dict[str, object]]:
         with told_to_airflow():
             heartbeat = HeartbeatHook(self.cluster).get_conn()
-            events = asyncio.run(heartbeat.events(self.dataset, start, end))
+            events = asyncio.run(heartbeat.events(self.dataset, start, end, self.partition))
         self.log.info(
             "%d events of %s from %s to before %s", len(events), self.dataset, iso(start), iso(end)
         )

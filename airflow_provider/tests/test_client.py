@@ -38,6 +38,24 @@ def test_an_interval_is_asked_for_with_both_its_ends(heartbeat: FakeHeartbeat) -
     assert options[2:] == ["--from", iso(at(10)), "--to", iso(at(11)), "--json"]
 
 
+@pytest.mark.parametrize(
+    ("partition", "given"),
+    [
+        ("2026-03-01;7", "2026-03-01;7"),
+        ('["2026-03-01", 7]', '["2026-03-01", 7]'),
+        (["2026-03-01", 7], '["2026-03-01", 7]'),
+        (['"2026-03-01"', "7"], '["\\"2026-03-01\\"", "7"]'),
+    ],
+)
+def test_a_partition_is_asked_for_in_the_form_of_the_command(
+    heartbeat: FakeHeartbeat, partition: str | list[object], given: str
+) -> None:
+    heartbeat.says("events", [])
+    asyncio.run(ask(heartbeat).events("db.t", at(10), at(11), partition))
+    [[_, *options]] = heartbeat.asked
+    assert options[:3] == ["--table", "db.t", f"--partition={given}"]
+
+
 def test_nothing_new_is_an_empty_list(heartbeat: FakeHeartbeat) -> None:
     heartbeat.says("events", code=4, err="nothing new")
     assert fetch(heartbeat) == []

@@ -22,16 +22,21 @@ with_partitions as (
             )
         ) as change_key,
         explode_outer(
-            from_json(
-                coalesce(
-                    concat(
-                        '[[',
-                        array_join(ledger_data_change_events.partition, ','),
-                        ']]'
+            -- What was deleted is a change of the table, and no partition that has come.
+            if(
+                ledger_data_change_events.operation_type = 'DELETE',
+                null,
+                from_json(
+                    coalesce(
+                        concat(
+                            '[[',
+                            array_join(ledger_data_change_events.partition, ','),
+                            ']]'
+                        ),
+                        ledger_data_change_events.tags['partitions']
                     ),
-                    ledger_data_change_events.tags['partitions']
-                ),
-                'array<array<string>>'
+                    'array<array<string>>'
+                )
             )
         ) as levels
     from ledger_data_change_events
