@@ -107,9 +107,13 @@ class Record:
         return [row for row in self.copies if row["upstream_id"] == trigger.upstream_id]
 
     def probes_of(self, trigger: Trigger) -> list[Row]:
-        """Return what each look at a trigger has left."""
+        """Return what each look at a trigger has left, from the first one that succeeded."""
         rows = self.ledgers[Ledger.PROBES]
-        return [row for row in rows if row["upstream_id"] == trigger.upstream_id]
+        return [
+            row
+            for row in rows
+            if row["upstream_id"] == trigger.upstream_id and row["position"] is not None
+        ]
 
     @cached_property
     def sensed(self) -> Sequence[Row]:

@@ -307,8 +307,9 @@ class World:
 
     def _places_of_triggers(self) -> dict[str, dict[str, Any]]:
         rows = self.machine.store.read(Ledger.PROBES)
+        # A trigger that could not be evaluated at its first look has no position.
         return {
-            str(row["upstream_id"]): json.loads(str(row["position"]))
+            str(row["upstream_id"]): json.loads(str(row["position"] or "{}"))
             for row in rows
             if str(row["upstream_id"]).startswith("trigger:")
         }
