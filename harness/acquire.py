@@ -15,7 +15,7 @@ from harness.errors import ConfigurationError, LookFailedError
 from harness.facts import RunFact, newest_runs, whole
 from harness.find_sensor import Sensor
 from harness.fire import as_handed_over, events_of
-from harness.inbox import Message, MessageKind, peek, send
+from harness.inbox import Message, MessageKind, naming_attempt, peek, send
 from harness.own_schedule import done_through, last_step, taken_of
 from harness.show.words import instant
 from harness.tables import GIVING_BACK, HOLDING, OPEN, Consumed, Ledger, RunStatus, Store
@@ -104,6 +104,8 @@ def processed(place: Place, sensor: Sensor, caller: Caller) -> bool:
             run_id=caller.run_id,
             sent_at=caller.at,
         )
+        if caller.run_id is None:
+            complete = naming_attempt(complete, run)
         send(place.inbox, complete)
         return True
     progress = _progress(place, sensor, messages)

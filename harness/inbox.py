@@ -14,12 +14,13 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
+from typing import Protocol
 
 from harness.durable import Disk, write_durably
 from harness.errors import ConfigurationError, StateError
 from harness.files import unwritable
 from harness.quarantine import Quarantine, read_regular
-from harness.tables import Consumed
+from harness.tables import Consumed, RunStatus
 
 #: One tick reads no more messages, and no more bytes of them; the next one reads the rest.
 MESSAGES_PER_TICK = 10_000
@@ -60,8 +61,10 @@ class Message:
     job_id: int
     run_id: int | None = None
     intent_id: str | None = None
-    #: The attempt that an operator means; with none, whichever is held.
+    #: The attempt that is meant; the command line always names it where it knows one.
     attempt: int | None = None
+    #: The status of that attempt as its sender read it.
+    seen_status: RunStatus | None = None
     sent_at: datetime
     #: Who asks for it, and why.
     sent_by: str | None = None
@@ -72,6 +75,32 @@ class Message:
     taken: Consumed | None = None
     #: The file it was read from; ``None`` before it is sent.
     path: Path | None = None
+
+
+class SeenAttempt(Protocol):
+    """An attempt as the sender of a message reads it."""
+
+    @property
+    def intent_id(self) -> str:
+        """The id of its intent."""
+        ...
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt it is, from 1."""
+        ...
+
+    @property
+    def run_status(self) -> RunStatus:
+        """Its newest status."""
+        ...
+
+
+def naming_attempt(message: Message, seen: SeenAttempt) -> Message:
+    """Return the message as one about this attempt alone, so that it counts once."""
+    return replace(
+        message, intent_id=seen.intent_id, attempt=seen.attempt, seen_status=seen.run_status
+    )
 
 
 class NoMessageError(ValueError):
@@ -174,6 +203,7 @@ def parse_message(content: bytes) -> Message:
         run_id=said.number("run_id"),
         intent_id=said.text("intent_id"),
         attempt=said.number("attempt"),
+        seen_status=_status(said.text("seen_status")),
         sent_at=_instant(said.text("sent_at", is_needed=True)),
         sent_by=said.text("sent_by"),
         reason=said.text("reason"),
@@ -261,6 +291,13 @@ def _kind(text: str | None) -> MessageKind:
         return MessageKind(text or "")
     except ValueError:
         raise NoMessageError(f"kind is none of {', '.join(MessageKind)}") from None
+
+
+def _status(text: str | None) -> RunStatus | None:
+    try:
+        return None if text is None else RunStatus(text)
+    except ValueError:
+        raise NoMessageError(f"seen_status is none of {', '.join(RunStatus)}") from None
 
 
 def _instant(text: str | None) -> datetime:

@@ -1,16 +1,17 @@
-"""Says what the messages of the inbox make of the runs that are followed; it asks nobody.
+"""Applies the messages of the inbox to the runs that are followed, without asking the Jobs API.
 
-A message counts once, however often it is read: what an operator asks for names the attempt that
-it is about, and what has ended does not end again.
+A message counts once, however often it is read: it names the attempt or the run that it is about,
+and is applied to no other one. A report of success by a run itself ends no run: it waits in the
+inbox until the Jobs API has reported the end.
 """
 
 import logging
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from harness.inbox import Message, MessageKind
 from harness.state import FollowedRun
-from harness.tables import RunRow, RunStatus, Tick
+from harness.tables import HOLDING, RunRow, RunStatus, Tick
 
 log = logging.getLogger(__name__)
 
@@ -18,19 +19,43 @@ log = logging.getLogger(__name__)
 LONGEST_REASON = 500
 
 
-def rows_of_messages(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What the messages of one tick come to before any run is polled."""
+
+    #: A step for each run about which a message says something new; they have no number.
+    rows: tuple[RunRow, ...] = ()
+    #: By job: reports of success that count once the Jobs API has reported the end of the run.
+    waiting: Mapping[int, Sequence[Message]] = field(default_factory=dict)
+
+
+def apply_messages(
     messages: Iterable[Message], by_job: Mapping[int, FollowedRun], tick: Tick
-) -> list[RunRow]:
-    """Return a step for each run about which a message says something new; they have no number."""
+) -> Applied:
+    """Work out what each message means for the run that is followed of its job."""
     rows: dict[int, RunRow] = {}
+    waiting: dict[int, list[Message]] = {}
     for message in messages:
         run = by_job.get(message.job_id)
+        if run is not None and _waits_for_poll(message, run):
+            waiting.setdefault(message.job_id, []).append(message)
         row = _row_of(message, run, tick) if run and message.job_id not in rows else None
         if row:
             rows[row.job_id] = row
-        else:
+        elif message not in waiting.get(message.job_id, ()):
             log.info("inbox: %s of job %s changes nothing", message.kind, message.job_id)
-    return list(rows.values())
+    return Applied(rows=tuple(rows.values()), waiting=waiting)
+
+
+def released_by_report(run: FollowedRun, message: Message, tick: Tick) -> RunRow:
+    """Return the step of a held job that a report of success lets go."""
+    row = run.step(tick, RunStatus.SUCCEEDED_ELSEWHERE, "notice")
+    return replace(row, ended_at=message.sent_at, message=released_by(message.run_id))
+
+
+def is_of_another_run(message: Message, run: FollowedRun) -> bool:
+    """Return whether a run reports its success that is not the one that holds its job."""
+    return message.run_id is not None and not _is_about(message, run)
 
 
 def released_by(run_id: int | None) -> str:
@@ -83,27 +108,57 @@ def _one_line(text: str) -> str:
     return " ".join(printable.split())[:LONGEST_REASON]
 
 
-def _row_of_completion(message: Message, run: FollowedRun, tick: Tick) -> RunRow | None:
-    is_same = _is_about(message, run)
+def _waits_for_poll(message: Message, run: FollowedRun) -> bool:
+    """Return whether a report of success counts only with what the Jobs API reports of the run.
+
+    A run reports its success before it has ended: what it says is true, and the job may not start
+    again yet, and may still fail.
+    """
+    if message.kind is not MessageKind.COMPLETE:
+        return False
     if run.is_open:
-        if not is_same:
-            return None
-        row = run.step(tick, RunStatus.SUCCEEDED, "notice")
-        return replace(row, run_id=run.run_id or message.run_id, ended_at=message.sent_at)
-    # What ended, ended: only another run of the job can release it. Of a parked start nobody knew.
-    is_parked = run.run_status is RunStatus.PARKED
-    if (is_same and not is_parked) or message.sent_at < run.decided_at:
+        return _is_about(message, run) and not _vouches_for_unknown_start(message, run)
+    return is_of_another_run(message, run) and message.sent_at >= run.decided_at
+
+
+def _vouches_for_unknown_start(message: Message, run: FollowedRun) -> bool:
+    return run.is_open and run.run_id is None and message.attempt is not None
+
+
+def _row_of_completion(message: Message, run: FollowedRun, tick: Tick) -> RunRow | None:
+    if run.is_open:
+        return _row_of_open(message, run, tick)
+    if is_of_another_run(message, run):
         return None
-    row = run.step(tick, RunStatus.SUCCEEDED_ELSEWHERE, "notice")
-    return replace(row, ended_at=message.sent_at, message=released_by(message.run_id))
+    # Of a run that is lost or parked the Jobs API reported no end: the report of the run counts.
+    has_no_end = run.run_status in (RunStatus.PARKED, RunStatus.LOST)
+    if _is_about(message, run):
+        counts = has_no_end or message.seen_status in HOLDING
+    else:
+        # Earlier versions named the job alone.
+        names_only_job = message.intent_id is None and message.attempt is None
+        counts = names_only_job and message.sent_at >= run.decided_at
+    return released_by_report(run, message, tick) if counts else None
+
+
+def _row_of_open(message: Message, run: FollowedRun, tick: Tick) -> RunRow | None:
+    if run.run_id is not None or not _is_about(message, run):
+        return None
+    if message.attempt is not None:
+        row = run.step(tick, RunStatus.SUCCEEDED, "notice")
+        return replace(row, run_id=message.run_id, ended_at=message.sent_at)
+    if message.run_id is None:
+        return None
+    # The run of a start without an answer has named itself; from now on it is polled.
+    row = run.step(tick, RunStatus.STARTED, "notice")
+    return replace(row, run_id=message.run_id, started_at=run.decided_at)
 
 
 def _is_about(message: Message, run: FollowedRun) -> bool:
-    """Tell whether a notice is about this run; one that names only the job means its open run."""
+    """Return whether a report of success names this run; one that names only the job names none."""
+    if message.attempt is not None:
+        return (message.intent_id, message.attempt) == (run.intent_id, run.attempt)
     if message.run_id is not None and run.run_id is not None:
         return message.run_id == run.run_id
-    if message.intent_id is not None:
-        # Attempts share an intent, so that a late notice may be an earlier one's; polls tell.
-        return message.intent_id == run.intent_id and run.attempt == 1
-    # Which run a start has that nobody has acknowledged yet, only its answer can tell.
-    return run.is_open and message.run_id is None
+    # Attempts share an intent, so that a late report may be of an earlier one; polls decide.
+    return message.intent_id == run.intent_id and run.attempt == 1

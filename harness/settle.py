@@ -6,10 +6,12 @@ that nobody acknowledged is sent again, and looked for where sending it again is
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from types import MappingProxyType
 
 from harness.calls import Firing, Steps, send
 from harness.errors import JobsApiError, NoSuchJobError, ThrottledError
@@ -17,10 +19,10 @@ from harness.find_run import Search, find_run
 from harness.inbox import Message
 from harness.jobs.states import is_over
 from harness.jobs.types import Outcome, RunReport
-from harness.notices import released_by, rows_of_messages
+from harness.notices import apply_messages, released_by, released_by_report
 from harness.open_runs import ended, looked_at, ways_out
 from harness.state import FollowedRun
-from harness.tables import Ledger, RunRow, RunStatus, Tick
+from harness.tables import OPEN, Ledger, RunRow, RunStatus, Tick
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +32,9 @@ RESEND_FOR = timedelta(days=7)
 
 #: The clock of the Jobs API may be behind ours by so much.
 CLOCK_SKEW = timedelta(minutes=10)
+
+#: A run in one of these has no end that the Jobs API reported.
+_WITHOUT_END = OPEN | {RunStatus.PARKED, RunStatus.LOST}
 
 #: What stands for the answer to a question that was not asked yet.
 ASKED_LATER = "the Jobs API has had too many requests; the run is asked about later"
@@ -41,8 +46,8 @@ class Settled:
 
     #: The newest row of each run that took a step.
     rows: tuple[RunRow, ...] = ()
-    #: Messages whose content is in a ledger, or that say nothing about a run we know.
-    folded: tuple[Message, ...] = ()
+    #: Reports of success that stay in the inbox until the Jobs API has reported the end of the run.
+    waiting: tuple[Message, ...] = ()
     #: Jobs whose run could not be asked about, or whose start goes on having no answer; and why.
     unanswered: Mapping[int, str] = field(default_factory=dict)
     #: Held jobs of which a run goes on: somebody has started or repaired one.
@@ -63,20 +68,31 @@ def settle(
         StateError: A ledger cannot be written; the messages stay in the inbox.
     """
     by_job = {run.job_id: run for run in runs}
-    told = rows_of_messages(messages, by_job, tick)
-    noticed = {row.job_id for row in told}
-    others = [run for run in runs if run.job_id not in noticed]
+    applied = apply_messages(messages, by_job, tick)
+    moved = {row.job_id for row in applied.rows}
+    others = [run for run in runs if run.job_id not in moved]
     unsent = [run for run in others if _is_to_be_sent_again(run, tick)]
     asked = [run for run in others if not _is_to_be_sent_again(run, tick)]
-    polled = _poll(asked, tick, firing)
-    rows = _appended((*told, *polled.rows), firing, steps)
+    polled = _poll(asked, tick, firing, applied.waiting)
+    rows = _appended((*applied.rows, *polled.rows), firing, steps)
     sent, unlisted = _send_again(unsent, tick, firing, steps)
-    return Settled(
+    settled = Settled(
         rows=(*rows, *sent),
-        folded=tuple(messages),
         unanswered={**polled.unanswered, **unlisted},
         busy=polled.busy,
     )
+    return replace(settled, waiting=_still_waiting(applied.waiting, by_job, settled))
+
+
+def _still_waiting(
+    waiting: Mapping[int, Sequence[Message]], by_job: Mapping[int, FollowedRun], settled: Settled
+) -> tuple[Message, ...]:
+    """Return the reports whose run the Jobs API has not ended, nor let go of by another one."""
+    statuses = {row.job_id: row.run_status for row in settled.rows}
+    unclear = {job_id for job_id, status in statuses.items() if status in _WITHOUT_END}
+    still = {job_id for job_id in by_job.keys() - statuses.keys() if by_job[job_id].is_open}
+    kept = unclear | still | settled.busy | settled.unanswered.keys()
+    return tuple(each for job_id, own in waiting.items() if job_id in kept for each in own)
 
 
 def _appended(rows: Iterable[RunRow], firing: Firing, steps: Steps) -> list[RunRow]:
@@ -121,10 +137,18 @@ class _GoesOn:
     """The answer about a held job of which a run goes on that is not the one that failed."""
 
 
-def _poll(runs: Sequence[FollowedRun], tick: Tick, firing: Firing) -> Settled:
+def _poll(
+    runs: Sequence[FollowedRun],
+    tick: Tick,
+    firing: Firing,
+    waiting: Mapping[int, Sequence[Message]] = MappingProxyType({}),
+) -> Settled:
     rows, unanswered, busy = [], {}, set()
     with firing.pool() as pool:
-        answers = [pool.submit(copy_context().run, _ask, run, tick, firing) for run in runs]
+        answers = [
+            pool.submit(copy_context().run, _ask, run, tick, firing, waiting.get(run.job_id, ()))
+            for run in runs
+        ]
         for run, answered in zip(runs, answers, strict=True):
             answer = answered.result()
             if isinstance(answer, str):
@@ -136,7 +160,9 @@ def _poll(runs: Sequence[FollowedRun], tick: Tick, firing: Firing) -> Settled:
     return Settled(rows=tuple(rows), unanswered=unanswered, busy=frozenset(busy))
 
 
-def _ask(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | str | _GoesOn | None:
+def _ask(
+    run: FollowedRun, tick: Tick, firing: Firing, reports: Sequence[Message]
+) -> RunRow | str | _GoesOn | None:
     if firing.questions.waits.holds_back(tick.at):
         return ASKED_LATER
     firing.questions.take()
@@ -144,7 +170,7 @@ def _ask(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | str | _GoesOn
         if _is_unacknowledged(run):
             return _in_doubt(run, tick, firing)
         if run.holds_job:
-            return _held(run, tick, firing)
+            return _held(run, tick, firing, reports)
         assert run.run_id is not None
         return looked_at(run, firing.api.get_run(run.run_id), tick)
     except JobsApiError as error:
@@ -201,15 +227,27 @@ def _parked_because(run: FollowedRun, search: Search, tick: Tick) -> str:
     )
 
 
-def _held(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | _GoesOn | None:
-    """Look for a success that ends the hold: a later run by anyone, or a repair of the same run."""
+def _held(
+    run: FollowedRun, tick: Tick, firing: Firing, reports: Sequence[Message]
+) -> RunRow | _GoesOn | None:
+    """Look for a success that ends the hold: a later run by anyone, or a repair of the same run.
+
+    A run that has reported its success counts when it has ended so, or is not listed at all.
+    """
     since = run.started_at or run.decided_at
     # By the clock of the Jobs API the run itself may have started before that.
-    reports = firing.api.list_runs(run.job_id, since=since - CLOCK_SKEW)
-    try:
-        return _released(run, reports, tick)
-    except NoSuchJobError:
-        return None
+    listed = firing.api.list_runs(run.job_id, since=since - CLOCK_SKEW)
+    found, known = None, set[int]()
+    with suppress(NoSuchJobError):
+        found = _released(run, _noting(listed, known), tick)
+    unlisted = next((each for each in reports if each.run_id not in known), None)
+    return found or (released_by_report(run, unlisted, tick) if unlisted else None)
+
+
+def _noting(reports: Iterable[RunReport], ids: set[int]) -> Iterator[RunReport]:
+    for report in reports:
+        ids.add(report.run_id)
+        yield report
 
 
 def _released(

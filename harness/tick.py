@@ -318,7 +318,9 @@ class Engine:
 
 
 def _clear(messages: Sequence[Message], report: TickReport) -> None:
-    """Empty the inbox of what the ledgers have."""
+    """Empty the inbox of what the ledgers have; a report of success waits for the run's end."""
+    waiting = report.settled.waiting if report.settled else ()
     for message in messages:
-        remove(message)
+        if message not in waiting:
+            remove(message)
     remove_batches(report.registered.batches)

@@ -20,6 +20,8 @@ JOB = typer.Option(
 RUN = typer.Option(
     "--run",
     envvar="HEARTBEAT_RUN_ID",
+    min=1,
+    max=2**63 - 1,
     help="The job's own run; needed only if two of them may go on at once.",
 )
 

@@ -12,7 +12,6 @@ from harness.commands.surroundings import (
     leave,
     print_json,
     reading,
-    real_clock,
     say,
     settings_of_project,
 )
@@ -21,10 +20,18 @@ from harness.errors import ConfigurationError, ExitCode
 if TYPE_CHECKING:
     from harness.context import Context
     from harness.facts import RunFact
-    from harness.inbox import MessageKind
+    from harness.inbox import Message, MessageKind
 
-JOB_ID = typer.Option("--job", envvar="HEARTBEAT_JOB_ID", help="The job that has succeeded.")
-RUN_ID = typer.Option("--run", envvar="HEARTBEAT_RUN_ID", help="The run, if it is known.")
+JOB_ID = typer.Option(
+    "--job",
+    envvar="HEARTBEAT_JOB_ID",
+    min=1,
+    max=2**63 - 1,
+    help="The job that has succeeded.",
+)
+RUN_ID = typer.Option(
+    "--run", envvar="HEARTBEAT_RUN_ID", min=1, max=2**63 - 1, help="The run, if it is known."
+)
 INTENT_ID = typer.Option(
     "--intent", envvar="HEARTBEAT_INTENT_ID", help="The intent that the run was started for."
 )
@@ -44,33 +51,54 @@ def complete(
     intent: Annotated[str | None, INTENT_ID] = None,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Say that a job's run has succeeded; meant as the last task of the job.
+    """Report that a job's run has succeeded; meant as the last task of the job.
 
-    The next tick counts it. A run that is polled as well ends once.
+    A run that is still going on counts once the Jobs API has reported its end. A job that is held
+    is let go by the next tick. Refused for a job that the controls never had.
 
     Examples:
         python -m harness complete --job 111111111 --run 987654321
 
         python -m harness complete        (in a job: ids come from its environment)
     """
-    from harness.home import Home
-    from harness.inbox import Message, MessageKind, send
+    from harness.facts import newest_run_of, recorded_jobs, require_state
+    from harness.inbox import Message, MessageKind, naming_attempt, send
 
-    with interruptible("stopped"):
-        home = Home(folder=settings_of_project().home)
+    with reading() as context:
+        require_state(context)
+        name = recorded_jobs(context.store)[job_named(str(job), recorded_jobs(context.store))]
         message = Message(
             kind=MessageKind.COMPLETE,
             job_id=job,
             run_id=run,
             intent_id=intent or None,
-            sent_at=real_clock().now(),
+            sent_at=context.clock.now(),
         )
-        path = send(home.inbox, message)
+        seen = newest_run_of(context.store, job)
+        if run is None and not intent:
+            if seen is None or not (seen.is_open or seen.holds_job):
+                raise ConfigurationError(
+                    f"{name} ({job}) is neither running nor held: nothing to complete; name a run "
+                    "that was started elsewhere with --run"
+                )
+            message = naming_attempt(message, seen)
+        path = send(context.home.inbox, message)
     if as_json:
         print_json({"job": str(job), "message": path.name})
     else:
         of = f" of run {run}" if run else ""
-        say(f"success{of} of job {job} noted; the next tick counts it")
+        say(f"success{of} of {name} ({job}) noted; {_effect(seen, message)}")
+
+
+def _effect(seen: "RunFact | None", message: "Message") -> str:
+    """Return what the next tick does with a report of success."""
+    if seen is not None and seen.holds_job:
+        return "the next tick lets the job go, unless that run goes on or has failed"
+    if seen is None or not seen.is_open:
+        return "it changes nothing: the job is not held, and what waits for it starts it as usual"
+    if seen.run_id is None and message.attempt is not None:
+        return "the next tick counts the start that has had no answer as done"
+    return "it counts once the Jobs API reports the end of the run"
 
 
 def retry(
@@ -187,17 +215,16 @@ def _send_about(
     context: "Context", run: "RunFact", kind: "MessageKind", reason: str | None = None
 ) -> None:
     """Leave a message that is about this attempt, and about no later one."""
-    from harness.inbox import Message, send
+    from harness.inbox import Message, naming_attempt, send
 
     message = Message(
         kind=kind,
         job_id=run.job_id,
-        intent_id=run.intent_id,
-        attempt=run.attempt,
         sent_at=context.clock.now(),
         sent_by=_person(),
         reason=reason,
     )
+    message = naming_attempt(message, run)
     send(context.home.inbox, message)
 
 

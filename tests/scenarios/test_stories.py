@@ -148,29 +148,31 @@ def test_a_released_job_goes_on_without_the_events_of_its_failed_run(story: Stor
     assert set(first.event_ids).isdisjoint(second.event_ids)
 
 
-def test_a_completion_notice_ends_the_run_once_whatever_the_api_says_later(story: Story) -> None:
+def test_a_run_that_reports_its_success_and_then_fails_holds_its_job_and_starts_no_run_beside_it(
+    story: Story,
+) -> None:
     job = story.job(1)
     flights = story.table("flights")
     story.control(flights, job)
     run = story.tick().started[0]
-    notice = Message(
+    report = Message(
         kind=MessageKind.COMPLETE, job_id=job, run_id=run.run_id, sent_at=story.clock.now()
     )
-    send(story.context.home.inbox, notice)
-    send(story.context.home.inbox, notice)
+    send(story.context.home.inbox, report)
+    send(story.context.home.inbox, report)
+    story.append(flights)
 
-    story.tick()
-    assert story.status(flights, job) == "COMPLETED"
+    assert story.started(story.tick()) == []
+    assert story.status(flights, job) == "IN_PROGRESS"
+    assert len(list(story.context.home.inbox.glob("*.json"))) == 2
 
     story.end(job, "FAILED")
-    send(story.context.home.inbox, notice)
-    story.tick()
-    assert story.status(flights, job) == "COMPLETED"
-    assert [row["run_status"] for row in story.run_rows(job)] == [
-        "INTENDED",
-        "STARTED",
-        "SUCCEEDED",
-    ]
+    send(story.context.home.inbox, report)
+    assert story.started(story.tick()) == []
+    assert story.status(flights, job) == "FAILED"
+    assert list(story.context.home.inbox.glob("*.json")) == []
+    statuses = [row["run_status"] for row in story.run_rows(job)]
+    assert statuses == ["INTENDED", "STARTED", "FAILED"]
 
 
 @pytest.mark.parametrize("lost", ["request", "answer"])

@@ -134,7 +134,7 @@ def no_tick_starts_more_than_its_limit(record: Record) -> Iterator[str]:
 
 def what_ended_ended_so(record: Record) -> Iterator[str]:
     """An end in the ledger is one that the run had, or that its last task told."""
-    for token, steps in record.by_token.items():
+    for steps in record.by_token.values():
         for row in steps:
             status, run_id = str(row["run_status"]), row["run_id"]
             if status in Outcome.__members__ and row["reported_by"] == "poll" and status != "LOST":
@@ -144,10 +144,17 @@ def what_ended_ended_so(record: Record) -> Iterator[str]:
             is_excused = run_id in record.deleted or run_id in record.denied
             if status == "LOST" and not is_excused:
                 yield f"run {run_id} counts as lost, and nobody deleted it"
-            if status == "SUCCEEDED" and row["reported_by"] == "notice":
-                made = {cast(int, run["run_id"]) for run in record.runs.get(token, ())}
-                if not made & record.noticed and row["job_id"] not in record.vouched:
-                    yield f"attempt {token} counts as done, and none of {made} has said so"
+
+
+def a_message_ends_only_the_attempt_that_it_names(record: Record) -> Iterator[str]:
+    """The report of a run ends nothing; an operator vouches for one attempt."""
+    for attempt, steps in record.attempts.items():
+        for row in steps:
+            names_run = re.search(r"success of run \d+", str(row["message"]))
+            is_let_go = row["run_status"] == "SUCCEEDED_ELSEWHERE" and names_run
+            is_end = row["run_status"] not in OPEN and not is_let_go
+            if row["reported_by"] == "notice" and is_end and attempt not in record.vouched:
+                yield f"attempt {attempt} became {row['run_status']} by a message about another one"
 
 
 def a_job_is_released_by_a_later_success(record: Record) -> Iterator[str]:
@@ -455,6 +462,7 @@ RULES: tuple[Callable[[Record], Iterator[str]], ...] = (
     a_tick_has_a_number_of_its_own,
     no_tick_starts_more_than_its_limit,
     what_ended_ended_so,
+    a_message_ends_only_the_attempt_that_it_names,
     a_job_is_released_by_a_later_success,
     what_is_repeated_or_given_up_was_asked_for,
     a_message_is_applied_at_most_once,

@@ -58,9 +58,8 @@ class Record:
     #: Runs that somebody deleted, and those that the API has denied for a while.
     deleted: Container[object] = frozenset()
     denied: Container[object] = frozenset()
-    #: Runs that have said themselves that they are complete, and jobs of which an operator has.
-    noticed: Set[int] = frozenset()
-    vouched: Container[object] = frozenset()
+    #: The attempts of which an operator has said that their work is done.
+    vouched: Set[Attempt] = frozenset()
     #: The attempts that operators have asked to be repeated or given up.
     asked: Mapping[MessageKind, Set[Attempt]] = field(default_factory=dict)
     #: When each attempt was really decided and each run succeeded; nothing where no clock can tell.

@@ -91,8 +91,8 @@ class World:
         self.noticed: set[int] = set()
         #: Every message, as its file was left: name and content.
         self.sent: list[tuple[str, str, Message]] = []
-        #: Jobs of which an operator has said that they are done.
-        self.vouched: set[int] = set()
+        #: Attempts of which an operator has said that their work is done.
+        self.vouched: set[tuple[str, int]] = set()
         self.deleted: set[int] = set()
         #: The attempts that an operator wanted again, or gave up.
         self.asked: dict[MessageKind, set[tuple[str, int]]] = defaultdict(set)
@@ -222,6 +222,16 @@ class World:
             )
         )
         return f"job {job_id}"
+
+    def vouch_for(self, job_id: int, *, is_named: bool) -> None:
+        """An operator says that the work of a held job's last attempt is done."""
+        newest = self.machine.models.newest_runs()[job_id]
+        attempt = str(newest["intent_id"]), int(str(newest["attempt"]))
+        self.vouched.add(attempt)
+        message = Message(kind=MessageKind.COMPLETE, job_id=job_id, sent_at=self.instant())
+        status = RunStatus(str(newest["run_status"]))
+        named = replace(message, intent_id=attempt[0], attempt=attempt[1], seen_status=status)
+        self.send(named if is_named else message)
 
     def instant(self) -> datetime:
         """Return an instant that no message has yet."""

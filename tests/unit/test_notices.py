@@ -110,12 +110,13 @@ def test_a_release_counts_though_the_jobs_api_is_down() -> None:
     assert not told.unanswered
 
 
-def test_a_notice_ends_a_run_of_which_the_jobs_api_says_nothing() -> None:
+def test_a_report_of_success_waits_while_the_jobs_api_does_not_answer() -> None:
     jobs = fake_jobs()
     run = run_of(jobs)
     jobs.go_down()
-    (row,) = settled(jobs, run, notice(run_id=run.run_id)).rows
-    assert (row.run_status, row.reported_by) == (RunStatus.SUCCEEDED, "notice")
+    told = settled(jobs, run, notice(run_id=run.run_id))
+    assert told.rows == ()
+    assert told.waiting == (notice(run_id=run.run_id),)
 
 
 def test_a_notice_of_a_run_that_nobody_knows_changes_nothing() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from harness.clock import FakeClock
 from harness.errors import JobsApiError, UntoldRunsError
-from harness.inbox import Message, MessageKind
+from harness.inbox import Message, MessageKind, naming_attempt
 from harness.jobs.fake import FakeJobs
 from harness.jobs.types import Outcome, RunReport
 from harness.open_runs import LOST_AFTER, NOT_KNOWN
@@ -18,6 +18,15 @@ from harness.state import FollowedRun
 from harness.tables import Ledger, RunRow, RunStatus, Tick
 from tests.unit.following import AT, JOB, TICK, fake_jobs, intended, notice, run_of, settled
 from tests.unit.memory_store import MemoryStore
+
+
+def failed() -> tuple[FakeJobs, FollowedRun]:
+    """A job that is held by its last run."""
+    jobs = fake_jobs()
+    run = run_of(jobs, status=RunStatus.FAILED)
+    assert run.run_id is not None
+    jobs.end_run(run.run_id, Outcome.FAILED)
+    return jobs, run
 
 
 def test_a_run_that_goes_on_leaves_no_row() -> None:
@@ -66,16 +75,88 @@ def test_a_late_notice_of_the_first_attempt_does_not_end_a_second_without_an_ans
     assert [row.run_status for row in told.rows] == [RunStatus.INTENDED]
 
 
-def test_a_notice_of_the_intent_ends_its_first_attempt_before_any_answer() -> None:
+def test_a_run_that_reports_its_success_before_any_answer_to_its_start_is_followed() -> None:
     jobs = fake_jobs()
-    (row,) = settled(jobs, intended(), notice(run_id=5, intent_id="intent")).rows
-    assert (row.run_status, row.run_id) == (RunStatus.SUCCEEDED, 5)
+    report = notice(run_id=5, intent_id="intent")
+    told = settled(jobs, intended(), report)
+    (row,) = told.rows
+    assert (row.run_status, row.run_id) == (RunStatus.STARTED, 5)
+    assert told.waiting == (report,)
 
 
-def test_a_notice_that_names_only_the_job_ends_its_open_run() -> None:
+def test_a_report_of_success_waits_until_the_jobs_api_reports_the_end_of_the_run() -> None:
     jobs = fake_jobs()
-    (row,) = settled(jobs, run_of(jobs), notice()).rows
+    run = run_of(jobs)
+    assert run.run_id is not None
+    for report in (
+        notice(run_id=run.run_id),
+        notice(intent_id="intent"),
+        naming_attempt(notice(), run),
+    ):
+        told = settled(jobs, run, report)
+        assert (told.rows, told.waiting) == ((), (report,))
+
+    jobs.end_run(run.run_id, Outcome.SUCCEEDED)
+    told = settled(jobs, run, notice(run_id=run.run_id))
+    assert [row.reported_by for row in told.rows] == ["poll"]
+    assert told.waiting == ()
+
+
+def test_a_run_that_fails_after_it_has_reported_its_success_is_held_also_when_that_is_read_again() -> (
+    None
+):
+    jobs = fake_jobs()
+    run = run_of(jobs)
+    assert run.run_id is not None
+    jobs.end_run(run.run_id, Outcome.FAILED)
+    for report in (notice(run_id=run.run_id), naming_attempt(notice(), run)):
+        told = settled(jobs, run, report)
+        (row,) = told.rows
+        assert (row.run_status, told.waiting) == (RunStatus.FAILED, ())
+        again = settled(jobs, FollowedRun.from_step(row), report)
+        assert (again.rows, again.waiting) == ((), ())
+
+
+def test_a_message_that_is_read_again_does_not_end_the_run_that_was_started_since() -> None:
+    jobs = fake_jobs()
+    first = run_of(jobs, status=RunStatus.FAILED)
+    message = naming_attempt(notice(), first)
+    (released,) = settled(jobs, first, message).rows
+    assert released.run_status is RunStatus.SUCCEEDED_ELSEWHERE
+
+    day_before = replace(notice(), sent_at=AT - timedelta(days=1))
+    for since in (intended(), replace(run_of(jobs), intent_id="newer")):
+        newer = replace(since, intent_id="newer")
+        for each in (message, notice(), day_before):
+            assert RunStatus.SUCCEEDED not in {
+                row.run_status for row in settled(jobs, newer, each).rows
+            }
+
+
+def test_an_operator_may_count_a_start_without_an_answer_as_done() -> None:
+    jobs = fake_jobs()
+    jobs.go_down()
+    (row,) = settled(jobs, intended(), naming_attempt(notice(), intended())).rows
     assert (row.run_status, row.reported_by) == (RunStatus.SUCCEEDED, "notice")
+
+
+def test_a_lost_run_that_has_reported_its_success_is_no_longer_held() -> None:
+    jobs = fake_jobs()
+    run = run_of(jobs, status=RunStatus.LOST)
+    (row,) = settled(jobs, run, notice(run_id=run.run_id)).rows
+    assert row.run_status is RunStatus.SUCCEEDED_ELSEWHERE
+
+
+def test_another_run_that_reports_its_success_lets_the_job_go_when_it_has_ended() -> None:
+    jobs, run = failed()
+    by_hand = jobs.start_by_hand(JOB)
+    report = notice(run_id=by_hand)
+    told = settled(jobs, run, report)
+    assert (told.rows, told.waiting) == ((), (report,))
+
+    jobs.end_run(by_hand, Outcome.FAILED)
+    told = settled(jobs, run, report)
+    assert (told.rows, told.waiting) == ((), ())
 
 
 def test_a_notice_about_a_run_that_failed_does_not_turn_it_into_a_success() -> None:
@@ -84,9 +165,8 @@ def test_a_notice_about_a_run_that_failed_does_not_turn_it_into_a_success() -> N
     assert settled(jobs, run, notice(run_id=run.run_id)).rows == ()
 
 
-def test_a_later_run_that_says_it_is_complete_releases_the_job() -> None:
-    jobs = fake_jobs()
-    run = run_of(jobs, status=RunStatus.FAILED)
+def test_a_run_that_the_jobs_api_does_not_list_lets_the_job_go_by_its_own_report() -> None:
+    jobs, run = failed()
     (row,) = settled(jobs, run, notice(run_id=5)).rows
     assert row.run_status is RunStatus.SUCCEEDED_ELSEWHERE
 

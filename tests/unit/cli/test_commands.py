@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -15,7 +14,6 @@ from typer.testing import CliRunner
 
 from harness.cli import app
 from harness.errors import ConfigurationError, ExitCode
-from harness.inbox import MessageKind, receive
 from harness.lock import ProcessLock
 from harness.sense.backoff import BackOff, Failing, save_back_off
 
@@ -233,16 +231,6 @@ def test_a_state_folder_that_cannot_be_made_is_one_sentence(
     assert is_one_sentence(answer.stderr)
 
 
-def test_a_full_disk_is_one_sentence_and_no_half_message_stays(tmp_path: Path) -> None:
-    limited = (
-        f"import resource; resource.setrlimit({resource.RLIMIT_FSIZE}, (0, 0));" + TELL_MODULES
-    )
-    answer = call(tmp_path, "complete", "--job", "1", start=("-c", limited))
-    assert answer.returncode == ExitCode.FAILED
-    assert "cannot be left in" in answer.stderr
-    assert list((tmp_path / "inbox").iterdir()) == []
-
-
 @pytest.mark.parametrize("command", ["tick", "status"])
 def test_a_state_folder_of_a_newer_version_is_left_alone(tmp_path: Path, command: str) -> None:
     set_up(tmp_path, version=99)
@@ -310,31 +298,18 @@ def test_debug_shows_where_an_error_came_from_wherever_it_stands(tmp_path: Path)
     assert "Traceback" in call(tmp_path, "--debug", "status").stderr
 
 
-def test_complete_leaves_a_message_while_a_tick_holds_the_lock(tmp_path: Path) -> None:
-    with ProcessLock(tmp_path, command="tick"):
-        answer = call(tmp_path, "complete", "--job", str(2**53 + 1), "--run", "7", "--intent", "i")
-    assert answer.returncode == ExitCode.DONE
-    (message,) = receive(tmp_path / "inbox")
-    assert message.kind is MessageKind.COMPLETE
-    assert (message.job_id, message.run_id, message.intent_id) == (2**53 + 1, 7, "i")
-
-
-def test_complete_takes_its_ids_from_the_environment_of_a_job(tmp_path: Path) -> None:
-    environment = {"HEARTBEAT_JOB_ID": "5", "HEARTBEAT_RUN_ID": "6", "HEARTBEAT_INTENT_ID": "j"}
-    call(tmp_path, "complete", environment=environment)
-    (message,) = receive(tmp_path / "inbox")
-    assert (message.job_id, message.run_id, message.intent_id) == (5, 6, "j")
-
-
-@pytest.mark.parametrize("arguments", [("--help",), ("complete", "--job", "1")])
-def test_nothing_heavy_is_imported(tmp_path: Path, arguments: Sequence[str]) -> None:
-    modules = modules_of(tmp_path, *arguments)
+def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
+    modules = modules_of(tmp_path, "--help")
     assert "harness" in modules
     assert not modules & HEAVY
 
 
 @pytest.mark.parametrize(
-    "arguments", [("status",), ("explain", "x"), ("retry", "x"), ("release", "x"), ("doctor",)]
+    "arguments",
+    [
+        *(("status",), ("explain", "x"), ("retry", "x"), ("release", "x"), ("doctor",)),
+        ("complete", "--job", "1"),
+    ],
 )
 def test_reading_needs_no_jvm_and_no_dbt(tmp_path: Path, arguments: Sequence[str]) -> None:
     set_up(tmp_path, version=1)

@@ -1,6 +1,7 @@
-"""`retry` and `release` as a shell sees them, over Delta tables on the disk and without a JVM."""
+"""`retry`, `release` and `complete` as a shell sees them, over Delta tables on the disk and without a JVM."""
 
 import json
+import resource
 import shutil
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +13,7 @@ from harness.errors import ExitCode
 from harness.inbox import MessageKind, receive
 from harness.lock import ProcessLock
 from harness.tables import Ledger, RunStatus
-from tests.unit.cli.test_commands import call, is_one_sentence, set_up
+from tests.unit.cli.test_commands import TELL_MODULES, call, is_one_sentence, set_up
 from tests.unit.own_schedule.test_commands import write
 from tests.unit.show.ledgers import JOB, TEN, control, run
 
@@ -83,3 +84,79 @@ def test_a_job_that_is_not_held_is_left_alone_with_one_sentence_and_two(
     assert is_one_sentence(answer.stderr)
     assert f"nothing to {command}" in answer.stderr
     assert not (home / "inbox").exists()
+
+
+def test_complete_names_the_attempt_that_it_saw_and_what_became_of_it(held: Path) -> None:
+    with ProcessLock(held, command="tick"):
+        answer = call(held, "complete", "--job", str(JOB))
+    assert (answer.returncode, answer.stderr) == (ExitCode.DONE, "")
+    assert "the next tick lets the job go" in answer.stdout
+    (message,) = receive(held / "inbox")
+    assert (message.kind, message.job_id) == (MessageKind.COMPLETE, JOB)
+    named = (message.intent_id, message.attempt, message.seen_status)
+    assert named == ("first", 2, RunStatus.FAILED)
+
+
+def test_complete_takes_its_ids_from_the_environment_of_a_job(tmp_path: Path) -> None:
+    home = home_with(tmp_path, RunStatus.STARTED)
+    own = {"HEARTBEAT_JOB_ID": str(JOB), "HEARTBEAT_RUN_ID": "71", "HEARTBEAT_INTENT_ID": "first"}
+    answer = call(home, "complete", environment=own)
+    assert "it counts once the Jobs API reports the end of the run" in answer.stdout
+    (message,) = receive(home / "inbox")
+    assert (message.job_id, message.run_id, message.intent_id) == (JOB, 71, "first")
+    assert message.attempt is None
+
+
+@pytest.mark.parametrize("status", [None, RunStatus.SUCCEEDED])
+def test_complete_without_a_run_is_refused_where_no_run_goes_on_or_holds_the_job(
+    tmp_path: Path, status: RunStatus | None
+) -> None:
+    home = home_with(tmp_path, status)
+    answer = call(home, "complete", "--job", str(JOB))
+    assert answer.returncode == ExitCode.USAGE
+    assert is_one_sentence(answer.stderr)
+    assert "neither running nor held: nothing to complete" in answer.stderr
+    assert not (home / "inbox").exists()
+
+
+def test_the_success_of_a_run_of_a_job_that_is_not_held_is_said_to_change_nothing(
+    tmp_path: Path,
+) -> None:
+    home = home_with(tmp_path, None)
+    answer = call(home, "complete", "--job", str(JOB), "--run", "7")
+    assert answer.returncode == ExitCode.DONE
+    assert "it changes nothing: the job is not held" in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("ids", "said"),
+    [
+        (("--job", "999"), "There is no job '999'"),
+        (("--job", str(JOB), "--run", str(10**30)), "Invalid value for '--run'"),
+    ],
+)
+def test_complete_refuses_ids_that_cannot_be_meant(
+    held: Path, ids: tuple[str, ...], said: str
+) -> None:
+    answer = call(held, "complete", *ids)
+    assert answer.returncode == ExitCode.USAGE
+    assert said in answer.stderr
+    assert not (held / "inbox").exists()
+
+
+def test_complete_refuses_a_state_folder_that_is_not_set_up(tmp_path: Path) -> None:
+    answer = call(tmp_path, "complete", "--job", str(JOB))
+    assert answer.returncode == ExitCode.FAILED
+    assert is_one_sentence(answer.stderr)
+    assert "python -m harness init" in answer.stderr
+    assert not (tmp_path / "inbox").exists()
+
+
+def test_a_full_disk_is_one_sentence_and_no_half_message_stays(held: Path) -> None:
+    limited = (
+        f"import resource; resource.setrlimit({resource.RLIMIT_FSIZE}, (0, 0));" + TELL_MODULES
+    )
+    answer = call(held, "complete", "--job", str(JOB), start=("-c", limited))
+    assert answer.returncode == ExitCode.FAILED
+    assert "cannot be left in" in answer.stderr
+    assert list((held / "inbox").iterdir()) == []

@@ -14,7 +14,7 @@ from harness.calls import Steps
 from harness.errors import ConfigurationError, LookFailedError
 from harness.find_sensor import find_sensor
 from harness.inbox import Message, MessageKind, peek, receive, remove, send
-from harness.notices import rows_of_messages
+from harness.notices import Applied, apply_messages
 from harness.own_schedule import fold
 from harness.state import FollowedRun, TickState
 from harness.tables import Consumed, Ledger, LookOutcome, RunRow, RunStatus, Tick
@@ -378,6 +378,16 @@ def test_processed_is_complete_for_a_run_that_heartbeat_started(tmp_path: Path) 
     assert (message.kind, message.run_id) == (MessageKind.COMPLETE, 70)
 
 
+def test_processed_without_a_run_names_the_attempt_that_heartbeat_started(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, is_scheduled=False)
+    started = run(3, 1, minutes(3), RunStatus.STARTED, run_id=70)
+    desk.store.append(Ledger.RUNS, [started])
+    assert desk.has_processed()
+    (message,) = peek(desk.inbox)
+    named = (message.intent_id, message.attempt, message.seen_status)
+    assert named == (started.intent_id, started.attempt, RunStatus.STARTED)
+
+
 def test_a_job_that_heartbeat_starts_takes_nothing_by_itself(tmp_path: Path) -> None:
     desk = Desk(tmp_path, is_scheduled=False)
     desk.arrives(3)
@@ -426,7 +436,7 @@ def test_following_runs_leaves_what_jobs_say_of_themselves_alone(desk: Desk) -> 
     desk.senses()
     started = FollowedRun.from_step(run(2, 1, minutes(2), RunStatus.STARTED, run_id=70))
     tick = Tick(number=4, at=minutes(4))
-    assert rows_of_messages(peek(desk.inbox), {JOB: started}, tick) == []
+    assert apply_messages(peek(desk.inbox), {JOB: started}, tick) == Applied()
 
 
 def test_importing_the_package_imports_nothing_heavy() -> None:
