@@ -147,14 +147,21 @@ def what_ended_ended_so(record: Record) -> Iterator[str]:
 
 
 def a_message_ends_only_the_attempt_that_it_names(record: Record) -> Iterator[str]:
-    """The report of a run ends nothing; an operator vouches for one attempt."""
+    """An operator vouches for one attempt; the report of a run counts where the API reports no end."""
     for attempt, steps in record.attempts.items():
-        for row in steps:
-            names_run = re.search(r"success of run \d+", str(row["message"]))
-            is_let_go = row["run_status"] == "SUCCEEDED_ELSEWHERE" and names_run
-            is_end = row["run_status"] not in OPEN and not is_let_go
-            if row["reported_by"] == "notice" and is_end and attempt not in record.vouched:
+        for before, row in pairwise(steps):
+            if row["reported_by"] != "notice" or row["run_status"] in OPEN:
+                continue
+            made = {cast(int, run["run_id"]) for run in record.runs.get(str(row["token"]), ())}
+            has_no_end = before["run_status"] in ("LOST", "PARKED")
+            is_own = has_no_end and made & record.noticed
+            is_anothers = row["run_status"] == "SUCCEEDED_ELSEWHERE" and _names_run(row)
+            if not (is_own or is_anothers or attempt in record.vouched):
                 yield f"attempt {attempt} became {row['run_status']} by a message about another one"
+
+
+def _names_run(row: Row) -> bool:
+    return bool(re.search(r"success of run \d+", str(row["message"])))
 
 
 def a_job_is_released_by_a_later_success(record: Record) -> Iterator[str]:

@@ -30,6 +30,7 @@ def record_of(world: World) -> Record:
         policies=store.fed,
         deleted=world.deleted,
         denied={run_id for run_id, times in workspace.said_unknown.items() if times > 1},
+        noticed=world.noticed,
         vouched=world.vouched,
         asked=world.asked,
         decided={} if world.has_wrong_clock else _decided(world),

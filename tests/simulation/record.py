@@ -58,6 +58,8 @@ class Record:
     #: Runs that somebody deleted, and those that the API has denied for a while.
     deleted: Container[object] = frozenset()
     denied: Container[object] = frozenset()
+    #: Runs that have reported their own success.
+    noticed: Set[int] = frozenset()
     #: The attempts of which an operator has said that their work is done.
     vouched: Set[Attempt] = frozenset()
     #: The attempts that operators have asked to be repeated or given up.
