@@ -321,7 +321,8 @@ class World:
         return {
             str(row["upstream_id"]): json.loads(str(row["position"] or "{}"))
             for row in rows
-            if str(row["upstream_id"]).startswith("trigger:")
+            # A trigger that could not be evaluated before its first position has none.
+            if str(row["upstream_id"]).startswith("trigger:") and row["position"] is not None
         }
 
     def end_all_runs(self) -> None:
