@@ -322,7 +322,7 @@ class World:
             str(row["upstream_id"]): json.loads(str(row["position"] or "{}"))
             for row in rows
             # A trigger that could not be evaluated before its first position has none.
-            if str(row["upstream_id"]).startswith("trigger:") and row["position"] is not None
+            if str(row["upstream_id"]).startswith("trigger:") and row["position"]
         }
 
     def end_all_runs(self) -> None:
