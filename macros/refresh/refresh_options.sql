@@ -1,12 +1,12 @@
-{#- Every setting of `meta.refresh`: the types that have it, what it may be, and what it is when left out. A setting
-    within another one has both names, with a dot between. -#}
+{#- Every setting of `meta.refresh`: the types that have it, what it may be, and what it is when left out (`defaults`: of one
+    type). A setting within another one has both names, with a dot between. -#}
 {% macro refresh_options() -%}
     {%- set ranged = ['timestamp', 'sequence'] -%}
     {%- set all = ['key', 'full', 'none'] + ranged + ['custom'] -%}
     {%- do return(dict({
         'type': {'types': all, 'legal': all, 'is_needed': true},
         'batch_by': {'types': all, 'legal': 'column'},
-        'on_duplicate_batch': {'types': all, 'legal': ['skip', 'append', 'fail'], 'default': 'skip'},
+        'on_duplicate_batch': {'types': all, 'legal': ['skip', 'append', 'fail'], 'default': 'skip', 'defaults': {'none': 'append'}},
         'archive_days': {'types': all, 'legal': 'number'},
         'format': {'types': ['key', 'timestamp'], 'legal': 'text'},
         'time_zone': {'types': ['key', 'timestamp'], 'legal': 'text'},

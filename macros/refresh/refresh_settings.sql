@@ -15,7 +15,7 @@
     {%- set settings = {} -%}
     {%- for name, option in heartbeat.refresh_options().items() if given.type in option.types -%}
         {%- set value = given.get(name) -%}
-        {%- set value = option.get('default') if value is none else value -%}
+        {%- set value = option.get('defaults', {}).get(given.type, option.get('default')) if value is none else value -%}
         {%- do settings.update({name: [value] if option.legal == 'columns' and value is string else value}) -%}
     {%- endfor -%}
     {%- do return(settings) -%}

@@ -1,7 +1,7 @@
 """Batches as every strategy receives them, and which of them a ledger lets through."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
@@ -36,28 +36,55 @@ class Receipt(StrEnum):
     SKIPPED_EMPTY = "SKIPPED_EMPTY"
 
 
-def receipts(batches: Iterable[Batch[Row]]) -> list[Receipt]:
-    """Say of each batch whether it is let through: not if it is empty, nor if one like it was."""
-    accepted: list[Counter[Row]] = []
+#: Whether a batch may have changed what an earlier one has in the hub.
+Touches = Callable[[Batch[Row], Batch[Row]], bool]
+
+
+def receipts(
+    batches: Iterable[Batch[Row]],
+    touches: Touches[Row] = lambda _earlier, _later: True,
+    *,
+    is_appended: bool = False,
+) -> list[Receipt]:
+    """Say of each batch whether it is let through: not if it is empty, nor if one like it still holds.
+
+    Args:
+        batches: All batches, in the order of receipt.
+        touches: Whether a later batch may have changed what an earlier one has in the hub.
+        is_appended: A batch that equals another one is new data (NONE).
+    """
+    accepted: list[Batch[Row]] = []
     said: list[Receipt] = []
     for batch in batches:
-        fingerprint = Counter(batch.rows)
         if not batch.rows:
             said.append(Receipt.SKIPPED_EMPTY)
-        elif fingerprint in accepted:
+        elif not is_appended and _still_holds(batch, accepted, touches):
             said.append(Receipt.SKIPPED_DUPLICATE)
         else:
-            accepted.append(fingerprint)
+            accepted.append(batch)
             said.append(Receipt.ACCEPTED)
     return said
 
 
-def accepted(batches: Sequence[Batch[Row]]) -> list[Batch[Row]]:
+def accepted(
+    batches: Sequence[Batch[Row]],
+    touches: Touches[Row] = lambda _earlier, _later: True,
+    *,
+    is_appended: bool = False,
+) -> list[Batch[Row]]:
     """Return the batches that are let through."""
-    said = receipts(batches)
+    said = receipts(batches, touches, is_appended=is_appended)
     return [batch for batch, receipt in zip(batches, said, strict=True) if receipt == "ACCEPTED"]
 
 
 def without(batches: Iterable[Batch[Row]], *input_ids: int) -> list[Batch[Row]]:
     """Unload batches: what is left keeps its numbers, and is folded as if they had never come."""
     return [batch for batch in batches if batch.input_id not in input_ids]
+
+
+def _still_holds(batch: Batch[Row], accepted: Sequence[Batch[Row]], touches: Touches[Row]) -> bool:
+    return any(
+        Counter(earlier.rows) == Counter(batch.rows)
+        and not any(touches(earlier, later) for later in accepted[place + 1 :])
+        for place, earlier in enumerate(accepted)
+    )

@@ -111,6 +111,12 @@ def observed_ranges(batches: Iterable[Batch[RangeRow]]) -> list[Interval]:
     return ranges
 
 
+def touches(earlier: Batch[RangeRow], later: Batch[RangeRow]) -> bool:
+    """Say whether two batches have a part of the line in common; one without a range may have any."""
+    ranges = observed_ranges([earlier, later])
+    return len(ranges) < 2 or (ranges[0].low <= ranges[1].high and ranges[1].low <= ranges[0].high)
+
+
 def owner(ranges: Sequence[Interval], low: int, high: int) -> int | None:
     """Return the batch received last whose range holds all from low to high."""
     covering = [each.input_id for each in ranges if each.low <= low and high <= each.high]

@@ -21,7 +21,7 @@ MODELS: dict[str, dict[str, object]] = {
         "deletes": {"when": "v = 'gone'"},
     },
     "prices": {"type": "full"},
-    "clicks": {"type": "none"},
+    "clicks": {"type": "none", "on_duplicate_batch": "skip"},
     "readings": {"type": "timestamp", "column": "t", "max_range": 1},
     "sales": {"type": "custom", "delete_condition": "this.k = input.k"},
 }

@@ -103,14 +103,14 @@ N1, N2, N3 = full(1, "xy"), full(2, "yyz"), full(4, "w")
     [
         ([N1], "x/1 y/1"),
         ([N1, N2], "x/1 y/1 y/2 y/2 z/2"),
-        ([N1, N2, full(3, "zyy")], "x/1 y/1 y/2 y/2 z/2"),
+        ([N1, N2, full(3, "zyy")], "x/1 y/1 y/2 y/2 z/2 z/3 y/3 y/3"),
         ([N1, N2, N3], "x/1 y/1 y/2 y/2 z/2 w/4"),
         (without([N1, N2, N3], 2), "x/1 y/1 w/4"),
     ],
     ids=["first", "second", "again", "third", "unloaded"],
 )
 def test_batches_without_a_strategy_are_appended(batches: list[Batch[str]], rows: str) -> None:
-    hub = fold_none(accepted(batches))
+    hub = fold_none(accepted(batches, is_appended=True))
 
     assert " ".join(f"{held.row}/{held.s_input_id}" for held in hub) == rows
 
