@@ -1,5 +1,5 @@
 {#- Writes the rows of batches into the hub in one commit that replaces what they stand for: their ranges, or the batches
-    themselves. A custom refresh deletes before that, in a commit of its own. -#}
+    themselves. -#}
 {% macro refresh_apply_rows(load, batches) -%}
     {%- set settings, archive = load.settings, load.tables.batches -%}
     {%- set replaced, sources, is_first = [], [], heartbeat.refresh_is_first(load, batches[0]) -%}
@@ -14,10 +14,6 @@
             {%- do replaced.append(heartbeat.refresh_in_range(settings, batch)) -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- if settings.type == 'custom' and not is_first -%}
-        {%- do run_query("merge into " ~ load.tables.hub ~ " as this using (select * from " ~ archive ~ " where "
-            ~ sources[0] ~ ") as input on " ~ settings.delete_condition ~ " when matched then delete") -%}
-    {%- endif -%}
     {%- set given = heartbeat.refresh_shape(load, archive) | map(attribute='name') | list -%}
     {%- set rows = "(select * from " ~ archive ~ " as input where s_record_status_code is null and (" ~ sources | join(" or ") ~ ")"
         ~ (" and (" ~ settings.append_filter ~ ")" if settings.append_filter else "") ~ ") as given" -%}

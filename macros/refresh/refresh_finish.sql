@@ -6,6 +6,8 @@
         {%- do heartbeat.refresh_finish_by_key(load, batches, is_redo) -%}
     {%- elif type == 'full' -%}
         {%- do heartbeat.refresh_apply_full(load, batches) -%}
+    {%- elif type == 'custom' and not heartbeat.refresh_is_first(load, batches[0]) -%}
+        {%- do heartbeat.refresh_apply_custom(load, batches[0], is_redo) -%}
     {%- else -%}
         {%- do heartbeat.refresh_apply_rows(load, batches) -%}
     {%- endif -%}

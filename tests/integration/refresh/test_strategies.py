@@ -430,3 +430,6 @@ def test_a_custom_batch_deletes_what_its_condition_finds_true_and_adds_what_pass
     assert story.hub("sales", 2) == after
     assert story.hub("sales", 3) == after
     assert story.hub("sales", 4) == after
+    # One commit after the first: a row of the hub is gone, and one of the two of the batch passes the filter.
+    assert story.warehouse.codes("sales", 2) == {"D": 1, "N": 1}
+    assert story.warehouse.version("sales") == 1

@@ -98,8 +98,7 @@ class Waiting:
 
     def version(self, name: str, ending: str = "") -> int:
         """The newest Delta version of one of a model's tables."""
-        found = self._spark.sql(f"describe history {SCHEMA}.{name}{ending} limit 1").collect()
-        return int(found[0]["version"])
+        return self.warehouse.version(f"{name}{ending}")
 
 
 @pytest.fixture(scope="module")

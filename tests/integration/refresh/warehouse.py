@@ -77,6 +77,11 @@ class Warehouse:
         )
         return dict(self._spark.sql(query).collect()[0][0] or {})
 
+    def version(self, table: str) -> int:
+        """The newest Delta version of a table."""
+        found = self._spark.sql(f"describe history {SCHEMA}.{table} limit 1").collect()
+        return int(found[0]["version"])
+
     def _run_of(self, batches: Mapping[str, str]) -> list[str]:
         # Of no batch is it taken for granted that it is too small to be asked for keys that come twice,
         # and few are enough to fill a commit.

@@ -1,8 +1,9 @@
 """What a refresh model decides without a database: which batches it takes, which settings it refuses, what it runs."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 
@@ -34,6 +35,31 @@ def node(**refresh: object) -> dict[str, object]:
 
 def settings(**refresh: object) -> dict[str, object]:
     return dict(MACROS.call.refresh_settings(node(**refresh)))
+
+
+HUB = [("region", "string"), ("day", "int"), ("s_input_id", "bigint")]
+TABLES = {
+    name: f"shop.orders_{name}" for name in ("hub", "history", "batches", "ledger", "metrics")
+}
+
+
+class Run:
+    """What one step of a refresh runs, in order, with what the database answers to it."""
+
+    def __init__(self, **answers: Sequence[Sequence[object]]) -> None:
+        self.queries: list[str] = []
+        known = {name.replace("_", " "): rows for name, rows in answers.items()}
+        self.macros = Macros(run_query=lambda query: self._answer(" ".join(query.split()), known))
+
+    def load(self, **refresh: object) -> dict[str, object]:
+        """What a refresh knows of a model with two batches."""
+        batches = [{"id": 1, "state": "COMPLETE"}, {"id": 2, "state": "STAGED"}]
+        return {"settings": settings(**refresh), "tables": TABLES, "shapes": {}, "batches": batches}
+
+    def _answer(self, query: str, known: Mapping[str, Sequence[Sequence[object]]]) -> object:
+        self.queries.append(query)
+        found = [rows for beginning, rows in known.items() if query.startswith(beginning)]
+        return SimpleNamespace(rows=[dict(enumerate(row)) for row in (found[0] if found else [])])
 
 
 def taken(
@@ -126,3 +152,31 @@ def test_batches_are_appended_though_they_equal_others_unless_the_model_skips_th
     assert taken(batches, type="none", on_duplicate_batch="skip") == sorted(
         each.input_id for each in once if each.rows
     )
+
+
+CUSTOM: dict[str, object] = {
+    "type": "custom",
+    "delete_condition": "this.region = input.region",
+    "append_filter": "input.day > 0",
+}
+
+
+@pytest.mark.parametrize("is_redo", [False, True], ids=["first", "again"])
+def test_a_custom_batch_deletes_and_adds_in_one_statement_and_counts_both(*, is_redo: bool) -> None:
+    run = Run(describe=HUB, merge=[(3, 0, 1, 2)])
+    batch: dict[str, object] = {"id": 2}
+    run.macros.call.refresh_apply_custom(run.load(**CUSTOM), batch, is_redo)
+    writing = [query for query in run.queries if not query.startswith(("describe", "select"))]
+    assert [query.split()[:3] for query in writing] == [["merge", "into", "shop.orders_hub"]]
+    assert (
+        "on not input.s_is_added and (this.region = input.region) when matched then delete"
+        in writing[0]
+    )
+    assert "where s_input_id = 2 and (input.day > 0) )" in writing[0]
+    assert batch["code_counts"] == {"D": 1, "N": 2}
+
+
+def test_a_custom_batch_whose_commit_is_in_the_hub_is_not_applied_again() -> None:
+    run = Run(describe=HUB, select_1_from=[(1,)])
+    run.macros.call.refresh_apply_custom(run.load(**CUSTOM), {"id": 2}, True)
+    assert not [query for query in run.queries if query.startswith("merge")]
