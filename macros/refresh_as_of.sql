@@ -26,7 +26,7 @@
                         s_input_id,
                         newest.state,
                         coalesce(timestamp_micros(cast(newest.range_to as bigint)), newest.received_at) as known_at
-                    from ({{ heartbeat.refresh_newest_of_ledger(load) }})
+                    from ({{ heartbeat.refresh_newest_of_ledger(load, heartbeat.refresh_names_of(load.tables.ledger)) }})
                 )
                 where state = 'COMPLETE' and known_at <= {{ instant }}
             )

@@ -27,7 +27,7 @@
         {%- endif -%}
     {%- endfor -%}
     {%- if not dry_run -%}
-        {%- set load = {'settings': settings, 'tables': here} -%}
-        {%- do run_query("create or replace view " ~ here.metrics ~ " as " ~ heartbeat.refresh_metrics(load)) -%}
+        {%- do heartbeat.refresh_make_ledger(here.ledger) -%}
+        {%- do heartbeat.refresh_make_metrics({'settings': settings, 'tables': here}) -%}
     {%- endif -%}
 {%- endmacro %}

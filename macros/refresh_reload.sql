@@ -17,7 +17,7 @@
             {%- do heartbeat.refresh_restage(load, batch) -%}
             {%- set fact = heartbeat.refresh_batch_facts(load)[0] -%}
             {%- do heartbeat.refresh_keep_range(load, fact, batch) -%}
-            {%- do fact.update(id=load.batches[-1].id + 1, received_at=run_started_at) -%}
+            {%- do fact.update(id=load.batches[-1].id + 1, received_at=heartbeat.refresh_receipt(load)) -%}
             {%- do heartbeat.refresh_take(load, [fact]) -%}
             {%- do run_query("drop table if exists " ~ load.tables.staging) -%}
         {%- endif -%}

@@ -1,6 +1,7 @@
 {#- Prints what became of each batch of a refresh model, newest last. -#}
 {% macro refresh_status(model) -%}
     {%- set load = heartbeat.refresh_operation(model) -%}
+    {%- do heartbeat.refresh_make_metrics(load) -%}
     {%- set told = "array_join(transform(array_sort(map_entries({})), each -> concat(each.key, ' ', each.value)), ', ')" -%}
     {%- set query -%}
         select

@@ -13,8 +13,8 @@
     {%- set batches -%}
         (
             select newest.batch
-            from ({{ heartbeat.refresh_newest_of_ledger({'tables': tables}) }})
-            where newest.batch is not null and newest.state not in ('FAILED', 'UNLOADED')
+            from ({{ heartbeat.refresh_newest_of_ledger({'tables': tables}, heartbeat.refresh_names_of(tables.ledger)) }})
+            where newest.batch is not null and newest.state not in ('FAILED', 'CLAIMED', 'UNLOADED')
         )
     {%- endset -%}
     {%- do return(heartbeat.partitions_in_column(batches, 'batch', type)) -%}

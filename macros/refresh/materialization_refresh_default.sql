@@ -5,6 +5,7 @@
     {{ run_hooks(pre_hooks) }}
 
     {%- set load = heartbeat.refresh_load(model, this) -%}
+    {%- do heartbeat.refresh_check_read_on(load, compiled_code) -%}
     {%- if load_relation(load.tables.batches) is not none -%}
         {%- do load.update(columns=heartbeat.refresh_columns_of(load, load.tables.batches)) -%}
     {%- endif -%}

@@ -12,6 +12,7 @@
             {% for key in keys %}{{ key }}, {% endfor %}
             s_batch,
             {{ adapter.quote(batch_by) if batch_by else "null" }} as s_place,
+            {% if load.settings.watermark %}{{ adapter.quote(load.settings.watermark) }} as s_watermark, {% endif %}
             {{ heartbeat.refresh_hash(load.columns) }} as s_whole,
             {{ heartbeat.refresh_derived(load) }}
         from {{ load.tables.staging }}
@@ -23,6 +24,7 @@
         'range_from', cast(min({{ range }}) as string),
         'range_to', cast(max({{ range }}) as string),
         'bounds', cast(array({{ bounds | join(", ") }}) as array<array<string>>),
+        'watermark', {{ heartbeat.refresh_watermark_value(load) }},
         'rejected', count_if(s_is_rejected),
         'deleted', {{ "count_if(s_deleted_flag and not s_is_rejected)" if load.settings.type == 'key' else "0" }}
     ), map('ignoreNullFields', 'false'))

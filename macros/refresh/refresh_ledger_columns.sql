@@ -1,5 +1,6 @@
 {#- The columns of the ledger of a refresh model, with their types. A row is an event of one batch; the newest row
-    of a batch says what became of it. -#}
+    of a batch, that of the greatest `step`, says what became of it. A new column goes to the end, where a ledger gets it
+    that was made before. -#}
 {% macro refresh_ledger_columns() -%}
     {%- do return({
         's_input_id': 'bigint',
@@ -19,5 +20,7 @@
         'range_to': 'decimal(38, 0)',
         'message': 'string',
         'is_archived': 'boolean',
+        'step': 'bigint',
+        'watermark': 'string',
     }) -%}
 {%- endmacro %}

@@ -7,6 +7,7 @@
         'type': {'types': all, 'legal': all, 'is_needed': true},
         'batch_by': {'types': all, 'legal': 'column'},
         'on_duplicate_batch': {'types': all, 'legal': ['skip', 'append', 'fail'], 'default': 'skip', 'defaults': {'none': 'append'}},
+        'watermark': {'types': all, 'legal': 'column'},
         'archive_days': {'types': all, 'legal': 'number'},
         'format': {'types': ['key', 'timestamp'], 'legal': 'text'},
         'time_zone': {'types': ['key', 'timestamp'], 'legal': 'text'},

@@ -2,17 +2,17 @@
     unloaded stays out as long as it is the same; one that was taken and has other rows now is told in a warning. -#}
 {% macro refresh_pending(load) -%}
     {%- set taken = {} -%}
-    {%- for batch in load.batches if batch.batch is not none and batch.state != 'FAILED' -%}
+    {%- for batch in load.batches if batch.batch is not none and batch.state not in ('FAILED', 'CLAIMED') -%}
         {%- do taken.update({batch.batch: batch}) -%}
     {%- endfor -%}
-    {%- set pending, changed = [], [] -%}
+    {%- set pending, changed, received_at = [], [], heartbeat.refresh_receipt(load) -%}
     {%- set newest = load.batches[-1].id if load.batches else 0 -%}
     {%- for fact in heartbeat.refresh_batch_facts(load) -%}
         {%- set known = taken.get(fact.batch) -%}
         {%- if known is undefined or known is none or (
             known.state == 'UNLOADED' and known.fingerprint != fact.fingerprint) -%}
             {%- do heartbeat.refresh_declare_range(load, fact) -%}
-            {%- do fact.update(id=newest + 1 + pending | length, received_at=run_started_at) -%}
+            {%- do fact.update(id=newest + 1 + pending | length, received_at=received_at) -%}
             {%- do pending.append(fact) -%}
         {%- elif known.fingerprint != fact.fingerprint -%}
             {%- do changed.append(known.id ~ " (" ~ fact.batch ~ ")") -%}

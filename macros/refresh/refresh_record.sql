@@ -1,4 +1,5 @@
-{#- Appends to the ledger what has become of batches, in one commit. -#}
+{#- Appends to the ledger what has become of batches, in one commit, which takes the next step. If another run has taken that step
+    since this one read the ledger, nothing is appended and this run ends: of two runs that write at the same time, Delta refuses one. -#}
 {% macro refresh_record(load, batches, state, message=none) -%}
     {%- set rows = [] -%}
     {%- for batch in batches -%}
@@ -21,6 +22,8 @@
             'range_to': batch.range_to,
             'message': heartbeat.seed_literal(message, 'string'),
             'is_archived': (not batch.is_vacuumed) | string | lower,
+            'step': load.step + 1,
+            'watermark': heartbeat.seed_literal(batch.get('watermark'), 'string'),
         } -%}
         {%- set items = [] -%}
         {%- for name, type in heartbeat.refresh_ledger_columns().items() -%}
@@ -29,5 +32,18 @@
         {%- do rows.append("select " ~ items | join(", ")) -%}
         {%- do batch.update(state=state) -%}
     {%- endfor -%}
-    {%- do run_query("insert into " ~ load.tables.ledger ~ " " ~ rows | join(" union all ")) -%}
+    {%- set names = heartbeat.refresh_ledger_columns().keys() | list -%}
+    {#- A merge reads the ledger in its own transaction, an insert with a subquery need not. -#}
+    {%- set query -%}
+        merge into {{ load.tables.ledger }} as ledger
+        using ({{ rows | join(" union all ") }}) as given
+        on ledger.step > {{ load.step }}
+        when not matched then insert ({{ names | join(", ") }}) values (given.{{ names | join(", given.") }})
+    {%- endset -%}
+    {%- if heartbeat.rows_of(query, 4)[0][3] | int != rows | length -%}
+        {%- do exceptions.raise_compiler_error(
+            load.name ~ ": another run has written to " ~ load.tables.ledger ~ " since this run read it, so this run ends "
+            ~ "without recording " ~ state ~ " of batch " ~ batches | map(attribute='id') | join(", ") ~ ": run the model again") -%}
+    {%- endif -%}
+    {%- do load.update(step=load.step + 1) -%}
 {%- endmacro %}

@@ -10,7 +10,8 @@
         {%- do adapter.cache_dropped(other) -%}
         {%- do beside.tables.update({name: other}) -%}
     {%- endfor -%}
-    {%- do beside.update(batches=heartbeat.refresh_ledger_batches(beside.tables.ledger)) -%}
+    {%- do heartbeat.refresh_make_ledger(beside.tables.ledger) -%}
+    {%- do beside.update(batches=[], step=0) -%}
     {%- for batch in batches -%}
         {%- do heartbeat.refresh_restage(load, batch) -%}
         {%- do heartbeat.refresh_check_columns(load) -%}
@@ -23,7 +24,6 @@
     {%- do heartbeat.refresh_keep_left_out(
         load, beside, beside.batches | selectattr('state', 'equalto', 'COMPLETE') | list) -%}
     {%- do heartbeat.refresh_change_places(load, beside) -%}
-    {%- do adapter.cache_dropped(load.tables.metrics) -%}
     {%- do heartbeat.refresh_make_metrics(load) -%}
     {%- for batch in load.batches if batch.state in ('COMPLETE', 'STAGED', 'UNLOADING') -%}
         {%- set fact = (beside.batches | selectattr('id', 'equalto', batch.id) | list or [batch])[0] -%}

@@ -1,6 +1,7 @@
 {#- The settings of a model that is materialized as refresh, whole and checked: `meta.refresh` with what was left
     out filled in. Whatever cannot be meant ends the run with one sentence. -#}
 {% macro refresh_settings(node) -%}
+    {%- do heartbeat.refresh_check_config(node) -%}
     {%- set given = {} -%}
     {%- for name, value in (node.config.get('meta', {}).get('refresh') or {}).items() -%}
         {%- if value is mapping -%}

@@ -14,11 +14,9 @@ from tests.integration.shop_project import SCHEMA, Shop
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.long
-
 COLUMNS = "k int, t timestamp, n bigint, wall string"
-#: Each reads on by its own setting; `reached` is what it asks for, the first and the second time.
-MODELS = {
+#: Each reads on by its own setting, one of each type and more.
+MODELS: dict[str, tuple[dict[str, object], str, str]] = {
     "by_instant": ({"type": "timestamp", "column": "t"}, "t >=", "initial='2026-01-01'"),
     "by_number": ({"type": "sequence", "column": "n"}, "n >=", "initial=0, overlap=5"),
     "by_key": (
@@ -30,6 +28,13 @@ MODELS = {
         {"type": "timestamp", "column": "wall", "time_zone": "Europe/Berlin"},
         "cast(wall as timestamp_ntz) >=",
         "initial='2026-01-01', time_zone='Europe/Berlin'",
+    ),
+    "appended": ({"type": "none", "watermark": "t"}, "t >=", "initial='2026-01-01'"),
+    "replaced": ({"type": "full", "watermark": "n"}, "n >=", "initial=0"),
+    "by_condition": (
+        {"type": "custom", "watermark": "n", "delete_condition": "this.k = input.k"},
+        "n >=",
+        "initial=0, overlap=5",
     ),
 }
 _TESTS = """
@@ -120,6 +125,9 @@ def reading(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> 
         ("by_wall", [3, 3], [1, 2, 3, 4, 5]),
         ("by_number", [3, 4], [1, 2, 3, 4, 5, 6]),
         ("by_key", [3, 5], [1, 2, 3, 4, 5, 6]),
+        ("appended", [3, 3], [1, 2, 3, 3, 4, 5]),
+        ("replaced", [3, 3], [3, 4, 5]),
+        ("by_condition", [3, 4], [1, 2, 3, 4, 5, 6]),
     ],
 )
 def test_a_run_reads_on_from_what_the_ledger_has_and_reads_the_last_instant_again(
@@ -129,17 +137,39 @@ def test_a_run_reads_on_from_what_the_ledger_has_and_reads_the_last_instant_agai
     assert reading.keys(model) == keys
 
 
+def test_a_custom_batch_is_one_commit_of_the_hub_and_counts_what_it_deletes_and_adds(
+    reading: Reading,
+) -> None:
+    found = reading.spark.sql(f"describe history {SCHEMA}.by_condition").collect()
+    assert [row.operation for row in found][:-1] == ["MERGE"]
+    counts = reading.spark.sql(
+        f"select code_counts from {SCHEMA}.by_condition_metrics order by s_input_id"
+    )
+    assert [row[0] for row in counts.collect()] == [None, {"D": 1, "N": 4}]
+
+
+def test_each_event_of_a_log_has_the_next_step(reading: Reading) -> None:
+    rows = reading.spark.sql(f"select step, state from {SCHEMA}.by_condition_ledger order by step")
+    once = ["CLAIMED", "STAGED", "COMPLETE"]
+    assert [tuple(row) for row in rows.collect()][:6] == list(enumerate(once * 2, start=1))
+
+
+@pytest.mark.long
 def test_a_run_over_what_was_read_already_changes_nothing(reading: Reading) -> None:
-    before = {model: reading.keys(model) for model in MODELS}
+    # What was appended is appended again.
+    models = [model for model in MODELS if model != "appended"]
+    before = {model: reading.keys(model) for model in models}
     reading.run()
-    assert {model: reading.keys(model) for model in MODELS} == before
+    assert {model: reading.keys(model) for model in models} == before
 
 
+@pytest.mark.long
 def test_a_model_without_date_or_number_has_no_watermark(reading: Reading) -> None:
     said = " ".join(reading.shop.refusal("run", "--select", "unreadable").split())
     assert "unreadable: refresh_watermark needs a date or a number in meta.refresh" in said
 
 
+@pytest.mark.long
 def test_the_command_line_does_in_any_project_what_the_operations_do(
     reading: Reading,
     tmp_path: Path,
@@ -171,6 +201,7 @@ def test_the_command_line_does_in_any_project_what_the_operations_do(
     assert len(error.splitlines()) == 1
 
 
+@pytest.mark.long
 def test_a_test_of_versions_says_of_a_model_that_has_none_what_it_is_for(reading: Reading) -> None:
     said = " ".join(reading.shop.refusal("test", "--select", "misplaced").split())
     assert (
@@ -179,6 +210,7 @@ def test_a_test_of_versions_says_of_a_model_that_has_none_what_it_is_for(reading
     )
 
 
+@pytest.mark.long
 def test_the_tests_of_the_package_pass_on_what_it_has_made_and_find_what_somebody_broke(
     reading: Reading,
 ) -> None:

@@ -1,9 +1,13 @@
 """What a refresh model decides without a database: which batches it takes, which settings it refuses, what it runs."""
 
+import datetime
+import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from random import Random
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -19,7 +23,7 @@ from tests.refresh.oracle_range import (
     touches,
 )
 from tests.refresh.random_histories import Shape, key_histories, range_history
-from tests.unit.macros.calling import Macros
+from tests.unit.macros.calling import CompilationError, Macros
 
 MACROS = Macros()
 SEEDS = range(200)
@@ -37,6 +41,11 @@ def settings(**refresh: object) -> dict[str, object]:
     return dict(MACROS.call.refresh_settings(node(**refresh)))
 
 
+#: As much of pytz as dbt's macros ask for.
+PYTZ = SimpleNamespace(
+    utc=SimpleNamespace(localize=lambda instant: instant.replace(tzinfo=datetime.UTC))
+)
+STARTED = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
 HUB = [("region", "string"), ("day", "int"), ("s_input_id", "bigint")]
 TABLES = {
     name: f"shop.orders_{name}" for name in ("hub", "history", "batches", "ledger", "metrics")
@@ -46,10 +55,19 @@ TABLES = {
 class Run:
     """What one step of a refresh runs, in order, with what the database answers to it."""
 
-    def __init__(self, **answers: Sequence[Sequence[object]]) -> None:
+    def __init__(self, there: Sequence[str] = (), /, **answers: Sequence[Sequence[object]]) -> None:
         self.queries: list[str] = []
         known = {name.replace("_", " "): rows for name, rows in answers.items()}
-        self.macros = Macros(run_query=lambda query: self._answer(" ".join(query.split()), known))
+        self.model: dict[str, object] = {"resource_type": "model"}
+        self.macros = Macros(
+            model=self.model,
+            this="orders",
+            run_query=lambda query: self._answer(" ".join(query.split()), known),
+            load_relation=lambda relation: relation if relation in there else None,
+            adapter=SimpleNamespace(quote=lambda name: f"`{name}`", cache_added=lambda _: None),
+            modules=SimpleNamespace(re=re, datetime=datetime, pytz=PYTZ),
+            run_started_at=STARTED,
+        )
 
     def load(self, **refresh: object) -> dict[str, object]:
         """What a refresh knows of a model with two batches."""
@@ -180,3 +198,205 @@ def test_a_custom_batch_whose_commit_is_in_the_hub_is_not_applied_again() -> Non
     run = Run(describe=HUB, select_1_from=[(1,)])
     run.macros.call.refresh_apply_custom(run.load(**CUSTOM), {"id": 2}, True)
     assert not [query for query in run.queries if query.startswith("merge")]
+
+
+#: What dbt gives a model of its own accord, beside what a refresh honours.
+HONOURED: dict[str, object] = {
+    "enabled": True,
+    "alias": "people",
+    "tags": ["daily"],
+    "unique_key": None,
+    "incremental_strategy": None,
+    "on_schema_change": "ignore",
+    "lookback": 1,
+    "full_refresh": False,
+    "partition_by": "day",
+    "tblproperties": {"a": "b"},
+    "location_root": "/lake",
+    "contract": {"enforced": True},
+    "grants": {},
+}
+
+
+def configured(**config: object) -> dict[str, object]:
+    """A model of type key with more config beside its settings."""
+    given = node(type="key", key="k")
+    return {**given, "config": {**config, **cast("dict[str, object]", given["config"])}}
+
+
+@pytest.mark.parametrize("change", ["ignore", "append_new_columns"])
+def test_what_dbt_gives_every_model_and_what_a_refresh_honours_is_accepted(change: str) -> None:
+    given = configured(**{**HONOURED, "on_schema_change": change})
+    assert dict(MACROS.call.refresh_settings(given))["key"] == ["k"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "instead"),
+    [
+        ("unique_key", "k", "meta.refresh.key"),
+        ("on_schema_change", "sync_all_columns", "meta.refresh.missing_columns"),
+        ("on_schema_change", "fail", "meta.refresh.missing_columns"),
+        ("incremental_strategy", "merge", "meta.refresh.type"),
+        ("incremental_predicates", ["day > 1"], "leave it out"),
+        ("merge_update_columns", ["v"], "leave it out"),
+        ("merge_exclude_columns", ["v"], "meta.refresh.exclude_from_cdc"),
+        ("merge_with_schema_evolution", True, "leave it out"),
+        ("not_matched_by_source_action", "delete", "leave it out"),
+        ("updated_at", "t", "add it to meta.refresh"),
+        ("batch_by", "day", "add it to meta.refresh"),
+        ("deletes", {"when": "gone"}, "add it to meta.refresh"),
+        ("refresh", {"type": "key"}, "add it to meta.refresh"),
+        ("check_cols", "all", "meta.refresh.hash_columns"),
+        ("hard_deletes", "invalidate", "meta.refresh.deletes"),
+        ("batch_size", "day", "meta.refresh.batch_by"),
+    ],
+)
+def test_an_option_beside_the_settings_is_never_ignored(
+    name: str, value: object, instead: str
+) -> None:
+    given = configured(**{name: value})
+    graph = {"nodes": {"model.shop.orders": {**given, "resource_type": "model"}}}
+    for check in (
+        lambda: MACROS.call.refresh_settings(given),
+        Macros(graph=graph).call.refresh_check,
+    ):
+        with pytest.raises(CompilationError) as refused:
+            check()
+        said = str(refused.value)
+        assert said.startswith(f"models/orders.sql: the config {name} of orders (")
+        assert instead in said
+
+
+def recorded(run: Run, state: str) -> str:
+    """The statement that writes an event of a batch to the ledger."""
+    load = {**run.load(type="none"), "name": "orders", "step": 7}
+    facts = {"id": 3, "received_at": STARTED, "batch": None, "fingerprint": "f", "record_count": 1}
+    run.macros.call.refresh_record(load, [{**facts, "range_from": None, "range_to": None}], state)
+    assert load["step"] == 8
+    return run.queries[-1]
+
+
+def test_each_event_takes_the_next_step_and_none_that_another_run_has_taken() -> None:
+    query = recorded(Run(merge=[(1, 0, 0, 1)]), "STAGED")
+    assert query.startswith(
+        "merge into shop.orders_ledger as ledger using (select cast(3 as bigint)"
+    )
+    assert "cast(8 as bigint) as step" in query
+    assert "on ledger.step > 7 when not matched then insert (s_input_id, state," in query
+    with pytest.raises(CompilationError, match=r"another run has written to shop\.orders_ledger"):
+        recorded(Run(merge=[(0, 0, 0, 0)]), "STAGED")
+
+
+def test_rows_reach_the_archive_after_their_number_is_claimed_and_before_they_are_staged() -> None:
+    steps: list[str] = []
+    call = Macros().call
+    for name in ("make_tables", "archive", "finish"):
+        setattr(call, f"refresh_{name}", lambda *_, name=name: steps.append(name))
+    call.refresh_record = lambda _load, _batches, state: steps.append(state)
+    load = {"are_tables_ready": True, "is_replay": False, "batches": []}
+    call.refresh_bring(load, [{"id": 3}])
+    assert steps == ["CLAIMED", "archive", "STAGED", "finish"]
+
+
+def test_a_batch_that_was_claimed_and_never_staged_is_taken_under_another_number() -> None:
+    claimed = {"id": 3, "batch": "monday", "state": "CLAIMED", "fingerprint": "f"}
+    call = Macros(run_started_at=STARTED).call
+    call.refresh_batch_facts = lambda _: [{"batch": "monday", "fingerprint": "f"}]
+    call.refresh_declare_range = lambda *_: None
+    load = {"name": "orders", "settings": settings(type="none"), "batches": [claimed]}
+    (pending,) = call.refresh_pending(load)
+    assert (pending["id"], pending["batch"]) == (4, "monday")
+
+
+def test_a_batch_is_never_received_before_the_one_before_it_whatever_the_clock() -> None:
+    run = Run()
+    micros = int(STARTED.timestamp()) * 1_000_000
+    behind, ahead = {"received_micros": micros - 5}, {"received_micros": micros + 5}
+    assert run.macros.call.refresh_receipt({"batches": [behind, {}]}) == STARTED
+    later = STARTED + datetime.timedelta(microseconds=5)
+    assert run.macros.call.refresh_receipt({"batches": [ahead, behind]}) == later
+
+
+def test_a_log_of_an_earlier_version_gets_the_columns_that_it_lacks() -> None:
+    columns = dict(MACROS.call.refresh_ledger_columns())
+    old = [(name, kind) for name, kind in columns.items() if name not in ("step", "watermark")]
+    run = Run(["ledger"], describe=old)
+    run.macros.call.refresh_make_ledger("ledger")
+    assert run.queries[-1] == "alter table ledger add columns (step bigint, watermark string)"
+    run = Run(["ledger"], describe=list(columns.items()))
+    run.macros.call.refresh_make_ledger("ledger")
+    assert len(run.queries) == 1
+    assert "step" not in str(run.macros.call.refresh_order_of_ledger(["state", "recorded_at"]))
+
+
+def test_the_view_of_the_metrics_is_made_again_when_its_text_is_another() -> None:
+    first = Run()
+    first.macros.call.refresh_make_metrics(first.load(type="none"))
+    (made,) = first.queries
+    told = re.findall(r"tblproperties \('heartbeat.text' = '(md5 \w+)'\)", made)
+    same = Run([TABLES["metrics"]], show_tblproperties=[("heartbeat.text", told[0])])
+    same.macros.call.refresh_make_metrics(same.load(type="none"))
+    assert len(same.queries) == 1
+    for answer in ([("heartbeat.text", "md5 of another text")], []):
+        other = Run([TABLES["metrics"]], show_tblproperties=answer)
+        other.macros.call.refresh_make_metrics(other.load(type="none"))
+        assert other.queries[-1] == made
+
+
+def watermark(
+    initial: object,
+    logged: Sequence[Mapping[str, object]],
+    refresh: Mapping[str, object],
+    **how: object,
+) -> str:
+    """What the query of a model gets, given the batches of its ledger."""
+    run = Run(["ledger"], select=[(json.dumps(batch),) for batch in logged])
+    run.model.update(node(**refresh))
+    run.macros.call.refresh_tables = lambda _: SimpleNamespace(ledger="ledger")
+    return str(run.macros.call.refresh_watermark(initial, **how))
+
+
+def batch_at(step: int, state: str = "COMPLETE", **facts: object) -> dict[str, object]:
+    told = {"range_to": None, "is_archived": "true", "watermark": None}
+    return {"id": step, "state": state, "step": str(step), **told, **facts}
+
+
+@pytest.mark.parametrize(
+    "refresh",
+    [
+        {"type": "none"},
+        CUSTOM,
+        {"type": "full"},
+        {"type": "full", "extracted_at": "day"},
+        {"type": "key", "key": "k"},
+        {"type": "key", "key": "k", "updated_at": "t"},
+        {"type": "timestamp", "column": "t"},
+        {"type": "sequence", "column": "n"},
+    ],
+    ids=lambda refresh: " ".join(map(str, refresh.values()))[:20],
+)
+def test_a_model_of_any_type_reads_on_by_a_column_of_its_own(refresh: Mapping[str, object]) -> None:
+    given = {**refresh, "watermark": "modified_at"}
+    logged = [
+        batch_at(1, watermark="5 us"),
+        batch_at(2, watermark="9 us", range_to="77"),
+        batch_at(3),
+        batch_at(4, "UNLOADED", watermark="11 us"),
+    ]
+    found = watermark("2026-01-01", logged, given)
+    assert found == "timestamp_micros(9) /* batch log at step 4 */"
+    found = watermark("2026-01-01", [], given, overlap="1 day")
+    assert found == "timestamp'2026-01-01' /* batch log at step 0 */"
+    found = watermark(0, [batch_at(1, watermark="12")], given, overlap=2)
+    assert found == "10 /* batch log at step 1 */"
+    with pytest.raises(CompilationError, match="a number, but the column modified_at has dates"):
+        watermark(0, logged, given)
+
+
+def test_a_run_is_refused_whose_query_reads_on_from_a_log_that_has_moved_since() -> None:
+    run = Run()
+    load = {**run.load(type="none"), "name": "orders", "step": 4}
+    run.macros.call.refresh_check_read_on(load, "select 1 where t > 10 /* batch log at step 4 */")
+    run.macros.call.refresh_check_read_on(load, "select 1")
+    with pytest.raises(CompilationError, match="since refresh_watermark read it"):
+        run.macros.call.refresh_check_read_on(load, "where t > 10 /* batch log at step 3 */")
