@@ -12,7 +12,7 @@
     ),
 
     ranked as (
-        select staged.*, {{ "1" if batches[0].is_unique else heartbeat.refresh_rank(settings) }} as s_rank from staged
+        select staged.*, {{ "1" if batches[0].is_unique else heartbeat.refresh_rank(load) }} as s_rank from staged
     )
     {%- if not is_first %},
 

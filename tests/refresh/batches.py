@@ -15,7 +15,7 @@ class Batch(Generic[Row]):
 
     Attributes:
         input_id: The place of the batch in the order of receipt.
-        rows: Its rows; their order is the last tie-break.
+        rows: Its rows; their order tells apart only those that are equal.
         received_at: When it was received, on the scale of the rows' own timestamps.
         extracted_at: When a FULL batch was taken from its source.
         is_complete: Whether a key that is not in it is thereby deleted (KEY).

@@ -21,6 +21,7 @@ from tests.refresh.key_types import (
     LateArriving,
     NullKeys,
     UnchangedNewer,
+    Value,
     Values,
     Version,
 )
@@ -73,6 +74,11 @@ def classify(held: HubRow | None, row: KeyRow, options: KeyOptions) -> Code:
     return Code.NEW if held.s_deleted_flag else Code.CHANGED
 
 
+def in_order(*values: Value) -> tuple[tuple[bool, Value], ...]:
+    """Return values so that rows compare by them as in SQL: by the first that differs, None being the least."""
+    return tuple((value is not None, 0 if value is None else value) for value in values)
+
+
 def _says_the_same(held: HubRow, row: KeyRow) -> bool:
     if held.s_deleted_flag or row.is_delete:
         return held.s_deleted_flag and row.is_delete
@@ -83,10 +89,11 @@ def _received(
     batch: Batch[KeyRow], known: dict[Values, HubRow], options: KeyOptions
 ) -> list[Filed]:
     rows = _dated(batch, options)
-    winners: dict[Values, tuple[int, bool, int]] = {}
+    winners: dict[Values, tuple[object, ...]] = {}
     for row_num, row in rows:
         if not is_rejected(row, options):
-            place = (row.instant, row.is_delete, row_num)
+            values = in_order(*row.values, batch.rows[row_num - 1].at)
+            place = (row.instant, row.is_delete, values, row_num)
             winners[row.key] = max(place, winners.get(row.key, place))
     filed = []
     for row_num, row in rows:

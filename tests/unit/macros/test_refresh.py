@@ -400,3 +400,21 @@ def test_a_run_is_refused_whose_query_reads_on_from_a_log_that_has_moved_since()
     run.macros.call.refresh_check_read_on(load, "select 1")
     with pytest.raises(CompilationError, match="since refresh_watermark read it"):
         run.macros.call.refresh_check_read_on(load, "where t > 10 /* batch log at step 3 */")
+
+
+def test_rows_of_one_instant_are_ordered_by_the_tie_breaker_and_then_by_every_other_column() -> (
+    None
+):
+    columns = [
+        ("k", "int"),
+        ("v", "string"),
+        ("rank", "int"),
+        ("at", "timestamp"),
+        ("tags", "array<string>"),
+    ]
+    named = [{"name": name, "quoted": f"`{name}`", "type": kind} for name, kind in columns]
+    given = settings(type="key", key="k", updated_at="at", tie_breaker="rank")
+    said = " ".join(str(MACROS.call.refresh_rank({"settings": given, "columns": named})).split())
+    assert "order by s_update_timestamp desc, s_deleted_flag desc, `rank` desc, `v` desc," in said
+    assert "`at` desc, to_json(`tags`, map(" in said
+    assert said.endswith(") desc, s_row_num desc )")

@@ -18,10 +18,11 @@ from tests.refresh.key_types import (
     LateArriving,
     NullKeys,
     UnchangedNewer,
+    Value,
     Values,
     Version,
 )
-from tests.refresh.oracle_key import classify, fold_key, is_rejected
+from tests.refresh.oracle_key import classify, fold_key, in_order, is_rejected
 from tests.refresh.random_histories import Shape, key_histories
 
 Batches = list[Batch[KeyRow]]
@@ -48,16 +49,16 @@ any_pasts = pasts | pasts_with_absences
 unhurried = settings(deadline=None)
 
 #: What a row says of its key, and when; the greatest has the last word.
-Word = tuple[tuple[int, int, bool, int], Values | None]
+Word = tuple[tuple[int, int, bool, tuple[tuple[bool, Value], ...]], Values | None]
 
 
 def words(batches: Batches, options: KeyOptions) -> dict[Values, list[Word]]:
     """Every row that is not rejected, by key, with its place in time and in receipt."""
     found: dict[Values, list[Word]] = {}
     for batch in batches:
-        for row_num, row in enumerate(batch.rows, start=1):
+        for row in batch.rows:
             if not is_rejected(row, options):
-                place = (row.instant, batch.input_id, row.is_delete, row_num)
+                place = (row.instant, batch.input_id, row.is_delete, in_order(*row.values))
                 said = None if row.is_delete else row.values
                 found.setdefault(row.key, []).append((place, said))
     return found
@@ -276,3 +277,14 @@ def parts(state: KeyState, keys: set[Values], *, met: bool) -> set[HubRow | Vers
 @given(any_pasts, options_of_any_kind)
 def test_folding_again_comes_to_the_same(batches: Batches, options: KeyOptions) -> None:
     assert fold_key(batches, options) == fold_key(list(batches), options)
+
+
+@unhurried
+@given(past=any_pasts, options=options_of_any_kind, random=randoms)
+def test_the_order_of_the_rows_of_a_batch_decides_nothing(
+    past: Batches, options: KeyOptions, random: Random
+) -> None:
+    shuffled = [
+        replace(each, rows=tuple(random.sample(each.rows, len(each.rows)))) for each in past
+    ]
+    assert set(fold_key(shuffled, options).hub) == set(fold_key(past, options).hub)
