@@ -9,9 +9,7 @@
     {%- endif -%}
     {%- set given = load.columns | map(attribute='name') | list
         + heartbeat.refresh_system_columns(load.settings, 'batches').keys() | list -%}
-    {#- Rows of a run that died, or was refused, before they were staged go with the same commit. -#}
-    {%- set claimed = load.batches | selectattr('state', 'equalto', 'CLAIMED') | list -%}
     {%- do heartbeat.refresh_fill(load, 'batches', {'names': given, 'source': "(" ~ classified ~ ") as given"},
-        heartbeat.refresh_of_batches((batches + claimed) | unique(attribute='id') | list)) -%}
+        heartbeat.refresh_replaced_in_archive(load, batches)) -%}
     {%- do heartbeat.refresh_count_codes(load, batches) -%}
 {%- endmacro %}

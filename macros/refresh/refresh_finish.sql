@@ -11,5 +11,9 @@
     {%- else -%}
         {%- do heartbeat.refresh_apply_rows(load, batches) -%}
     {%- endif -%}
+    {%- for batch in batches if load.settings.archive_days == 0 -%}
+        {#- Its rows go with the commit that archives the next batch. -#}
+        {%- do batch.update(is_vacuumed=true) -%}
+    {%- endfor -%}
     {%- do heartbeat.refresh_record(load, batches, 'COMPLETE') -%}
 {%- endmacro %}

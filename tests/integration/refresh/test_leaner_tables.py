@@ -118,7 +118,8 @@ def test_a_test_of_versions_says_of_a_model_without_them_why(lean: Lean) -> None
 
 
 def test_rows_leave_the_archive_when_they_are_as_old_as_the_setting_says(lean: Lean) -> None:
-    assert lean.archived == [(0, 2), (0, 4), (0, 6), (0, 8)]
+    # With 0 days those of the last batch are there alone.
+    assert lean.archived == [(2, 2), (2, 4), (2, 6), (2, 8)]
     ledger = f"{SCHEMA}.month_ledger"
     lean.spark.sql(
         f"update {ledger} set received_at = received_at - interval 31 days where s_input_id = 2"
@@ -135,7 +136,7 @@ def test_rows_that_a_process_left_in_the_archive_when_it_died_leave_it_with_the_
     lean.spark.sql(f"restore table {SCHEMA}.brief_batches to version as of 0")
     assert lean.archived_rows("brief") == 2
     lean.warehouse.receive(brief=batch(COLUMNS, (6, "f", 40)))
-    assert lean.archived_rows("brief") == 0
+    assert lean.archived_rows("brief") == 1
 
 
 def test_what_was_received_is_known_without_its_rows_and_what_needs_them_is_refused(

@@ -418,3 +418,33 @@ def test_rows_of_one_instant_are_ordered_by_the_tie_breaker_and_then_by_every_ot
     assert "order by s_update_timestamp desc, s_deleted_flag desc, `rank` desc, `v` desc," in said
     assert "`at` desc, to_json(`tags`, map(" in said
     assert said.endswith(") desc, s_row_num desc )")
+
+
+def test_without_an_archive_a_batch_replaces_all_rows_there_that_no_batch_needs() -> None:
+    known = [
+        {"id": 1, "state": "COMPLETE", "is_vacuumed": True},
+        {"id": 2, "state": "UNLOADED", "is_vacuumed": False},
+        {"id": 3, "state": "CLAIMED", "is_vacuumed": False},
+        {"id": 4, "state": "CLAIMED"},
+    ]
+    replaced = MACROS.call.refresh_replaced_in_archive
+    load = {"settings": settings(type="none", archive_days=0), "batches": known}
+    assert replaced(load, known[3:]) == "s_input_id not in (2)"
+    assert replaced({**load, "batches": known[:1]}, known[3:]) == "s_input_id not in (0)"
+    load["settings"] = settings(type="none")
+    assert replaced(load, known[3:]) == "s_input_id in (4, 3)"
+
+
+@pytest.mark.parametrize(("days", "is_gone"), [(0, True), (30, False), (None, False)])
+def test_without_an_archive_a_batch_that_is_complete_is_out_of_it_in_the_same_event(
+    days: int | None, *, is_gone: bool
+) -> None:
+    told: list[object] = []
+    call = Macros().call
+    call.refresh_apply_rows = lambda *_: None
+    call.refresh_record = lambda _load, batches, _state: told.append(dict(batches[0]))
+    load = {"settings": settings(type="none", archive_days=days), "batches": []}
+    call.refresh_finish(load, [{"id": 4}], False)
+    assert told == [{"id": 4, **({"is_vacuumed": True} if is_gone else {})}]
+    # Nothing is left to be taken out: no query asks for it.
+    assert call.refresh_outdated({"batches": [{"state": "COMPLETE", "is_vacuumed": True}]}, 0) == []
