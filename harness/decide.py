@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 from harness.errors import DecideError
 from harness.files import write_whole
+from harness.home import Home
 
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunner, dbtRunnerResult
@@ -122,12 +123,22 @@ class Dbt:
         self._before_views()
         self._before()
         runner = self._runner()
+        self._load_accepted_seeds()
         mark = unfinished_views(self._home)
         write_whole(mark, " ".join(arguments))
         result = self._run(runner, arguments, variables)
         if not _may_lack_views(result):
             mark.unlink(missing_ok=True)
         _check(arguments, result)
+
+    def _load_accepted_seeds(self) -> None:
+        """Let dbt load the seeds that are in force from where they are kept."""
+        accepted = Home(folder=self._home).accepted
+        for node in self._manifest.nodes.values() if self._manifest else ():
+            file = accepted / node.original_file_path
+            if str(node.resource_type) == "seed" and file.is_file():
+                # An absolute path is not taken as one below the project.
+                node.original_file_path = str(file.absolute())
 
     def _invoke(self, arguments: Sequence[str], variables: Mapping[str, object] | None) -> None:
         self._before()

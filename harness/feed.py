@@ -17,7 +17,7 @@ from harness.controls.reading import ControlsFile, parse_controls, read_controls
 from harness.controls.triggers import TriggersFile, read_triggers
 from harness.controls.triggers import job_names as names_in_triggers
 from harness.errors import ControlsError
-from harness.feed_seeds import OPTIONAL_SEEDS, check_seeds
+from harness.feed_seeds import OPTIONAL_SEEDS, SeedProblem, examine_seeds
 from harness.sense.types import Source
 from harness.tables import ControlChangeRow, Ledger, Store, Tick
 
@@ -50,6 +50,8 @@ class CheckedControls:
     triggers: TriggersFile
     findings: tuple[Finding, ...]
     checksum: str
+    #: What is wrong with the seeds beside it.
+    seed_problems: tuple[SeedProblem, ...] = ()
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
@@ -84,9 +86,32 @@ def check_controls(
     Raises:
         ControlsError: The file cannot be read, or a seed beside it is wrong.
     """
+    checked = examine_controls(
+        project, store, allow_mass_removal=allow_mass_removal, may_read=may_read
+    )
+    if checked.seed_problems:
+        told = map(str, checked.seed_problems)
+        raise ControlsError("\n".join(["A seed has errors, so nothing moved:", *told]))
+    return checked
+
+
+def examine_controls(
+    project: Path,
+    store: Store | None,
+    *,
+    allow_mass_removal: bool = False,
+    may_read: Collection[str] = (),
+) -> CheckedControls:
+    """Find everything that is wrong with the controls CSV and the seeds beside it.
+
+    The arguments are those of ``check_controls``.
+
+    Raises:
+        ControlsError: The controls CSV cannot be read.
+    """
     data = _bytes(project)
     controls = parse_controls(data, project / CONTROLS)
-    triggers = check_seeds(project, job_names(controls))
+    triggers, problems = examine_seeds(project, job_names(controls))
     findings = check(
         controls,
         previous_keys=(recorded_controls(store) if store else None) or None,
@@ -98,6 +123,7 @@ def check_controls(
         triggers=triggers,
         findings=tuple(findings),
         checksum=_checksum(project, data),
+        seed_problems=tuple(problems),
     )
 
 
@@ -110,19 +136,6 @@ def stop_on_errors(checked: CheckedControls) -> None:
     if has_errors(checked.findings):
         lines = render_findings(checked.findings, CONTROLS.name, colour=False)
         raise ControlsError("\n".join(["The controls CSV has errors, so nothing moved:", *lines]))
-
-
-def stop_if_edited(project: Path, checked: CheckedControls) -> None:
-    """Raise when the file was saved again between the check and the feeding.
-
-    Raises:
-        ControlsError: What was fed may be half a file; the next tick feeds the whole one.
-    """
-    if checksum_of(project) != checked.checksum:
-        raise ControlsError(
-            f"{CONTROLS} was saved while it was being read, so nothing was decided on it; "
-            "the next tick reads it again"
-        )
 
 
 def recorded_controls(store: Store) -> frozenset[str]:

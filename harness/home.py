@@ -41,6 +41,11 @@ class Home:
         return self.folder / "metastore"
 
     @property
+    def accepted(self) -> Path:
+        """The seeds as they are in force, and what of them is not."""
+        return self.folder / "accepted"
+
+    @property
     def handed_over(self) -> Path:
         """Event lists that are too long for a job's parameters."""
         return self.folder / "handed_over"

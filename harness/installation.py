@@ -10,7 +10,7 @@ from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 
-from harness import feed
+from harness.accepted import Desk
 from harness.context import Context
 from harness.decide import unfinished_views
 from harness.errors import DecideError, StateError
@@ -22,6 +22,16 @@ log = logging.getLogger(__name__)
 
 #: Raised when what a state folder holds changes its meaning.
 STATE_VERSION = 1
+
+
+def desk_of(context: Context) -> Desk:
+    """Return what accepts the seeds of an installation."""
+    return Desk(
+        context.settings.project,
+        context.home.accepted,
+        context.store,
+        may_read=context.settings.sensing.queries_may_read,
+    )
 
 
 class Installation:
@@ -51,7 +61,8 @@ class Installation:
             Whether anything was built.
 
         Raises:
-            ControlsError: The controls CSV has errors; nothing was built.
+            ControlsError: Many control rows are gone, or the controls CSV cannot be read and none
+                was ever accepted; nothing was built.
             StateError: The folder belongs to a newer version, or cannot be written.
         """
         if self._context.target == LOCAL_TARGET:
@@ -63,15 +74,10 @@ class Installation:
         is_whole = not unfinished_views(self._context.home.folder).exists()
         if installed is not None and installed.models == models and is_whole and not rebuild:
             return False
-        checked = feed.check_controls(
-            self._context.settings.project,
-            self._context.store,
-            allow_mass_removal=allow_mass_removal,
-            may_read=self._context.settings.sensing.queries_may_read,
-        )
-        feed.stop_on_errors(checked)
+        desk = desk_of(self._context)
+        accepted = desk.accept(at, allow_mass_removal=allow_mass_removal)
         log.info("building every table and view")
-        with_triggers = bool(checked.triggers.rows) and self._build_with_triggers()
+        with_triggers = accepted.has_triggers and self._build_with_triggers()
         if not with_triggers:
             self._context.dbt.build_everything(with_triggers=False)
         self._write(models, at, with_triggers=with_triggers)

@@ -18,7 +18,7 @@ from harness.context import Context
 from harness.errors import DecideError
 from harness.fire import Start, fire, restore_handed_over
 from harness.inbox import Message, receive, remove
-from harness.installation import Installation
+from harness.installation import Installation, desk_of
 from harness.logs import log_as_tick
 from harness.memory import load_from_models
 from harness.publish import publish
@@ -69,7 +69,7 @@ class Engine:
         self._context = context
         self._installation = Installation(context)
         self._rounds = Rounds(context.settings, context.home.back_off)
-        self._trigger_tables = TriggerTables(context.settings.project)
+        self._trigger_tables = TriggerTables(context.settings.project, context.home.accepted)
         self._state: TickState | None = None
         #: What the triggers ask for is worked out, as far as this process knows.
         self._has_trigger_terms = True
@@ -80,7 +80,7 @@ class Engine:
         """Do one tick.
 
         Raises:
-            ControlsError: The controls CSV has errors; nothing moved.
+            ControlsError: Many control rows are gone from the CSV; nothing moved.
             DecideError: dbt did not succeed; what was seen is recorded, nothing was started.
             StateError: The state folder or a ledger cannot be used.
             LockedError: Another process has taken over; nothing more is written or started.
@@ -140,20 +140,15 @@ class Engine:
 
     def _controls(self, state: TickState, report: TickReport, options: TickOptions) -> TickState:
         context = self._context
-        checksum = feed.checksum_of(context.settings.project)
-        if checksum == state.controls_checksum:
+        desk = desk_of(context)
+        if desk.checksum() == state.controls_checksum:
+            report.quarantined += desk.quarantined
             return state
-        checked = feed.check_controls(
-            context.settings.project,
-            context.store,
-            allow_mass_removal=options.allow_mass_removal,
-            may_read=context.settings.sensing.queries_may_read,
-        )
-        feed.stop_on_errors(checked)
-        report.warnings += tuple(each.message for each in checked.warnings)
+        accepted = desk.accept(report.tick.at, allow_mass_removal=options.allow_mass_removal)
+        report.quarantined += accepted.quarantined
+        report.warnings += accepted.warnings
         report.has_fed_controls = True
         context.dbt.seed_controls()
-        feed.stop_if_edited(context.settings.project, checked)
         changes = feed.record_changes(context.rows, context.store, report.tick)
         report.control_changes = len(changes)
         context.forget_jobs()
@@ -165,7 +160,7 @@ class Engine:
             state,
             upstreams=upstreams,
             retries=planned_retries(context.rows, state.runs),
-            controls_checksum=checked.checksum,
+            controls_checksum=accepted.checksum,
             must_decide=True,
             triggers_due_at=AT_ONCE,
         )

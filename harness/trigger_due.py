@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.controls.triggers import read_triggers
+from harness.controls.triggers import EVENT_TRIGGERS, read_triggers
 from harness.names import table_key
 from harness.state import TickState
 from harness.tick_report import TickReport
@@ -14,10 +14,12 @@ class TriggerTables:
 
     Args:
         project: The folder with ``dbt_project.yml``.
+        accepted: Has the seeds that are in force, if any were accepted.
     """
 
-    def __init__(self, project: Path) -> None:
+    def __init__(self, project: Path, accepted: Path | None = None) -> None:
         self._project = project
+        self._accepted = accepted
         self._checksum: str | None = None
         self._keys: frozenset[str] = frozenset()
 
@@ -31,7 +33,9 @@ class TriggerTables:
             ControlsError: The file with the triggers cannot be read.
         """
         if checksum is None or checksum != self._checksum:
-            rows = read_triggers(self._project).rows
+            accepted = self._accepted
+            is_kept = accepted is not None and (accepted / EVENT_TRIGGERS).is_file()
+            rows = read_triggers(accepted if accepted and is_kept else self._project).rows
             self._keys = frozenset(table_key(row.table) for row in rows)
             self._checksum = checksum
         return self._keys

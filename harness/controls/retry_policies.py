@@ -44,10 +44,11 @@ def check_retry_policies(project: Path) -> list[str]:
         text = path.read_text(encoding="utf-8-sig") if path.is_file() else ",".join(COLUMNS)
     except (OSError, UnicodeDecodeError) as error:
         return [f"{RETRY_POLICIES} cannot be read: {error}"]
-    return [f"{RETRY_POLICIES}, line {line}: {said}" for line, said in _problems(text)]
+    return [f"{RETRY_POLICIES}, line {line}: {said}" for line, said in retry_problems(text)]
 
 
-def _problems(text: str) -> Iterator[tuple[int, str]]:
+def retry_problems(text: str) -> Iterator[tuple[int, str]]:
+    """Return line and sentence of everything that is wrong with the text of the file."""
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     first: dict[str, int] = {}
     began = 1

@@ -30,6 +30,12 @@ def check_triggers(file: TriggersFile, names: Mapping[int, str]) -> list[str]:
         file: The file.
         names: The jobs of the controls, by their names there.
     """
+    problems = trigger_problems(file, names)
+    return [f"{EVENT_TRIGGERS}, line {line}: {said}" for line, said in problems]
+
+
+def trigger_problems(file: TriggersFile, names: Mapping[int, str]) -> list[tuple[int, str]]:
+    """Return line and sentence of everything that is wrong, in the order of the lines."""
     told: list[Told] = [(line, "", said) for line, said in file.problems]
     for row in file.rows:
         told += [(row.line, column, said) for column, said in problems_of(row)]
@@ -38,7 +44,7 @@ def check_triggers(file: TriggersFile, names: Mapping[int, str]) -> list[str]:
     told += _other_names(file.rows, names)
     order = {"": -1} | {column: place for place, column in enumerate(COLUMNS)}
     told.sort(key=lambda each: (each[0], order[each[1]]))
-    return [f"{EVENT_TRIGGERS}, line {line}: {_at(column)}{said}" for line, column, said in told]
+    return [(line, f"{_at(column)}{said}") for line, column, said in told]
 
 
 def _at(column: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from harness import feed
-from harness.controls.findings import Severity
+from harness.controls.findings import Code, Severity
 from harness.doctor.findings import Finding, attention, broken, ok
 from harness.doctor.patient import Patient
 from harness.errors import ConfigurationError, ControlsError, StateError
@@ -31,19 +31,27 @@ def controls(patient: Patient) -> Iterator[Finding]:
     where = patient.project / feed.CONTROLS
     may_read = patient.settings.sensing.queries_may_read if patient.settings else ()
     try:
-        checked = feed.check_controls(patient.project, patient.store, may_read=may_read)
+        checked = feed.examine_controls(patient.project, patient.store, may_read=may_read)
     except ControlsError as error:
         lines = str(error).splitlines()
         yield broken("controls", lines[-1], where=where, todo=_VALIDATE)
         return
     except StateError:
         # What the last tick had recorded cannot be read, which the tables' own check tells.
-        checked = feed.check_controls(patient.project, None, may_read=may_read)
-    found = [each.severity for each in checked.findings]
-    errors, warnings = found.count(Severity.ERROR), found.count(Severity.WARNING)
-    if errors:
-        what = f"{count(errors, 'error')}, so that no tick moves"
-        yield broken("controls", what, where=where, todo=_VALIDATE)
+        checked = feed.examine_controls(patient.project, None, may_read=may_read)
+    errors = [
+        f"{where.name}:{each.line}: {each.message}"
+        for each in checked.findings
+        if each.severity is Severity.ERROR
+    ]
+    errors += map(str, checked.seed_problems)
+    warnings = len(checked.warnings)
+    if any(each.code is Code.MASS_REMOVAL for each in checked.findings):
+        yield broken("controls", errors[0], where=where, todo=_VALIDATE)
+    elif errors:
+        more = f" (and {count(len(errors) - 1, 'more error')})" if len(errors) > 1 else ""
+        what = f"what is wrong is quarantined, the rest is in force: {errors[0]}{more}"
+        yield attention("controls", what, where=where, todo=_VALIDATE)
     elif warnings:
         yield attention("controls", count(warnings, "warning"), where=where, todo=_VALIDATE)
     else:

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from harness.accepted import quarantined_rows
 from harness.facts import (
     LastDecision,
     LockHolder,
@@ -130,7 +131,10 @@ def read_status(context: "Context", *, every_run: bool) -> Status:
         given_up=given_up_since(store, now - GIVEN_UP_SHOWN_FOR, folded_through=folded),
         unasked=load_unasked(context.home.folder),
         attention=context.settings.jobs.attention,
-        quarantined=quarantined(context.home.inbox),
+        quarantined=[
+            *quarantined(context.home.inbox),
+            *quarantined_rows(context.home.accepted),
+        ],
     )
 
 

@@ -145,11 +145,12 @@ class Dbt:
 
     def seed_controls(self) -> None:
         self._machine.fate.moment("before dbt seed")
-        with self._machine.controls_file.open(newline="") as file:
+        accepted = self._machine.home.accepted
+        with (accepted / "seeds" / f"{CONTROLS}.csv").open(newline="") as file:
             self._machine.store.replace(CONTROLS, list(csv.DictReader(file)))
-        self._machine.store.replace(POLICIES, policies.read(self._machine.settings.project))
-        self._machine.store.replace(SCHEDULED, consumers.read(self._machine.settings.project))
-        self._machine.store.replace(TRIGGERS, triggers.read(self._machine.settings.project))
+        self._machine.store.replace(POLICIES, policies.read(accepted))
+        self._machine.store.replace(SCHEDULED, consumers.read(accepted))
+        self._machine.store.replace(TRIGGERS, triggers.read(accepted))
         self._machine.store.feed_policies()
         self._machine.fate.moment("after dbt seed")
 

@@ -14,6 +14,7 @@ from tests.unit.small_world import NOON, SmallWorld
 
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunner, dbtRunnerResult
+    from dbt.contracts.graph.manifest import Manifest
 
 TARGET = Path("/srv/home/target")
 
@@ -83,6 +84,24 @@ def test_while_views_are_made_a_mark_says_so_and_one_who_only_fills_tables_leave
     dbt.build("look")
     assert dbt.saw_mark == [True, True, False, False]
     assert not dbt.mark.exists()
+
+
+def test_the_seeds_that_are_in_force_are_loaded_and_the_others_from_the_project(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "accepted" / "seeds" / "a.csv"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    nodes = {
+        name: SimpleNamespace(resource_type=kind, original_file_path=f"seeds/{name}.csv")
+        for name, kind in (("a", "seed"), ("b", "seed"))
+    }
+    dbt = _FakeRuns(tmp_path, _ended("success", "seed"))
+    dbt._manifest = cast("Manifest", SimpleNamespace(nodes=nodes))
+    for _ in range(2):
+        dbt.seed_controls()
+        assert nodes["a"].original_file_path == str(file)
+        assert nodes["b"].original_file_path == "seeds/b.csv"
 
 
 @pytest.mark.parametrize(

@@ -42,11 +42,15 @@ def with_controls(tmp_path: Path, text: str) -> Path:
     return tmp_path / "project"
 
 
-def test_controls_with_errors_are_broken_because_no_tick_moves(tmp_path: Path) -> None:
+def test_controls_with_errors_need_attention_since_their_rows_are_quarantined(
+    tmp_path: Path,
+) -> None:
     text = (PROJECT / CONTROLS).read_text().replace("UNPAUSED", "ASLEEP")
     patient = a_patient(tmp_path / "home")
-    found = only(controls(replace(patient, project=with_controls(tmp_path, text))), Level.BROKEN)
-    assert "errors, so that no tick moves" in found.what
+    project = with_controls(tmp_path, text)
+    found = only(controls(replace(patient, project=project)), Level.ATTENTION)
+    assert "quarantined, the rest is in force: heartbeat_controls.csv:" in found.what
+    assert "'ASLEEP'" in found.what
 
 
 def test_controls_that_are_not_there_are_broken(tmp_path: Path) -> None:
