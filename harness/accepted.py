@@ -207,9 +207,9 @@ class Desk:
         old = {seed: self._in_force(seed) for seed in SEEDS}
         if not old[CONTROLS] and any(p.seed == CONTROLS and p.line is None for p in problems):
             told = [f"{each.seed}: {each.reason}" for each in problems]
-            raise ControlsError(
-                "\n".join(["The controls CSV has errors, so nothing moved:", *told])
-            )
+            if len(told) > 1:
+                told.insert(0, "The controls CSV has errors, so nothing moved:")
+            raise ControlsError("\n".join(told))
         new = {seed: seed_rows(seed, _text(candidate / seed)) for seed in SEEDS}
         merged = in_force(old, new, problems)
         texts = {seed: _as_csv(seed, rows) for seed, rows in merged.items()}
