@@ -12,6 +12,10 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from harness.errors import ConfigurationError
 
+LARGEST_FILE = 2**20
+MOST_VALUES = 50_000
+DEEPEST = 50
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
@@ -50,18 +54,16 @@ def read_yaml(path: Path, name: str) -> Document:
         ConfigurationError: It is missing, unreadable, no YAML, or no mapping.
     """
     try:
-        tree = YAML(typ="rt", pure=True).load(path.read_text(encoding="utf-8-sig"))
-        values = _plain(tree)
+        tree = _tree(path)
+        values = _Plain().of(tree)
     except OSError as error:
         reason = error.strerror or "it cannot be read"
         raise ConfigurationError(f"{name}: {reason} ({path}); create it.") from error
-    except UnicodeDecodeError:
-        raise ConfigurationError(f"{name}: the file is not UTF-8; save it as UTF-8.") from None
     except YAMLError as error:
         # The cause is cut off: it repeats the text of the file, which may hold a secret.
         raise ConfigurationError(_yaml_message(error, name)) from None
-    except RecursionError:
-        raise ConfigurationError(f"{name}: the file refers to itself; take that out.") from None
+    except Exception as error:
+        raise ConfigurationError(f"{name}: {_message_of(error)}") from None
     if tree is None:
         return Document(name=name, values={}, tree={})
     if not isinstance(values, dict):
@@ -77,11 +79,42 @@ def _key_in(node: Any, part: int | str) -> Any:
     return None
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {_plain(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple | set):
-        return [_plain(each) for each in value]
+class _TooLargeError(Exception):
+    """The file, or what its aliases make of it, is larger than any configuration."""
+
+
+def _tree(path: Path) -> Any:
+    with path.open("rb") as file:
+        content = file.read(LARGEST_FILE + 1)
+    if len(content) > LARGEST_FILE:
+        raise _TooLargeError(f"the file has more than {LARGEST_FILE:,} bytes; make it shorter.")
+    return YAML(typ="rt", pure=True).load(content.decode("utf-8-sig"))
+
+
+class _Plain:
+    """Makes plain values of a tree, up to a number of them: an alias repeats all that it names."""
+
+    def __init__(self) -> None:
+        self._left = MOST_VALUES
+
+    def of(self, value: Any, depth: int = 0) -> Any:
+        """Return one value as plain Python."""
+        self._left -= 1
+        if self._left < 0 or depth > DEEPEST:
+            raise _TooLargeError(
+                f"the file has more than {MOST_VALUES:,} values, aliases written out, or more than"
+                f" {DEEPEST} levels; make it shorter."
+            )
+        if isinstance(value, Mapping):
+            return {
+                self.of(key, depth + 1): self.of(each, depth + 1) for key, each in value.items()
+            }
+        if isinstance(value, list | tuple | set):
+            return [self.of(each, depth + 1) for each in value]
+        return _scalar(value)
+
+
+def _scalar(value: Any) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if type(value).__name__ == "ScalarBoolean":
@@ -90,6 +123,17 @@ def _plain(value: Any) -> Any:
         if isinstance(value, kind):
             return kind(value)
     return str(value)
+
+
+def _message_of(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return "the file is not UTF-8; save it as UTF-8."
+    if isinstance(error, RecursionError):
+        return "the file refers to itself or is nested too deeply; take that out."
+    if isinstance(error, _TooLargeError):
+        return str(error)
+    # The parser's own mistakes over odd text; their words may repeat it, and a secret in it.
+    return f"this cannot be read as YAML ({type(error).__name__})."
 
 
 def _yaml_message(error: YAMLError, name: str) -> str:

@@ -177,7 +177,7 @@ def test_a_file_that_cannot_be_read_leaves_all_that_was_accepted_in_force(
 ) -> None:
     with_names = [row("a.a", 1), row("a.b", 2)]
     (project.folder / CONTROLS).write_bytes(content)
-    with pytest.raises(ControlsError, match="heartbeat_controls.csv: "):
+    with pytest.raises(ControlsError, match=r"heartbeat_controls\.csv: "):
         project.accept()
     project.accept(*with_names)
     (project.folder / CONTROLS).write_bytes(content)
