@@ -24,6 +24,7 @@
         {%- do log(model ~ ": " ~ ("would copy " if dry_run else "copying ") ~ there[name] ~ " to " ~ here[name], info=true) -%}
         {%- if not dry_run -%}
             {%- do run_query(create_or_replace_clone(here[name], there[name])) -%}
+            {%- do adapter.cache_added(here[name]) -%}
         {%- endif -%}
     {%- endfor -%}
     {%- if not dry_run -%}
