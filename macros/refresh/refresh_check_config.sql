@@ -16,7 +16,7 @@
     } -%}
     {%- for name, value in node.config.items() if value is not none -%}
         {%- set is_ours = name in heartbeat.refresh_options() or name in ('refresh', 'deletes') -%}
-        {%- set is_merge = name.startswith('merge_') or name.startswith('matched_') or name.startswith('not_matched_') -%}
+        {%- set is_merge = name.startswith('not_matched_') or name.partition('_')[0] in ('merge', 'matched', 'skip', 'incremental') -%}
         {%- set is_schema = name == 'on_schema_change' and value not in ('ignore', 'append_new_columns') -%}
         {%- if is_ours or is_merge or is_schema or name in instead -%}
             {%- set advice = "add it to meta.refresh" if is_ours

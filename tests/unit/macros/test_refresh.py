@@ -242,6 +242,8 @@ def test_what_dbt_gives_every_model_and_what_a_refresh_honours_is_accepted(chang
         ("merge_exclude_columns", ["v"], "meta.refresh.exclude_from_cdc"),
         ("merge_with_schema_evolution", True, "leave it out"),
         ("not_matched_by_source_action", "delete", "leave it out"),
+        ("skip_not_matched_step", True, "leave it out"),
+        ("incremental_apply_config_changes", False, "leave it out"),
         ("updated_at", "t", "add it to meta.refresh"),
         ("batch_by", "day", "add it to meta.refresh"),
         ("deletes", {"when": "gone"}, "add it to meta.refresh"),
