@@ -75,6 +75,13 @@ test: $(READY) dbt ## Run every test but `make long`: the models' in dbt, then p
 long: $(READY) ## Kill real ticks at each crash point, refresh tables batch by batch, tell the longest stories
 	@$(BIN)/pytest -m long $(IN_PAIRS) $(ARGS)
 
+# How many tests of `make long` a run of .ci/run plays as well; which ones, the commit decides.
+SAMPLE ?= 3
+
+.PHONY: sample
+sample: $(READY) ## Run a few tests of `make long`, other ones for each commit
+	@$(BIN)/pytest -m long --sample $(SAMPLE) --sample-of "$$(git rev-parse HEAD)" --verbose --durations 5 $(ARGS)
+
 .PHONY: unit contract simulation integration scenarios recovery
 unit: $(READY) ## Run the tests that need no Spark (seconds)
 contract: $(READY) ## Run the same cases against each fake and the real thing

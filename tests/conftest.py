@@ -1,11 +1,13 @@
 """Fixtures for every level. Spark starts once per test process, and only when a test asks for it."""
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from harness.secrets import Masker
 
@@ -15,7 +17,53 @@ if TYPE_CHECKING:
     from tests.services.kafka.broker import Broker
     from tests.services.postgres import Postgres
 
+# An example that takes long on a busy machine is no failure.
+settings.register_profile("heartbeat", deadline=None)
+settings.load_profile("heartbeat")
+
 PROJECT = Path(__file__).resolve().parent.parent
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that ``make sample`` uses."""
+    parser.addoption(
+        "--sample",
+        type=int,
+        metavar="N",
+        help="run N of the selected tests only, drawn by --sample-of",
+    )
+    parser.addoption("--sample-of", default="", metavar="SEED", help="the seed of --sample")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave what ``--sample`` asks for: the same tests for the same seed, on every machine."""
+    if (count := config.getoption("--sample")) is not None:
+        drawn = sample(items, count, config.getoption("--sample-of"))
+        config.hook.pytest_deselected(items=[each for each in items if each not in drawn])
+        items[:] = drawn
+
+
+def sample(items: Sequence[pytest.Item], count: int, seed: str) -> list[pytest.Item]:
+    """Draw tests from as many files as there are, before two come from one file.
+
+    Args:
+        items: The tests to choose from.
+        count: How many tests to draw.
+        seed: Equal seeds draw equal tests.
+    """
+
+    def rank(text: str) -> str:
+        return sha256(f"{seed}\n{text}".encode()).hexdigest()
+
+    by_file: dict[str, list[pytest.Item]] = {}
+    for item in sorted(items, key=lambda each: rank(each.nodeid)):
+        by_file.setdefault(item.nodeid.partition("::")[0], []).append(item)
+    turns = (
+        (place, rank(file), item) for file, own in by_file.items() for place, item in enumerate(own)
+    )
+    drawn = {id(item) for _, _, item in sorted(turns, key=lambda turn: turn[:2])[:count]}
+    return [item for item in items if id(item) in drawn]
 
 
 def pytest_sessionstart() -> None:

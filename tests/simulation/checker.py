@@ -202,6 +202,8 @@ def a_message_is_applied_at_most_once(record: Record) -> Iterator[str]:
 _KINDS = {
     ("operator", "RETRY_REQUESTED"): MessageKind.RETRY,
     ("operator", "RELEASED"): MessageKind.RELEASE,
+    ("notice", "SUCCEEDED"): MessageKind.COMPLETE,
+    ("notice", "SUCCEEDED_ELSEWHERE"): MessageKind.COMPLETE,
 }
 
 
