@@ -11,6 +11,7 @@ import re
 import shutil
 import stat
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -104,6 +105,15 @@ def quarantined(inbox: Path) -> list[Quarantined]:
     except OSError:
         return []
     return [_item(folder / name) for name in names if not name.endswith(_REASON)]
+
+
+def quarantined_settings(file: Path, sentences: Iterable[str]) -> list[Quarantined]:
+    """Return what is left out of a configuration file, since it was saved; never raises."""
+    since = _changed_at(file)
+    return [
+        Quarantined(name=file.name, since=since, reason=escaped(each), path=file)
+        for each in sentences
+    ]
 
 
 def read_regular(path: Path, most_bytes: int) -> bytes:

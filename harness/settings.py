@@ -3,9 +3,10 @@
 It does not fetch secrets: a reference is resolved where it is used.
 """
 
+import copy
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -67,6 +68,11 @@ LOCAL_TARGET = "local"
 #: With any of these the Databricks SDK knows a workspace, whatever the jobs' target is.
 _WORKSPACE_VARIABLES = ("DATABRICKS_HOST", "DATABRICKS_CONFIG_PROFILE")
 
+#: A mistake below one of their names concerns the upstreams of that connection alone.
+_NAMED_CONNECTIONS = frozenset(
+    {("connections", "kafka"), ("connections", "jdbc"), ("connections", "iceberg")}
+)
+
 _Checked = TypeVar("_Checked")
 
 
@@ -90,6 +96,8 @@ class Settings:
     connections: Connections
     #: A Databricks workspace is configured, whose secret scopes can be read.
     has_workspace: bool
+    #: Why connections of the file are left out: sentences with file, line and key.
+    quarantined: tuple[str, ...] = ()
 
 
 def target_of(environment: Mapping[str, str]) -> str:
@@ -97,12 +105,16 @@ def target_of(environment: Mapping[str, str]) -> str:
     return environment.get(TARGET_VARIABLE, LOCAL_TARGET)
 
 
-def load_settings(project: Path, environment: Mapping[str, str]) -> Settings:
+def load_settings(
+    project: Path, environment: Mapping[str, str], *, may_quarantine: bool = False
+) -> Settings:
     """Read the configuration of a project.
 
     Args:
         project: The folder with ``dbt_project.yml``; relative paths start from it.
         environment: The variables of the process, for HEARTBEAT_CONFIG and HEARTBEAT_HOME.
+        may_quarantine: Leave a connection out that is wrong, instead of stopping; its upstreams
+            then fail their probe.
 
     Raises:
         ConfigurationError: A file is missing or no YAML.
@@ -111,6 +123,9 @@ def load_settings(project: Path, environment: Mapping[str, str]) -> Settings:
     project = project.absolute()
     file = _under(project, environment.get(CONFIG_VARIABLE) or DEFAULT_CONFIG)
     document = read_yaml(file, _display(file, project))
+    wrong: tuple[str, ...] = ()
+    if may_quarantine:
+        document, wrong = _without_wrong_connections(document)
     content = _checked(TypeAdapter(ConfigurationFile), document)
     has_workspace = _has_workspace(content.jobs, environment)
     if not has_workspace:
@@ -127,7 +142,29 @@ def load_settings(project: Path, environment: Mapping[str, str]) -> Settings:
         logs=content.logs,
         connections=content.connections,
         has_workspace=has_workspace,
+        quarantined=wrong,
     )
+
+
+def _without_wrong_connections(document: Document) -> tuple[Document, tuple[str, ...]]:
+    """Leave out the named connections that are wrong, and return why; other mistakes stay."""
+    adapter = TypeAdapter(ConfigurationFile)
+    try:
+        adapter.validate_json(json.dumps(_without_nulls(document.values, ())), strict=True)
+    except ValidationError as error:
+        places = {each["loc"][:3] for each in error.errors(include_input=False)}
+        named = {loc for loc in places if loc[:2] in _NAMED_CONNECTIONS and len(loc) == 3}
+        if places != named:
+            return document, ()
+        values = copy.deepcopy(document.values)
+        for _, kind, name in named:
+            values["connections"][kind] = {
+                key: value
+                for key, value in values["connections"][kind].items()
+                if str(key) != str(name)
+            }
+        return replace(document, values=values), tuple(problems_of(error, document))
+    return document, ()
 
 
 def _has_workspace(jobs: Jobs, environment: Mapping[str, str]) -> bool:

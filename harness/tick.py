@@ -22,7 +22,7 @@ from harness.installation import Installation, desk_of
 from harness.logs import log_as_tick
 from harness.memory import load_from_models
 from harness.publish import publish
-from harness.quarantine import Quarantine
+from harness.quarantine import Quarantine, quarantined_settings
 from harness.record import Known, Recorded, record
 from harness.retries import planned_retries, want_again
 from harness.same_change import SameChanges
@@ -167,6 +167,8 @@ class Engine:
 
     def _receive(self, report: TickReport) -> Sequence[Message]:
         inbox = self._context.home.inbox
+        settings = self._context.settings
+        report.quarantined += tuple(quarantined_settings(settings.file, settings.quarantined))
         quarantine = Quarantine(inbox, report.tick.at)
         messages = receive(inbox, quarantine)
         report.quarantined += tuple(quarantine.items)

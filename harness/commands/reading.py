@@ -44,7 +44,7 @@ def status(
     from harness.show.status_page import Page
     from harness.show.terminal import answers
 
-    with reading() as context:
+    with reading(may_quarantine=True) as context:
         require_state(context)
         read = shown.read_status(context, every_run=as_json)
     if as_json:

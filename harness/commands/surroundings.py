@@ -29,8 +29,11 @@ INTERRUPTED = 130
 AS_JSON = typer.Option("--json", help="Print one JSON object, for scripts.")
 
 
-def settings_of_project() -> "Settings":
+def settings_of_project(*, may_quarantine: bool = False) -> "Settings":
     """Read ``heartbeat.yml``.
+
+    Args:
+        may_quarantine: Leave wrong connections out instead of stopping.
 
     Raises:
         ConfigurationError: It has problems; all of them are named.
@@ -39,16 +42,20 @@ def settings_of_project() -> "Settings":
     from harness.settings import load_settings
 
     mask_environment(os.environ)
-    return load_settings(PROJECT, os.environ)
+    return load_settings(PROJECT, os.environ, may_quarantine=may_quarantine)
+
+
+#: Commands that go on without a connection that is wrong; the others stop.
+_GO_ON = frozenset({"tick", "run"})
 
 
 @contextmanager
-def reading() -> Iterator["Context"]:
+def reading(*, may_quarantine: bool = False) -> Iterator["Context"]:
     """Give a command that only reads what it needs; it takes no lock and starts no JVM."""
     from harness.context import Context
 
     with interruptible("stopped"):
-        yield Context(settings_of_project(), os.environ)
+        yield Context(settings_of_project(may_quarantine=may_quarantine), os.environ)
 
 
 @contextmanager
@@ -63,7 +70,7 @@ def writing(command: str) -> Iterator["Context"]:
     from harness.context import Context
 
     with interruptible("stopped; the next tick goes on from what is recorded"):
-        settings = settings_of_project()
+        settings = settings_of_project(may_quarantine=command in _GO_ON)
         context = Context(settings, os.environ)
         with admitted(context, command):
             set_up_log(settings, is_writer=True)

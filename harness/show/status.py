@@ -20,7 +20,7 @@ from harness.facts import (
     runs_now,
     whole,
 )
-from harness.quarantine import Quarantined, quarantined
+from harness.quarantine import Quarantined, quarantined, quarantined_settings
 from harness.sense.backoff import Failing, load_back_off
 from harness.settings import Attention
 from harness.show.words import iso, upstream_name
@@ -134,6 +134,7 @@ def read_status(context: "Context", *, every_run: bool) -> Status:
         quarantined=[
             *quarantined(context.home.inbox),
             *quarantined_rows(context.home.accepted),
+            *quarantined_settings(context.settings.file, context.settings.quarantined),
         ],
     )
 

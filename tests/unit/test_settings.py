@@ -446,3 +446,30 @@ def test_a_limit_out_of_its_bounds_says_what_is_allowed(problems: Problems) -> N
 def test_a_limit_of_no_source_says_which_sources_there_are(problems: Problems) -> None:
     [problem] = problems("sensing: {limits: {pigeon: 5}}\n")
     assert "sensing.limits.pigeon: there is no such sensor_source; allowed are delta_" in problem
+
+
+_TWO_CLUSTERS = """
+connections:
+  kafka:
+    good:
+      bootstrap_servers: broker.example.com:9092
+    bad:
+      bootstrap_server: broker.example.com:9092
+"""
+
+
+def test_a_wrong_connection_is_left_out_with_its_line_and_the_others_stay(tmp_path: Path) -> None:
+    (tmp_path / "heartbeat.yml").write_text(_TWO_CLUSTERS)
+    with pytest.raises(SettingsError):
+        load_settings(tmp_path, {})
+    settings = load_settings(tmp_path, {}, may_quarantine=True)
+    assert list(settings.connections.kafka) == ["good"]
+    assert all(each.startswith("heartbeat.yml:") for each in settings.quarantined)
+    assert "connections.kafka.bad" in settings.quarantined[0]
+
+
+@pytest.mark.parametrize("more", ["jobs:\n  starts_per_tick: none\n", "conections: {}\n"])
+def test_a_wrong_setting_beside_a_wrong_connection_still_stops(tmp_path: Path, more: str) -> None:
+    (tmp_path / "heartbeat.yml").write_text(_TWO_CLUSTERS + more)
+    with pytest.raises(SettingsError):
+        load_settings(tmp_path, {}, may_quarantine=True)
