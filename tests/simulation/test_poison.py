@@ -2,6 +2,7 @@
 
 import os
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from harness.clock import FakeClock
 from harness.inbox import Message, MessageKind, send
 from harness.sense.types import FirstSight
+from harness.settings import load_settings
 from harness.show.tick import as_json
 from tests.simulation.fate import Fate
 from tests.simulation.machine import Machine, Wiring
@@ -42,6 +44,13 @@ class Shop:
         with self.machine.controls_file.open("a") as file:
             file.write(end)
 
+    def misconfigure(self) -> None:
+        """Write a connection that is none; the next process reads it."""
+        file = self.machine.settings.file
+        file.write_text("connections: {kafka: {orders: 7}}\n")
+        read = load_settings(self.machine.settings.project, {}, may_quarantine=True)
+        self.machine.settings = replace(self.machine.settings, quarantined=read.quarantined)
+
     def tick(self) -> tuple[set[int], list[str]]:
         """Return the jobs that it has started, and what it has quarantined."""
         self.clock.sleep(60)
@@ -72,11 +81,12 @@ def test_a_tick_that_meets_every_poison_at_once_starts_the_healthy_jobs_and_so_d
     os.mkfifo(inbox / "3.json")
     (inbox / "registered-1.jsonl").write_text('{"table": 7}\n')
     (inbox / "registered-2").symlink_to("/")
+    shop.misconfigure()
     of_inbox = ["1.json", "2.json", "3.json", "registered-1.jsonl", "registered-2"]
 
     started, quarantined = shop.tick()
     assert started == {HEALTHY}
-    assert quarantined == [*of_inbox, "seeds/heartbeat_controls.csv:4"]
+    assert quarantined == sorted([*of_inbox, "heartbeat.yml", "seeds/heartbeat_controls.csv:4"])
 
     send(inbox, Message(kind=MessageKind.COMPLETE, job_id=HEALTHY, sent_at=shop.clock.now()))
     shop.machine.sources.by_id[f"db.u{HEALTHY}"].versions.append((True, shop.clock.now()))
@@ -85,14 +95,14 @@ def test_a_tick_that_meets_every_poison_at_once_starts_the_healthy_jobs_and_so_d
     started, quarantined = shop.tick()
     assert started >= {NEW}
     assert BROKEN not in started
-    assert quarantined == ["seeds/heartbeat_controls.csv:5"]
+    assert quarantined == ["heartbeat.yml", "seeds/heartbeat_controls.csv:5"]
     # It stays so, whether or not the file changes.
-    assert shop.tick()[1] == ["seeds/heartbeat_controls.csv:5"]
+    assert shop.tick()[1] == ["heartbeat.yml", "seeds/heartbeat_controls.csv:5"]
 
     shop.write(HEALTHY, BROKEN, NEW)
     started, quarantined = shop.tick()
     assert BROKEN in started
-    assert quarantined == []
+    assert quarantined == ["heartbeat.yml"]
 
 
 def test_a_file_that_is_torn_removes_nothing_and_stops_no_job_in_force(shop: Shop) -> None:
