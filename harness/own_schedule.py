@@ -109,7 +109,8 @@ def intent_of(job_id: int, taken: Consumed) -> str:
 def _next(message: Message, said: Consumed, last: LastStep | None, tick: Tick) -> LastStep | None:
     """Return the step that a message makes; nothing when it says nothing new."""
     taken = replace(said, from_tick=done_through(last))
-    if taken.through_tick <= taken.from_tick:
+    if not taken.from_tick < taken.through_tick <= tick.number:
+        # Events that no tick has recorded yet were handed to no job: they would be lost to it.
         return None
     begun = last if last and last.run_status is RunStatus.ACQUIRED else None
     step = LastStep(

@@ -173,6 +173,13 @@ def test_an_earlier_run_that_ends_last_takes_nothing_back(desk: Desk) -> None:
     assert desk.senses() == []
 
 
+def test_a_message_about_ticks_that_have_not_been_consumes_nothing(desk: Desk) -> None:
+    desk.tells(MessageKind.PROCESSED, from_tick=-1, through_tick=2**62)
+    assert desk.ticks(4) == []
+    desk.arrives(5)
+    assert len(desk.senses()) == 1
+
+
 def test_processed_twice_is_processed_once(desk: Desk) -> None:
     desk.arrives(3)
     desk.senses()
