@@ -10,7 +10,7 @@ from datetime import datetime
 
 from harness.secrets import masked
 from harness.sense.turns import Turns
-from harness.sense.types import Look, Probe, Upstream
+from harness.sense.types import DataChange, Look, Probe, Upstream
 from harness.text import storable
 
 #: While looks wait for a thread, twice as many threads work after each of these, unless each of
@@ -21,6 +21,8 @@ _QUICK_LOOKS = 4
 _COLLECT_EVERY_SECONDS = 0.05
 #: A source has so many looks hang in one pass at least before its others are put off.
 _LEAST_HUNG = 2
+#: No column of a ledger holds more.
+_PAST_LONGS = 2**63
 
 
 @dataclass(slots=True, eq=False)
@@ -235,7 +237,9 @@ class Looker:
 def _looks_of(task: _Task) -> list[Look]:
     try:
         looks = {
-            look.upstream_id: look if look.failure is None else _without_secrets(look)
+            look.upstream_id: storable_look(look)
+            if look.failure is None
+            else _without_secrets(look)
             for look in task.probe.look(task.upstreams, at=task.at)
         }
     except Exception as error:
@@ -244,6 +248,37 @@ def _looks_of(task: _Task) -> list[Look]:
         looks.get(upstream.upstream_id) or _failed(upstream, "was not looked at by its probe")
         for upstream in task.upstreams
     ]
+
+
+def storable_look(look: Look) -> Look:
+    """Return a look that a ledger can hold: text that has no UTF-8 would stop every tick."""
+    if not look.events and look.gap is None:
+        return look
+    return replace(
+        look,
+        events=tuple(_storable_event(event) for event in look.events),
+        position=_text_or_none(look.position),
+        upstream_value=_text_or_none(look.upstream_value),
+        gap=_text_or_none(look.gap),
+    )
+
+
+def _storable_event(event: DataChange) -> DataChange:
+    levels = event.partition
+    at = event.snapshot_ts
+    return replace(
+        event,
+        partition=None if levels is None else tuple(map(storable, levels)),
+        snapshot_id=_text_or_none(event.snapshot_id),
+        snapshot_ts=at if at is not None and abs(at) < _PAST_LONGS else None,
+        prev_snapshot_id=_text_or_none(event.prev_snapshot_id),
+        tags={storable(name): storable(text) for name, text in event.tags.items()},
+        lineage=storable(event.lineage),
+    )
+
+
+def _text_or_none(text: str | None) -> str | None:
+    return None if text is None else storable(text)
 
 
 def _without_secrets(look: Look) -> Look:

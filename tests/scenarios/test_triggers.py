@@ -180,6 +180,29 @@ def test_a_trigger_that_spark_cannot_evaluate_waits_alone(
     assert corrected.failing_triggers == ()
 
 
+def test_a_partition_trigger_fires_for_an_iceberg_table_that_a_sensor_follows(
+    story: Story, tmp_path: Path
+) -> None:
+    job, loads = story.job(1), story.job(2)
+    warehouse = tmp_path / "lake"
+    lake = lake_of(story.home.spark, {"type": "hadoop", "warehouse": str(warehouse)}, "sensed")
+    orders = "sensed.sales.orders"
+    lake.sql(f"create table {orders} (id bigint, day string) using iceberg partitioned by (day)")
+    table = str(warehouse / "sales" / "orders")
+    start = story.clock.now() + timedelta(minutes=10)
+    story.control(table, loads, sensor_source="iceberg_table")
+    cells = {"frequency_unit": "DAYS", "start_timestamp": start.isoformat()}
+    story.trigger("orders_daily", table, job, partition="{yyyy-MM-dd}", **cells)
+    story.tick()
+    lake.sql(f"insert into {orders} values (1, 'another day')")
+    other = story.tick(minutes=10)
+    story.end(loads)
+    lake.sql(f"insert into {orders} values (1, '{start:%Y-%m-%d}')")
+    awaited = story.tick(minutes=10)
+
+    assert (story.started(other), story.started(awaited)) == ([loads], [job, loads])
+
+
 @pytest.mark.long
 def test_a_partition_consumer_goes_on_when_its_hive_table_moves_to_iceberg(
     story: Story, tmp_path: Path

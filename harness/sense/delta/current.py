@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.errors import LookFailedError
 from harness.sense.delta.classify import operation_of
-from harness.sense.delta.log import Commit, LogFolder, arrange, read_commit
+from harness.sense.delta.log import NO_JSON_OF_OURS, Commit, LogFolder, arrange, read_commit
 from harness.sense.delta.schema import Table, table_of, unreadable_features
 from harness.sense.storage import Storage
 from harness.sense.types import Operation
@@ -150,14 +150,21 @@ def _checkpoint(storage: Storage, path: str, folder: LogFolder) -> _Checkpoint:
         try:
             rows = _json_rows(content) if name.endswith(".json") else _parquet_rows(content)
             for row in rows:
-                facts.metadata = facts.metadata or row.get("metaData")
-                facts.protocol = facts.protocol or row.get("protocol")
+                facts.metadata = facts.metadata or _action(row, "metaData")
+                facts.protocol = facts.protocol or _action(row, "protocol")
                 facts.has_files = facts.has_files or _is_file(row)
-        except (ValueError, KeyError, TypeError, OSError) as error:
+        except (*NO_JSON_OF_OURS, NotImplementedError, OSError) as error:
             raise LookFailedError(f"the checkpoint {name} of {path} cannot be read") from error
         if facts.metadata and facts.protocol and facts.has_files:
             break
     return facts
+
+
+def _action(row: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
+    body = row.get(kind)
+    if body is not None and not isinstance(body, dict):
+        raise TypeError(f"{kind} is no object")
+    return body
 
 
 def _is_file(row: Mapping[str, Any]) -> bool:

@@ -14,6 +14,16 @@ from harness.sense.storage import FileStat, Listed, Storage
 #: More than this of one commit is not read: what it did is then said without its partitions.
 COMMIT_LIMIT_BYTES = 64 * 1024 * 1024
 
+#: What reading JSON raises that others wrote, whatever stands in it.
+NO_JSON_OF_OURS = (
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
+
 _COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
 _CHECKPOINT_NAME = re.compile(
     r"^(\d{20})\.checkpoint\.(?:parquet|\d{10}\.(\d{10})\.parquet|[0-9a-f-]{36}\.(?:json|parquet))$"
@@ -59,7 +69,9 @@ class Commit:
     def timestamp_ms(self) -> int:
         """Return the commit's own time, else the time of its file."""
         own = self.info.get("inCommitTimestamp")
-        return own if isinstance(own, int) else self.fingerprint.mtime_ms
+        if isinstance(own, int) and abs(own) < 2**63:
+            return int(own)
+        return self.fingerprint.mtime_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +162,7 @@ def _parse(version: int, fingerprint: FileStat, content: bytes, *, is_cut: bool)
         for line in lines:
             if line.strip():
                 actions.take(json.loads(line))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except NO_JSON_OF_OURS as error:
         message = f"commit {version} of the Delta log is corrupt or half-written"
         raise LookFailedError(f"{message}; the next look reads it again") from error
     if actions.count == 0:
@@ -201,7 +213,7 @@ class _Actions:
         self.count += 1
         for kind, body in action.items():
             if kind in _SINGLE_ACTIONS and body is not None:
-                setattr(self, _SINGLE_ACTIONS[kind], dict(body))
+                setattr(self, _SINGLE_ACTIONS[kind], _object(body))
             elif kind == "add" and body is not None:
                 self._take_file(self.adds, body)
             elif kind == "remove" and body is not None:
@@ -214,9 +226,29 @@ class _Actions:
         vector = body.get("deletionVector")
         files.append(
             FileAction(
-                path=unquote(body["path"]),
-                partition=body.get("partitionValues"),
+                path=unquote(_text(body["path"])),
+                partition=_values(body.get("partitionValues")),
                 deleted_rows=int(vector["cardinality"]) if vector else None,
-                stats=body.get("stats"),
+                stats=None if body.get("stats") is None else _text(body["stats"]),
             )
         )
+
+
+def _object(body: Any) -> dict[str, Any]:
+    if not isinstance(body, dict):
+        raise TypeError("an action is no object")
+    return body
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("it is no text")
+    return value
+
+
+def _values(partition: Any) -> Mapping[str, str | None] | None:
+    if partition is None:
+        return None
+    return {
+        name: None if value is None else _text(value) for name, value in _object(partition).items()
+    }

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from harness.errors import LookFailedError
+from harness.sense.delta.log import NO_JSON_OF_OURS
+
 #: Reader features under which a commit's file actions still say everything. Others go to Spark.
 READABLE_FEATURES = frozenset(
     {
@@ -28,6 +31,7 @@ _PLAIN_FEATURES = frozenset(
     {"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 )
 
+_NO_PROTOCOL = "its log does not describe a table: protocol is corrupt"
 _INTEGERS = frozenset({"byte", "short", "integer", "long"})
 _NUMBER = re.compile(r"^-?\d+(\.\d+)?([eE][+-]?\d+)?$")
 
@@ -83,7 +87,18 @@ class Table:
 
 
 def table_of(metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> Table:
-    """Read a table's description from the two actions."""
+    """Read a table's description from the two actions.
+
+    Raises:
+        LookFailedError: They describe no table.
+    """
+    try:
+        return _table_of(metadata, protocol)
+    except NO_JSON_OF_OURS as error:
+        raise LookFailedError("its log does not describe a table: metaData is corrupt") from error
+
+
+def _table_of(metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> Table:
     schema = str(metadata.get("schemaString") or '{"fields": []}')
     columns = tuple(_column(field) for field in json.loads(schema)["fields"])
     by_name = {column.name: column for column in columns}
@@ -100,15 +115,29 @@ def table_of(metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> Table:
 
 def has_plain_features(protocol: Mapping[str, Any]) -> bool:
     """Tell whether the protocol leaves data files ordinary Parquet files."""
-    return set(protocol.get("readerFeatures") or ()) <= _PLAIN_FEATURES
+    return _reader_features(protocol) <= _PLAIN_FEATURES
 
 
 def unreadable_features(protocol: Mapping[str, Any]) -> tuple[str, ...]:
-    """Name the reader features that make the bare log say too little; empty when it says all."""
-    features = set(protocol.get("readerFeatures") or ()) - READABLE_FEATURES
-    if int(protocol.get("minReaderVersion") or 1) > 3:
-        features.add(f"reader version {protocol['minReaderVersion']}")
+    """Name the reader features that make the bare log say too little; empty when it says all.
+
+    Raises:
+        LookFailedError: It is no protocol.
+    """
+    features = set(_reader_features(protocol)) - READABLE_FEATURES
+    version = protocol.get("minReaderVersion") or 1
+    if not isinstance(version, int):
+        raise LookFailedError(_NO_PROTOCOL)
+    if version > 3:
+        features.add(f"reader version {version}")
     return tuple(sorted(features))
+
+
+def _reader_features(protocol: Mapping[str, Any]) -> frozenset[str]:
+    named = protocol.get("readerFeatures") or []
+    if not isinstance(named, list) or not all(isinstance(each, str) for each in named):
+        raise LookFailedError(_NO_PROTOCOL)
+    return frozenset(named)
 
 
 def _column(field: Mapping[str, Any]) -> Column:

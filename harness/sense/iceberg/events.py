@@ -1,9 +1,6 @@
 """Says what one snapshot did to the data, by its summary, and describes it as an event."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import replace
-from urllib.parse import unquote_plus
 
 from harness.sense.iceberg.metadata import Snapshot
 from harness.sense.iceberg.position import Position
@@ -43,9 +40,6 @@ _TAGS = {
     "replace-partitions": "overwrite",
     "changed-partition-count": "changed_partitions",
 }
-_PARTITION = "partitions."
-_NULL_PARTITION = "null"
-_PARTITIONS_LIMIT = 1000
 _TEXT_LIMIT = 1000
 
 
@@ -63,7 +57,7 @@ def operation_of(snapshot: Snapshot) -> Operation | None:
 def event_of(
     table: str, position: Position, snapshot: Snapshot, operation: Operation
 ) -> DataChange:
-    """Describe one snapshot as an event.
+    """Describe one snapshot as an event, without its partitions: those are in its manifests.
 
     Args:
         table: The ``sensor_id``.
@@ -71,13 +65,11 @@ def event_of(
         snapshot: What to describe.
         operation: What it did.
     """
-    partition, partition_tags = partitions_of(snapshot.summary)
-    tags = {**_tags_of(snapshot), **partition_tags}
+    tags = _tags_of(snapshot)
     known = {position.schema_id, snapshot.schema_id}
     if None not in known and len(known) > 1:
         tags["schema_changed"] = "true"
-    change = change_of(table, position, snapshot, operation, tags)
-    return replace(change, partition=partition)
+    return change_of(table, position, snapshot, operation, tags)
 
 
 def change_of(
@@ -97,32 +89,6 @@ def change_of(
         operation=operation,
         tags={**tags, "table_id": position.uuid},
         lineage=position.lineage,
-    )
-
-
-def partitions_of(
-    summary: Mapping[str, str],
-) -> tuple[tuple[str, ...] | None, dict[str, str]]:
-    """Return the one partition that a snapshot touched, or the tag that lists several.
-
-    Writers name them only if the table's ``write.summary.partition-limit`` says so.
-    """
-    seen = sorted(
-        _values_of(key.removeprefix(_PARTITION)) for key in summary if key.startswith(_PARTITION)
-    )
-    if len(seen) == 1:
-        return seen[0], {}
-    if not seen:
-        return None, {}
-    rows = ",".join(f"[{','.join(values)}]" for values in seen[:_PARTITIONS_LIMIT])
-    return None, {"partitions": f"[{rows}]"}
-
-
-def _values_of(path: str) -> tuple[str, ...]:
-    values = [unquote_plus(part.partition("=")[2]) for part in path.split("/")]
-    return tuple(
-        "null" if value == _NULL_PARTITION else json.dumps(value, ensure_ascii=False)
-        for value in values
     )
 
 

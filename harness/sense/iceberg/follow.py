@@ -35,6 +35,8 @@ class Finding:
     events: tuple[DataChange, ...] = ()
     rows: NewRows | None = None
     gap: str | None = None
+    #: The snapshots that have an event of their own, which touches no more than they did.
+    told: tuple[Snapshot, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,11 +122,13 @@ def _is_newer(snapshot: Snapshot, before: Position) -> bool:
 def _told(table: Table, before: Position, snapshots: Sequence[Snapshot]) -> Finding:
     """Tell each snapshot that changed data, up to the limit of one look."""
     position, events, overwrites = before, list[DataChange](), list[int]()
+    told = list[Snapshot]()
     for snapshot in snapshots[:SNAPSHOTS_PER_LOOK]:
         operation = operation_of(snapshot)
         if operation is not None:
             events.append(event_of(table.sensor_id, position, snapshot, operation))
             position = _with_data(position, snapshot)
+            told.append(snapshot)
         if operation is Operation.UPDATE:
             overwrites.append(snapshot.id)
         position = _at(position, snapshot)
@@ -132,6 +136,7 @@ def _told(table: Table, before: Position, snapshots: Sequence[Snapshot]) -> Find
     return Finding(
         position=replace(position, pointer=table.pointer if is_all else None),
         events=tuple(events),
+        told=tuple(told),
         rows=NewRows(
             metadata=table.pointer.location,
             since=before.snapshot,
@@ -172,8 +177,9 @@ def _replaced(table: Table, before: Position, snapshots: Sequence[Snapshot]) -> 
     if found.events and found.events[0].snapshot_id == str(first.id):
         event = found.events[0]
         tags = {**event.tags, **tags}
-        event = replace(event, operation=Operation.UPDATE, tags=tags, partition=None)
-        return _with_first(replace(found, events=found.events[1:]), event)
+        event = replace(event, operation=Operation.UPDATE, tags=tags)
+        found = replace(found, events=found.events[1:], told=found.told[1:])
+        return _with_first(found, event)
     return _with_first(found, change_of(table.sensor_id, before, first, Operation.UPDATE, tags))
 
 

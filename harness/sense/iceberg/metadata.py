@@ -1,10 +1,9 @@
 """Reads a table's metadata file, Iceberg's own JSON; it says what stands there, not what is new."""
 
-import gzip
 import json
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.errors import LookFailedError
@@ -28,6 +27,17 @@ class Snapshot:
     timestamp_ms: int
     schema_id: int | None
     summary: Mapping[str, str]
+    #: The file that lists the manifests; ``None`` where the metadata file lists them itself.
+    manifest_list: str | None = None
+    manifests: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionField:
+    """One level of a partition."""
+
+    #: How its value is made of a column's, such as ``identity`` or ``day``.
+    transform: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +50,8 @@ class Metadata:
     head: int | None
     #: Those that are not expired, on every branch.
     snapshots: Mapping[int, Snapshot]
+    #: Each way in which the table is or was partitioned, by its id.
+    specs: Mapping[int, tuple[PartitionField, ...]] = field(default_factory=dict)
 
     @property
     def current(self) -> Snapshot | None:
@@ -56,10 +68,9 @@ def read_metadata(storage: Storage, path: str) -> Metadata:
     """
     content = storage.read(path, limit=METADATA_LIMIT_BYTES + 1)
     if len(content) > METADATA_LIMIT_BYTES:
-        limit = METADATA_LIMIT_BYTES // (1024 * 1024)
-        raise LookFailedError(f"{path} has more than {limit} MiB; expire snapshots of the table")
+        raise _too_large(path)
     try:
-        record = json.loads(gzip.decompress(content) if content.startswith(_GZIP) else content)
+        record = json.loads(_plain(content, path))
         version = record["format-version"]
         if version in _FORMATS:
             return _metadata_from(record)
@@ -68,8 +79,8 @@ def read_metadata(storage: Storage, path: str) -> Metadata:
         KeyError,
         TypeError,
         AttributeError,
-        OSError,
-        EOFError,
+        OverflowError,
+        RecursionError,
         zlib.error,
     ) as error:
         raise LookFailedError(f"{path} is half-written, or no metadata of an Iceberg table") from (
@@ -80,12 +91,30 @@ def read_metadata(storage: Storage, path: str) -> Metadata:
     )
 
 
+def _plain(content: bytes, path: str) -> bytes:
+    if not content.startswith(_GZIP):
+        return content
+    inflater = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    plain = inflater.decompress(content, METADATA_LIMIT_BYTES + 1)
+    if len(plain) > METADATA_LIMIT_BYTES:
+        raise _too_large(path)
+    if not inflater.eof:
+        raise ValueError("half a file")
+    return plain
+
+
+def _too_large(path: str) -> LookFailedError:
+    limit = METADATA_LIMIT_BYTES // (1024 * 1024)
+    return LookFailedError(f"{path} has more than {limit} MiB; expire snapshots of the table")
+
+
 def _metadata_from(record: Mapping[str, Any]) -> Metadata:
     snapshots = [_snapshot_from(each) for each in record.get("snapshots") or ()]
     metadata = Metadata(
         uuid=str(record.get("table-uuid") or ""),
         head=_id_from(record.get("current-snapshot-id")),
         snapshots={each.id: each for each in snapshots},
+        specs=_specs_from(record),
     )
     if metadata.head is not None and metadata.head not in metadata.snapshots:
         raise KeyError(metadata.head)
@@ -93,16 +122,39 @@ def _metadata_from(record: Mapping[str, Any]) -> Metadata:
 
 
 def _snapshot_from(record: Mapping[str, Any]) -> Snapshot:
+    listed = record.get("manifest-list")
     return Snapshot(
-        id=int(record["snapshot-id"]),
+        id=_long(record["snapshot-id"]),
         parent=_id_from(record.get("parent-snapshot-id")),
-        sequence=int(record.get("sequence-number") or 0),
-        timestamp_ms=int(record["timestamp-ms"]),
-        schema_id=record.get("schema-id"),
+        sequence=_long(record.get("sequence-number") or 0),
+        timestamp_ms=_long(record["timestamp-ms"]),
+        schema_id=None if record.get("schema-id") is None else _long(record["schema-id"]),
         summary={str(key): str(value) for key, value in (record.get("summary") or {}).items()},
+        manifest_list=None if listed is None else str(listed),
+        manifests=tuple(str(each) for each in record.get("manifests") or ()),
     )
+
+
+def _specs_from(record: Mapping[str, Any]) -> dict[int, tuple[PartitionField, ...]]:
+    specs = {
+        _long(each["spec-id"]): _fields_from(each["fields"])
+        for each in record.get("partition-specs") or ()
+    }
+    # Old tables of format 1 have only the one in force.
+    return specs or {0: _fields_from(record.get("partition-spec") or ())}
+
+
+def _fields_from(fields: Iterable[Mapping[str, Any]]) -> tuple[PartitionField, ...]:
+    return tuple(PartitionField(transform=str(each["transform"])) for each in fields)
 
 
 def _id_from(value: object) -> int | None:
     # Java writes -1 where there is no snapshot.
-    return None if value in (None, -1) else int(str(value))
+    return None if value in (None, -1) else _long(value)
+
+
+def _long(value: object) -> int:
+    number = int(str(value))
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(f"{number} is no long")
+    return number

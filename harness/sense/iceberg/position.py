@@ -52,7 +52,7 @@ class Position:
             "lineage": self.lineage,
             "file": None if pointer is None else [pointer.location, pointer.fingerprint],
         }
-        return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
+        return json.dumps(record, separators=(",", ":"))
 
 
 def position_from(text: str) -> Position:

@@ -8,6 +8,7 @@ from harness.sense.iceberg.catalogs import Catalogs, table_from
 from harness.sense.iceberg.folder import newest_in
 from harness.sense.iceberg.follow import Finding, Table, first_sight, follow
 from harness.sense.iceberg.metadata import read_metadata
+from harness.sense.iceberg.partitions import with_partitions
 from harness.sense.iceberg.position import Pointer, Position, position_from
 from harness.sense.iceberg.rows import rows_of
 from harness.sense.questions import Questions, ask
@@ -79,7 +80,7 @@ class IcebergProbe:
         return Look(
             upstream_id=upstream.upstream_id,
             position=found.position.to_text(),
-            events=found.events if is_news else (),
+            events=with_partitions(found, metadata.specs, self._storages) if is_news else (),
             upstream_value=value,
             gap=found.gap,
         )

@@ -183,16 +183,61 @@ def test_an_event_has_the_snapshot_and_the_one_before(orders: Orders) -> None:
     assert (event.tags["operation"], event.tags["rows_written"]) == ("append", "1")
 
 
-def test_a_partition_is_named_where_the_table_keeps_it(make: Callable[..., Orders]) -> None:
-    orders = make().create("partitioned by (day)", **{"write.summary.partition-limit": "10"})
+@pytest.mark.parametrize("version", ["1", "2", "3"])
+def test_partitions_are_named_whatever_the_summary_names(
+    make: Callable[..., Orders], version: str
+) -> None:
+    orders = make().create("partitioned by (day)", **{"format-version": version})
     orders.told()
     orders.sql(
-        "insert into {t} values (1, '2025/04 23')", "insert into {t} values (1, 'a'), (2, 'b')"
+        "insert into {t} values (1, '2025/04 23')",
+        "insert into {t} values (1, 'a'), (2, 'b'), (3, null)",
+        "delete from {t} where day = 'a'",
     )
-    first, second = orders.told()
+    first, second, third = orders.told()
 
     assert (first.partition, second.partition) == (('"2025/04 23"',), None)
-    assert second.tags["partitions"] == '[["a"],["b"]]'
+    assert second.tags["partitions"] == '[["a"],["b"],[null]]'
+    assert (third.partition, third.operation) == (('"a"',), Operation.DELETE)
+
+
+def test_partitions_are_named_as_iceberg_names_them(make: Callable[..., Orders]) -> None:
+    orders = make().sql(
+        "create table {t} (id bigint, d date, price decimal(9, 2), at timestamp, zoned timestamp,"
+        " m date, y date, name string) using iceberg partitioned by (id, d, price, days(at),"
+        " hours(zoned), months(m), years(y), bucket(1, id), truncate(2, name))"
+    )
+    orders.told()
+    orders.sql(
+        "insert into {t} values (7, date'2025-04-23', 1.50, timestamp'1969-12-31 05:06:07Z',"
+        " timestamp'2025-04-23 05:06:07Z', date'1969-12-31', date'2025-04-23', 'abc')"
+    )
+    [event] = orders.told()
+
+    assert event.partition == (
+        "7",
+        '"2025-04-23"',
+        "1.50",
+        '"1969-12-31"',
+        '"2025-04-23-05"',
+        '"1969-12"',
+        '"2025"',
+        "0",
+        '"ab"',
+    )
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_a_partition_field_that_was_dropped_is_no_level(
+    make: Callable[..., Orders], version: str
+) -> None:
+    orders = make().create("partitioned by (day, id)", **{"format-version": version})
+    orders.told()
+    orders.sql("insert into {t} values (1, 'a')")
+    orders.lake.table(orders.name).updateSpec().removeField("id").commit()
+    orders.sql("insert into {t} values (2, 'b')")
+
+    assert [event.partition for event in orders.told()] == [('"a"', "1"), ('"b"',)]
 
 
 def test_compressed_metadata_is_read(make: Callable[..., Orders]) -> None:

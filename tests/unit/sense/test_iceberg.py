@@ -1,6 +1,6 @@
 """The Iceberg probe over metadata files of any history; no Spark."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.sense.iceberg import follow
+from harness.sense.iceberg import follow, partitions
 from harness.sense.iceberg.catalogs import Catalogs
 from harness.sense.iceberg.probe import IcebergProbe
 from harness.sense.jdbc.queries import Answer, DatabaseDownError, Dialect, Query
@@ -16,7 +16,7 @@ from harness.sense.questions import Rows
 from harness.sense.storage import FileStat, LocalStorage, Storages
 from harness.sense.types import DataChange, FirstSight, Look, Operation, TableFormat, Upstream
 from harness.settings_connections import Database, IcebergCatalog
-from tests.unit.sense.iceberg_tables import IcebergFolder
+from tests.unit.sense.iceberg_tables import ADDED, DELETED, EXISTING, TEXT, IcebergFolder, entry
 
 AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
 EMPTY: dict[str, str] = {}
@@ -68,6 +68,8 @@ class CountingStorage(LocalStorage):
 
     def __init__(self) -> None:
         self.calls: list[str] = []
+        #: How the files end that cannot be read.
+        self.is_down_for = "-"
 
     def stat(self, path: str) -> FileStat | None:
         self.calls.append("stat")
@@ -75,6 +77,8 @@ class CountingStorage(LocalStorage):
 
     def read(self, path: str, *, limit: int) -> bytes:
         self.calls.append("read")
+        if path.endswith(self.is_down_for):
+            raise OSError("connection reset")
         return super().read(path, limit=limit)
 
     def list_all(self, folder: str) -> Any:
@@ -242,32 +246,218 @@ def test_a_new_schema_is_a_tag_of_the_next_event_alone(
     assert ["schema_changed" in event.tags for event in watcher.told()] == [True, False]
 
 
-def test_the_one_partition_that_changed_is_named(watcher: Watcher, table: IcebergFolder) -> None:
-    table.commit(
-        "append",
-        {
-            "added-records": "1",
-            "changed-partition-count": "1",
-            "partitions.day=2025-04-23/region=S%C3%BCd": "added-data-files=1",
-        },
-    )
+# Partitions
+
+
+@pytest.fixture
+def by_day(watcher: Watcher, table: IcebergFolder) -> IcebergFolder:
+    """The table, partitioned by two levels."""
+    table.levels = {"day": (DATE, "identity"), "region": (TEXT, "identity")}
+    return table
+
+
+DATE = ["null", {"type": "int", "logicalType": "date"}]
+
+
+@pytest.mark.parametrize("codec", ["deflate", "null", "zstandard"])
+def test_the_one_partition_that_changed_is_named(
+    watcher: Watcher, by_day: IcebergFolder, codec: str
+) -> None:
+    by_day.codec = codec
+    by_day.touch(entry(ADDED, None, day=20201, region="Süd"))
 
     assert watcher.told()[0].partition == ('"2025-04-23"', '"Süd"')
 
 
-def test_several_partitions_are_a_tag(watcher: Watcher, table: IcebergFolder) -> None:
-    table.commit(
-        "append",
-        {
-            "added-records": "2",
-            "changed-partition-count": "2",
-            "partitions.day=2": "",
-            "partitions.day=null": "",
-        },
+def test_several_partitions_are_a_tag(watcher: Watcher, by_day: IcebergFolder) -> None:
+    by_day.touch(
+        entry(ADDED, None, day=20201, region="b"),
+        entry(ADDED, None, day=None, region="a"),
+        entry(ADDED, None, day=20201, region="b"),
     )
     [event] = watcher.told()
 
-    assert (event.partition, event.tags["partitions"]) == (None, '[["2"],[null]]')
+    assert (event.partition, event.tags["partitions"]) == (
+        None,
+        '[["2025-04-23","b"],[null,"a"]]',
+    )
+
+
+def test_only_files_that_the_snapshot_added_or_deleted_touch_a_partition(
+    watcher: Watcher, by_day: IcebergFolder
+) -> None:
+    by_day.touch(
+        entry(EXISTING, 3_000_000_000_000_000_101, day=1, region="kept"),
+        entry(ADDED, 3_000_000_000_000_000_101, day=2, region="of another snapshot"),
+        entry(DELETED, None, day=20201, region="gone"),
+        operation="delete",
+    )
+
+    assert watcher.told()[0].partition == ('"2025-04-23"', '"gone"')
+
+
+def test_manifests_of_earlier_snapshots_are_not_read(
+    watcher: Watcher, by_day: IcebergFolder
+) -> None:
+    first = by_day.touch(entry(ADDED, None, day=1, region="old"))
+    second = by_day.touch(entry(ADDED, None, day=2, region="new"))
+    manifests = by_day.path / "metadata"
+    by_day.list_manifests(
+        second,
+        by_day.listed(first, manifests / f"m{first}.avro"),
+        by_day.listed(second, manifests / f"m{second}.avro"),
+    )
+    reads = watcher.storage.calls.count("read")
+    events = watcher.told()
+
+    assert [event.partition for event in events] == [
+        ('"1970-01-02"', '"old"'),
+        ('"1970-01-03"', '"new"'),
+    ]
+    # The hint, the metadata, and of each snapshot its list and its own manifest.
+    assert watcher.storage.calls.count("read") - reads <= 6
+
+
+def test_a_table_without_partitions_has_no_manifest_read(
+    watcher: Watcher, table: IcebergFolder
+) -> None:
+    table.touch(entry(ADDED, None))
+    for file in (table.path / "metadata").glob("*.avro"):
+        file.unlink()
+    [event] = watcher.told()
+
+    assert (event.partition, "partitions_not_named" in event.tags) == (None, False)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("long", "identity", 7, "7"),
+        ("boolean", "identity", True, "true"),
+        ("double", "identity", 1.5, "1.5"),
+        ("double", "identity", float("nan"), '"NaN"'),
+        ("string", "identity", 'a"b', '"a\\"b"'),
+        ("string", "truncate[2]", "ab", '"ab"'),
+        ("bytes", "identity", b"\x00\xff", '"AP8="'),
+        ("int", "bucket[16]", 11, "11"),
+        ("int", "year", 55, '"2025"'),
+        ("int", "month", 663, '"2025-04"'),
+        ("int", "month", -1, '"1969-12"'),
+        ({"type": "int", "logicalType": "date"}, "day", 20201, '"2025-04-23"'),
+        ("int", "day", -1, '"1969-12-31"'),
+        ("int", "hour", 484_829, '"2025-04-23-05"'),
+        (
+            {"type": "long", "logicalType": "timestamp-micros"},
+            "identity",
+            0,
+            '"1970-01-01T00:00:00"',
+        ),
+        (
+            {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True},
+            "identity",
+            1_500_000,
+            '"1970-01-01T00:00:01.500000+00:00"',
+        ),
+        (
+            {"type": "long", "logicalType": "timestamp-nanos"},
+            "identity",
+            1_000_000_001,
+            '"1970-01-01T00:00:01.000000001"',
+        ),
+        ({"type": "long", "logicalType": "time-micros"}, "identity", 1_000_000, '"00:00:01"'),
+        ({"type": "long", "logicalType": "timestamp-micros"}, "identity", 2**62, str(2**62)),
+        (
+            {"type": "fixed", "name": "d", "size": 2, "logicalType": "decimal", "scale": 2},
+            "identity",
+            b"\xff\x6a",
+            "-1.50",
+        ),
+        (
+            {"type": "fixed", "name": "u", "size": 16, "logicalType": "uuid"},
+            "identity",
+            bytes(16),
+            '"00000000-0000-0000-0000-000000000000"',
+        ),
+    ],
+    ids=str,
+)
+def test_a_partition_value_is_json_and_named_as_iceberg_names_it(
+    watcher: Watcher, table: IcebergFolder, case: tuple[object, str, object, str]
+) -> None:
+    kind, transform, value, told = case
+    table.levels = {"level": (["null", kind], transform)}
+    table.touch(entry(ADDED, None, level=value))
+
+    assert watcher.told()[0].partition == (told,)
+
+
+def test_a_field_that_was_dropped_is_no_level(watcher: Watcher, table: IcebergFolder) -> None:
+    table.levels = {"gone": (TEXT, "void"), "region": (TEXT, "identity")}
+    table.touch(entry(ADDED, None, gone=None, region="a"))
+
+    assert watcher.told()[0].partition == ('"a"',)
+
+
+def test_a_whole_table_names_no_partition(watcher: Watcher, by_day: IcebergFolder) -> None:
+    by_day.touch(entry(ADDED, None, day=1, region="a"))
+    by_day.begin()
+    by_day.touch(entry(ADDED, None, day=1, region="a"))
+    [event] = watcher.told()
+
+    assert (event.tags["recreated"], event.partition, "partitions" in event.tags) == (
+        "true",
+        None,
+        False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("harm", "why"),
+    [
+        (Path.unlink, "a manifest is not there"),
+        (lambda file: file.write_bytes(b"Obj"), "a manifest cannot be read: it ends too early"),
+        (lambda file: file.write_bytes(file.read_bytes()[:-20]), "cannot be read"),
+    ],
+)
+@pytest.mark.parametrize("name", ["m*.avro", "snap-*.avro"])
+def test_an_event_whose_partitions_cannot_be_read_is_told_without_them_and_says_why(
+    watcher: Watcher,
+    by_day: IcebergFolder,
+    name: str,
+    harm: Callable[[Path], object],
+    why: str,
+) -> None:
+    by_day.touch(entry(ADDED, None, day=1, region="a"))
+    [file] = (by_day.path / "metadata").glob(name)
+    harm(file)
+    [event] = watcher.told()
+
+    assert (event.partition, event.tags["partitions_truncated"]) == (None, "true")
+    assert why in event.tags["partitions_not_named"]
+
+
+def test_a_look_reads_no_more_manifests_than_its_limit_and_says_so(
+    watcher: Watcher, by_day: IcebergFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partitions, "FILES_PER_LOOK", 3)
+    for region in ("a", "b"):
+        by_day.touch(entry(ADDED, None, day=1, region=region))
+    first, second = watcher.told()
+
+    assert first.partition == ('"1970-01-02"', '"a"')
+    assert "partitions_not_named" in second.tags
+
+
+def test_a_storage_that_does_not_answer_leaves_the_snapshot_to_the_next_look(
+    watcher: Watcher, by_day: IcebergFolder
+) -> None:
+    by_day.touch(entry(ADDED, None, day=1, region="a"))
+    watcher.storage.is_down_for = ".avro"
+    failure = watcher.look().failure
+    watcher.storage.is_down_for = "-"
+
+    assert failure is not None and "its storage does not answer" in failure
+    assert watcher.told()[0].partition == ('"1970-01-02"', '"a"')
 
 
 # Branches, and snapshots that nobody reads
