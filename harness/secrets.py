@@ -1,8 +1,9 @@
 """Keeps the values of secrets that were resolved in this process, and hides them in any text.
 
 It does not resolve references. Every value is also hidden as base64 (alone, or inside a longer
-encoded text such as a header), in hexadecimal, percent-encoded and inside JSON, because clients put
-them so into their messages. What has the form of a login is hidden even when nobody named it.
+encoded text such as a header), in hexadecimal, percent-encoded, inside JSON and as Python shows
+text and bytes, because clients put them so into their messages. What has the form of a login is
+hidden even when nobody named it.
 """
 
 import base64
@@ -24,6 +25,12 @@ _SECRET_VARIABLE = re.compile(
 _SHORTEST_VARIABLE = 8
 
 _LETTERS_OF_CONTROLS = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
+
+#: The parts of a secret that are spelled one by one: a run of backslashes, or a character.
+_UNIT = re.compile(r"\\+|.", re.DOTALL)
+
+#: All the backslashes that escapes have put here, or none.
+_BACKSLASHES = r"(?:(?<!\\)\\++)?+"
 
 #: Logins as headers carry them, and tokens as a workspace makes them.
 _LOGIN = re.compile(
@@ -67,32 +74,47 @@ def _without_login(found: re.Match[str]) -> str:
 
 
 def _spellings_of(value: str) -> set[str]:
-    plain = "".join(map(_spellings_of_character, value))
+    plain = "".join(map(_spellings_of_unit, _UNIT.findall(value)))
     if len(value) < _SHORT:
         return {rf"(?<!\w){plain}(?!\w)"}
     raw = value.encode(errors="surrogatepass")
     return {plain, *map(re.escape, _base64_forms(raw)), f"(?i:{raw.hex()})"}
 
 
-def _spellings_of_character(character: str) -> str:
-    """Return a pattern of what JSON, Python, URLs and HTML make of it, one within the other too."""
-    if character.isascii() and character.isalnum():
-        return character
-    code = ord(character)
-    percent = "".join(f"%(?:25)*{byte:02x}" for byte in character.encode(errors="surrogatepass"))
-    halves = character.encode("utf-16-be", errors="surrogatepass").hex()
-    units = "".join(rf"\\+u{halves[at : at + 4]}" for at in range(0, len(halves), 4))
-    spellings = [rf"\\*{re.escape(character)}", f"(?i:{percent}|{units}|\\\\+U{code:08x})"]
-    if code < 256:
-        spellings.append(rf"(?i:\\+x{code:02x})")
-    if character in _LETTERS_OF_CONTROLS:
-        spellings.append(rf"\\+{_LETTERS_OF_CONTROLS[character]}")
-    if character == " ":
+def _spellings_of_unit(unit: str) -> str:
+    """Return a pattern of what JSON, Python, URLs and HTML make of it, one within the other too.
+
+    The text is of others. A search takes time linear in it because a run of backslashes is matched
+    from its first one only, whole, and is never given back (``++``).
+    """
+    if unit.isascii() and unit.isalnum():
+        return unit
+    if unit[0] == "\\":
+        times = len(unit)
+        escapes = "|".join(_escapes_of(unit[0]))
+        return rf"(?:(?<!\\)\\{{{times},}}+|(?:{_BACKSLASHES}(?:{escapes})){{{times}}})"
+    spellings = [re.escape(unit), *_escapes_of(unit)]
+    if unit in _LETTERS_OF_CONTROLS:
+        spellings.append(rf"(?<=\\){_LETTERS_OF_CONTROLS[unit]}")
+    if unit == " ":
         spellings.append(r"\+")
-    if character == "\\":
-        spellings[0] = r"\\+"
-    named = html.escape(character)
-    return f"(?:{'|'.join([*spellings, *([re.escape(named)] if named != character else [])])})"
+    named = html.escape(unit)
+    if named != unit:
+        spellings.append(re.escape(named))
+    return f"{_BACKSLASHES}(?:{'|'.join(spellings)})"
+
+
+def _escapes_of(character: str) -> list[str]:
+    """Return patterns of the character by its number, as URLs, JSON and Python write it."""
+    code = ord(character)
+    encoded = [f"{byte:02x}" for byte in character.encode(errors="surrogatepass")]
+    halves = character.encode("utf-16-be", errors="surrogatepass").hex()
+    units = [f"u{halves[at : at + 4]}" for at in range(0, len(halves), 4)]
+    escapes = [r"\\++".join(units), f"U{code:08x}", r"\\++".join(f"x{byte}" for byte in encoded)]
+    if code < 256:
+        escapes.append(f"x{code:02x}")
+    percent = "".join(f"%(?:25)*{byte}" for byte in encoded)
+    return [f"(?i:{percent})", rf"(?<=\\)(?i:{'|'.join(escapes)})"]
 
 
 def _base64_forms(value: bytes) -> set[str]:

@@ -39,10 +39,54 @@ def hide(text: str, *values: str) -> str:
         json.dumps(json.dumps(SECRET)[1:-1])[1:-1],
         repr([repr(SECRET)])[4:-4],
         html.escape(SECRET),
+        repr(SECRET.encode())[2:-1],
+        repr([repr(SECRET.encode())])[5:-4],
+        json.dumps(repr(SECRET.encode()))[3:-2],
     ],
 )
 def test_a_secret_is_hidden_in_each_spelling(spelling: str) -> None:
     assert hide(f"login with {spelling} refused", SECRET) == f"login with {MASK} refused"
+
+
+SPELLINGS = {
+    "plain": str,
+    "repr": lambda text: repr(text)[1:-1],
+    "ascii": lambda text: ascii(text)[1:-1],
+    "json": lambda text: json.dumps(text)[1:-1],
+    "url": lambda text: quote(text, safe=""),
+    "base64": lambda text: base64.b64encode(text.encode()).decode(),
+    "bytes": lambda text: repr(text.encode())[2:-1],
+    "json of bytes": lambda text: json.dumps(repr(text.encode())[2:-1])[1:-1],
+}
+PRINTABLE = st.characters(categories=["L", "M", "N", "P", "S", "Zs"])
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@given(
+    value=st.text(PRINTABLE | st.sampled_from("\\\"'%&"), min_size=6, max_size=20).filter(
+        lambda text: text == text.strip() and MASK not in text
+    )
+)
+def test_no_spelling_of_a_secret_survives(spelling: str, value: str) -> None:
+    spelled = SPELLINGS[spelling](value)
+    hidden = hide(f"<{spelled}>", value)
+    assert MASK in hidden
+    assert spelled not in hidden
+
+
+@pytest.mark.parametrize(
+    "secret", ["!Passw0rd", r"ab\\\cd!", r"\\\abcdef", "\\!\\!\\!\\!", "%%%%!!!!"]
+)
+@pytest.mark.parametrize("unit", ["\\", "ab\\", "%25", "\\x5c", "!", "!\\\\", "\\u005c"])
+def test_a_text_made_to_stall_the_search_is_read_in_linear_time(secret: str, unit: str) -> None:
+    """Takes hours where a run of backslashes is tried at each of its lengths."""
+    text = unit * 200_000
+    assert hide(f"{text}<{secret}>", secret).endswith(f"<{MASK}>")
+
+
+def test_two_secrets_side_by_side_are_both_hidden() -> None:
+    said = hide("first-one\\\\!second-one", "first-one\\", "!second-one")
+    assert said == MASK * 2
 
 
 @given(
