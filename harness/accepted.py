@@ -12,7 +12,7 @@ import json
 import logging
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -95,15 +95,23 @@ class Desk:
         folder: Keeps what was last accepted, in the same places below it.
         store: Has what was accepted before there was such a folder.
         may_read: Tables that a preprocess query may read besides the new rows.
+        lacks_command: Whether the local Jobs API has nothing to run for a job.
     """
 
     def __init__(
-        self, project: Path, folder: Path, store: Store, *, may_read: Collection[str] = ()
+        self,
+        project: Path,
+        folder: Path,
+        store: Store,
+        *,
+        may_read: Collection[str] = (),
+        lacks_command: Callable[[int], bool] = lambda job_id: False,
     ) -> None:
         self._project = project
         self._folder = folder
         self._store = store
         self._may_read = may_read
+        self._lacks_command = lacks_command
 
     def accept(self, at: datetime, *, allow_mass_removal: bool = False) -> Accepted:
         """Put in force what is right.
@@ -120,7 +128,11 @@ class Desk:
         candidate = self._folder / "candidate"
         checksum, unread = self._copy(candidate)
         checked = examine_controls(
-            candidate, self._store, allow_mass_removal=allow_mass_removal, may_read=self._may_read
+            candidate,
+            self._store,
+            allow_mass_removal=allow_mass_removal,
+            may_read=self._may_read,
+            lacks_command=self._lacks_command,
         )
         problems = [*unread, *self._problems(checked, candidate)]
         if not problems:

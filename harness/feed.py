@@ -5,7 +5,7 @@ model ``queue_control_changes``.
 """
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from hashlib import sha256
 from pathlib import Path
@@ -74,6 +74,7 @@ def check_controls(
     *,
     allow_mass_removal: bool = False,
     may_read: Collection[str] = (),
+    lacks_command: Callable[[int], bool] = lambda job_id: False,
 ) -> CheckedControls:
     """Read the controls CSV and find everything that is wrong with it.
 
@@ -82,12 +83,17 @@ def check_controls(
         store: Knows which rows there were; without it the file is looked at alone.
         allow_mass_removal: Many rows may be gone.
         may_read: Tables that a preprocess query may read besides the new rows.
+        lacks_command: Whether the local Jobs API has nothing to run for a job.
 
     Raises:
         ControlsError: The file cannot be read, or a seed beside it is wrong.
     """
     checked = examine_controls(
-        project, store, allow_mass_removal=allow_mass_removal, may_read=may_read
+        project,
+        store,
+        allow_mass_removal=allow_mass_removal,
+        may_read=may_read,
+        lacks_command=lacks_command,
     )
     if checked.seed_problems:
         told = map(str, checked.seed_problems)
@@ -101,6 +107,7 @@ def examine_controls(
     *,
     allow_mass_removal: bool = False,
     may_read: Collection[str] = (),
+    lacks_command: Callable[[int], bool] = lambda job_id: False,
 ) -> CheckedControls:
     """Find everything that is wrong with the controls CSV and the seeds beside it.
 
@@ -117,6 +124,7 @@ def examine_controls(
         previous_keys=(recorded_controls(store) if store else None) or None,
         removal_is_meant=allow_mass_removal,
         may_read=may_read,
+        lacks_command=lacks_command,
     )
     return CheckedControls(
         controls=controls,

@@ -99,6 +99,12 @@ class Settings:
     #: Why connections of the file are left out: sentences with file, line and key.
     quarantined: tuple[str, ...] = ()
 
+    def lacks_command(self, job_id: int) -> bool:
+        """Return whether the local Jobs API has nothing to run for a job."""
+        is_local = self.jobs.target is JobsTarget.LOCAL
+        has_own = job_id in self.local_jobs or self.jobs.local.default_command is not None
+        return is_local and not has_own
+
 
 def target_of(environment: Mapping[str, str]) -> str:
     """Return the output of ``profiles.yml``: ``local`` or ``databricks``."""

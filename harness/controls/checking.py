@@ -1,7 +1,7 @@
 """Checks a controls file as a whole: every finding at once, sorted by line."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from harness.controls.findings import Code, Finding, finding, shown
 from harness.controls.reading import COLUMNS, ControlRow, ControlsFile
@@ -17,6 +17,7 @@ def check(
     previous_keys: Collection[str] | None = None,
     removal_is_meant: bool = False,
     may_read: Collection[str] = (),
+    lacks_command: Callable[[int], bool] = lambda job_id: False,
 ) -> list[Finding]:
     """Return everything that is wrong with the file, sorted by line and column.
 
@@ -25,6 +26,7 @@ def check(
         previous_keys: The ``sensors`` ids of the rows in force; ``None`` when there are none yet.
         removal_is_meant: Whether somebody said that many rows may go (``--yes``).
         may_read: Tables that a preprocess query may read besides the new rows.
+        lacks_command: Whether the local Jobs API has nothing to run for a job.
     """
     rows = controls.rows
     checks = RowChecks(columns=controls.columns, may_read=may_read)
@@ -33,6 +35,7 @@ def check(
         findings.extend(checks.findings(row))
     findings.extend(_duplicates(rows))
     findings.extend(_jobs(rows))
+    findings.extend(_without_command(rows, lacks_command))
     if controls.columns and not rows and not findings:
         message = "the file has no rows; nothing will be watched."
         findings.append(finding(Code.NO_ROWS, 1, None, message))
@@ -100,6 +103,19 @@ def _mixed_states(job_id: int, rows: Sequence[ControlRow]) -> Iterator[Finding]:
         " paused hard dependency holds the job back, a paused soft one is ignored."
     )
     yield finding(Code.JOB_WITH_MIXED_STATES, max(paused.line, unpaused.line), "job_state", message)
+
+
+def _without_command(
+    rows: Sequence[ControlRow], lacks_command: Callable[[int], bool]
+) -> Iterator[Finding]:
+    named = {row.job_id: row for row in reversed(rows) if row.job_id is not None}
+    for job_id, row in named.items():
+        if lacks_command(job_id):
+            message = (
+                f"job {job_id} ({shown(row.trigger_job_name)}) has no command, so that its starts"
+                " are refused; name one in heartbeat.yml under jobs.local.commands."
+            )
+            yield finding(Code.JOB_WITHOUT_COMMAND, row.line, "trigger_job_id", message)
 
 
 def _mass_removal(controls: ControlsFile, previous: frozenset[str]) -> Iterator[Finding]:

@@ -65,6 +65,7 @@ class Code(StrEnum):
     JOB_WITH_TWO_NAMES = "job_with_two_names"
     JOB_WITH_MIXED_STATES = "job_with_mixed_states"
     JOB_ONLY_SOFT = "job_only_soft"
+    JOB_WITHOUT_COMMAND = "job_without_command"
 
 
 #: Codes that never stop. A source that cannot be sensed yet is a warning on a paused row only.
@@ -75,6 +76,7 @@ WARNINGS = frozenset(
         Code.JOB_NAME_MISSING,
         Code.JOB_WITH_MIXED_STATES,
         Code.JOB_ONLY_SOFT,
+        Code.JOB_WITHOUT_COMMAND,
     }
 )
 

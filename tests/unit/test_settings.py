@@ -75,6 +75,13 @@ def test_the_shipped_file_says_the_defaults() -> None:
     assert (shipped.jobs.starts_per_tick, shipped.sensing.first_sight) == (50, FirstSight.EVENT)
 
 
+def test_a_local_job_runs_only_what_somebody_has_named(load: Load) -> None:
+    own = "jobs: {local: {commands: {5: {command: make}}}}"
+    assert [load(own).lacks_command(job_id) for job_id in (5, 6)] == [False, True]
+    assert not load("jobs: {local: {default_command: make}}").lacks_command(6)
+    assert not load("jobs: {target: databricks}").lacks_command(6)
+
+
 def test_a_section_whose_keys_are_all_commented_out_is_empty(load: Load) -> None:
     text = "logs:\n  # keep: 3\njobs:\n  local:\n    commands:\nsensing:\n  upstreams:\n"
     assert load(text).logs.keep == 5

@@ -46,6 +46,14 @@ def test_a_job_with_only_soft_dependencies_is_a_warning() -> None:
     assert (found.code, found.line, found.severity) == (Code.JOB_ONLY_SOFT, 2, Severity.WARNING)
 
 
+def test_a_job_that_has_nothing_to_run_is_a_warning_on_its_first_line() -> None:
+    rows = [line(), line(sensor_id="a.b"), line(trigger_job_id="112", trigger_job_name="stock")]
+    (found,) = checked(*rows, lacks_command=lambda job_id: job_id == 111)
+    assert (found.code, found.line) == (Code.JOB_WITHOUT_COMMAND, 2)
+    assert found.severity is Severity.WARNING
+    assert "jobs.local.commands" in found.message
+
+
 def test_an_empty_flag_is_a_hard_dependency() -> None:
     rows = [line(dependency_flag=""), line(sensor_id="a.b", dependency_flag="FALSE")]
     assert checked(*rows) == []
