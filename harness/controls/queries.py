@@ -14,7 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from harness.controls.findings import Code, closest, shown
 from harness.controls.shapes import Problem
-from harness.query_use import NEW_DATA, Name, Use, name_of, uncalled, unread
+from harness.query_use import NEW_DATA, Name, Use, is_refused, name_of, uncalled, unread
 
 PLACEHOLDERS = ("?upstream_key", "?upstream_value")
 
@@ -83,7 +83,7 @@ def _use_of(tree: exp.Expr, tokens: Sequence[Token]) -> Use:
             name_of(part.name for part in each.parts) for each in named if not _is_own(each)
         ),
         row_makers=frozenset(map(_maker_name, makers)),
-        functions=frozenset(_functions(tokens)),
+        functions=frozenset(_functions(tree, tokens)),
         others=frozenset({"runs a script; do without it"} if runs_script else ()),
     )
 
@@ -119,12 +119,18 @@ def _maker_name(table: exp.Table) -> Name:
     return name_of([*filter(None, (table.catalog, table.db)), name])
 
 
-def _functions(tokens: Sequence[Token]) -> Iterator[Name]:
-    """Return every name before an opening bracket: the parser has names of its own for many."""
+def _functions(tree: exp.Expr, tokens: Sequence[Token]) -> Iterator[Name]:
+    """Return the functions called; a word before a bracket may also be a keyword or an alias."""
+    for called in tree.find_all(exp.Anonymous):
+        if not isinstance(called.parent, exp.Dot):
+            yield name_of([called.name])
+    # The parser has names of its own for the functions that it knows.
     for at, (token, bracket) in enumerate(pairwise(tokens)):
         if bracket.token_type is TokenType.L_PAREN and _is_word(token):
-            is_qualified = at > 1 and tokens[at - 1].token_type is TokenType.DOT
-            yield name_of([tokens[at - 2].text, token.text] if is_qualified else [token.text])
+            if at > 1 and tokens[at - 1].token_type is TokenType.DOT:
+                yield name_of([tokens[at - 2].text, token.text])
+            elif is_refused(token.text):
+                yield name_of([token.text])
 
 
 def _is_word(token: Token) -> bool:

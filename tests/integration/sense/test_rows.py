@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.errors import LookFailedError
-from harness.query_use import uncalled, unread
+from harness.query_use import ALLOWED, REFUSED, uncalled, unread
 from harness.sense.questions import SparkQuestions
 from harness.sense.rows import SparkNewRows
 from harness.sense.types import NewFiles
@@ -16,7 +16,7 @@ from tests.hostile import REACHING_OUT, READING_MORE, WITHIN
 from tests.unit.sense.golden import Watcher
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 ALL = "select * from sensor_new_data where id = {id}"
 
@@ -192,6 +192,17 @@ def test_spark_reads_nothing_else_in_a_query_that_keeps_to_the_new_rows(
 ) -> None:
     assert use_in(spark, query).relations <= {("sensor_new_data",)}
     assert unread(use_in(spark, query), ()) + uncalled(use_in(spark, query)) == []
+
+
+def test_each_function_of_spark_is_either_allowed_or_refused(spark: "SparkSession") -> None:
+    names = {row[0].removeprefix("system.builtin.") for row in _functions_of(spark)}
+
+    assert len(names) > 400
+    assert sorted(each for each in names if (each in ALLOWED) == (each in REFUSED)) == []
+
+
+def _functions_of(spark: "SparkSession") -> "list[Row]":
+    return spark.sql("show system functions").collect()
 
 
 def test_a_query_may_read_a_table_that_the_configuration_names(numbers: Asked) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from harness.controls import Code
+from harness.query_use import ALLOWED, REFUSED
 from tests.hostile import REACHING_OUT, READING_MORE, WITH_VARIABLES, WITHIN
 from tests.unit.controls.controls_text import checked, line
 
@@ -143,3 +144,21 @@ def test_the_sentence_names_the_table_and_the_setting() -> None:
 def test_a_query_nested_without_end_is_found() -> None:
     query = "SELECT " + "(" * 20_000 + "1" + ")" * 20_000 + " FROM sensor_new_data"
     assert codes(query) == [Code.QUERY_SYNTAX]
+
+
+def test_no_function_is_both_allowed_and_refused() -> None:
+    assert ALLOWED.isdisjoint(REFUSED)
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_a_refused_function_is_found(name: str) -> None:
+    found = codes(f"SELECT {name}(a) FROM sensor_new_data")
+    assert set(found) & {Code.QUERY_FORBIDDEN, Code.QUERY_SYNTAX}
+
+
+def test_an_unknown_function_is_found_with_the_one_that_may_be_meant() -> None:
+    (found,) = checked(line(preprocess_query="SELECT regexp_lke(a, 'b') FROM sensor_new_data"))
+    assert found.message == (
+        "the query calls 'regexp_lke', which is not among the allowed functions;"
+        " perhaps regexp_like is meant."
+    )
