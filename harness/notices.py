@@ -47,17 +47,6 @@ def apply_messages(
     return Applied(rows=tuple(rows.values()), waiting=waiting)
 
 
-def released_by_report(run: FollowedRun, message: Message, tick: Tick) -> RunRow:
-    """Return the step of a held job that a report of success lets go."""
-    row = run.step(tick, RunStatus.SUCCEEDED_ELSEWHERE, "notice")
-    return replace(row, ended_at=message.sent_at, message=released_by(message.run_id))
-
-
-def is_of_another_run(message: Message, run: FollowedRun) -> bool:
-    """Return whether a run reports its success that is not the one that holds its job."""
-    return message.run_id is not None and not _is_about(message, run)
-
-
 def released_by(run_id: int | None) -> str:
     """Say which success has let a held job go."""
     return f"released by the success of run {run_id}" if run_id else "released by a later success"
@@ -114,31 +103,26 @@ def _waits_for_poll(message: Message, run: FollowedRun) -> bool:
     A run reports its success before it has ended: what it says is true, and the job may not start
     again yet, and may still fail.
     """
-    if message.kind is not MessageKind.COMPLETE:
-        return False
-    if run.is_open:
-        return _is_about(message, run) and not _vouches_for_unknown_start(message, run)
-    return is_of_another_run(message, run) and message.sent_at >= run.decided_at
-
-
-def _vouches_for_unknown_start(message: Message, run: FollowedRun) -> bool:
-    return run.is_open and run.run_id is None and message.attempt is not None
+    vouches_for_unknown_start = run.run_id is None and message.attempt is not None
+    is_report = message.kind is MessageKind.COMPLETE and run.is_open
+    return is_report and _is_about(message, run) and not vouches_for_unknown_start
 
 
 def _row_of_completion(message: Message, run: FollowedRun, tick: Tick) -> RunRow | None:
     if run.is_open:
         return _row_of_open(message, run, tick)
-    if is_of_another_run(message, run):
-        return None
     # Of a run that is lost or parked the Jobs API reported no end: the report of the run counts.
     has_no_end = run.run_status in (RunStatus.PARKED, RunStatus.LOST)
     if _is_about(message, run):
         counts = has_no_end or message.seen_status in HOLDING
     else:
-        # Earlier versions named the job alone.
-        names_only_job = message.intent_id is None and message.attempt is None
+        # Earlier versions named the job alone. The success of another run is for the poll to see.
+        names_only_job = message.intent_id is None and message.run_id is None
         counts = names_only_job and message.sent_at >= run.decided_at
-    return released_by_report(run, message, tick) if counts else None
+    if not counts:
+        return None
+    row = run.step(tick, RunStatus.SUCCEEDED_ELSEWHERE, "notice")
+    return replace(row, ended_at=message.sent_at, message=released_by(message.run_id))
 
 
 def _row_of_open(message: Message, run: FollowedRun, tick: Tick) -> RunRow | None:

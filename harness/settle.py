@@ -6,12 +6,10 @@ that nobody acknowledged is sent again, and looked for where sending it again is
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from types import MappingProxyType
 
 from harness.calls import Firing, Steps, send
 from harness.errors import JobsApiError, NoSuchJobError, ThrottledError
@@ -19,7 +17,7 @@ from harness.find_run import Search, find_run
 from harness.inbox import Message
 from harness.jobs.states import is_over
 from harness.jobs.types import Outcome, RunReport
-from harness.notices import apply_messages, released_by, released_by_report
+from harness.notices import apply_messages, released_by
 from harness.open_runs import ended, looked_at, ways_out
 from harness.state import FollowedRun
 from harness.tables import OPEN, Ledger, RunRow, RunStatus, Tick
@@ -73,7 +71,7 @@ def settle(
     others = [run for run in runs if run.job_id not in moved]
     unsent = [run for run in others if _is_to_be_sent_again(run, tick)]
     asked = [run for run in others if not _is_to_be_sent_again(run, tick)]
-    polled = _poll(asked, tick, firing, applied.waiting)
+    polled = _poll(asked, tick, firing)
     rows = _appended((*applied.rows, *polled.rows), firing, steps)
     sent, unlisted = _send_again(unsent, tick, firing, steps)
     settled = Settled(
@@ -87,11 +85,11 @@ def settle(
 def _still_waiting(
     waiting: Mapping[int, Sequence[Message]], by_job: Mapping[int, FollowedRun], settled: Settled
 ) -> tuple[Message, ...]:
-    """Return the reports whose run the Jobs API has not ended, nor let go of by another one."""
+    """Return the reports whose run has not ended as far as the Jobs API has reported."""
     statuses = {row.job_id: row.run_status for row in settled.rows}
     unclear = {job_id for job_id, status in statuses.items() if status in _WITHOUT_END}
     still = {job_id for job_id in by_job.keys() - statuses.keys() if by_job[job_id].is_open}
-    kept = unclear | still | settled.busy | settled.unanswered.keys()
+    kept = unclear | still
     return tuple(each for job_id, own in waiting.items() if job_id in kept for each in own)
 
 
@@ -137,18 +135,10 @@ class _GoesOn:
     """The answer about a held job of which a run goes on that is not the one that failed."""
 
 
-def _poll(
-    runs: Sequence[FollowedRun],
-    tick: Tick,
-    firing: Firing,
-    waiting: Mapping[int, Sequence[Message]] = MappingProxyType({}),
-) -> Settled:
+def _poll(runs: Sequence[FollowedRun], tick: Tick, firing: Firing) -> Settled:
     rows, unanswered, busy = [], {}, set()
     with firing.pool() as pool:
-        answers = [
-            pool.submit(copy_context().run, _ask, run, tick, firing, waiting.get(run.job_id, ()))
-            for run in runs
-        ]
+        answers = [pool.submit(copy_context().run, _ask, run, tick, firing) for run in runs]
         for run, answered in zip(runs, answers, strict=True):
             answer = answered.result()
             if isinstance(answer, str):
@@ -160,9 +150,7 @@ def _poll(
     return Settled(rows=tuple(rows), unanswered=unanswered, busy=frozenset(busy))
 
 
-def _ask(
-    run: FollowedRun, tick: Tick, firing: Firing, reports: Sequence[Message]
-) -> RunRow | str | _GoesOn | None:
+def _ask(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | str | _GoesOn | None:
     if firing.questions.waits.holds_back(tick.at):
         return ASKED_LATER
     firing.questions.take()
@@ -170,7 +158,7 @@ def _ask(
         if _is_unacknowledged(run):
             return _in_doubt(run, tick, firing)
         if run.holds_job:
-            return _held(run, tick, firing, reports)
+            return _held(run, tick, firing)
         assert run.run_id is not None
         return looked_at(run, firing.api.get_run(run.run_id), tick)
     except JobsApiError as error:
@@ -227,27 +215,15 @@ def _parked_because(run: FollowedRun, search: Search, tick: Tick) -> str:
     )
 
 
-def _held(
-    run: FollowedRun, tick: Tick, firing: Firing, reports: Sequence[Message]
-) -> RunRow | _GoesOn | None:
-    """Look for a success that ends the hold: a later run by anyone, or a repair of the same run.
-
-    A run that has reported its success counts when it has ended so, or is not listed at all.
-    """
+def _held(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | _GoesOn | None:
+    """Look for a success that ends the hold: a later run by anyone, or a repair of the same run."""
     since = run.started_at or run.decided_at
     # By the clock of the Jobs API the run itself may have started before that.
-    listed = firing.api.list_runs(run.job_id, since=since - CLOCK_SKEW)
-    found, known = None, set[int]()
-    with suppress(NoSuchJobError):
-        found = _released(run, _noting(listed, known), tick)
-    unlisted = next((each for each in reports if each.run_id not in known), None)
-    return found or (released_by_report(run, unlisted, tick) if unlisted else None)
-
-
-def _noting(reports: Iterable[RunReport], ids: set[int]) -> Iterator[RunReport]:
-    for report in reports:
-        ids.add(report.run_id)
-        yield report
+    reports = firing.api.list_runs(run.job_id, since=since - CLOCK_SKEW)
+    try:
+        return _released(run, reports, tick)
+    except NoSuchJobError:
+        return None
 
 
 def _released(

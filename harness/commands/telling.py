@@ -93,7 +93,9 @@ def complete(
 def _effect(seen: "RunFact | None", message: "Message") -> str:
     """Return what the next tick does with a report of success."""
     if seen is not None and seen.holds_job:
-        return "the next tick lets the job go, unless that run goes on or has failed"
+        if message.attempt is not None:
+            return "the next tick lets the job go"
+        return "the job is let go once the Jobs API reports the success of that run"
     if seen is None or not seen.is_open:
         return "it changes nothing: the job is not held, and what waits for it starts it as usual"
     if seen.run_id is None and message.attempt is not None:

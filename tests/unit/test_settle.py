@@ -147,28 +147,22 @@ def test_a_lost_run_that_has_reported_its_success_is_no_longer_held() -> None:
     assert row.run_status is RunStatus.SUCCEEDED_ELSEWHERE
 
 
-def test_another_run_that_reports_its_success_lets_the_job_go_when_it_has_ended() -> None:
+def test_a_report_that_names_another_run_lets_no_job_go_and_the_success_of_that_run_does() -> None:
     jobs, run = failed()
     by_hand = jobs.start_by_hand(JOB)
-    report = notice(run_id=by_hand)
-    told = settled(jobs, run, report)
-    assert (told.rows, told.waiting) == ((), (report,))
+    for run_id in (5, by_hand):
+        told = settled(jobs, run, notice(run_id=run_id))
+        assert (told.rows, told.waiting) == ((), ())
 
-    jobs.end_run(by_hand, Outcome.FAILED)
-    told = settled(jobs, run, report)
-    assert (told.rows, told.waiting) == ((), ())
+    jobs.end_run(by_hand, Outcome.SUCCEEDED)
+    (row,) = settled(jobs, run).rows
+    assert (row.run_status, row.reported_by) == (RunStatus.SUCCEEDED_ELSEWHERE, "poll")
 
 
 def test_a_notice_about_a_run_that_failed_does_not_turn_it_into_a_success() -> None:
     jobs = fake_jobs()
     run = run_of(jobs, status=RunStatus.FAILED)
     assert settled(jobs, run, notice(run_id=run.run_id)).rows == ()
-
-
-def test_a_run_that_the_jobs_api_does_not_list_lets_the_job_go_by_its_own_report() -> None:
-    jobs, run = failed()
-    (row,) = settled(jobs, run, notice(run_id=5)).rows
-    assert row.run_status is RunStatus.SUCCEEDED_ELSEWHERE
 
 
 def test_a_jobs_api_that_does_not_answer_says_nothing_about_the_run() -> None:
