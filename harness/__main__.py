@@ -1,16 +1,35 @@
 """Lets ``python -m harness`` run the command line."""
 
 import atexit
+import logging
 import os
+import signal
 import sys
 
-from harness.cli import main
+from harness.stopping import INTERRUPTED
+
+
+def _run() -> int:
+    try:
+        # SIGTERM ends every command as Ctrl-C does; those that write have a handler of their own.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        from harness.cli import main
+
+        return main(sys.argv[1:])
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped before anything began\n")
+        return INTERRUPTED
+
 
 if __name__ == "__main__":
-    code = main(sys.argv[1:])
+    code = _run()
     # Native threads of the Delta reader can abort an ordinary interpreter exit after all work is
     # done; what there is to flush is flushed, and the exit code is ours.
-    atexit._run_exitfuncs()
+    if code == INTERRUPTED:
+        # A call that was broken off may leave what the others end waiting for ever.
+        logging.shutdown()
+    else:
+        atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

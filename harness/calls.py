@@ -8,12 +8,13 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import assert_never
 
 from harness.jobs.pacing import TokenBucket
 from harness.jobs.types import Accepted, JobsApi, NotAllowed, Refused, RunNowAnswer, Unknown
+from harness.stopping import Stop
 from harness.tables import Ledger, RunRow, RunStatus, Store, Tick
 
 log = logging.getLogger(__name__)
@@ -23,6 +24,8 @@ CALLS_AT_ONCE = 16
 
 #: What stands for the answer to a start that was not sent yet.
 HELD_BACK = Unknown(message="the Jobs API has had too many requests; the start is sent later")
+#: The same when the process is to end.
+STOPPED = Unknown(message="the tick was stopped before this start was sent; the next tick sends it")
 
 
 def _side_by_side() -> Executor:
@@ -50,6 +53,8 @@ class Firing:
     still_ours: Callable[[], None] = lambda: None
     #: Makes what runs the calls; a simulation has one after the other, so that it can be repeated.
     pool: Callable[[], Executor] = _side_by_side
+    #: Once it is wanted nothing is started; the answers of what was sent are still recorded.
+    stop: Stop = field(default_factory=Stop)
 
 
 class Steps:
@@ -79,7 +84,17 @@ def send(
 
     Returns:
         The newest row of each run; unchanged when the answer told nothing new.
+
+    Raises:
+        Interrupted: A signal came; what was sent by then is recorded, the rest stays an intent.
     """
+    with firing.stop.finishing("the starts that are sent already"):
+        return _sent(intents, tick, firing, steps, again=again)
+
+
+def _sent(
+    intents: Sequence[RunRow], tick: Tick, firing: Firing, steps: Steps, *, again: bool
+) -> list[RunRow]:
     rows: list[RunRow] = []
     with firing.pool() as pool:
         calls: dict[Future[RunNowAnswer], RunRow] = {
@@ -116,8 +131,12 @@ def _recorded(
 def _call(intent: RunRow, tick: Tick, firing: Firing) -> RunNowAnswer:
     if firing.starts.waits.holds_back(tick.at, intent.token):
         return HELD_BACK
+    if firing.stop.is_wanted:
+        return STOPPED
     firing.starts.take()
     firing.still_ours()
+    if firing.stop.is_wanted:
+        return STOPPED
     firing.crash_point("before_call")
     answer = firing.api.run_now(
         job_id=intent.job_id, token=intent.token, parameters=json.loads(intent.parameters)
@@ -151,7 +170,7 @@ def _after_answer(intent: RunRow, answer: RunNowAnswer, tick: Tick, *, again: bo
         case Refused():
             log.warning("job %s: refused when sent again: %s", intent.job_id, answer.message)
             return replace(now, termination_code=answer.error_code, message=answer.message)
-        case Unknown() if answer is HELD_BACK and intent.message:
+        case Unknown() if (answer is HELD_BACK or answer is STOPPED) and intent.message:
             # Why it has no answer is told already.
             return intent
         case Unknown() | NotAllowed():

@@ -26,6 +26,7 @@ from harness.lock import ProcessLock, WriterLock
 from harness.metastore import require_free
 from harness.sense.look import Looker
 from harness.settings import LOCAL_TARGET, JobsTarget, Settings, target_of
+from harness.stopping import Stop
 from harness.store.catalog import CatalogStore
 from harness.store.fenced import FencedStore
 from harness.store.local import LocalStore
@@ -64,6 +65,8 @@ class Context:
         self.home = Home(folder=settings.home)
         #: What admits one writer; nothing is held until a command takes it.
         self.lock: WriterLock = ProcessLock(settings.home, command="")
+        #: Whether the process is to end, and what it is doing now.
+        self.stop = Stop()
         self._endpoint: Endpoint | None = None
 
     @property
@@ -103,19 +106,28 @@ class Context:
         use_java(find_java(self.environment), os.environ)
         if feed.asks_for_iceberg_rows(self.settings.project):
             add_iceberg(os.environ)
+        before, begin = self.stop.activity.words, self.stop.activity.begin
         log.info("starting Spark")
-        return start_session(self.settings.project)
+        begin("starting Spark")
+        session = start_session(self.settings.project)
+        # Spark has taken SIGINT for itself.
+        self.stop.listen()
+        self.stop.check()
+        begin(before)
+        return session
 
     @cached_property
     def dbt(self) -> Dbt:
         """dbt, in this process."""
-        return Dbt(
+        dbt = Dbt(
             self.settings.project,
             self.home.folder,
             target=self.target,
             before=self._before_dbt,
             before_views=self._views.forget,
         )
+        dbt.activity = self.stop.activity
+        return dbt
 
     def dbt_of(self, project: Path) -> Dbt:
         """Return dbt for a project of somebody else, with its own profile and its own session."""
@@ -272,6 +284,7 @@ class Context:
             schema=self.schema,
             crash_point=self.crash_point,
             still_ours=self.lock.check,
+            stop=self.stop,
         )
 
     def crash_point(self, name: str) -> None:
@@ -279,8 +292,20 @@ class Context:
         if self.environment.get(CRASH_VARIABLE) == name:
             os.kill(os.getpid(), signal.SIGKILL)
 
+    def cancel(self) -> None:
+        """Cancel what runs in the session, if there is one; callable from any thread."""
+        session = self.__dict__.get("session")
+        if session is None:
+            return
+        if self.target == LOCAL_TARGET:
+            session.sparkContext.cancelAllJobs()
+        else:
+            session.interruptAll()
+
     def close(self) -> None:
         """End what was started in this process; the local Jobs API goes on by itself."""
         session = self.__dict__.pop("session", None)
-        if session is not None:
+        # A call to the JVM that was broken off leaves its connection useless: the JVM ends with us.
+        is_broken = self.stop.is_wanted and self.target == LOCAL_TARGET
+        if session is not None and not is_broken:
             session.stop()

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, cast
 from harness.errors import DecideError
 from harness.files import write_whole
 from harness.home import Home
+from harness.stopping import Activity
 
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunner, dbtRunnerResult
@@ -58,6 +59,8 @@ class Dbt:
         self._target = target
         self._before = before
         self._before_views = before_views
+        #: Gets how many nodes of an invocation are done.
+        self.activity = Activity()
         self._manifest: Manifest | None = None
 
     def build(self, selector: str, variables: Mapping[str, object] | None = None) -> None:
@@ -150,7 +153,11 @@ class Dbt:
         arguments: Sequence[str],
         variables: Mapping[str, object] | None,
     ) -> "dbtRunnerResult":
-        return runner.invoke([*arguments, *self._globals(), *_vars(variables)])
+        result = runner.invoke([*arguments, *self._globals(), *_vars(variables)])
+        if isinstance(result.exception, KeyboardInterrupt):
+            # dbt catches it, cleans up and returns it.
+            raise result.exception
+        return result
 
     def _runner(self) -> "dbtRunner":
         """Make a runner with the manifest of this process; parse the project once."""
@@ -158,10 +165,12 @@ class Dbt:
             from dbt.cli.main import dbtRunner
         if self._manifest is None:
             parsed = dbtRunner().invoke(["parse", *self._globals()])
+            if isinstance(parsed.exception, KeyboardInterrupt):
+                raise parsed.exception
             if not parsed.success:
                 raise unparsed(parsed.exception, self._home / "target")
             self._manifest = cast("Manifest", parsed.result)
-        return dbtRunner(manifest=self._manifest)
+        return dbtRunner(manifest=self._manifest, callbacks=[_Count(self.activity)])
 
     def _globals(self) -> list[str]:
         folders = {"--target-path": self._home / "target", "--log-path": self._home / "logs"}
@@ -172,6 +181,26 @@ class Dbt:
         quiet = ["--quiet", "--no-use-colors", "--log-level", "none", "--no-write-json"]
         target = ["--target", self._target] if self._target else []
         return [*quiet, "--no-send-anonymous-usage-stats", *paths, *place, *target]
+
+
+class _Count:
+    """Counts the nodes that an invocation has done, beside the words of its phase."""
+
+    def __init__(self, activity: Activity) -> None:
+        self._activity = activity
+        self._words = activity.words
+        self._done = self._all = 0
+
+    def __call__(self, event: "EventMsg") -> None:
+        """Take an event of dbt."""
+        if event.info.name == "ConcurrencyLine":
+            self._all = int(event.data.node_count)
+        elif event.info.name == "NodeFinished":
+            self._done += 1
+        else:
+            return
+        if self._all:
+            self._activity.begin(f"{self._words} ({self._done} of {self._all})")
 
 
 def unfinished_views(home: Path) -> Path:

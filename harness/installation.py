@@ -78,6 +78,7 @@ class Installation:
         desk = desk_of(self._context)
         accepted = desk.accept(at, allow_mass_removal=allow_mass_removal)
         log.info("building every table and view")
+        self._context.stop.activity.begin("building every table and view, once")
         with_triggers = accepted.has_triggers and self._build_with_triggers()
         if not with_triggers:
             self._context.dbt.build_everything(with_triggers=False)
@@ -115,6 +116,7 @@ class Installation:
             self._context.dbt.build("trigger_terms")
             return
         log.info("building the views of the triggers")
+        self._context.stop.activity.begin("building the views of the triggers, once")
         self._context.dbt.build("triggers", {"folded_through": folded_through})
         if installed is not None:
             self._write(installed.models, at, with_triggers=True)

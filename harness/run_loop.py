@@ -1,4 +1,4 @@
-"""Ticks again and again in one process, until it is told to end.
+"""Ticks again and again in one process, until a signal ends it.
 
 Slots are counted from the start, so the loop does not drift; a slot that a long tick has run over
 is skipped, so there is no burst afterwards.
@@ -6,11 +6,9 @@ is skipped, so there is no burst afterwards.
 
 import logging
 import math
-import signal
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import FrameType, TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 from harness.clock import Clock
 from harness.errors import (
@@ -20,6 +18,7 @@ from harness.errors import (
     LockedError,
     StateError,
 )
+from harness.stopping import Stop
 from harness.tick import TickOptions
 from harness.tick_report import TickReport
 
@@ -46,43 +45,6 @@ class Ticks(Protocol):
         ...
 
 
-class Stop:
-    """Remembers that somebody wants the loop to end after the tick in progress.
-
-    The first SIGTERM or SIGINT asks for that; a second one ends the process at once.
-    """
-
-    def __init__(self) -> None:
-        self.is_wanted = False
-
-    def __enter__(self) -> Self:
-        """Begin to listen to signals."""
-        self.listen()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._let_go()
-
-    def listen(self) -> None:
-        """Take the signals, again after each tick: a starting Spark takes SIGINT for itself."""
-        if not self.is_wanted:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, self._want)
-
-    def _want(self, number: int, frame: FrameType | None) -> None:
-        self.is_wanted = True
-        self._let_go()
-
-    def _let_go(self) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
     """How often to tick, and how many times or for how long at most."""
@@ -102,7 +64,7 @@ class Listeners:
 
 
 def run_loop(ticks: Ticks, pace: Pace, *, clock: Clock, stop: Stop, listeners: Listeners) -> int:
-    """Tick until the pace says that it is enough, or somebody wants it to end.
+    """Tick until the pace says that it is enough, or a signal ends it.
 
     An error of one tick is logged, and the next slot ticks again.
 
@@ -112,19 +74,21 @@ def run_loop(ticks: Ticks, pace: Pace, *, clock: Clock, stop: Stop, listeners: L
     Raises:
         HeartbeatError: The first tick found something that only a person can put right.
         LockedError: Another process has taken over.
+        Interrupted: A signal came; the tick in progress was broken off.
         Exception: Too many ticks in a row failed for a reason that nobody foresaw.
     """
     began = clock.now()
-    attempts = _Attempts(ticks, listeners)
-    while not stop.is_wanted:
+    attempts = _Attempts(ticks, listeners, stop)
+    while True:
         attempts.next()
         stop.listen()
-        if not stop.is_wanted:
-            _keep_house(listeners)
+        stop.activity.begin("keeping the tables compact")
+        _keep_house(listeners)
         spent = max(0.0, (clock.now() - began).total_seconds())
         following = seconds_to_next_slot(spent, pace.every_seconds)
         if _is_enough(pace, attempts.done, spent + following):
             break
+        stop.activity.begin("waiting for the next tick")
         _wait(following, clock, stop)
     return attempts.done
 
@@ -137,32 +101,41 @@ def seconds_to_next_slot(spent: float, every: float) -> float:
 class _Attempts:
     """Ticks, and decides which errors the loop outlives."""
 
-    def __init__(self, ticks: Ticks, listeners: Listeners) -> None:
+    def __init__(self, ticks: Ticks, listeners: Listeners, stop: Stop) -> None:
         self._ticks = ticks
         self._listeners = listeners
+        self._stop = stop
         self._unforeseen = 0
         self.done = 0
 
     def next(self) -> None:
         """Do one tick."""
         try:
+            self._stop.check()
             self._listeners.on_report(self._ticks.tick())
             self._unforeseen = 0
         except LockedError:
             # Somebody else ticks now, and goes on from what is recorded.
             raise
-        except _FOR_A_PERSON as error:
-            if self.done == 0:
-                raise
-            log.error(_GOES_ON, error)
-        except HeartbeatError as error:
-            log.error(_GOES_ON, error)
         except Exception as error:
-            self._unforeseen += 1
-            if self._unforeseen >= _PATIENCE:
+            # What was cancelled fails, and there is no next tick that tries again.
+            self._stop.check()
+            if self._is_over(error):
                 raise
-            log.exception(_GOES_ON, repr(error))
         self.done += 1
+
+    def _is_over(self, error: Exception) -> bool:
+        """Log an error, and return whether the loop ends because of it."""
+        if isinstance(error, _FOR_A_PERSON) and self.done == 0:
+            return True
+        if isinstance(error, HeartbeatError):
+            log.error(_GOES_ON, error)
+            return False
+        self._unforeseen += 1
+        if self._unforeseen >= _PATIENCE:
+            return True
+        log.error(_GOES_ON, repr(error), exc_info=error)
+        return False
 
 
 def _keep_house(listeners: Listeners) -> None:
@@ -179,6 +152,7 @@ def _is_enough(pace: Pace, done: int, spent: float) -> bool:
 
 def _wait(seconds: float, clock: Clock, stop: Stop) -> None:
     left = seconds
-    while left > 0 and not stop.is_wanted:
+    while left > 0:
+        stop.check()
         clock.sleep(min(left, _PIECE_SECONDS))
         left -= _PIECE_SECONDS

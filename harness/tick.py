@@ -39,6 +39,18 @@ from harness.unasked import note_unasked
 
 log = logging.getLogger(__name__)
 
+#: What is shown of each step while it goes on.
+PHASES = {
+    "controls": "reading the controls",
+    "settle": "following the runs that go on",
+    "sense": "probing the upstreams",
+    "record": "recording what was found",
+    "triggers": "evaluating the triggers",
+    "decide": "deciding",
+    "fire": "starting jobs",
+    "publish": "publishing the tables",
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TickOptions:
@@ -51,6 +63,8 @@ class TickOptions:
     #: Called with each look, for a progress bar, and first with the number of looks to come.
     on_look: Callable[[Look], None] | None = None
     on_plan: Callable[[int], None] | None = None
+    #: When the command began (`time.monotonic`), for the time that it took; else the tick itself.
+    began: float | None = None
 
     def wants(self, upstream: WatchedUpstream) -> bool:
         """Tell whether this tick looks at the upstream."""
@@ -86,11 +100,14 @@ class Engine:
             LockedError: Another process has taken over; nothing more is written or started.
         """
         options = options or TickOptions()
+        began = time.monotonic()
         self._context.lock.check()
         at = self._context.clock.now()
+        self._context.stop.activity.begin("getting ready")
         state = self._ready_state(at, options)
         tick = Tick(number=state.tick_number + 1, at=at)
         report = TickReport(tick=tick, warnings=clock_warnings(state.tick_at, at))
+        report.seconds["setup"] = round(time.monotonic() - began, 3)
         with log_as_tick(tick.id):
             try:
                 self._state = self._steps(state, report, options)
@@ -98,6 +115,7 @@ class Engine:
                 # What is in memory may be behind the ledgers now; the next tick reads them again.
                 self._state = None
                 raise
+        report.wall_seconds = time.monotonic() - (began if options.began is None else options.began)
         return report
 
     def _ready_state(self, at: datetime, options: TickOptions) -> TickState:
@@ -307,6 +325,8 @@ class Engine:
 
     @contextmanager
     def _timed(self, report: TickReport, step: str) -> Iterator[None]:
+        self._context.stop.check()
+        self._context.stop.activity.begin(PHASES[step])
         began = time.perf_counter()
         try:
             yield

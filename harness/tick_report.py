@@ -49,6 +49,8 @@ class TickReport:
     quarantined: tuple[Quarantined, ...] = ()
     skipped: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
+    #: How long the command took up to the end of the tick, whatever it did.
+    wall_seconds: float = 0.0
 
     @property
     def failures(self) -> tuple[Look, ...]:

@@ -21,6 +21,7 @@ from harness.clock import Clock
 from harness.errors import ConfigurationError, ExitCode, HeartbeatError, JobsApiError
 from harness.show.terminal import Column, answers, line, print_table, remarks
 from harness.show.words import count, took
+from harness.stopping import Stop
 
 if TYPE_CHECKING:
     from examples.flights.arrivals import Arrivals
@@ -35,12 +36,15 @@ PATIENCE_SECONDS = 600.0
 _SECONDS_BETWEEN_LOOKS = 0.2
 
 
-def run_demo(arguments: Sequence[str] = (), *, console: Console | None = None) -> int:
+def run_demo(
+    arguments: Sequence[str] = (), *, console: Console | None = None, stop: Stop | None = None
+) -> int:
     """Play the story in a folder of its own.
 
     Args:
         arguments: The folder, if it is not to be ``.heartbeat/demo``.
         console: Where it is told.
+        stop: Whether the process is to end.
 
     Returns:
         0 when each tick started the jobs that the story expects, else 1.
@@ -53,10 +57,10 @@ def run_demo(arguments: Sequence[str] = (), *, console: Console | None = None) -
         raise ConfigurationError("The demo takes one argument at most: the folder to play in")
     _require_data()
     place = Place(folder=Path(*arguments).resolve() if arguments else DEFAULT_FOLDER)
-    return int(play(place, console or answers()))
+    return int(play(place, console or answers(), stop or Stop()))
 
 
-def play(place: Place, console: Console) -> ExitCode:
+def play(place: Place, console: Console, stop: Stop) -> ExitCode:
     """Play the story in this place, and leave its tables and ledgers there."""
     from harness.jobs.local.background import stop_running
     from harness.lock import ProcessLock
@@ -68,14 +72,14 @@ def play(place: Place, console: Console) -> ExitCode:
         place.build()
         with place.inside():
             try:
-                return _play_inside(place, console)
+                return _play_inside(place, console, stop)
             finally:
                 # The error that ended the story is the one to tell.
                 with suppress(JobsApiError):
                     stop_running(place.home)
 
 
-def _play_inside(place: Place, console: Console) -> ExitCode:
+def _play_inside(place: Place, console: Console, stop: Stop) -> ExitCode:
     from examples.flights.arrivals import Arrivals
     from harness.context import Context
     from harness.logs import set_up_logging
@@ -83,6 +87,7 @@ def _play_inside(place: Place, console: Console) -> ExitCode:
 
     set_up_logging(place.home, is_writer=True)
     context = Context(load_settings(place.project, os.environ), os.environ)
+    context.stop, stop.cancel = stop, context.cancel
     began = context.clock.now()
     arrivals = Arrivals(place.lake)
     stage = Stage(console=console, place=place, arrivals=arrivals)
@@ -139,7 +144,8 @@ def _set_up(stage: Stage, context: "Context") -> None:
 
     began = context.clock.now()
     stage.console.print(line(("Setting up: Spark, the upstream tables, the dbt project", "bold")))
-    with Progress(remarks()):
+    with Progress(remarks(), context.stop.activity):
+        context.stop.activity.begin("writing the upstream tables")
         tables = stage.arrivals.prepare()
         context.session.sql("create schema if not exists bronze")
         for name, path in tables.items():
@@ -173,12 +179,13 @@ def _play_act(act: Act, stage: Stage, engine: "Engine", context: "Context") -> "
     from harness.show.tick_page import show
 
     act.happens(stage)
-    with Progress(remarks()):
+    with Progress(remarks(), context.stop.activity):
         report = engine.tick()
     note_tick(context.home.folder, report.tick.at)
     show(stage.console, report)
     started = {row.run_id: row.job_name for row in report.started if row.run_id is not None}
     if started:
+        context.stop.activity.begin("waiting for the runs")
         wait_for_runs(context.jobs, started, context.clock)
         _show_output(stage.console, context, report.started)
     return report

@@ -14,6 +14,7 @@ from harness.commands.surroundings import (
     say,
     set_up_log,
     settings_of_project,
+    stoppable,
     writing,
 )
 from harness.errors import ConfigurationError, ExitCode
@@ -42,7 +43,7 @@ def maintain(as_json: Annotated[bool, AS_JSON] = False) -> None:
     from harness.show.terminal import answers, remarks
 
     with writing("maintain") as context:
-        with Progress(remarks(), is_shown=not as_json):
+        with Progress(remarks(), context.stop.activity, is_shown=not as_json):
             kept = keep(context)
         if as_json:
             print_json(maintenance.as_json(kept))
@@ -102,8 +103,9 @@ def demo(
         if error.name not in {"examples", "examples.flights", "examples.flights.demo"}:
             raise
         raise ConfigurationError("The demo is not part of this installation") from error
-    with interruptible("stopped"):
-        leave(ExitCode(int(module.run_demo(arguments or []) or 0)))
+    with stoppable() as stop:
+        code = ExitCode(int(module.run_demo(arguments or [], stop=stop) or 0))
+    leave(code)
 
 
 def _stop_jobs_api(home: Path, *, is_json: bool) -> None:

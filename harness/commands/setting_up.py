@@ -44,7 +44,7 @@ def init(
     from harness.show.terminal import answers, remarks
 
     with writing("init") as context:
-        with Progress(remarks(), is_shown=not as_json):
+        with Progress(remarks(), context.stop.activity, is_shown=not as_json):
             checked = _initialise(context, allow_mass_removal=yes)
         if as_json:
             print_json(overview.as_json(context, checked))

@@ -5,6 +5,7 @@ Nothing heavy is imported before a command asks for it.
 
 import logging
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ import typer
 
 from harness.clock import Clock, RealClock
 from harness.errors import ConfigurationError, ExitCode
+from harness.stopping import INTERRUPTED, Stop
 
 if TYPE_CHECKING:
     from harness.context import Context
@@ -23,8 +25,8 @@ log = logging.getLogger(__name__)
 
 PROJECT = Path(__file__).resolve().parents[2]
 
-#: What a shell expects of a process that Ctrl-C has ended.
-INTERRUPTED = 130
+#: When the process began, as far as it can tell, for the time that a command took.
+BEGAN = time.monotonic()
 
 AS_JSON = typer.Option("--json", help="Print one JSON object, for scripts.")
 
@@ -69,13 +71,24 @@ def writing(command: str) -> Iterator["Context"]:
     from harness.admission import admitted
     from harness.context import Context
 
-    with interruptible("stopped; the next tick goes on from what is recorded"):
+    with stoppable() as stop:
         settings = settings_of_project(may_quarantine=command in _GO_ON)
         context = Context(settings, os.environ)
-        with admitted(context, command):
+        context.stop = stop
+        with admitted(context, command), cancelled_on(stop, context):
             set_up_log(settings, is_writer=True)
             _warn_of_network_drive(settings.home)
             yield context
+
+
+@contextmanager
+def cancelled_on(stop: Stop, context: "Context") -> Iterator[None]:
+    """Cancel what the context runs when a signal comes; not what gives the lease back."""
+    stop.cancel = context.cancel
+    try:
+        yield
+    finally:
+        stop.cancel = lambda: None
 
 
 def _warn_of_network_drive(home: Path) -> None:
@@ -100,6 +113,25 @@ def set_up_log(settings: "Settings", *, is_writer: bool) -> None:
         max_bytes=settings.logs.max_megabytes * 1_000_000,
         backups=settings.logs.keep,
     )
+
+
+@contextmanager
+def stoppable() -> Iterator[Stop]:
+    """Handle Ctrl-C and SIGTERM, and end with the code that a shell expects.
+
+    What failed because it was cancelled is not reported as an error.
+    """
+    stop = Stop()
+    try:
+        with stop:
+            yield stop
+    except BaseException as error:
+        if not stop.is_wanted:
+            raise
+        log.info("stopped while %s", stop.activity.words, exc_info=error)
+    if stop.is_wanted:
+        typer.echo("stopped; nothing is lost, the next tick continues from here", err=True)
+        raise typer.Exit(INTERRUPTED)
 
 
 @contextmanager

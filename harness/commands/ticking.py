@@ -10,6 +10,7 @@ import typer
 
 from harness.commands.surroundings import (
     AS_JSON,
+    BEGAN,
     job_named,
     leave,
     print_json,
@@ -65,13 +66,15 @@ def tick(
     from harness.tick import Engine, TickOptions
 
     with writing("tick") as context:
-        with Progress(remarks(), is_shown=not (quiet or as_json)) as progress:
+        shown_on = Progress(remarks(), context.stop.activity, is_shown=not (quiet or as_json))
+        with shown_on as progress:
             options = TickOptions(
                 sources=frozenset(each.value for each in source or ()),
                 jobs=_jobs(context, job or ()),
                 allow_mass_removal=yes,
                 on_look=progress.on_look,
                 on_plan=progress.on_plan,
+                began=BEGAN,
             )
             report = Engine(context).tick(options)
             note_tick(context.home.folder, report.tick.at)
@@ -118,8 +121,8 @@ def run(
     """Stay, and tick again and again: one Spark session, one parsed project.
 
     A tick that takes longer than the interval skips the slots it has run over. Ctrl-C or SIGTERM
-    ends it after the tick in progress, with code 0; a second one at once. The ledgers are compacted
-    between ticks when that is worth it.
+    ends it with code 130 and starts no further job; a second one ends it at once. The ledgers are
+    compacted between ticks when that is worth it.
 
     Examples:
         python -m harness run --every 30s
@@ -127,7 +130,7 @@ def run(
         python -m harness run --every 1s --for 8h --verbose
     """
     from harness.maintain import Housekeeper
-    from harness.run_loop import Listeners, Pace, Stop, run_loop
+    from harness.run_loop import Listeners, Pace, run_loop
     from harness.spark import let_java_compile_all
     from harness.tick import Engine
 
@@ -137,12 +140,12 @@ def run(
         ticks=ticks,
         for_seconds=None if for_ is None else _duration(for_, "--for").total_seconds(),
     )
-    with writing("run") as context, Stop() as stop:
+    with writing("run") as context:
         listeners = Listeners(
             on_report=_teller(context, is_verbose=verbose, is_json=as_json),
             between=Housekeeper(context).between_ticks,
         )
-        run_loop(Engine(context), pace, clock=context.clock, stop=stop, listeners=listeners)
+        run_loop(Engine(context), pace, clock=context.clock, stop=context.stop, listeners=listeners)
 
 
 def _duration(text: str, option: str) -> timedelta:

@@ -93,7 +93,7 @@ class Page:
         if holder:
             since = age(holder.since, now)
             self._say((f"`{holder.command}` is at work, since {since} (pid {holder.pid})", "dim"))
-        if ticked and (now - ticked).total_seconds() > OLD_AFTER_SECONDS:
+        elif ticked and (now - ticked).total_seconds() > OLD_AFTER_SECONDS:
             self._say((f"no tick for {age(ticked, now)}: this is how things stood then", "yellow"))
 
     def _last_change(self) -> Cell:

@@ -218,7 +218,7 @@ def headline(report: "TickReport") -> str:
     told += [f"{count(len(runs.given_up), 'run')} given up"] if runs.given_up else []
     told += [f"{count(len(runs.started), 'job')} started"] if runs.started else []
     told += [] if has_news(report) else ["nothing new"]
-    spent = took(sum(report.seconds.values()))
+    spent = took(report.wall_seconds)
     return f"tick {report.tick.number}  {instant(report.tick.at)}  {', '.join(told)}  ({spent})"
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from harness.clock import FakeClock
 from harness.errors import ControlsError, DecideError, HeartbeatError, LockedError, StateError
-from harness.run_loop import Listeners, Pace, Stop, run_loop, seconds_to_next_slot
+from harness.run_loop import Listeners, Pace, run_loop, seconds_to_next_slot
+from harness.stopping import Interrupted, Stop
 from harness.tables import Tick
 from harness.tick import TickOptions
 from harness.tick_report import TickReport
@@ -126,33 +127,45 @@ def test_housekeeping_comes_between_ticks_and_its_failure_stops_nothing() -> Non
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_lets_the_tick_in_progress_end_and_no_other_begin(number: int) -> None:
+def test_a_signal_breaks_off_the_tick_in_progress_and_no_other_begins(number: int) -> None:
     engine = FakeEngine(FakeClock(NOON), during=lambda: os.kill(os.getpid(), number))
     heard = Heard()
-    assert loop(engine, Pace(every_seconds=10), heard) == 1
-    assert len(heard.reports) == 1
+    with pytest.raises(Interrupted):
+        loop(engine, Pace(every_seconds=10), heard)
+    assert (len(engine.began), heard.reports) == (1, [])
 
 
-def test_a_second_signal_ends_at_once() -> None:
-    def twice() -> None:
-        os.kill(os.getpid(), signal.SIGINT)
-        os.kill(os.getpid(), signal.SIGINT)
+def test_a_tick_that_fails_because_it_was_stopped_is_followed_by_no_other() -> None:
+    stop = Stop()
 
-    engine = FakeEngine(FakeClock(NOON), during=twice)
-    with pytest.raises(KeyboardInterrupt):
-        loop(engine, Pace(every_seconds=10))
+    def cancelled() -> None:
+        stop.is_wanted = True
+        raise DecideError("the job was cancelled")
+
+    engine = FakeEngine(FakeClock(NOON), during=cancelled)
+    with pytest.raises(Interrupted):
+        run_loop(
+            engine,
+            Pace(every_seconds=10),
+            clock=engine.clock,
+            stop=stop,
+            listeners=Heard().listeners(),
+        )
+    assert len(engine.began) == 1
 
 
 def test_signals_that_a_tick_took_for_itself_are_taken_back() -> None:
     def take() -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-    class Interrupted(Heard):
+    class Signalled(Heard):
         def pause(self) -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
     engine = FakeEngine(FakeClock(NOON), during=take)
-    assert loop(engine, Pace(every_seconds=10, ticks=9), Interrupted()) == 1
+    with pytest.raises(Interrupted):
+        loop(engine, Pace(every_seconds=10, ticks=9), Signalled())
+    assert len(engine.began) == 1
 
 
 def test_the_next_slot_is_never_now() -> None:

@@ -30,7 +30,7 @@ RUNNING = replace(WAITING, blocker="run_in_progress", reason="its run 70 goes on
 
 
 def idle() -> TickReport:
-    return TickReport(tick=Tick(number=7, at=TEN), sensed=14, seconds={"sense": 0.2})
+    return TickReport(tick=Tick(number=7, at=TEN), sensed=14, wall_seconds=0.2)
 
 
 def started(status: RunStatus, **changed: object) -> RunRow:

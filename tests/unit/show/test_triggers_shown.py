@@ -43,7 +43,7 @@ def released(slot: str, event_id: str) -> EventRow:
 
 def asked(*events: EventRow, **values: object) -> TickReport:
     """A tick that found nothing, and asked the triggers."""
-    report = TickReport(tick=Tick(number=7, at=TEN), sensed=1, seconds={"triggers": 0.2})
+    report = TickReport(tick=Tick(number=7, at=TEN), sensed=1, wall_seconds=0.2)
     rows = (probe(7, TEN, DAILY, **values),)
     report.released = Recorded(events=events, probes=rows, changed={})
     return report
