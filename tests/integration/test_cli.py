@@ -5,6 +5,7 @@ Every process starts a JVM, so the story is told once, and each test asks one qu
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,6 +24,9 @@ from tests.copied import copy_project
 pytestmark = pytest.mark.timeout(1800)
 
 GOOD, BAD, WAITS = 2**53 + 1, 2**53 + 3, 2**53 + 5
+
+#: A phase that is at work, a warning, and what a signal leads to.
+_OWN_LINE = re.compile(r"warning: | \.\.\. \d+ s$|^stopp(ing|ed)")
 
 Answer = subprocess.CompletedProcess[str]
 
@@ -86,6 +90,28 @@ class Shell:
         self.run("doctor without a commit", "doctor", "--json")
         newest.write_bytes(content)
 
+    def stop_a_tick(self) -> None:
+        """Press Ctrl-C, for the whole process group as a terminal does, once a tick is at work."""
+        process = subprocess.Popen(
+            [sys.executable, "-m", "harness", "tick"],
+            cwd=self.project,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert process.stderr is not None
+        try:
+            first = process.stderr.readline()
+            os.killpg(process.pid, signal.SIGINT)
+            out, errors = process.communicate(timeout=300)
+        finally:
+            process.kill()
+        self.said["stopped tick"] = subprocess.CompletedProcess(
+            [], process.returncode, out, first + errors
+        )
+
     def stay_and_stop(self) -> None:
         """Let a resident process tick; ask it to end after its first tick with news."""
         resident = subprocess.Popen(
@@ -117,6 +143,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     shell.set_up()
     shell.run("init", "init")
     shell.run("status before", "status", "--json")
+    shell.stop_a_tick()
     shell.run("tick", "tick", "--json")
     shell.stay_and_stop()
     shell.run("status", "status", "--json")
@@ -152,14 +179,25 @@ def test_a_tick_with_an_unreadable_upstream_starts_the_others_and_ends_with_one(
 
 
 def test_a_person_sees_no_noise_of_the_jvm(shell: Shell) -> None:
-    for step in ("init", "tick", "maintain"):
-        noise = [line for line in shell.said[step].stderr.splitlines() if "warning: " not in line]
-        assert noise == []
+    for step in ("init", "stopped tick", "tick", "maintain"):
+        lines = shell.said[step].stderr.splitlines()
+        assert [line for line in lines if not _OWN_LINE.search(line)] == []
 
 
-def test_a_resident_process_settles_and_ends_with_zero_when_asked_to(shell: Shell) -> None:
+def test_ctrl_c_in_a_tick_says_what_stops_ends_with_130_and_starts_no_job(shell: Shell) -> None:
+    said = shell.said["stopped tick"]
+    assert said.returncode == 130
+    stopping, stopped = said.stderr.splitlines()[-2:]
+    assert stopping.startswith("stopping ")
+    assert stopped == "stopped; nothing is lost, the next tick continues from here"
+    assert said.stdout == ""
+    # The tick that follows is the first one to start anything.
+    assert len(shell.json("tick")["fired"]) == 2  # type: ignore[arg-type]
+
+
+def test_a_resident_process_settles_and_ends_with_130_on_a_signal(shell: Shell) -> None:
     assert shell.json("run")["settled"] == 2
-    assert shell.said["run"].returncode == 0, shell.said["run"].stderr
+    assert shell.said["run"].returncode == 130, shell.said["run"].stderr
 
 
 def test_beside_a_resident_process_a_tick_ends_with_three(shell: Shell) -> None:

@@ -5,14 +5,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from harness.calls import HELD_BACK, Firing, Steps, send
 from harness.errors import ThrottledError
 from harness.jobs.fake import FakeJobs
 from harness.jobs.types import RunNowAnswer, RunReport, Unknown
 from harness.settle import ASKED_LATER, Settled, settle
 from harness.state import FollowedRun
-from harness.tables import RunRow, RunStatus, Tick
+from harness.stopping import Interrupted, Stop
+from harness.tables import Ledger, RunRow, RunStatus, Tick
 from tests.unit.following import JOB, TICK, fake_jobs, firing_of, intended, run_of, settled
+from tests.unit.memory_store import MemoryStore
 
 OTHER = JOB + 2
 THROTTLED = Unknown(message="too many requests", wait_seconds=60, is_throttled=True)
@@ -144,3 +148,33 @@ def test_a_login_that_is_refused_leaves_the_start_as_it_is_and_sends_it_again() 
     jobs._forbidden.clear()
     (row,) = settled(jobs, FollowedRun.from_step(row), tick=tick_after(1)).rows
     assert row.run_status is RunStatus.STARTED
+
+
+class Interrupting(Busy):
+    """A signal comes while the first start is on its way."""
+
+    def __init__(self, stop: Stop) -> None:
+        super().__init__()
+        self._stop = stop
+
+    def run_now(self, *, job_id: int, token: str, parameters: Mapping[str, str]) -> RunNowAnswer:
+        answer = super().run_now(job_id=job_id, token=token, parameters=parameters)
+        self._stop.is_wanted = len(self.asked) == 1
+        return answer
+
+
+def test_after_a_signal_no_start_is_sent_and_the_answer_of_the_one_on_its_way_is_recorded() -> None:
+    stop, store = Stop(), MemoryStore()
+    jobs = Interrupting(stop)
+    firing = replace(process(jobs), stop=stop, store=store)
+
+    with pytest.raises(Interrupted):
+        fresh(firing, JOB, OTHER)
+
+    assert jobs.asked == [JOB]
+    recorded = [(row.job_id, row.run_status) for row in store.rows[Ledger.RUNS]]  # type: ignore[attr-defined]
+    assert recorded == [(JOB, RunStatus.STARTED), (OTHER, RunStatus.INTENDED)]
+    stop.is_wanted = False
+    following = settle([start(OTHER)], (), tick=tick_after(60), firing=firing, steps=Steps())
+    assert [row.run_status for row in following.rows] == [RunStatus.STARTED]
+    assert jobs.asked == [JOB, OTHER]
