@@ -238,7 +238,8 @@ def test_doctor_names_the_commit_that_was_lost_and_ends_with_one(shell: Shell) -
 
 def test_status_has_every_face(shell: Shell) -> None:
     status = shell.json("status")
-    assert list(status) == ["control", "blockers", "runs", "sensors", "failing", "last_tick_at"]
+    faces = ["control", "blockers", "runs", "sensors", "failing", "failing_triggers"]
+    assert list(status) == [*faces, "quarantined", "last_tick_at"]
     statuses = {row["trigger_job_id"]: row["status"] for row in status["control"]}  # type: ignore[attr-defined]
     assert statuses == {str(GOOD): "COMPLETED", str(BAD): "FAILED", str(WAITS): None}
     assert {run["run_status"] for run in status["runs"]} == {"SUCCEEDED", "FAILED"}  # type: ignore[attr-defined]
