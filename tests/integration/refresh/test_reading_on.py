@@ -1,15 +1,20 @@
 """Models that read on from where their ledger says that they are, and the tests that any project may set on them."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 from harness.cli import main
 from harness.errors import ExitCode
 from tests.integration.refresh.warehouse import batch
 from tests.integration.shop_project import SCHEMA, Shop
+from tests.unit.macros.calling import CompilationError, Macros
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -146,6 +151,41 @@ def test_a_custom_batch_is_one_commit_of_the_hub_and_counts_what_it_deletes_and_
         f"select code_counts from {SCHEMA}.by_condition_metrics order by s_input_id"
     )
     assert [row[0] for row in counts.collect()] == [None, {"D": 1, "N": 4}]
+
+
+def test_of_two_runs_that_write_to_a_log_at_the_same_step_one_is_refused(
+    spark: "SparkSession",
+) -> None:
+    log = f"{SCHEMA}.contended_ledger"
+    spark.sql(f"create schema if not exists {SCHEMA}")
+    columns = dict(Macros().call.refresh_ledger_columns())
+    listed = ", ".join(f"{name} {kind}" for name, kind in columns.items())
+    spark.sql(f"create or replace table {log} ({listed}) using delta")
+
+    def record(step: int) -> bool:
+        """Whether a run that has read the log up to a step gets its event into it."""
+        unknown = dict.fromkeys(("batch", "fingerprint", "range_from", "range_to"))
+        facts = {"id": 1, "received_at": "2026-03-01 12:00:00", "record_count": 1, **unknown}
+        load = {"name": "contended", "settings": {}, "tables": {"ledger": log}, "step": step}
+        answer = Macros(run_query=lambda query: _answer(spark, query))
+        try:
+            answer.call.refresh_record(load, [facts], "CLAIMED")
+        except (CompilationError, PySparkException, Py4JJavaError):
+            return False
+        return True
+
+    with ThreadPoolExecutor(2) as runs:
+        at_once = list(runs.map(record, [0, 0]))
+    assert sorted(at_once) == [False, True]
+    assert not record(0)
+    assert record(1)
+    steps = spark.sql(f"select step from {log} order by step").collect()
+    assert [row.step for row in steps] == [1, 2]
+
+
+def _answer(spark: "SparkSession", query: str) -> SimpleNamespace:
+    rows = spark.sql(query).collect()
+    return SimpleNamespace(rows=[dict(enumerate(row)) for row in rows])
 
 
 def test_each_event_of_a_log_has_the_next_step(reading: Reading) -> None:
