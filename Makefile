@@ -63,7 +63,7 @@ docs: $(READY) ## Build dbt's documentation into target/ (dbt docs serve shows i
 
 ##@ Test
 
-# Those marked `long` kill real ticks, one at each crash point, refresh tables batch by batch (all but one), run the demo, and
+# Those marked `long` kill real ticks, one at each crash point, refresh tables batch by batch (all but a path of each type), run the demo, and
 # tell the longest stories.
 IN_PAIRS := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
