@@ -75,7 +75,7 @@ test: $(READY) dbt ## Run every test but `make long`: the models' in dbt, then p
 long: $(READY) ## Kill real ticks at each crash point, refresh tables batch by batch, tell the longest stories
 	@$(BIN)/pytest -m long $(IN_PAIRS) $(ARGS)
 
-# How many tests of `make long` a run of .ci/run plays as well; which ones, the commit decides.
+# How many tests of `make long` a sample has; which ones, the commit decides.
 SAMPLE ?= 3
 
 .PHONY: sample
