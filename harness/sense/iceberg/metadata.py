@@ -74,6 +74,7 @@ def read_metadata(storage: Storage, path: str) -> Metadata:
         version = record["format-version"]
         if version in _FORMATS:
             return _metadata_from(record)
+        version = _long(version)
     except (
         ValueError,
         KeyError,

@@ -128,7 +128,10 @@ class _Manifests:
         if self.files < 0:
             raise BudgetError("too many files")
         path = normalized(path)
-        content = self.storages.of(path).read(path, limit=self.budget.content_bytes + 1)
+        try:
+            content = self.storages.of(path).read(path, limit=self.budget.content_bytes + 1)
+        except ValueError as error:
+            raise AvroError("its path is none that a storage knows") from error
         return read_container(content, wanted, self.budget)
 
     def _spec(self, spec_id: int | None, manifest: Container) -> Sequence[PartitionField]:

@@ -436,6 +436,18 @@ def test_an_event_whose_partitions_cannot_be_read_is_told_without_them_and_says_
     assert why in event.tags["partitions_not_named"]
 
 
+@pytest.mark.parametrize("path", ["/a\0b", "/\ud800"])
+def test_a_manifest_list_at_no_path_leaves_the_event(
+    watcher: Watcher, by_day: IcebergFolder, path: str
+) -> None:
+    snapshot = by_day.touch(entry(ADDED, None, day=1, region="a"))
+    by_day.snapshots[snapshot]["manifest-list"] = path
+    by_day.write()
+    [event] = watcher.told()
+
+    assert "partitions_not_named" in event.tags
+
+
 def test_a_look_reads_no_more_manifests_than_its_limit_and_says_so(
     watcher: Watcher, by_day: IcebergFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
