@@ -15,7 +15,7 @@ from harness.retries import planned_retries, want_again
 from harness.state import FollowedRun, PlannedRetry, TickState
 from harness.state_file import load_state
 from harness.tables import Ledger, RunStatus
-from tests.unit.following import AT, JOB, TICK, fake_jobs, firing_of, notice, run_of, settled
+from tests.unit.following import AT, JOB, TICK, fake_jobs, firing_of, run_of, settled
 from tests.unit.memory_store import MemoryStore
 from tests.unit.small_world import NOON, SmallWorld
 
@@ -112,8 +112,8 @@ def test_what_an_operator_says_in_the_same_tick_goes_first_and_counts_alone(
 def test_a_success_that_somebody_else_started_lets_the_job_go_instead() -> None:
     jobs = fake_jobs()
     run = failed(jobs)
-    told = notice(run_id=5)
-    assert wanted(jobs, run, planned(run), told) == [("SUCCEEDED_ELSEWHERE", "notice")]
+    jobs.end_run(jobs.start_by_hand(JOB), Outcome.SUCCEEDED)
+    assert wanted(jobs, run, planned(run)) == [("SUCCEEDED_ELSEWHERE", "poll")]
 
 
 def test_nothing_starts_by_itself_while_a_run_goes_on_that_somebody_started_by_hand() -> None:

@@ -252,6 +252,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_controls_that_are_right_end_with_zero(tmp_path: Path, project: Path) -> None:
+    (project / "heartbeat.yml").write_text("jobs: {local: {default_command: make}}\n")
     answer = call(tmp_path, "validate", project=project)
     assert answer.returncode == ExitCode.DONE
     assert "nothing is wrong" in answer.stdout
