@@ -23,6 +23,7 @@ from harness.stopping import Activity
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunner, dbtRunnerResult
     from dbt.contracts.graph.manifest import Manifest
+    from dbt.contracts.graph.nodes import SeedNode
     from dbt_common.events.base_types import EventMsg
 
 log = logging.getLogger(__name__)
@@ -138,10 +139,11 @@ class Dbt:
         """Let dbt load the seeds that are in force from where they are kept."""
         accepted = Home(folder=self._home).accepted
         for node in self._manifest.nodes.values() if self._manifest else ():
-            file = accepted / node.original_file_path
-            if str(node.resource_type) == "seed" and file.is_file():
-                # An absolute path is not taken as one below the project.
-                node.original_file_path = str(file.absolute())
+            if str(node.resource_type) == "seed" and (accepted / node.original_file_path).is_file():
+                # The project has no file of this name, so dbt reads the one below `root_path`. An
+                # absolute path would also be where dbt writes the SQL that it runs.
+                node.original_file_path = str(Path(accepted.name, node.original_file_path))
+                cast("SeedNode", node).root_path = str(self._home.absolute())
 
     def _invoke(self, arguments: Sequence[str], variables: Mapping[str, object] | None) -> None:
         self._before()

@@ -5,8 +5,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.accepted import SEEDS
 from harness.decide import Dbt
 from harness.errors import DecideError
+from harness.feed_seeds import SCHEDULED_JOBS, SEED_COLUMNS
+from harness.files import write_whole
+from harness.home import Home
 from tests.conftest import PROJECT
 
 if TYPE_CHECKING:
@@ -40,6 +44,23 @@ def test_views_are_made_with_their_ctes_written_out_and_the_session_reads_as_bef
     kept = view.properties().get("view.sqlConfig.spark.sql.legacy.ctePrecedencePolicy")
     assert kept.get() == "LEGACY"
     assert [row.place for row in spark.sql(NESTED).collect()] == ["inner"]
+
+
+def test_the_accepted_seeds_are_loaded_and_their_files_stay_as_they_are(
+    spark: "SparkSession", dbt: Dbt
+) -> None:
+    accepted = Home(folder=dbt._home).accepted
+    texts = {}
+    for seed in SEEDS:
+        header, *_ = (PROJECT / seed).read_text().splitlines() or [",".join(SEED_COLUMNS[seed])]
+        rows = ["4711,nightly"] if seed == SCHEDULED_JOBS else []
+        texts[seed] = "".join(f"{line}\n" for line in (header, *rows))
+        write_whole(accepted / seed, texts[seed])
+    for _ in range(2):
+        dbt.seed_controls()
+        assert {seed: (accepted / seed).read_text() for seed in SEEDS} == texts
+    rows = spark.sql(f"select job_id, note from {SCHEMA}.scheduled_jobs").collect()
+    assert [tuple(map(str, row)) for row in rows] == [("4711", "nightly")]
 
 
 def test_a_failed_build_leaves_the_session_as_it_was(spark: "SparkSession", dbt: Dbt) -> None:

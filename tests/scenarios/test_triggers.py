@@ -126,10 +126,6 @@ def test_a_snapshot_trigger_gives_a_run_all_changes_since_the_last_one_that_succ
     assert [each.started[0].event_count for each in (first, second, retried)] == [1, 2, 3]
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="In an installation that had no triggers before, the first slots are not released.",
-)
 def test_a_trigger_and_a_control_row_of_one_job_are_both_needed(story: Story) -> None:
     job, loads = story.job(1), story.job(2)
     flights, weather = str(story.folder / "flights"), story.table("weather")
@@ -152,13 +148,12 @@ def test_a_trigger_and_a_control_row_of_one_job_are_both_needed(story: Story) ->
     assert sorted(str(event["table"]) for event in handed(story)) == [flights, weather]
 
 
-@pytest.mark.xfail(strict=False, reason="The check that it goes around has moved.")
 def test_a_trigger_that_spark_cannot_evaluate_waits_alone(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad, good, files = story.job(1), story.job(2), story.job(3)
     # Loaded past the check, as by a `dbt seed` by hand.
-    monkeypatch.setattr("harness.feed_seeds.check_triggers", lambda *_: [])
+    monkeypatch.setattr("harness.feed_seeds.trigger_problems", lambda *_: [])
     folder = story.home.project / "triggers" / f"alone{story.number}"
     folder.mkdir()
     (folder / "one").touch()
@@ -185,10 +180,6 @@ def test_a_trigger_that_spark_cannot_evaluate_waits_alone(
     assert corrected.failing_triggers == ()
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="In an installation that had no triggers before, the first slots are not released.",
-)
 def test_a_partition_trigger_fires_for_an_iceberg_table_that_a_sensor_follows(
     story: Story, tmp_path: Path
 ) -> None:
