@@ -70,7 +70,10 @@ def level_from(text: str) -> str:
         if text.startswith('"'):
             raise PartitionError(f"{text} begins with a quote and is no JSON string") from None
         return _as_text(text)
-    return _as_text(value if _is_scalar(value) else text)
+    found = _as_text(value)
+    # A number in another spelling than the one that is compared, such as 1e3, is taken as text.
+    is_value = _is_scalar(value) and (isinstance(value, str) or found == text)
+    return found if is_value else _as_text(text)
 
 
 def parts_of(text: str) -> tuple[str, ...]:

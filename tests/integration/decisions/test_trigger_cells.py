@@ -230,7 +230,6 @@ def spellings(partition: Sequence[object]) -> list[str]:
     return found
 
 
-@pytest.mark.xfail(strict=False, reason="Partitions of events are not matched today.")
 def test_a_partition_matches_its_event_in_every_spelling(models: Models) -> None:
     partitions = [
         each
