@@ -269,7 +269,11 @@ def register(world: World, chance: random.Random) -> str:
     if world.producers is None:
         return ""
     sources = world.machine.sources.by_id
-    newest = {name: source.newest for name, source in sources.items() if source.versions[-1][0]}
+    newest = {
+        name: (source.newest, source.versions[-1][1])
+        for name, source in sources.items()
+        if source.versions[-1][0]
+    }
     return world.producers.register(chance, newest)
 
 

@@ -61,6 +61,7 @@ def test_starts_go_through_every_status(fixed: list[Told]) -> None:
     reached = {status for told in fixed for status in told.statuses}
     goes_on_or_well = {
         "INTENDED",
+        "ACQUIRED",
         "STARTED",
         "SUCCEEDED",
         "SUCCEEDED_ELSEWHERE",

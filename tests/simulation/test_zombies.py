@@ -11,8 +11,8 @@ from tests.simulation.shrink import report
 
 TURNS = Wiring(turn=lambda lease: lease)
 SEEDS = range(60)
-#: Some history of these shows each thing that may be wrong.
-SEEDS_OF_WRONG = range(200)
+#: Some history of these shows each thing that may be wrong: first those that did so last.
+SEEDS_OF_WRONG = (1, 354, 442, *range(600))
 
 
 class _Unstamped:

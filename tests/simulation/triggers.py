@@ -163,16 +163,18 @@ class Producers:
         self._recent: list[tuple[datetime, ChangeEvent]] = []
         self._versions: set[tuple[str, int]] = set()
 
-    def register(self, chance: random.Random, newest: Mapping[str, int]) -> str:
+    def register(self, chance: random.Random, newest: Mapping[str, tuple[int, datetime]]) -> str:
         """Leave a batch of new events, now and then with some that were sent before.
 
         Args:
             chance: Draws them.
-            newest: The newest version of each table that a sensor looks at.
+            newest: The newest version of each table that a sensor looks at, and when it was
+                committed.
         """
         events = [self._draw(chance) for _ in range(chance.choice((1, 1, 2, 5)))]
         if newest and chance.random() < 0.3:
-            events += self._of_version(*chance.choice(sorted(newest.items())))
+            table, (version, committed) = chance.choice(sorted(newest.items()))
+            events += self._of_version(table, version, committed)
         named = self._named()
         again = chance.sample(named, min(len(named), chance.choice((0, 0, 1, 3))))
         return self._send([*events, *again], chance)
@@ -238,13 +240,17 @@ class Producers:
             tags={NUMBER: str(self._count), **({name: value} if name else {})},
         )
 
-    def _of_version(self, table: str, version: int) -> list[ChangeEvent]:
+    def _of_version(self, table: str, version: int, committed: datetime) -> list[ChangeEvent]:
         """Register what a sensor sees, too."""
         if (table, version) in self._versions:
             return []
         self._versions.add((table, version))
-        event = self._event(table, None, _COMPLETE)
-        return [replace(event, snapshot_id=str(version), table_format=TableFormat.DELTA)]
+        of_version = {
+            "snapshot_id": str(version),
+            "snapshot_ts": int(committed.timestamp() * 1000),
+            "table_format": TableFormat.DELTA,
+        }
+        return [replace(self._event(table, None, _COMPLETE), **of_version)]  # type: ignore[arg-type]
 
     def _send(self, events: Sequence[ChangeEvent], chance: random.Random) -> str:
         new = [each for each in events if each.tags[NUMBER] not in self.sent]

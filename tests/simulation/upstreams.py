@@ -291,7 +291,12 @@ class Iceberg(Other):
         self.excused |= {str(each) for each in gone}
 
     def marks_of(self, event: Row) -> set[str]:
-        return {str(event["snapshot_id"])}
+        marks = [str(each) for each in self.with_data]
+        last = str(event["snapshot_id"])
+        if "gap" not in _tags(event) or last not in marks:
+            return {last}
+        # Behind expired snapshots one event covers all that came up to its own.
+        return set(marks[: marks.index(last) + 1])
 
 
 def some(kind: str, number: int, systems: Systems) -> Other:

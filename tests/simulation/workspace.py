@@ -69,6 +69,8 @@ class _NoLauncher:
     def output(self, run_id: int) -> str:
         return ""
 
+    def forget(self, run_id: int) -> None: ...
+
     def close(self) -> None: ...
 
 
