@@ -35,7 +35,7 @@ help: ## Show this list
 setup: $(READY) ## Make .venv from requirements.lock, find or install a Java, fetch the Delta jars
 	@echo "Ready: $(VENV)"
 
-$(READY): requirements.lock pyproject.toml profiles.yml harness/prepare.py harness/java.py
+$(READY): requirements.lock requirements-java.lock pyproject.toml profiles.yml harness/prepare.py harness/java.py harness/jars.py
 	@python=$$(for name in $${PYTHON:-python3.11 python3.12 python3 python}; do \
 		"$$name" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' 2>/dev/null \
 			&& command -v "$$name" && break; done || true); \
@@ -45,7 +45,7 @@ $(READY): requirements.lock pyproject.toml profiles.yml harness/prepare.py harne
 	fi; \
 	[ -x $(BIN)/python ] || { echo "Making $(VENV) with $$python"; "$$python" -m venv $(VENV); }
 	@echo "Installing what requirements.lock names (the first time takes a minute or two)"
-	@$(BIN)/python -m pip install --quiet --requirement requirements.lock
+	@$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
 	@echo "Fetching the Delta jars"
 	@$(BIN)/python -m harness.prepare
 	@touch $(READY)
@@ -100,7 +100,7 @@ airflow: $(READY) $(AIRFLOW_READY) ## Check and test the Airflow package with a 
 $(AIRFLOW_READY): $(AIRFLOW)/requirements.lock $(AIRFLOW)/pyproject.toml | $(READY)
 	@echo "Installing Airflow into $(AIRFLOW)/.venv (the first time takes a minute)"
 	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(AIRFLOW)/.venv
-	@$(BIN)/uv pip install --quiet --python $(AIRFLOW_BIN)/python --requirement $(AIRFLOW)/requirements.lock
+	@$(BIN)/uv pip install --quiet --python $(AIRFLOW_BIN)/python --require-hashes --requirement $(AIRFLOW)/requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(AIRFLOW_BIN)/python --no-deps --editable $(AIRFLOW)
 	@touch $(AIRFLOW_READY)
 
@@ -156,13 +156,16 @@ fix: $(READY) ## Let the linters repair what they can
 	@$(BIN)/sqlfluff fix --disable-progress-bar models tests
 
 LOCK := $(BIN)/uv pip compile --quiet --python-version 3.11 --universal --no-emit-index-url \
-	--no-emit-find-links --no-header --no-annotate
+	--no-emit-find-links --no-header --no-annotate --generate-hashes
+JAVA_EXTRA := import tomllib; \
+	print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["java"], sep="\n")
 
 .PHONY: lock
-lock: $(READY) ## Write both requirements.lock anew, each from the pyproject.toml beside it
+lock: $(READY) ## Write the locks with the hash of each file, from pyproject.toml and Airflow's
 	@$(LOCK) pyproject.toml --extra demo --extra dev --output-file requirements.lock
+	@$(BIN)/python -c '$(JAVA_EXTRA)' | $(LOCK) - --output-file requirements-java.lock
 	@$(LOCK) $(AIRFLOW)/pyproject.toml --extra dev --output-file $(AIRFLOW)/requirements.lock
-	@! grep -nE '://|@ *file|--index|--find-links' requirements.lock $(AIRFLOW)/requirements.lock
+	@! grep -nE '://|@ *file|--index|--find-links' requirements*.lock $(AIRFLOW)/requirements.lock
 
 .PHONY: clean
 clean: ## Remove what tools have made; .venv and .heartbeat stay

