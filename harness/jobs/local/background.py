@@ -15,6 +15,7 @@ from harness.errors import JobsApiError
 from harness.jobs.local.control import PREFIX
 from harness.jobs.local.definitions import JobDefinition
 from harness.jobs.local.folder import ApiFolder, api_folder
+from harness.jobs.local.history import set_aside
 from harness.jobs.local.processes import last_line
 from harness.jobs.local.server import Endpoint
 from harness.jobs.local.service import DEFAULT_IDLE_MINUTES
@@ -107,6 +108,7 @@ def _start(folder: ApiFolder, home: Path, idle_minutes: float, clock: Clock) -> 
 def _spawn(folder: ApiFolder, home: Path, idle_minutes: float) -> "subprocess.Popen[bytes]":
     search = os.pathsep.join(filter(None, [str(_PROJECT), os.environ.get("PYTHONPATH")]))
     command = [sys.executable, "-m", "harness.jobs.local", str(home.resolve()), str(idle_minutes)]
+    set_aside(folder.log_file)
     with folder.log_file.open("ab") as log:
         return subprocess.Popen(
             command,

@@ -13,6 +13,9 @@ from harness.jobs.local.requests import RunNow
 from harness.jobs.local.scripts import place_in
 from harness.jobs.local.store import RunFilter, RunRow, TokenRow
 
+#: As long as a workspace keeps runs: 60 days.
+RETENTION_MS = 60 * 24 * 3600 * 1000
+
 
 class Engine:
     """All runs of one workspace. Every public method may be called from any thread.
@@ -123,6 +126,13 @@ class Engine:
                 raise invalid(f"Run {run_id} is active and cannot be deleted.")
             self._store.delete_run(run_id)
         self._history.add(self._registry.now_ms(), "run_deleted", run_id=run_id)
+
+    def forget_old_runs(self) -> None:
+        """Forget the runs that a workspace would have forgotten, with what they wrote."""
+        with self._lock:
+            old = self._store.forget_runs(before_ms=self._registry.now_ms() - RETENTION_MS)
+        for run_id in old:
+            self._launcher.forget(run_id)
 
     def repair(self, run_id: int, latest_repair_id: int | None) -> int:
         """Let a run that is over run once more under its own id, and return the repair's id.

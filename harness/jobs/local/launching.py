@@ -51,6 +51,10 @@ class Launcher(Protocol):
         """Return the end of what a run wrote."""
         ...
 
+    def forget(self, run_id: int) -> None:
+        """Remove what a run wrote."""
+        ...
+
     def close(self) -> None:
         """End every process and wait for it."""
         ...
@@ -101,6 +105,10 @@ class CommandLauncher:
     def output(self, run_id: int) -> str:
         """Return the end of what a run wrote."""
         return tail(self._log(run_id), _LARGEST_OUTPUT)
+
+    def forget(self, run_id: int) -> None:
+        """Remove what a run wrote."""
+        self._log(run_id).unlink(missing_ok=True)
 
     def close(self) -> None:
         """End every process and wait for it."""

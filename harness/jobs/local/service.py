@@ -1,5 +1,6 @@
 """Serves the local Jobs API as a process of its own, until it is stopped or nobody needs it."""
 
+import itertools
 import logging
 import signal
 import sqlite3
@@ -16,6 +17,7 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_IDLE_MINUTES = 10.0
 _SECONDS_BETWEEN_LOOKS = 1.0
+_LOOKS_BETWEEN_CLEANINGS = 24 * 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,11 @@ def _server(folder: ApiFolder, settings: ServiceSettings) -> LocalJobsServer:
 
 def _wait(server: LocalJobsServer, folder: ApiFolder, settings: ServiceSettings) -> None:
     looks = Idleness(settings.idle_minutes)
-    while not _pause(server.stopped):
+    for number in itertools.count():
+        if number % _LOOKS_BETWEEN_CLEANINGS == 0:
+            server.engine.forget_old_runs()
+        if _pause(server.stopped):
+            return
         if not looks.is_idle(server.served, has_runs=server.engine.active_runs() > 0):
             continue
         # Whoever starts servers holds this lock while asking for our health: do not end under them.

@@ -209,6 +209,21 @@ class Store:
         """Forget a run; its token stays taken."""
         self._connection.execute("delete from runs where run_id = ?", (run_id,))
 
+    def forget_runs(self, *, before_ms: int) -> list[int]:
+        """Forget the runs that ended before an instant, with their tokens and repairs.
+
+        Returns:
+            The ids of the runs.
+        """
+        old = "select run_id from runs where is_over = 1 and coalesce(ended_ms, created_ms) < ?"
+        found = [int(each) for (each,) in self._connection.execute(old, (before_ms,)).fetchall()]
+        with self.one_commit():
+            for table in ("tokens", "repairs", "runs"):
+                self._connection.execute(
+                    f"delete from {table} where run_id in ({old})", (before_ms,)
+                )
+        return found
+
     def run(self, run_id: int) -> RunRow | None:
         """Return one run."""
         return next(self._runs("where run_id = ?", (run_id,)), None)

@@ -11,6 +11,7 @@ from harness.clock import FakeClock
 from harness.jobs.local import phases
 from harness.jobs.local.definitions import JobDefinition
 from harness.jobs.local.engine import Engine
+from harness.jobs.local.history import set_aside
 from harness.jobs.local.launching import Began, EndedIn
 from harness.jobs.local.phases import Phase
 from harness.jobs.local.problems import ApiError
@@ -29,6 +30,7 @@ class PretendingLauncher:
         self.launched: list[int] = []
         self.stopped: list[int] = []
         self.leftovers: list[int] = []
+        self.forgotten: list[int] = []
 
     def listen(self, began: Began, ended: EndedIn) -> None:
         self.began, self.ended = began, ended
@@ -44,6 +46,9 @@ class PretendingLauncher:
 
     def output(self, run_id: int) -> str:
         return ""
+
+    def forget(self, run_id: int) -> None:
+        self.forgotten.append(run_id)
 
     def close(self) -> None:
         pass
@@ -134,6 +139,33 @@ def test_a_token_is_forgotten_after_its_memory() -> None:
     first = bench.run(token="t")
     bench.clock.sleep(8 * 86_400)
     assert bench.run(token="t") != first
+
+
+def test_runs_are_forgotten_two_months_after_their_end_with_what_they_wrote(
+    tmp_path: Path,
+) -> None:
+    bench = Bench(tmp_path / "state.sqlite")
+    bench.put(COMMAND)
+    goes_on, old = bench.run(token="a"), bench.run(token="b")
+    bench.launcher.ended(old, phases.SUCCEEDED)
+    bench.clock.sleep(30 * 86_400)
+    young = bench.run(token="c")
+    bench.launcher.ended(young, phases.SUCCEEDED)
+    bench.clock.sleep(31 * 86_400)
+    bench.engine.forget_old_runs()
+    assert bench.launcher.forgotten == [old]
+    assert {each.run_id for each in bench.engine.runs(RunFilter(), 10)} == {goes_on, young}
+    assert bench.run(token="a") == goes_on
+    assert bench.run(token="b") != old
+
+
+def test_a_history_that_has_grown_large_is_set_aside_and_one_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    for number in range(3):
+        path.write_bytes(bytes(str(number), "ascii") * 11)
+        set_aside(path, largest=10)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["history.jsonl.1"]
+    assert (tmp_path / "history.jsonl.1").read_text() == "2" * 11
 
 
 def test_without_a_queue_one_run_too_many_is_skipped(bench: Bench) -> None:
