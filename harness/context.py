@@ -17,7 +17,7 @@ from harness import feed
 from harness.calls import Firing
 from harness.clock import Clock, RealClock
 from harness.decide import Dbt
-from harness.files import write_whole
+from harness.files import make_private, write_whole
 from harness.home import Home
 from harness.jobs.pacing import TokenBucket
 from harness.jobs.types import JobsApi
@@ -101,7 +101,7 @@ class Context:
         if self.target != LOCAL_TARGET:
             # A cluster brings its own session, with its own Java and its own settings.
             return cluster_session()
-        self.home.folder.mkdir(parents=True, exist_ok=True)
+        make_private(self.home.folder)
         require_free(self.home.metastore, self.clock)
         use_java(find_java(self.environment), os.environ)
         if feed.asks_for_iceberg_rows(self.settings.project):

@@ -14,7 +14,7 @@ from typing import Protocol
 class Disk(Protocol):
     """The calls to the operating system that matter here; the module ``os`` has them."""
 
-    def mkdir(self, path: Path, /) -> None:
+    def mkdir(self, path: Path, mode: int, /) -> None:
         """Make a folder."""
         ...
 
@@ -88,7 +88,7 @@ def _make_folder(folder: Path, disk: Disk) -> None:
     _make_folder(folder.parent, disk)
     # Another process may have made it meanwhile.
     with contextlib.suppress(FileExistsError):
-        disk.mkdir(folder)
+        disk.mkdir(folder, 0o700)
     force(folder.parent, disk=disk)
 
 

@@ -43,6 +43,15 @@ def _replace(path: Path, text: str) -> None:
         raise
 
 
+def make_private(folder: Path) -> None:
+    """Make a folder that only its owner can enter, unless it is there.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
 def unwritable(path: Path, error: OSError) -> StateError:
     """Return the error for a file that cannot be written."""
     reason = (error.strerror or str(error)).lower()

@@ -20,6 +20,7 @@ from typing import Protocol, Self
 
 from harness.clock import Clock, RealClock
 from harness.errors import LockedError, StateError
+from harness.files import make_private
 
 #: What ``flock`` answers when another process holds the lock.
 _TAKEN = (errno.EWOULDBLOCK, errno.EACCES)
@@ -155,7 +156,7 @@ class ProcessLock:
 
     def _open(self) -> int:
         try:
-            self._home.mkdir(parents=True, exist_ok=True)
+            make_private(self._home)
             return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise _unusable(self._home, error) from error

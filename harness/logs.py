@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TextIO
 
 from harness.errors import StateError
+from harness.files import make_private
 from harness.secrets import masked
 from harness.text import escaped
 
@@ -119,7 +120,8 @@ def set_up_logging(
     path = home / "logs" / "heartbeat.log"
     file_handler: logging.FileHandler
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(home)
+        path.parent.mkdir(exist_ok=True)
         if is_writer:
             file_handler = _RotatingHandler(
                 path, maxBytes=max_bytes, backupCount=backups, encoding="utf-8"

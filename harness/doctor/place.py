@@ -50,6 +50,15 @@ def state_folder(patient: Patient) -> Iterator[Finding]:
             where=path,
             todo="make it writable, or run as the user whose folder it is",
         )
+    mode = folder.stat().st_mode & 0o777
+    if patient.is_local and mode & 0o077:
+        yield attention(
+            about,
+            f"is open to other users of this machine (mode {mode:o}); it holds queries, events and "
+            "the token of the local Jobs API",
+            where=folder,
+            todo=f"run `chmod 700 {folder}`",
+        )
     if not frozen and not is_network(kind):
         yield ok(about, f"can be written, on {kind or 'a disk of an unknown kind'}", where=folder)
 

@@ -36,9 +36,9 @@ class WatchedDisk:
         self._left = calls_before_full
         self._paths: dict[int, Path] = {}
 
-    def mkdir(self, path: Path, /) -> None:
+    def mkdir(self, path: Path, mode: int, /) -> None:
         self._note(Done(call="mkdir", path=path))
-        os.mkdir(path)
+        os.mkdir(path, mode)
 
     def open(self, path: Path, flags: int, mode: int = 0o777, /) -> int:
         descriptor = os.open(path, flags, mode)

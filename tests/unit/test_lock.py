@@ -15,6 +15,7 @@ import pytest
 
 from harness.clock import FakeClock
 from harness.errors import ExitCode, LockedError, StateError
+from harness.inbox import Message, MessageKind, send
 from harness.lock import ProcessLock
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -182,3 +183,11 @@ def test_a_full_disk_is_told_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "lock").symlink_to("/dev/full")
     with pytest.raises(StateError, match=r"cannot be used \((no space left|invalid)"):
         take(tmp_path)
+
+
+def test_a_state_folder_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    by_lock, by_message = tmp_path / "lock", tmp_path / "message"
+    with ProcessLock(by_lock, command="tick"):
+        pass
+    send(by_message / "inbox", Message(kind=MessageKind.RETRY, job_id=1, sent_at=NOON))
+    assert [path.stat().st_mode & 0o777 for path in (by_lock, by_message)] == [0o700, 0o700]

@@ -16,7 +16,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 def a_patient(home: Path, config: str = "", **environment: str) -> Patient:
     """The project with this state folder and this ``heartbeat.yml``."""
-    home.mkdir(exist_ok=True)
+    home.mkdir(mode=0o700, exist_ok=True)
     file = home.parent / "heartbeat.yml"
     file.write_text(config)
     told = {"HEARTBEAT_HOME": str(home), "HEARTBEAT_CONFIG": str(file), **environment}

@@ -29,6 +29,14 @@ def test_a_state_folder_on_a_disk_of_this_machine_is_fine(tmp_path: Path) -> Non
     assert levels(state_folder(patient)) == [Level.OK]
 
 
+def test_a_state_folder_that_other_users_can_enter_needs_attention(tmp_path: Path) -> None:
+    patient = replace(a_patient(tmp_path / "home"), mounts=mounts(tmp_path))
+    patient.home.folder.chmod(0o750)
+    found = only(state_folder(patient), Level.ATTENTION)
+    assert "mode 750" in found.what
+    assert found.todo == f"run `chmod 700 {patient.home.folder}`"
+
+
 @pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "smb3", "ceph", "fuse.sshfs"])
 def test_a_state_folder_on_a_network_drive_is_broken_and_has_to_move(
     tmp_path: Path, kind: str
