@@ -12,12 +12,13 @@ import json
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 
+from harness.controls.checking import Configured
 from harness.controls.findings import Code, Severity
 from harness.controls.reading import COLUMNS, ControlRow, parse_controls
 from harness.controls.retry_policies import EVERY_JOB
@@ -95,7 +96,7 @@ class Desk:
         folder: Keeps what was last accepted, in the same places below it.
         store: Has what was accepted before there was such a folder.
         may_read: Tables that a preprocess query may read besides the new rows.
-        lacks_command: Whether the local Jobs API has nothing to run for a job.
+        configured: What heartbeat.yml has; without it nothing is reported as missing there.
     """
 
     def __init__(
@@ -105,13 +106,13 @@ class Desk:
         store: Store,
         *,
         may_read: Collection[str] = (),
-        lacks_command: Callable[[int], bool] = lambda job_id: False,
+        configured: Configured | None = None,
     ) -> None:
         self._project = project
         self._folder = folder
         self._store = store
         self._may_read = may_read
-        self._lacks_command = lacks_command
+        self._configured = configured
 
     def accept(self, at: datetime, *, allow_mass_removal: bool = False) -> Accepted:
         """Put in force what is right.
@@ -132,7 +133,7 @@ class Desk:
             self._store,
             allow_mass_removal=allow_mass_removal,
             may_read=self._may_read,
-            lacks_command=self._lacks_command,
+            configured=self._configured,
         )
         problems = [*unread, *self._problems(checked, candidate)]
         if not problems:

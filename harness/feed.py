@@ -5,13 +5,13 @@ model ``queue_control_changes``.
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
-from harness.controls.checking import check
+from harness.controls.checking import Configured, check
 from harness.controls.findings import Finding, Severity, has_errors, render_findings
 from harness.controls.reading import ControlsFile, parse_controls, read_controls
 from harness.controls.triggers import TriggersFile, read_triggers
@@ -74,7 +74,7 @@ def check_controls(
     *,
     allow_mass_removal: bool = False,
     may_read: Collection[str] = (),
-    lacks_command: Callable[[int], bool] = lambda job_id: False,
+    configured: Configured | None = None,
 ) -> CheckedControls:
     """Read the controls CSV and find everything that is wrong with it.
 
@@ -83,7 +83,7 @@ def check_controls(
         store: Knows which rows there were; without it the file is looked at alone.
         allow_mass_removal: Many rows may be gone.
         may_read: Tables that a preprocess query may read besides the new rows.
-        lacks_command: Whether the local Jobs API has nothing to run for a job.
+        configured: What heartbeat.yml has; without it nothing is reported as missing there.
 
     Raises:
         ControlsError: The file cannot be read, or a seed beside it is wrong.
@@ -93,7 +93,7 @@ def check_controls(
         store,
         allow_mass_removal=allow_mass_removal,
         may_read=may_read,
-        lacks_command=lacks_command,
+        configured=configured,
     )
     if checked.seed_problems:
         told = map(str, checked.seed_problems)
@@ -107,7 +107,7 @@ def examine_controls(
     *,
     allow_mass_removal: bool = False,
     may_read: Collection[str] = (),
-    lacks_command: Callable[[int], bool] = lambda job_id: False,
+    configured: Configured | None = None,
 ) -> CheckedControls:
     """Find everything that is wrong with the controls CSV and the seeds beside it.
 
@@ -124,7 +124,7 @@ def examine_controls(
         previous_keys=(recorded_controls(store) if store else None) or None,
         removal_is_meant=allow_mass_removal,
         may_read=may_read,
-        lacks_command=lacks_command,
+        configured=configured,
     )
     return CheckedControls(
         controls=controls,

@@ -31,7 +31,7 @@ def desk_of(context: Context) -> Desk:
         context.home.accepted,
         context.store,
         may_read=context.settings.sensing.queries_may_read,
-        lacks_command=context.settings.lacks_command,
+        configured=context.settings,
     )
 
 

@@ -105,6 +105,10 @@ class Settings:
         has_own = job_id in self.local_jobs or self.jobs.local.default_command is not None
         return is_local and not has_own
 
+    def lacks_connection(self, source: str, sensor_id: str) -> str | None:
+        """Return the key of the connection that an upstream needs and that is not there."""
+        return self.connections.missing_for(source, sensor_id)
+
 
 def target_of(environment: Mapping[str, str]) -> str:
     """Return the output of ``profiles.yml``: ``local`` or ``databricks``."""

@@ -1,14 +1,18 @@
 """The named connections of ``heartbeat.yml``: addresses in the clear, secrets by reference."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 from zoneinfo import available_timezones
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
+from harness.names import parts_of
+from harness.relations import relation_from
 from harness.sense.types import Source
 from harness.settings_base import KeyName, Section, Text
 from harness.settings_secrets import SecretReference
+from harness.topics import topic_name_from
 
 #: ``user:secret@host``, Oracle's ``user/secret@host``, and a property with a telling name.
 _SECRET_IN_URL = re.compile(
@@ -190,6 +194,25 @@ class Connections(Section):
         description="Catalogs of Iceberg tables by the name used in sensor_id.",
     )
 
+    def missing_for(self, source: str, sensor_id: str) -> str | None:
+        """Return the key that an upstream's probe needs and that is not here.
+
+        Args:
+            source: A ``sensor_source``.
+            sensor_id: What is sensed; one that names nothing needs no connection.
+        """
+        systems = {"sap_bw": self.sap.sap_bw, "sap_b4": self.sap.sap_b4}
+        kept: Mapping[str, Mapping[str, object]] = {
+            "kafka": self.kafka,
+            "jdbc": self.jdbc,
+            "iceberg": self.iceberg,
+            "sap": {name: system for name, system in systems.items() if system},
+        }
+        section, name = _connection_of(source, sensor_id)
+        if name is None or name in kept[section]:
+            return None
+        return f"connections.{section}.{name}"
+
     def slowest_by_source(self) -> dict[str, float]:
         """Return the largest ``timeout_seconds`` of each source that has a connection."""
         timeouts = {
@@ -200,3 +223,21 @@ class Connections(Section):
             Source.SAP_B4: [self.sap.sap_b4.timeout_seconds] if self.sap.sap_b4 else [],
         }
         return {source: max(seconds) for source, seconds in timeouts.items() if seconds}
+
+
+def _connection_of(source: str, sensor_id: str) -> tuple[str, str | None]:
+    """Return the section of the connection of an upstream, and its name there."""
+    match source:
+        case Source.KAFKA:
+            topic = topic_name_from(sensor_id)
+            return "kafka", topic.product if topic else None
+        case Source.JDBC:
+            relation = relation_from(sensor_id)
+            return "jdbc", relation.connection if relation else None
+        case Source.ICEBERG_TABLE:
+            parts = () if "/" in sensor_id else parts_of(sensor_id)
+            return "iceberg", parts[0] if len(parts) > 1 else None
+        case Source.SAP_BW | Source.SAP_B4:
+            return "sap", source
+        case _:
+            return "", None

@@ -100,7 +100,7 @@ def validate(
             context.store,
             allow_mass_removal=yes,
             may_read=context.settings.sensing.queries_may_read,
-            lacks_command=context.settings.lacks_command,
+            configured=context.settings,
         )
     is_wrong = has_errors(checked.findings)
     if as_json:

@@ -1,7 +1,8 @@
 """Checks a controls file as a whole: every finding at once, sorted by line."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import Protocol
 
 from harness.controls.findings import Code, Finding, finding, shown
 from harness.controls.reading import COLUMNS, ControlRow, ControlsFile
@@ -11,13 +12,25 @@ from harness.controls.rows import RowChecks
 REMOVED_ROWS_ALLOWED = 5
 
 
+class Configured(Protocol):
+    """What the configuration has for the rows."""
+
+    def lacks_command(self, job_id: int) -> bool:
+        """Return whether the local Jobs API has nothing to run for a job."""
+        ...
+
+    def lacks_connection(self, source: str, sensor_id: str) -> str | None:
+        """Return the key of the connection that an upstream needs and that is not there."""
+        ...
+
+
 def check(
     controls: ControlsFile,
     *,
     previous_keys: Collection[str] | None = None,
     removal_is_meant: bool = False,
     may_read: Collection[str] = (),
-    lacks_command: Callable[[int], bool] = lambda job_id: False,
+    configured: Configured | None = None,
 ) -> list[Finding]:
     """Return everything that is wrong with the file, sorted by line and column.
 
@@ -26,7 +39,7 @@ def check(
         previous_keys: The ``sensors`` ids of the rows in force; ``None`` when there are none yet.
         removal_is_meant: Whether somebody said that many rows may go (``--yes``).
         may_read: Tables that a preprocess query may read besides the new rows.
-        lacks_command: Whether the local Jobs API has nothing to run for a job.
+        configured: What heartbeat.yml has; without it nothing is reported as missing there.
     """
     rows = controls.rows
     checks = RowChecks(columns=controls.columns, may_read=may_read)
@@ -35,7 +48,9 @@ def check(
         findings.extend(checks.findings(row))
     findings.extend(_duplicates(rows))
     findings.extend(_jobs(rows))
-    findings.extend(_without_command(rows, lacks_command))
+    if configured is not None:
+        findings.extend(_without_command(rows, configured))
+        findings.extend(_without_connection(rows, configured))
     if controls.columns and not rows and not findings:
         message = "the file has no rows; nothing will be watched."
         findings.append(finding(Code.NO_ROWS, 1, None, message))
@@ -105,17 +120,29 @@ def _mixed_states(job_id: int, rows: Sequence[ControlRow]) -> Iterator[Finding]:
     yield finding(Code.JOB_WITH_MIXED_STATES, max(paused.line, unpaused.line), "job_state", message)
 
 
-def _without_command(
-    rows: Sequence[ControlRow], lacks_command: Callable[[int], bool]
-) -> Iterator[Finding]:
+def _without_command(rows: Sequence[ControlRow], configured: Configured) -> Iterator[Finding]:
     named = {row.job_id: row for row in reversed(rows) if row.job_id is not None}
     for job_id, row in named.items():
-        if lacks_command(job_id):
+        if configured.lacks_command(job_id):
             message = (
                 f"job {job_id} ({shown(row.trigger_job_name)}) has no command, so that its starts"
                 " are refused; name one in heartbeat.yml under jobs.local.commands."
             )
             yield finding(Code.JOB_WITHOUT_COMMAND, row.line, "trigger_job_id", message)
+
+
+def _without_connection(rows: Sequence[ControlRow], configured: Configured) -> Iterator[Finding]:
+    first: dict[str, ControlRow] = {}
+    for row in rows:
+        key = configured.lacks_connection(row.source, row.sensor_id)
+        if key is not None:
+            first.setdefault(key, row)
+    for key, row in first.items():
+        message = (
+            f"{shown(row.sensor_id)} needs the connection {key}, which heartbeat.yml does not have,"
+            " so that its probes fail; add it there."
+        )
+        yield finding(Code.CONNECTION_MISSING, row.line, "sensor_id", message)
 
 
 def _mass_removal(controls: ControlsFile, previous: frozenset[str]) -> Iterator[Finding]:

@@ -66,6 +66,7 @@ class Code(StrEnum):
     JOB_WITH_MIXED_STATES = "job_with_mixed_states"
     JOB_ONLY_SOFT = "job_only_soft"
     JOB_WITHOUT_COMMAND = "job_without_command"
+    CONNECTION_MISSING = "connection_missing"
 
 
 #: Codes that never stop. A source that cannot be sensed yet is a warning on a paused row only.
@@ -77,6 +78,7 @@ WARNINGS = frozenset(
         Code.JOB_WITH_MIXED_STATES,
         Code.JOB_ONLY_SOFT,
         Code.JOB_WITHOUT_COMMAND,
+        Code.CONNECTION_MISSING,
     }
 )
 

@@ -82,6 +82,38 @@ def test_a_local_job_runs_only_what_somebody_has_named(load: Load) -> None:
     assert not load("jobs: {target: databricks}").lacks_command(6)
 
 
+CONNECTIONS = """
+connections:
+  kafka: {shop: {bootstrap_servers: "broker:9092"}}
+  jdbc: {crm: {url: "jdbc:postgresql://db/crm"}}
+  sap: {sap_bw: {url: "jdbc:sap://bw:30015"}}
+  iceberg: {lake: {warehouse: /lake}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "sensor_id", "missing"),
+    [
+        ("kafka", "shop: orders", None),
+        ("kafka", "web: clicks", "connections.kafka.web"),
+        ("kafka", "no topic", None),
+        ("jdbc", "crm: public.customers", None),
+        ("jdbc", "erp: (select 1)", "connections.jdbc.erp"),
+        ("sap_bw", "CHAIN", None),
+        ("sap_b4", "CHAIN", "connections.sap.sap_b4"),
+        ("iceberg_table", "lake.sales.orders", None),
+        ("iceberg_table", "pond.sales.orders", "connections.iceberg.pond"),
+        ("iceberg_table", "/lake/sales/orders", None),
+        ("iceberg_table", "s3://lake/sales/orders", None),
+        ("delta_table", "pond.sales.orders", None),
+    ],
+)
+def test_an_upstream_lacks_the_connection_that_heartbeat_yml_does_not_have(
+    load: Load, source: str, sensor_id: str, missing: str | None
+) -> None:
+    assert load(CONNECTIONS).lacks_connection(source, sensor_id) == missing
+
+
 def test_a_section_whose_keys_are_all_commented_out_is_empty(load: Load) -> None:
     text = "logs:\n  # keep: 3\njobs:\n  local:\n    commands:\nsensing:\n  upstreams:\n"
     assert load(text).logs.keep == 5

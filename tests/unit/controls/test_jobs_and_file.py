@@ -1,9 +1,24 @@
 """What only several rows, or the rows in force before, can show; and how findings are told."""
 
+from dataclasses import dataclass
+
 import pytest
 
 from harness.controls import Code, Severity, findings_as_json, has_errors, render_findings
 from tests.unit.controls.controls_text import HEADER, checked, line
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lacking:
+    """A configuration without a job's command, or without any connection to Kafka."""
+
+    job_id: int | None = None
+
+    def lacks_command(self, job_id: int) -> bool:
+        return job_id == self.job_id
+
+    def lacks_connection(self, source: str, sensor_id: str) -> str | None:
+        return "connections.kafka.shop" if source == "kafka" else None
 
 
 def test_two_rows_with_one_sensors_id_are_found_and_both_lines_are_named() -> None:
@@ -48,10 +63,21 @@ def test_a_job_with_only_soft_dependencies_is_a_warning() -> None:
 
 def test_a_job_that_has_nothing_to_run_is_a_warning_on_its_first_line() -> None:
     rows = [line(), line(sensor_id="a.b"), line(trigger_job_id="112", trigger_job_name="stock")]
-    (found,) = checked(*rows, lacks_command=lambda job_id: job_id == 111)
+    (found,) = checked(*rows, configured=Lacking(job_id=111))
     assert (found.code, found.line) == (Code.JOB_WITHOUT_COMMAND, 2)
     assert found.severity is Severity.WARNING
     assert "jobs.local.commands" in found.message
+
+
+def test_a_connection_that_is_missing_is_a_warning_on_the_first_row_that_needs_it() -> None:
+    rows = [
+        line(),
+        *(line(sensor_source="kafka", sensor_id=f"shop: {topic}") for topic in ("a", "b")),
+    ]
+    (found,) = checked(*rows, configured=Lacking())
+    assert (found.code, found.line) == (Code.CONNECTION_MISSING, 3)
+    assert found.severity is Severity.WARNING
+    assert "connections.kafka.shop" in found.message
 
 
 def test_an_empty_flag_is_a_hard_dependency() -> None:
