@@ -44,6 +44,7 @@ class Code(StrEnum):
     SOURCE_UNKNOWN = "source_unknown"
     SENSOR_ID_MISSING = "sensor_id_missing"
     SENSOR_ID_SHAPE = "sensor_id_shape"
+    SENSOR_ID_WITHOUT_SCHEMA = "sensor_id_without_schema"
     READ_TYPE = "read_type"
     UPSTREAM_KEY_MISSING = "upstream_key_missing"
     UPSTREAM_KEY_SHAPE = "upstream_key_shape"
@@ -78,6 +79,7 @@ WARNINGS = frozenset(
         Code.JOB_WITH_MIXED_STATES,
         Code.JOB_ONLY_SOFT,
         Code.JOB_WITHOUT_COMMAND,
+        Code.SENSOR_ID_WITHOUT_SCHEMA,
         Code.CONNECTION_MISSING,
     }
 )

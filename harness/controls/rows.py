@@ -9,6 +9,7 @@ from harness.controls.shapes import (
     HAVE_NO_ROWS,
     NEED_UPSTREAM_KEY,
     Problem,
+    is_without_schema,
     sensor_id_problem,
     upstream_key_problem,
     uses_upstream_key,
@@ -22,6 +23,8 @@ READ_TYPES = ("batch", "streaming")
 JOB_STATES = ("PAUSED", "UNPAUSED")
 DEPENDENCY_FLAGS = ("TRUE", "FALSE")
 LARGEST_BIGINT = 2**63 - 1
+
+_MAY_LACK_SCHEMA = frozenset({Source.DELTA_TABLE, Source.LMU_DELTA_TABLE})
 
 #: Text for people, and SQL: line breaks and tabs belong there.
 _FREE_TEXT = frozenset({"asset_description", "preprocess_query"})
@@ -88,6 +91,12 @@ def _sensor_id(row: ControlRow) -> tuple[Problem, ...]:
     if not row.sensor_id:
         message = "the id is missing; name the table, folder, topic or chain to watch."
         return ((Code.SENSOR_ID_MISSING, message),)
+    if row.source in _MAY_LACK_SCHEMA and is_without_schema(row.sensor_id):
+        message = (
+            f"{shown(row.sensor_id)} has no schema, so the session's default schema counts; write"
+            f" schema.{escaped(row.sensor_id)[:80]} to fix which table is meant."
+        )
+        return ((Code.SENSOR_ID_WITHOUT_SCHEMA, message),)
     problem = sensor_id_problem(row.source, row.sensor_id)
     return ((Code.SENSOR_ID_SHAPE, problem),) if problem else ()
 

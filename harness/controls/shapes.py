@@ -12,6 +12,7 @@ from harness.topics import topic_name_from
 Problem = tuple[Code, str]
 
 _PART = r"(?:[^\s.`/\\\"',;()]+|`[^`]+`)"
+_ONE_PART = re.compile(r"[\w-]+|`[^`]+`")
 _TABLE_NAME = re.compile(rf"{_PART}(?:\.{_PART}){{1,2}}")
 _ICEBERG_NAME = re.compile(rf"{_PART}(?:\.{_PART}){{2,}}")
 _HIVE_NAME = re.compile(rf"(?:spark_catalog\.)?{_PART}\.{_PART}", re.IGNORECASE)
@@ -47,6 +48,11 @@ def upstream_key_problem(key: str) -> str | None:
 def uses_upstream_key(query: str) -> bool:
     """Tell whether the query has a placeholder that only an ``upstream_key`` can fill."""
     return re.search(r"\?upstream_(key|value)\b", query) is not None
+
+
+def is_without_schema(sensor_id: str) -> bool:
+    """Return whether a Delta table is named by one part, so that the default schema counts."""
+    return _ONE_PART.fullmatch(sensor_id) is not None
 
 
 def _delta_problem(sensor_id: str) -> str | None:

@@ -67,10 +67,19 @@ def test_a_delta_table_is_named_by_two_or_three_parts_or_a_path(
 
 @pytest.mark.parametrize(
     "sensor_id",
-    ["orders", "a.b.c.d", "sales.", "data/orders", "/", "sales.or ders", "a.b; drop table x"],
+    ["shop:orders", "a.b.c.d", "sales.", "data/orders", "/", "sales.or ders", "a.b; drop table x"],
 )
 def test_another_name_of_a_delta_table_is_found(sensor_id: str) -> None:
     assert codes(line(sensor_id=sensor_id)) == [(Code.SENSOR_ID_SHAPE, "sensor_id", 2)]
+
+
+@pytest.mark.parametrize("sensor_id", ["orders", "`odd name`"])
+@pytest.mark.parametrize("source", ["delta_table", "lmu_delta_table"])
+def test_a_delta_table_without_a_schema_is_a_warning(source: str, sensor_id: str) -> None:
+    (found,) = checked(line(sensor_source=source, sensor_id=sensor_id))
+    assert (found.code, found.line) == (Code.SENSOR_ID_WITHOUT_SCHEMA, 2)
+    assert found.severity is Severity.WARNING
+    assert f"write schema.{sensor_id}" in found.message
 
 
 @pytest.mark.parametrize(
@@ -344,7 +353,7 @@ def test_all_findings_of_a_row_come_at_once() -> None:
 
 
 def test_findings_are_sorted_by_line() -> None:
-    found = checked(line(), line(sensor_id="a.b", job_state="x"), line(sensor_id="a"), line())
+    found = checked(line(), line(sensor_id="a.b", job_state="x"), line(sensor_id="a."), line())
     assert [(each.line, each.code) for each in found] == [
         (3, Code.JOB_STATE),
         (4, Code.SENSOR_ID_SHAPE),
