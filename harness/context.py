@@ -25,6 +25,7 @@ from harness.lease import Lease
 from harness.lock import ProcessLock, WriterLock
 from harness.metastore import require_free
 from harness.sense.look import Looker
+from harness.sense.types import QueryBounds
 from harness.settings import LOCAL_TARGET, JobsTarget, Settings, target_of
 from harness.stopping import Stop
 from harness.store.catalog import CatalogStore
@@ -160,18 +161,22 @@ class Context:
         from harness.sense.registry import Surroundings, known_sources
 
         sensing, connections = self.settings.sensing, self.settings.connections
+        limits = look_limits(sensing, connections)
         surroundings = Surroundings(
             session=lambda: self.session,
             trigger_files_root=str(self.settings.trigger_root),
             connections=connections,
             secrets=secrets_for(self.settings, self.environment),
-            queries_may_read=sensing.queries_may_read,
+            queries=QueryBounds(
+                may_read=frozenset(sensing.queries_may_read),
+                seconds=max(sensing.look_timeout_seconds, *limits.values(), 0),
+            ),
         )
         return Looker(
             known_sources().probes(surroundings),
             threads=sensing.threads,
             deadline_seconds=sensing.look_timeout_seconds,
-            limits=look_limits(sensing, connections),
+            limits=limits,
         )
 
     @cached_property

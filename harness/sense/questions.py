@@ -1,7 +1,8 @@
 """Asks Spark about the rows that a look found; started only when a control row asks for rows."""
 
 import threading
-from collections.abc import Callable, Collection, Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -11,7 +12,7 @@ from harness.names import column_in_sql
 from harness.query_use import NEW_DATA, uncalled, unread
 from harness.secrets import masked
 from harness.sense.delta.admit import is_larger, needed_key, rendered
-from harness.sense.types import Upstream
+from harness.sense.types import QueryBounds, Upstream
 from harness.sense.understood import NO_VARIABLES, use_in
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 #: So many queries are known to keep to what they may read; the others are read again.
 _MOST_KNOWN = 10_000
+_SECONDS_BETWEEN_CANCELS = 1.0
 
 #: Reads the rows in question in the session that asks.
 Rows = Callable[["SparkSession"], "DataFrame"]
@@ -44,14 +46,14 @@ class SparkQuestions:
 
     Args:
         session: Returns the Spark session.
-        may_read: Tables that a query may read besides the new rows.
+        bounds: What holds for a query.
     """
 
     def __init__(
-        self, session: "Callable[[], SparkSession]", may_read: Collection[str] = ()
+        self, session: "Callable[[], SparkSession]", bounds: QueryBounds | None = None
     ) -> None:
         self._session = session
-        self._may_read = frozenset(may_read)
+        self._bounds = bounds or QueryBounds()
         self._own = threading.local()
         #: Queries that have been read and keep to what they may.
         self._known: set[str] = set()
@@ -61,7 +63,8 @@ class SparkQuestions:
         session = self._own_session()
         from pyspark.sql import functions as f
 
-        with _one_sentence(f"the largest {column} cannot be read"):
+        what = f"the largest {column}"
+        with _one_sentence(f"{what} cannot be read"), self._limited(session, what):
             values = rows(session).select(f.col(column).alias("value"))
             if dict(values.dtypes)["value"] in {"double", "float"}:
                 values = values.where(~f.isnan("value"))
@@ -77,7 +80,8 @@ class SparkQuestions:
         """
         session = self._own_session()
         wrapped = f"select 1 from (\n{query.strip().rstrip(';')}\n) limit 1"
-        with _one_sentence("its preprocess_query fails"):
+        what = "its preprocess_query"
+        with _one_sentence(f"{what} fails"), self._limited(session, what):
             self._stop_if_it_reaches_out(session, wrapped)
             rows(session).createOrReplaceTempView(NEW_DATA)
             try:
@@ -89,12 +93,40 @@ class SparkQuestions:
         if query in self._known:
             return
         use = use_in(session, query)
-        phrases = [*unread(use, self._may_read), *uncalled(use)]
+        phrases = [*unread(use, self._bounds.may_read), *uncalled(use)]
         if phrases:
             raise LookFailedError(f"its preprocess_query {phrases[0]}")
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known.add(query)
+
+    @contextmanager
+    def _limited(self, session: "SparkSession", what: str) -> Iterator[None]:
+        """Cancel the Spark jobs that this thread starts once they take too long."""
+        seconds, context = self._bounds.seconds, session.sparkContext
+        tag, is_over, is_late = f"heartbeat-{uuid.uuid4()}", threading.Event(), threading.Event()
+
+        def cancel_when_late() -> None:
+            if is_over.wait(seconds):
+                return
+            is_late.set()
+            context.cancelJobsWithTag(tag)
+            # A query is several jobs, and one that begins later is to end, too.
+            while not is_over.wait(_SECONDS_BETWEEN_CANCELS):
+                context.cancelJobsWithTag(tag)
+
+        context.addJobTag(tag)
+        threading.Thread(target=cancel_when_late, name=tag, daemon=True).start()
+        try:
+            yield
+        except Exception as error:
+            if is_late.is_set():
+                message = f"{what} takes longer than {seconds:g} s, and was cancelled"
+                raise LookFailedError(message) from error
+            raise
+        finally:
+            is_over.set()
+            context.removeJobTag(tag)
 
     def _own_session(self) -> "SparkSession":
         own: SparkSession | None = getattr(self._own, "session", None)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.errors import ConfigurationError
-from harness.sense.types import Probe, Source
+from harness.sense.types import Probe, QueryBounds, Source
 from harness.settings_connections import Connections
 from harness.settings_secrets import EnvironmentSecrets, SecretResolver
 
@@ -22,8 +22,8 @@ class Surroundings:
     connections: Connections = field(default_factory=Connections)
     #: Fetches the secrets that connections refer to.
     secrets: SecretResolver = field(default_factory=lambda: EnvironmentSecrets({}))
-    #: Tables that a preprocess query may read besides the new rows.
-    queries_may_read: tuple[str, ...] = ()
+    #: What holds for the queries over new rows.
+    queries: QueryBounds = field(default_factory=QueryBounds)
 
 
 class Registry:
@@ -78,7 +78,7 @@ def _delta(surroundings: Surroundings) -> Probe:
     return DeltaProbe(
         Storages(LocalStorage(), HadoopStorage(surroundings.session)),
         SparkTableLocator(surroundings.session),
-        SparkNewRows(surroundings.session, surroundings.queries_may_read),
+        SparkNewRows(surroundings.session, surroundings.queries),
         SparkTableHistory(surroundings.session),
     )
 
@@ -91,7 +91,7 @@ def _jdbc(surroundings: Surroundings) -> Probe:
     return JdbcProbe(
         surroundings.connections.jdbc,
         JvmQueries(surroundings.session, surroundings.secrets),
-        SparkTableRows(surroundings.session, surroundings.secrets, surroundings.queries_may_read),
+        SparkTableRows(surroundings.session, surroundings.secrets, surroundings.queries),
     )
 
 
@@ -103,7 +103,7 @@ def _sap(surroundings: Surroundings) -> Probe:
     return SapProbe(
         surroundings.connections.sap,
         JvmQueries(surroundings.session, surroundings.secrets),
-        SparkTableRows(surroundings.session, surroundings.secrets, surroundings.queries_may_read),
+        SparkTableRows(surroundings.session, surroundings.secrets, surroundings.queries),
     )
 
 
@@ -124,7 +124,7 @@ def _file(surroundings: Surroundings) -> Probe:
 
     return FileProbe(
         Storages(LocalStorage(), HadoopStorage(surroundings.session)),
-        SparkQuestions(surroundings.session, surroundings.queries_may_read),
+        SparkQuestions(surroundings.session, surroundings.queries),
     )
 
 
@@ -141,9 +141,7 @@ def _upstream_sensor(surroundings: Surroundings) -> Probe:
         SparkTableLocator(surroundings.session),
         LakeRowReader(surroundings.session),
     )
-    return UpstreamSensorProbe(
-        tables, SparkQuestions(surroundings.session, surroundings.queries_may_read)
-    )
+    return UpstreamSensorProbe(tables, SparkQuestions(surroundings.session, surroundings.queries))
 
 
 def _kafka(surroundings: Surroundings) -> Probe:
@@ -154,7 +152,7 @@ def _kafka(surroundings: Surroundings) -> Probe:
 
     return KafkaProbe(
         connector(surroundings.connections.kafka, surroundings.secrets),
-        Admission(SparkQuestions(surroundings.session, surroundings.queries_may_read)),
+        Admission(SparkQuestions(surroundings.session, surroundings.queries)),
     )
 
 
@@ -171,7 +169,7 @@ def _iceberg(surroundings: Surroundings) -> Probe:
             surroundings.connections.iceberg,
             JvmQueries(surroundings.session, surroundings.secrets),
         ),
-        SparkQuestions(surroundings.session, surroundings.queries_may_read),
+        SparkQuestions(surroundings.session, surroundings.queries),
     )
 
 
@@ -184,5 +182,5 @@ def _hive(surroundings: Surroundings) -> Probe:
     return HiveProbe(
         Storages(LocalStorage(), HadoopStorage(surroundings.session)),
         SparkHiveCatalog(surroundings.session),
-        SparkQuestions(surroundings.session, surroundings.queries_may_read),
+        SparkQuestions(surroundings.session, surroundings.queries),
     )

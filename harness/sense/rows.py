@@ -1,14 +1,14 @@
 """Reads the rows that new commits added, through Spark; started only when a rule asks for rows."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from harness.names import in_sql
 from harness.sense.delta.locate import is_path
 from harness.sense.questions import Rows, SparkQuestions
-from harness.sense.types import NewFile, NewFiles
+from harness.sense.types import NewFile, NewFiles, QueryBounds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,9 +24,9 @@ class SparkNewRows:
     """Answers from Spark; safe to ask from many threads at once."""
 
     def __init__(
-        self, session: "Callable[[], SparkSession]", may_read: Collection[str] = ()
+        self, session: "Callable[[], SparkSession]", bounds: QueryBounds | None = None
     ) -> None:
-        self._questions = SparkQuestions(session, may_read)
+        self._questions = SparkQuestions(session, bounds)
 
     def largest(self, files: NewFiles, column: str) -> str | None:
         """Return the largest value among the new rows, as text; the column as SQL names it."""

@@ -28,6 +28,16 @@ class Source(StrEnum):
     HIVE_TABLE = "hive_table"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryBounds:
+    """What holds for every query over new rows."""
+
+    #: Tables that a preprocess query may read besides the new rows.
+    may_read: frozenset[str] = frozenset()
+    #: A query that takes longer is cancelled: no look waits for it any more.
+    seconds: float = 3600
+
+
 class FirstSight(StrEnum):
     """What the first look at an upstream that already holds data means."""
 

@@ -1,6 +1,6 @@
 """Reads new rows of a table through Spark, for a ``preprocess_query``."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from harness.sense.jdbc.looking import SinceRows
 from harness.sense.jdbc.queries import Kind, Value
 from harness.sense.jdbc.values import moment
 from harness.sense.questions import SparkQuestions
+from harness.sense.types import QueryBounds
 from harness.settings_connections import Database
 from harness.settings_secrets import SecretResolver
 
@@ -26,16 +27,16 @@ class SparkTableRows:
     Args:
         session: Returns the Spark session.
         secrets: Fetches passwords, at each login.
-        may_read: Tables that a query may read besides the new rows.
+        bounds: What holds for a query.
     """
 
     def __init__(
         self,
         session: "Callable[[], SparkSession]",
         secrets: SecretResolver,
-        may_read: Collection[str] = (),
+        bounds: QueryBounds | None = None,
     ) -> None:
-        self._questions = SparkQuestions(session, may_read)
+        self._questions = SparkQuestions(session, bounds)
         self._secrets = secrets
 
     def any_row(self, database: Database, rows: SinceRows, query: str) -> bool:

@@ -10,7 +10,7 @@ from harness.errors import LookFailedError
 from harness.query_use import ALLOWED, REFUSED, uncalled, unread
 from harness.sense.questions import SparkQuestions
 from harness.sense.rows import SparkNewRows
-from harness.sense.types import NewFiles
+from harness.sense.types import NewFiles, QueryBounds
 from harness.sense.understood import use_in
 from tests.hostile import REACHING_OUT, READING_MORE, WITHIN
 from tests.unit.sense.golden import Watcher
@@ -211,7 +211,8 @@ def test_a_query_may_read_a_table_that_the_configuration_names(numbers: Asked) -
     files = NewFiles(table_path=str(numbers.path), version=1, files=None, plain=True)
     query = "select * from sensor_new_data left anti join hostile.seen using (id)"
 
-    assert not SparkNewRows(lambda: numbers.spark, ["Hostile.seen"]).any_row(files, query)
+    bounds = QueryBounds(may_read=frozenset({"Hostile.seen"}))
+    assert not SparkNewRows(lambda: numbers.spark, bounds).any_row(files, query)
     with pytest.raises(LookFailedError, match=r"reads 'hostile\.seen'; allowed are sen"):
         SparkNewRows(lambda: numbers.spark).any_row(files, query)
 
@@ -221,6 +222,21 @@ def test_a_function_that_is_not_spark_s_own_is_not_called(spark: "SparkSession")
         SparkQuestions(lambda: spark).any_row(
             _must_not_be_read, "select spend(id) from sensor_new_data"
         )
+
+
+def test_a_query_that_takes_too_long_is_cancelled_and_the_others_are_not(numbers: Asked) -> None:
+    files = NewFiles(table_path=str(numbers.path), version=1, files=None, plain=True)
+    rows = SparkNewRows(lambda: numbers.spark, QueryBounds(seconds=1))
+    endless = (
+        "select 1 from sensor_new_data cross join range(1000000000) as a"
+        " cross join range(1000000000) as b where a.id + b.id = -1"
+    )
+
+    with pytest.raises(LookFailedError, match="its preprocess_query takes longer than 1 s, and"):
+        rows.any_row(files, endless)
+    # It has not gone on behind the look that was given up.
+    assert numbers.spark.sparkContext.statusTracker().getActiveJobsIds() == []
+    assert SparkNewRows(lambda: numbers.spark).any_row(files, "select * from sensor_new_data")
 
 
 def test_no_variable_of_the_process_gets_into_a_query(numbers: Asked) -> None:
