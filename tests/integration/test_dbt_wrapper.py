@@ -46,23 +46,6 @@ def test_views_are_made_with_their_ctes_written_out_and_the_session_reads_as_bef
     assert [row.place for row in spark.sql(NESTED).collect()] == ["inner"]
 
 
-def test_the_accepted_seeds_are_loaded_and_their_files_stay_as_they_are(
-    spark: "SparkSession", dbt: Dbt
-) -> None:
-    accepted = Home(folder=dbt._home).accepted
-    texts = {}
-    for seed in SEEDS:
-        header, *_ = (PROJECT / seed).read_text().splitlines() or [",".join(SEED_COLUMNS[seed])]
-        rows = ["4711,nightly"] if seed == SCHEDULED_JOBS else []
-        texts[seed] = "".join(f"{line}\n" for line in (header, *rows))
-        write_whole(accepted / seed, texts[seed])
-    for _ in range(2):
-        dbt.seed_controls()
-        assert {seed: (accepted / seed).read_text() for seed in SEEDS} == texts
-    rows = spark.sql(f"select job_id, note from {SCHEMA}.scheduled_jobs").collect()
-    assert [tuple(map(str, row)) for row in rows] == [("4711", "nightly")]
-
-
 def test_a_failed_build_leaves_the_session_as_it_was(spark: "SparkSession", dbt: Dbt) -> None:
     with pytest.raises(DecideError, match="stg_controls"):
         dbt._invoke(["run", "--select", "stg_controls"], None)
@@ -81,3 +64,20 @@ def test_what_selects_nothing_is_a_failure_though_dbt_calls_it_a_success(dbt: Db
 def test_a_tick_runs_no_data_test(dbt: Dbt, selector: str) -> None:
     arguments = ["ls", "--selector", selector, "--resource-type", "test"]
     assert list(dbt._run(dbt._runner(), arguments, None).result or ()) == []
+
+
+def test_the_accepted_seeds_are_loaded_and_their_files_stay_as_they_are(
+    spark: "SparkSession", dbt: Dbt
+) -> None:
+    accepted = Home(folder=dbt._home).accepted
+    texts = {}
+    for seed in SEEDS:
+        header, *_ = (PROJECT / seed).read_text().splitlines() or [",".join(SEED_COLUMNS[seed])]
+        rows = ["4711,nightly"] if seed == SCHEDULED_JOBS else []
+        texts[seed] = "".join(f"{line}\n" for line in (header, *rows))
+        write_whole(accepted / seed, texts[seed])
+    for _ in range(2):
+        dbt.seed_controls()
+        assert {seed: (accepted / seed).read_text() for seed in SEEDS} == texts
+    rows = spark.sql(f"select job_id, note from {SCHEMA}.scheduled_jobs").collect()
+    assert [tuple(map(str, row)) for row in rows] == [("4711", "nightly")]
