@@ -100,7 +100,10 @@ def test_the_seeds_that_are_in_force_are_loaded_and_the_others_from_the_project(
     dbt._manifest = cast("Manifest", SimpleNamespace(nodes=nodes))
     for _ in range(2):
         dbt.seed_controls()
-        assert nodes["a"].original_file_path == str(file)
+        accepted = nodes["a"]
+        assert Path(accepted.root_path, accepted.original_file_path) == file
+        # dbt writes the SQL of a seed below its target folder, at this path.
+        assert not Path(accepted.original_file_path).is_absolute()
         assert nodes["b"].original_file_path == "seeds/b.csv"
 
 
