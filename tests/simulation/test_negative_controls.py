@@ -6,8 +6,9 @@ from tests.simulation.history import play
 from tests.simulation.machine import Wiring
 from tests.simulation.wrong import WRONG
 
-#: Each is found sooner by far; the same seeds have nothing to complain of when all is right.
-SEEDS = range(200)
+#: The same seeds have nothing to complain of when all is right. First those that showed the faults
+#: which few histories show.
+SEEDS = (14, 51, 85, *range(200))
 
 
 @pytest.mark.parametrize("name", WRONG)
