@@ -169,7 +169,7 @@ class Context:
             secrets=secrets_for(self.settings, self.environment),
             queries=QueryBounds(
                 may_read=frozenset(sensing.queries_may_read),
-                seconds=max(sensing.look_timeout_seconds, *limits.values(), 0),
+                seconds=max([sensing.look_timeout_seconds, *limits.values()]),
             ),
         )
         return Looker(

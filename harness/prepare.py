@@ -53,16 +53,8 @@ def _java(project: Path, environ: Mapping[str, str]) -> JavaHome:
         return find_java(environ)
     except ConfigurationError:
         lock = str(project / "requirements-java.lock")
-        command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--require-hashes",
-            "-r",
-            lock,
-        ]
+        options = ("--quiet", "--require-hashes", "--requirement", lock)
+        command = [sys.executable, "-m", "pip", "install", *options]
         subprocess.run(command, check=True)
         return find_java(environ)
 

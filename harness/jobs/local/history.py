@@ -1,4 +1,4 @@
-"""Writes every effect of the local Jobs API as a line of JSON, for whoever checks it later.
+"""Writes every effect of the local Jobs API as a line of JSON, as evidence for later checks.
 
 A file that has grown large is set aside when the server starts, in the place of the one before.
 """
