@@ -148,11 +148,17 @@ def stop_on_errors(checked: CheckedControls) -> None:
 
 def recorded_controls(store: Store) -> frozenset[str]:
     """Return the ids of the control rows that the ledger last recorded as being there."""
-    newest: dict[str, tuple[int, str]] = {}
+    return frozenset(newest_controls(store))
+
+
+def newest_controls(store: Store) -> dict[str, Mapping[str, object]]:
+    """Return the control rows, by id, as the ledger last recorded them; none that was removed."""
+    newest: dict[str, tuple[tuple[int, str], Mapping[str, object]]] = {}
     for row in store.read(Ledger.CONTROLS):
-        place = (int(str(row["tick_number"])), str(row["change"]))
-        newest[str(row["control_id"])] = max(newest.get(str(row["control_id"]), place), place)
-    return frozenset(key for key, (_, change) in newest.items() if change != "removed")
+        key, place = str(row["control_id"]), (int(str(row["tick_number"])), str(row["change"]))
+        if key not in newest or newest[key][0] <= place:
+            newest[key] = place, row
+    return {key: row for key, (_, row) in newest.items() if row["change"] != "removed"}
 
 
 def record_changes(rows: Rows, store: Store, tick: Tick) -> list[ControlChangeRow]:

@@ -26,6 +26,11 @@ class Home:
         return self.folder / "status.json"
 
     @property
+    def published(self) -> Path:
+        """Which state of the control table was published last."""
+        return self.folder / "published.json"
+
+    @property
     def back_off(self) -> Path:
         """When what keeps failing is looked at again."""
         return self.folder / "back_off.json"

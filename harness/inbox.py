@@ -114,11 +114,28 @@ def send(inbox: Path, message: Message, *, disk: Disk = os) -> Path:
         ConfigurationError: No tick could read it, such as a run id that no run can have.
         StateError: The folder cannot be written.
     """
+    path = inbox / f"{message.sent_at:%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}.json"
+    _write(path, message, disk)
+    return path
+
+
+def bind(message: Message, seen: SeenAttempt) -> Message:
+    """Let a message that names no attempt be about this one for good, in its file, too.
+
+    Raises:
+        StateError: The folder cannot be written.
+    """
+    named = naming_attempt(message, seen)
+    if message.path:
+        _write(message.path, named)
+    return named
+
+
+def _write(path: Path, message: Message, disk: Disk = os) -> None:
     content = asdict(message)
     content["sent_at"] = message.sent_at.isoformat()
     del content["path"]
     text = json.dumps(content)
-    path = inbox / f"{message.sent_at:%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}.json"
     try:
         parse_message(text.encode())
         write_durably(path, text, disk=disk)
@@ -126,8 +143,7 @@ def send(inbox: Path, message: Message, *, disk: Disk = os) -> Path:
         raise ConfigurationError(f"This message cannot be left: {error}") from error
     except OSError as error:
         reason = error.strerror or error
-        raise StateError(f"The message cannot be left in {inbox}: {reason}") from error
-    return path
+        raise StateError(f"The message cannot be left in {path.parent}: {reason}") from error
 
 
 def receive(inbox: Path, quarantine: Quarantine | None = None) -> list[Message]:

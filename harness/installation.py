@@ -12,6 +12,7 @@ from pathlib import Path
 
 from harness.accepted import Desk
 from harness.context import Context
+from harness.control_edits import PublishedTable
 from harness.decide import unfinished_views
 from harness.errors import DecideError, StateError
 from harness.files import write_whole
@@ -33,6 +34,11 @@ def desk_of(context: Context) -> Desk:
         may_read=context.settings.sensing.queries_may_read,
         configured=context.settings,
     )
+
+
+def published_of(context: Context) -> PublishedTable:
+    """Return the control table of an installation, as it was published."""
+    return PublishedTable(context.home.published, context.store, context.settings.project)
 
 
 class Installation:

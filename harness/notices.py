@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from harness.inbox import Message, MessageKind
+from harness.inbox import Message, MessageKind, bind
 from harness.state import FollowedRun
 from harness.tables import HOLDING, RunRow, RunStatus, Tick
 
@@ -47,6 +47,32 @@ def apply_messages(
     return Applied(rows=tuple(rows.values()), waiting=waiting)
 
 
+def named(messages: Iterable[Message], by_job: Mapping[int, FollowedRun]) -> list[Message]:
+    """Let what an earlier version left without an attempt be about the one that holds its job.
+
+    Before it is applied: read again after a death, it is not about the next attempt.
+
+    Raises:
+        StateError: The inbox cannot be written.
+    """
+    return [
+        bind(message, run)
+        if (run := by_job.get(message.job_id)) and _means_whatever_is_held(message, run)
+        else message
+        for message in messages
+    ]
+
+
+def _means_whatever_is_held(message: Message, run: FollowedRun) -> bool:
+    if message.attempt is not None or not run.holds_job:
+        return False
+    if message.kind is MessageKind.COMPLETE:
+        names_nothing = message.intent_id is None and message.run_id is None
+        return names_nothing and message.sent_at >= run.decided_at
+    is_of_operator = message.kind in (MessageKind.RETRY, MessageKind.RELEASE)
+    return is_of_operator and message.intent_id in (None, run.intent_id)
+
+
 def released_by(run_id: int | None) -> str:
     """Say which success has let a held job go."""
     return f"released by the success of run {run_id}" if run_id else "released by a later success"
@@ -72,9 +98,7 @@ def _is_held(message: Message, run: FollowedRun) -> bool:
 
     A message may be read once more after the attempt that it brought about has failed, too.
     """
-    is_meant = message.intent_id is None or message.intent_id == run.intent_id
-    is_attempt = message.attempt is None or message.attempt == run.attempt
-    return run.holds_job and is_meant and is_attempt
+    return run.holds_job and (message.intent_id, message.attempt) == (run.intent_id, run.attempt)
 
 
 def _row_of_release(message: Message, run: FollowedRun, tick: Tick) -> RunRow | None:
@@ -113,13 +137,8 @@ def _row_of_completion(message: Message, run: FollowedRun, tick: Tick) -> RunRow
         return _row_of_open(message, run, tick)
     # Of a run that is lost or parked the Jobs API reported no end: the report of the run counts.
     has_no_end = run.run_status in (RunStatus.PARKED, RunStatus.LOST)
-    if _is_about(message, run):
-        counts = has_no_end or message.seen_status in HOLDING
-    else:
-        # Earlier versions named the job alone. The success of another run is for the poll to see.
-        names_only_job = message.intent_id is None and message.run_id is None
-        counts = names_only_job and message.sent_at >= run.decided_at
-    if not counts:
+    # The success of another run is for the poll to see.
+    if not _is_about(message, run) or not (has_no_end or message.seen_status in HOLDING):
         return None
     row = run.step(tick, RunStatus.SUCCEEDED_ELSEWHERE, "notice")
     return replace(row, ended_at=message.sent_at, message=released_by(message.run_id))

@@ -17,7 +17,7 @@ from harness.find_run import Search, find_run
 from harness.inbox import Message
 from harness.jobs.states import is_over
 from harness.jobs.types import Outcome, RunReport
-from harness.notices import apply_messages, released_by
+from harness.notices import apply_messages, named, released_by
 from harness.open_runs import ended, looked_at, ways_out
 from harness.state import FollowedRun
 from harness.tables import OPEN, Ledger, RunRow, RunStatus, Tick
@@ -66,7 +66,7 @@ def settle(
         StateError: A ledger cannot be written; the messages stay in the inbox.
     """
     by_job = {run.job_id: run for run in runs}
-    applied = apply_messages(messages, by_job, tick)
+    applied = apply_messages(named(messages, by_job), by_job, tick)
     moved = {row.job_id for row in applied.rows}
     others = [run for run in runs if run.job_id not in moved]
     unsent = [run for run in others if _is_to_be_sent_again(run, tick)]

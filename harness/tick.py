@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from harness import feed, own_schedule, registered
+from harness import feed, manual_runs, own_schedule, registered
 from harness.batches import Batch, receive_batches, remove_batches
 from harness.calls import Steps
 from harness.context import Context
 from harness.errors import DecideError
 from harness.fire import Start, fire, restore_handed_over
 from harness.inbox import Message, receive, remove
-from harness.installation import Installation, desk_of
+from harness.installation import Installation, desk_of, published_of
 from harness.logs import log_as_tick
 from harness.memory import load_from_models
 from harness.publish import publish
@@ -104,9 +104,16 @@ class Engine:
         self._context.lock.check()
         at = self._context.clock.now()
         self._context.stop.activity.begin("getting ready")
+        # Before anything is built: that, too, would write over them.
+        edits = published_of(self._context).edits(at)
         state = self._ready_state(at, options)
         tick = Tick(number=state.tick_number + 1, at=at)
-        report = TickReport(tick=tick, warnings=clock_warnings(state.tick_at, at))
+        warnings = clock_warnings(state.tick_at, at)
+        report = TickReport(tick=tick, warnings=warnings, quarantined=edits)
+        if edits:
+            # Publishing writes the rows anew.
+            report.must_restore = True
+            state = replace(state, must_decide=True)
         report.seconds["setup"] = round(time.monotonic() - began, 3)
         with log_as_tick(tick.id):
             try:
@@ -207,6 +214,12 @@ class Engine:
         report.own_steps = own_schedule.fold(
             messages, state, tick=report.tick, steps=steps, store=self._context.store
         )
+        by_hand = [each for each in messages if manual_runs.names_manual_run(each, state)]
+        if by_hand:
+            report.manual_runs = manual_runs.fold(
+                by_hand, state, tick=report.tick, steps=steps, firing=self._context.firing
+            )
+            report.own_steps += report.manual_runs.rows
         state = state.with_taken(report.own_steps)
         if not state.runs:
             return state
@@ -307,8 +320,9 @@ class Engine:
             state,
             report.tick,
             report.counts,
-            controls_changed=report.has_fed_controls,
+            controls_changed=report.has_fed_controls or report.must_restore,
         )
+        published_of(context).note()
         return state
 
     def _rest(self, state: TickState, report: TickReport, messages: Sequence[Message]) -> TickState:
@@ -336,8 +350,7 @@ class Engine:
 
 def _clear(messages: Sequence[Message], report: TickReport) -> None:
     """Empty the inbox of what the ledgers have; a report of success waits for the run's end."""
-    waiting = report.settled.waiting if report.settled else ()
     for message in messages:
-        if message not in waiting:
+        if message not in report.waiting:
             remove(message)
     remove_batches(report.registered.batches)

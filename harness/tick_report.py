@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from harness.inbox import Message
+from harness.manual_runs import ManualRuns
 from harness.publish import FOLD_AFTER_TICKS, Publication
 from harness.quarantine import Quarantined
 from harness.record import Recorded
@@ -37,13 +39,16 @@ class TickReport:
     #: The triggers that cannot be evaluated, whether or not this tick tried.
     failing_triggers: tuple[WatchedUpstream, ...] = ()
     settled: Settled | None = None
-    #: Steps that jobs on their own schedule told of.
+    #: Steps of runs that Heartbeat did not start: jobs on their own schedule, and by hand.
     own_steps: tuple[RunRow, ...] = ()
+    manual_runs: ManualRuns = field(default_factory=ManualRuns)
     started: tuple[RunRow, ...] = ()
     publication: Publication | None = None
     control_changes: int = 0
     #: The controls were fed in this tick, whether or not a row differed from what was recorded.
     has_fed_controls: bool = False
+    #: Somebody else has written into the control table; what was published is to be put back.
+    must_restore: bool = False
     warnings: tuple[str, ...] = ()
     #: What this tick could not read and went on without.
     quarantined: tuple[Quarantined, ...] = ()
@@ -51,6 +56,11 @@ class TickReport:
     seconds: dict[str, float] = field(default_factory=dict)
     #: How long the command took up to the end of the tick, whatever it did.
     wall_seconds: float = 0.0
+
+    @property
+    def waiting(self) -> tuple[Message, ...]:
+        """The messages that stay in the inbox until the Jobs API has reported an end."""
+        return (*self.manual_runs.waiting, *(self.settled.waiting if self.settled else ()))
 
     @property
     def failures(self) -> tuple[Look, ...]:

@@ -54,7 +54,7 @@ def init(
 
 def _initialise(context: "Context", *, allow_mass_removal: bool) -> "CheckedControls":
     from harness import feed
-    from harness.installation import Installation
+    from harness.installation import Installation, published_of
     from harness.memory import load_from_models
     from harness.sense.backoff import end_back_off
     from harness.tables import Tick
@@ -67,6 +67,8 @@ def _initialise(context: "Context", *, allow_mass_removal: bool) -> "CheckedCont
     )
     feed.stop_on_errors(checked)
     now = context.clock.now()
+    # Each is told; what is built next shows the controls again.
+    published_of(context).edits(now)
     Installation(context).ensure(now, allow_mass_removal=allow_mass_removal, rebuild=True)
     # Recorded here, a removal that was meant is not asked about again by the next tick.
     tick = Tick(number=load_from_models(context).tick_number + 1, at=now)

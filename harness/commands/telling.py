@@ -53,8 +53,9 @@ def complete(
 ) -> None:
     """Report that a job's run has succeeded; meant as the last task of the job.
 
-    A run that is still going on counts once the Jobs API has reported its end. A job that is held
-    is let go by the next tick. Refused for a job that the controls never had.
+    A run counts once the Jobs API has reported its end: one that was started by hand has processed
+    what had come before it began. A job that is held is let go by the next tick. Refused for a job
+    that the controls never had.
 
     Examples:
         python -m harness complete --job 111111111 --run 987654321
@@ -72,6 +73,7 @@ def complete(
             job_id=job,
             run_id=run,
             intent_id=intent or None,
+            job_name=name,
             sent_at=context.clock.now(),
         )
         seen = newest_run_of(context.store, job)
@@ -97,7 +99,14 @@ def _effect(seen: "RunFact | None", message: "Message") -> str:
             return "the next tick lets the job go"
         return "the job is let go once the Jobs API reports the success of that run"
     if seen is None or not seen.is_open:
-        return "it changes nothing: the job is not held, and what waits for it starts it as usual"
+        if message.intent_id is not None:
+            return (
+                "it changes nothing: the job is not held, and what waits for it starts it as usual"
+            )
+        return (
+            "once the Jobs API reports the success of that run, what had come before it began "
+            "counts as processed"
+        )
     if seen.run_id is None and message.attempt is not None:
         return "the next tick counts the start that has had no answer as done"
     return "it counts once the Jobs API reports the end of the run"

@@ -1,6 +1,7 @@
 """The promises of the product, told as stories of several ticks each."""
 
 import json
+from datetime import datetime
 
 import pytest
 
@@ -92,6 +93,52 @@ def test_a_failed_job_is_held_until_a_manual_success_is_noticed(story: Story) ->
     released = story.tick()
     assert story.started(released) == [job]
     assert released.started[0].event_count == 1
+
+
+def test_a_manual_success_that_is_reported_counts_and_an_edit_of_the_control_table_does_not(
+    story: Story,
+) -> None:
+    job = story.job(1)
+    flights, weather = story.table("flights"), str(story.folder / "weather")
+    story.control(flights, job)
+    story.control(weather, job)
+    story.tick()
+    assert story.status(flights, job) == "NEW_EVENT_AVAILABLE"
+
+    story.clock.sleep(3600)
+    by_hand = story.jobs.start_by_hand(job)
+    story.jobs.end_run(by_hand, Outcome.SUCCEEDED)
+    report = Message(
+        kind=MessageKind.COMPLETE, job_id=job, run_id=by_hand, sent_at=story.clock.now()
+    )
+    send(story.context.home.inbox, report)
+    story.home.spark.sql(
+        f"update {story.home.schema}.heartbeat_control set job_state = 'PAUSED' where sensor_id = '{flights}'"
+    )
+    noticed = story.tick()
+    assert list(story.context.home.inbox.glob("*.json")) == []
+    row = story.control_row(flights, job)
+    assert (row["status"], row["job_state"]) == ("COMPLETED", "UNPAUSED")
+    assert row["job_start_timestamp"] == by_hand_began(story, job)
+    [edit] = noticed.quarantined
+    assert "job_state was changed from UNPAUSED to PAUSED" in edit.reason
+    assert "edit line 2 of seeds/heartbeat_controls.csv" in edit.reason
+
+    # What had come before the manual run starts nothing, what comes after it does.
+    story.table("weather")
+    assert story.started(story.tick()) == []
+    assert story.blockers(job) == ["waiting_for_required_event"]
+    story.append(flights)
+    started = story.tick()
+    assert (story.started(started), started.quarantined) == ([job], ())
+    assert [
+        row["event_count"] for row in story.run_rows(job) if row["run_status"] == "STARTED"
+    ] == [2]
+
+
+def by_hand_began(story: Story, job: int) -> datetime | None:
+    """Return when the job's newest run began, as the Jobs API says it."""
+    return next(iter(story.jobs.list_runs(job))).started_at
 
 
 def test_retry_starts_a_new_attempt_with_the_same_events_and_any_newer_ones(story: Story) -> None:

@@ -30,6 +30,8 @@ class NoDbt:
     def __init__(self) -> None:
         #: The selectors that it was asked for.
         self.built: list[str] = []
+        #: The variables of each.
+        self.variables: list[object] = []
         #: Builds the decision and what is published, too.
         self.decides = False
         #: The selector that cannot be built.
@@ -41,6 +43,7 @@ class NoDbt:
 
     def build(self, selector: str, variables: object = None) -> None:
         self.built.append(selector)
+        self.variables.append(variables)
         if selector == self.broken:
             raise DecideError(f"there is no {selector}")
         if not self.decides and selector not in {"look", "triggers", "trigger_terms"}:

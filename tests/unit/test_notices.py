@@ -1,10 +1,12 @@
 """What an operator's messages do to a held job, and that each of them counts once."""
 
 from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
-from harness.inbox import Message, MessageKind
+from harness.inbox import Message, MessageKind, receive, send
 from harness.jobs.types import Outcome
 from harness.notices import LONGEST_REASON
 from harness.state import FollowedRun
@@ -130,3 +132,25 @@ def test_a_notice_and_a_poll_of_one_tick_end_a_run_once() -> None:
     assert run.run_id is not None
     jobs.end_run(run.run_id, Outcome.SUCCEEDED)
     assert len(settled(jobs, run, notice(run_id=run.run_id)).rows) == 1
+
+
+@pytest.mark.parametrize("kind", [MessageKind.COMPLETE, MessageKind.RETRY, MessageKind.RELEASE])
+def test_a_message_of_an_earlier_version_counts_for_the_attempt_that_it_meets_and_no_later_one(
+    kind: MessageKind, tmp_path: Path
+) -> None:
+    run = held()
+    send(tmp_path, Message(kind=kind, job_id=JOB, sent_at=TICK.at))
+    assert len(settled(fake_jobs(), run, *receive(tmp_path)).rows) == 1
+    # The tick died before it removed the file. The next attempt fails, too, by a clock that went back.
+    later = held(attempt=2, decided_at=AT - timedelta(days=1))
+    assert settled(fake_jobs(), later, *receive(tmp_path)).rows == ()
+
+
+def test_a_message_of_an_earlier_version_that_is_older_than_the_held_run_is_not_about_it(
+    tmp_path: Path,
+) -> None:
+    old = Message(kind=MessageKind.COMPLETE, job_id=JOB, sent_at=AT - timedelta(days=1))
+    send(tmp_path, old)
+    assert settled(fake_jobs(), held(), *receive(tmp_path)).rows == ()
+    [message] = receive(tmp_path)
+    assert message.attempt is None

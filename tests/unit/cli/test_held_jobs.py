@@ -119,13 +119,18 @@ def test_complete_without_a_run_is_refused_where_no_run_goes_on_or_holds_the_job
     assert not (home / "inbox").exists()
 
 
-def test_the_success_of_a_run_of_a_job_that_is_not_held_is_said_to_change_nothing(
+def test_a_report_says_what_it_comes_to_for_a_job_that_neither_runs_nor_is_held(
     tmp_path: Path,
 ) -> None:
     home = home_with(tmp_path, None)
-    answer = call(home, "complete", "--job", str(JOB), "--run", "7")
-    assert answer.returncode == ExitCode.DONE
-    assert "it changes nothing: the job is not held" in answer.stdout
+    of_run = ("complete", "--job", str(JOB), "--run", "7")
+    by_hand = call(home, *of_run)
+    assert by_hand.returncode == ExitCode.DONE
+    assert "what had come before it began counts as processed" in by_hand.stdout
+    late = call(home, *of_run, "--intent", "i")
+    assert late.returncode == ExitCode.DONE
+    assert "it changes nothing: the job is not held" in late.stdout
+    assert {each.job_name for each in receive(home / "inbox")} == {"daily-revenue"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,180 @@
+"""Counts the success of a run that somebody started by hand, when the run reports it itself.
+
+Only a report that names its run counts, once the Jobs API says that this run of the job has
+succeeded. A run reads what is there when it begins, so that it has consumed the events that had
+been seen well before; what came later starts the job as usual.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from harness.calls import Firing, Steps
+from harness.errors import JobsApiError
+from harness.facts import whole
+from harness.feed import newest_controls
+from harness.fire import events_of
+from harness.inbox import Message, MessageKind
+from harness.jobs.token import TOKEN_PARAMETER
+from harness.jobs.types import Outcome, RunReport
+from harness.own_schedule import done_through, last_step
+from harness.settle import CLOCK_SKEW
+from harness.state import TickState
+from harness.tables import Consumed, Ledger, RunRow, RunStatus, Tick
+
+log = logging.getLogger(__name__)
+
+#: Who tells of such a run.
+REPORTED_BY = "notice"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManualRuns:
+    """What the reports of one tick come to."""
+
+    rows: tuple[RunRow, ...] = ()
+    #: Reports that stay in the inbox until the Jobs API has reported the end of their run.
+    waiting: tuple[Message, ...] = ()
+
+
+def names_manual_run(message: Message, state: TickState) -> bool:
+    """Tell whether a message reports a run of a job of which no run is followed."""
+    is_report = message.kind is MessageKind.COMPLETE and message.intent_id is None
+    is_followed = any(run.job_id == message.job_id for run in state.runs)
+    return is_report and message.run_id is not None and not is_followed
+
+
+def fold(
+    messages: Iterable[Message], state: TickState, *, tick: Tick, steps: Steps, firing: Firing
+) -> ManualRuns:
+    """Append a row for each manual run that has consumed anything.
+
+    Args:
+        messages: Reports that name a manual run.
+        state: What this process knows.
+        tick: The present tick.
+        steps: Numbers the rows.
+        firing: The Jobs API and the ledgers.
+
+    Raises:
+        StateError: A table cannot be read or written; the messages stay in the inbox.
+    """
+    rows: list[RunRow] = []
+    waiting: list[Message] = []
+    for message in messages:
+        try:
+            report = _asked(message, tick, firing)
+        except JobsApiError as error:
+            log.warning("job %s: its run cannot be asked about: %s", message.job_id, error)
+            waiting.append(message)
+            continue
+        if report is not None and report.outcome is None:
+            waiting.append(message)
+            continue
+        consumed = _consumed(report, message, state, tick, firing) if report else ()
+        if report is None or not consumed:
+            log.info("inbox: complete of job %s changes nothing", message.job_id)
+            continue
+        events = [event for each in consumed for event in events_of(each, firing.store)]
+        row = replace(_row(report, message, consumed, events, tick), step_number=steps.next())
+        log.info("job %s: run %s has consumed %s events", row.job_id, row.run_id, row.event_count)
+        # One by one: the next report may be of the same job.
+        firing.store.append(Ledger.RUNS, [row])
+        rows.append(row)
+    return ManualRuns(rows=tuple(rows), waiting=tuple(waiting))
+
+
+def _asked(message: Message, tick: Tick, firing: Firing) -> RunReport | None:
+    """Ask about the run that a report names; nothing when it is no manual run of the job.
+
+    Raises:
+        JobsApiError: The API did not answer.
+    """
+    assert message.run_id is not None
+    if firing.questions.waits.holds_back(tick.at):
+        raise JobsApiError("The Jobs API has had too many requests")
+    firing.questions.take()
+    report = firing.api.get_run(message.run_id)
+    if report is None or report.job_id != message.job_id:
+        return None
+    # A run that Heartbeat has started has consumed what it was handed, and nothing else.
+    return None if TOKEN_PARAMETER in report.parameters else report
+
+
+def _consumed(
+    report: RunReport, message: Message, state: TickState, tick: Tick, firing: Firing
+) -> tuple[Consumed, ...]:
+    began = report.started_at
+    if report.outcome is not Outcome.SUCCEEDED or began is None or began > tick.at + CLOCK_SKEW:
+        return ()
+    # The clock of the Jobs API may be ahead of the one that the events were seen by.
+    limit = (began - CLOCK_SKEW).timestamp() * 1000
+    consumed = []
+    for upstream_id in _upstreams_of(message.job_id, state, firing):
+        last = last_step(firing.store, message.job_id, upstream_id, state.folded_through)
+        untaken = Consumed(
+            upstream_id=upstream_id, from_tick=done_through(last), through_tick=state.tick_number
+        )
+        through = _through(events_of(untaken, firing.store), limit)
+        if through is not None:
+            consumed.append(replace(untaken, through_tick=through))
+    return tuple(consumed)
+
+
+def _upstreams_of(job_id: int, state: TickState, firing: Firing) -> Sequence[str]:
+    """Return the upstreams of a job, those of paused rows included."""
+    controls = newest_controls(firing.store)
+    of_rows = {
+        str(row["upstream_id"]) for row in controls.values() if whole(row["job_id"]) == job_id
+    }
+    of_triggers = {each.upstream_id for each in state.triggers if job_id in each.job_ids}
+    return sorted(of_rows | of_triggers)
+
+
+def _through(events: Iterable[dict[str, object]], limit: float) -> int | None:
+    """Return the newest tick up to which all events had been seen before an instant, in ms."""
+    seen = [(whole(event["tick_number"]), whole(event["event_ts"])) for event in events]
+    too_late = min((tick for tick, at in seen if at > limit), default=None)
+    return max((tick for tick, _ in seen if too_late is None or tick < too_late), default=None)
+
+
+def _row(
+    report: RunReport,
+    message: Message,
+    consumed: Sequence[Consumed],
+    events: Sequence[Mapping[str, object]],
+    tick: Tick,
+) -> RunRow:
+    name = f"{message.job_id}|{report.run_id}|by hand"
+    intent_id = sha256(name.encode()).hexdigest()[:32]
+    began = report.started_at
+    assert began is not None
+    return RunRow(
+        tick_number=tick.number,
+        step_number=0,
+        recorded_at=tick.at,
+        job_id=message.job_id,
+        job_name=message.job_name or str(message.job_id),
+        intent_id=intent_id,
+        attempt=1,
+        # Nothing is sent to the Jobs API, so that the name of the intent does.
+        token=intent_id,
+        run_id=report.run_id,
+        run_status=RunStatus.SUCCEEDED,
+        reported_by=REPORTED_BY,
+        decided_tick=tick.number,
+        decided_at=began,
+        started_at=began,
+        ended_at=report.ended_at or tick.at,
+        consumed=tuple(consumed),
+        event_count=len(events),
+        event_ids=tuple(str(event["event_id"]) for event in events),
+        parameters="{}",
+        life_cycle_state=report.life_cycle_state,
+        result_state=report.result_state,
+        state=report.state,
+        termination_code=report.termination_code,
+        message="started by hand",
+        run_page_url=report.run_page_url,
+    )
