@@ -140,12 +140,12 @@ def test_a_column_that_is_gone_keeps_what_the_hub_has_if_it_may(drifted: Drifted
     warehouse.receive(
         kept=batch("k int, v int, note string, t timestamp", (1, 1, "x", 60), (2, 1, None, 60))
     )
-    # Of key 1 two rows come, of which the second one holds.
+    # Of key 1 two rows come at one instant, of which the greater one holds.
     less = batch("k int, v int, t timestamp", (1, 8, 70), (1, 2, 70), (2, 1, 70), (3, 1, 70))
     warehouse.receive(kept=less)
     assert warehouse.codes("kept", 2) == {"C": 1, "N": 1, "S": 1, "X": 1}
     assert warehouse.rows("kept", "k, v, note, s_input_id") == [
-        *((1, 2, "x", 2), (2, 1, None, 1), (3, 1, None, 2)),
+        *((1, 8, "x", 2), (2, 1, None, 1), (3, 1, None, 2)),
     ]
     # With the column again, a value may become NULL.
     back = batch("k int, v int, note string, t timestamp", (1, 2, None, 80), (3, 1, "z", 80))

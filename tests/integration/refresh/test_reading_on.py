@@ -39,7 +39,7 @@ MODELS: dict[str, tuple[dict[str, object], str, str]] = {
     ),
     "appended": ({"type": "none", "watermark": "t"}, "t >=", "initial='2026-01-01'"),
     "replaced": ({"type": "full", "watermark": "n"}, "n >=", "initial=0"),
-    "by_condition": (
+    "by_deletion": (
         {"type": "custom", "watermark": "n", "delete_condition": "this.k = input.k"},
         "n >=",
         "initial=0, overlap=5",
@@ -135,7 +135,7 @@ def reading(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> 
         ("by_key", [3, 5], [1, 2, 3, 4, 5, 6]),
         ("appended", [3, 3], [1, 2, 3, 3, 4, 5]),
         ("replaced", [3, 3], [3, 4, 5]),
-        ("by_condition", [3, 4], [1, 2, 3, 4, 5, 6]),
+        ("by_deletion", [3, 4], [1, 2, 3, 4, 5, 6]),
     ],
 )
 def test_a_run_reads_on_from_what_the_ledger_has_and_reads_the_last_instant_again(
