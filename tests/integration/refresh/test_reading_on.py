@@ -148,10 +148,10 @@ def test_a_run_reads_on_from_what_the_ledger_has_and_reads_the_last_instant_agai
 def test_a_custom_batch_is_one_commit_of_the_hub_and_counts_what_it_deletes_and_adds(
     reading: Reading,
 ) -> None:
-    found = reading.spark.sql(f"describe history {SCHEMA}.by_condition").collect()
+    found = reading.spark.sql(f"describe history {SCHEMA}.by_deletion").collect()
     assert [row.operation for row in found][:-1] == ["MERGE"]
     counts = reading.spark.sql(
-        f"select code_counts from {SCHEMA}.by_condition_metrics order by s_input_id"
+        f"select code_counts from {SCHEMA}.by_deletion_metrics order by s_input_id"
     )
     assert [row[0] for row in counts.collect()] == [None, {"D": 1, "N": 4}]
 
@@ -192,7 +192,7 @@ def _answer(spark: "SparkSession", query: str) -> SimpleNamespace:
 
 
 def test_each_event_of_a_log_has_the_next_step(reading: Reading) -> None:
-    rows = reading.spark.sql(f"select step, state from {SCHEMA}.by_condition_ledger order by step")
+    rows = reading.spark.sql(f"select step, state from {SCHEMA}.by_deletion_ledger order by step")
     once = ["CLAIMED", "STAGED", "COMPLETE"]
     assert [tuple(row) for row in rows.collect()][:6] == list(enumerate(once * 2, start=1))
 
