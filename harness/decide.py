@@ -62,7 +62,8 @@ class Dbt:
         self._before_views = before_views
         #: Gets how many nodes of an invocation are done.
         self.activity = Activity()
-        self._manifest: Manifest | None = None
+        #: What parsing came to. Who has it already for the same files and state folder may set it.
+        self.manifest: Manifest | None = None
 
     def build(self, selector: str, variables: Mapping[str, object] | None = None) -> None:
         """Build what a selector names: models and their gate tests, no unit tests.
@@ -138,7 +139,7 @@ class Dbt:
     def _load_accepted_seeds(self) -> None:
         """Let dbt load the seeds that are in force from where they are kept."""
         accepted = Home(folder=self._home).accepted
-        for node in self._manifest.nodes.values() if self._manifest else ():
+        for node in self.manifest.nodes.values() if self.manifest else ():
             if str(node.resource_type) == "seed" and (accepted / node.original_file_path).is_file():
                 # The project has no file of this name, so dbt reads the one below `root_path`. An
                 # absolute path would also be where dbt writes the SQL that it runs.
@@ -165,14 +166,14 @@ class Dbt:
         """Make a runner with the manifest of this process; parse the project once."""
         with _quiet_warnings():
             from dbt.cli.main import dbtRunner
-        if self._manifest is None:
+        if self.manifest is None:
             parsed = dbtRunner().invoke(["parse", *self._globals()])
             if isinstance(parsed.exception, KeyboardInterrupt):
                 raise parsed.exception
             if not parsed.success:
                 raise unparsed(parsed.exception, self._home / "target")
-            self._manifest = cast("Manifest", parsed.result)
-        return dbtRunner(manifest=self._manifest, callbacks=[_Count(self.activity)])
+            self.manifest = cast("Manifest", parsed.result)
+        return dbtRunner(manifest=self.manifest, callbacks=[_Count(self.activity)])
 
     def _globals(self) -> list[str]:
         folders = {"--target-path": self._home / "target", "--log-path": self._home / "logs"}

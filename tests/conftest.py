@@ -13,6 +13,8 @@ from harness.secrets import Masker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadScopeScheduling
 
     from tests.services.kafka.broker import Broker
     from tests.services.postgres import Postgres
@@ -64,6 +66,24 @@ def sample(items: Sequence[pytest.Item], count: int, seed: str) -> list[pytest.I
     )
     drawn = {id(item) for _, _, item in sorted(turns, key=lambda turn: turn[:2])[:count]}
     return [item for item in items if id(item) in drawn]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(
+    config: pytest.Config, log: "Producer"
+) -> "LoadScopeScheduling | None":
+    """Give the files that share an installation to one process: building it takes longest."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class OfInstallations(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            folder = file.rpartition("/")[0]
+            return folder if folder == "tests/scenarios" else file
+
+    return OfInstallations(config, log)
 
 
 def pytest_sessionstart() -> None:

@@ -24,6 +24,7 @@ from tests.recovery.machine import Machine, serving
 from tests.simulation.checker import complaints
 
 if TYPE_CHECKING:
+    from dbt.contracts.graph.manifest import Manifest
     from pyspark.sql import SparkSession
 
 #: All of them in the midst of two starts that have had no answer.
@@ -49,6 +50,8 @@ class Host(Machine):
     def __init__(self, folder: Path, spark: "SparkSession") -> None:
         super().__init__(folder)
         self._spark = spark
+        #: The project as dbt has parsed it.
+        self._manifest: Manifest | None = None
         tables = self.home / "warehouse" / f"{self.schema}.db"
         spark.sql(f"create database {self.schema} location '{tables}'")
 
@@ -59,7 +62,9 @@ class Host(Machine):
         os.environ["HEARTBEAT_SCHEMA"] = self.schema
         context = Context(load_settings(self.project, environment), environment)
         vars(context)["session"] = self._spark
+        context.dbt.manifest = self._manifest
         report = Engine(context).tick()
+        self._manifest = context.dbt.manifest
         self.server.faults.clear()
         self.take_down()
         return report

@@ -10,6 +10,7 @@ import itertools
 import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from harness.context import Context
 from harness.controls.reading import COLUMNS
 from harness.controls.triggers import COLUMNS as TRIGGER_COLUMNS
 from harness.controls.triggers import EVENT_TRIGGERS
+from harness.decide import Dbt
 from harness.feed import CONTROLS
 from harness.jobs.fake import FakeJobs
 from harness.jobs.types import Outcome
@@ -32,6 +34,7 @@ from harness.tick_report import TickReport
 from tests.copied import copy_project
 
 if TYPE_CHECKING:
+    from dbt.contracts.graph.manifest import Manifest
     from pyspark.sql import SparkSession
 
 
@@ -52,10 +55,18 @@ class StoryContext(Context):
         own = {"HEARTBEAT_HOME": str(home.folder), "HEARTBEAT_SCHEMA": home.schema}
         environment = {**os.environ, **own}
         super().__init__(load_settings(home.project, environment), environment, clock)
+        self._home = home
         self.__dict__["session"] = home.spark
         self.__dict__["jobs"] = jobs
         self.__dict__["store"] = LocalStore(home.warehouse, self.schema)
         self.dies_at: str | None = None
+
+    @cached_property
+    def dbt(self) -> Dbt:
+        """dbt, which need not parse again what an earlier process has."""
+        dbt = super().dbt
+        dbt.manifest = self._home.manifest
+        return dbt
 
     def forget_jobs(self) -> None:
         """The fake is told its jobs by the story."""
@@ -67,6 +78,8 @@ class StoryContext(Context):
 
     def close(self) -> None:
         """The session is the test process's own."""
+        if "dbt" in vars(self):
+            self._home.manifest = self.dbt.manifest
 
 
 class StoryHome:
@@ -100,6 +113,8 @@ class StoryHome:
         self.clock = FakeClock(datetime(2026, 3, 1, 8, 0, tzinfo=UTC))
         # One Jobs API for all its stories: a run that an earlier story left open goes on, and is nobody's news.
         self.jobs = FakeJobs(clock=self.clock)
+        #: The project as dbt has parsed it; no story changes a model.
+        self.manifest: Manifest | None = None
 
 
 class Story:
@@ -198,6 +213,7 @@ class Story:
 
     def restart(self) -> None:
         """Begin a new process: nothing is remembered but what is on disk."""
+        self.context.close()
         self.context = StoryContext(self.home, self.clock, self.jobs)
         self.engine = Engine(self.context)
 
@@ -263,6 +279,7 @@ def story(
     told.write_controls()
     told.write_triggers()
     yield told
+    told.context.close()
     story_home.spark.catalog.clearCache()
 
 

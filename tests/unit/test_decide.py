@@ -97,7 +97,7 @@ def test_the_seeds_that_are_in_force_are_loaded_and_the_others_from_the_project(
         for name, kind in (("a", "seed"), ("b", "seed"))
     }
     dbt = _FakeRuns(tmp_path, _ended("success", "seed"))
-    dbt._manifest = cast("Manifest", SimpleNamespace(nodes=nodes))
+    dbt.manifest = cast("Manifest", SimpleNamespace(nodes=nodes))
     for _ in range(2):
         dbt.seed_controls()
         accepted = nodes["a"]
