@@ -133,8 +133,17 @@ def _upstreams_of(job_id: int, state: TickState, firing: Firing) -> Sequence[str
 
 
 def _through(events: Iterable[dict[str, object]], limit: float) -> int | None:
-    """Return the newest tick up to which all events had been seen before an instant, in ms."""
-    seen = [(whole(event["tick_number"]), whole(event["event_ts"])) for event in events]
+    """Return the newest tick up to which all events had been seen before an instant, in ms.
+
+    The clock of whoever made the snapshot counts, too: ours may have been behind.
+    """
+    seen = [
+        (
+            whole(event["tick_number"]),
+            max(whole(event["event_ts"]), whole(event["snapshot_ts"] or 0)),
+        )
+        for event in events
+    ]
     too_late = min((tick for tick, at in seen if at > limit), default=None)
     return max((tick for tick, _ in seen if too_late is None or tick < too_late), default=None)
 

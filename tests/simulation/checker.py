@@ -202,6 +202,29 @@ _KINDS = {
 }
 
 
+def a_manual_run_counts_if_it_reports_itself_and_has_succeeded(record: Record) -> Iterator[str]:
+    for row in record.by_hand:
+        run_id = cast(int, row["run_id"])
+        if run_id not in record.reported:
+            yield f"run {run_id} was counted, and never reported itself"
+        elif Outcome.SUCCEEDED not in record.outcomes.get(run_id, set()):
+            yield f"run {run_id} was counted, and has not succeeded"
+        if row["run_status"] != "SUCCEEDED":
+            yield f"run {run_id}, which nobody was to start, is {row['run_status']}"
+
+
+def a_manual_run_takes_nothing_that_came_after_it_began(record: Record) -> Iterator[str]:
+    for row in record.by_hand:
+        began = record.reported.get(cast(int, row["run_id"]))
+        late = [
+            each
+            for each in cast(Iterable[str], row["event_ids"])
+            if began and record.seen.get(each, began) > began
+        ]
+        if late:
+            yield f"run {row['run_id']} counts for {late}, which came after it had begun"
+
+
 def a_policy_starts_no_more_and_no_sooner_than_it_says(record: Record) -> Iterator[str]:
     """What counts is the policy that was in force, and what the ledger says of the failed run."""
     newest: dict[Attempt, Row] = {}
@@ -435,16 +458,17 @@ def _is_version(event: Mapping[str, str], table: str) -> bool:
 
 def _consumption(record: Record) -> dict[int, dict[str, list[Attempt]]]:
     """Return which attempts have consumed each event, by job; what was given back counts not."""
-    consumed: dict[int, dict[str, list[Attempt]]] = defaultdict(lambda: defaultdict(list))
-    for attempt, steps in record.attempts.items():
-        if "RETRY_REQUESTED" not in _statuses(steps):
-            for event_id in cast(Iterable[str], steps[0]["event_ids"]):
-                consumed[cast(int, steps[0]["job_id"])][event_id].append(attempt)
-    for attempt, steps in record.pulled.items():
+    attempts = record.attempts.values()
+    taken = [
+        *(steps[0] for steps in attempts if "RETRY_REQUESTED" not in _statuses(steps)),
+        *record.by_hand,
         # Asked again before they are processed, a run gets newer events, too.
-        if steps[-1]["run_status"] == "SUCCEEDED":
-            for event_id in cast(Iterable[str], steps[-1]["event_ids"]):
-                consumed[cast(int, steps[-1]["job_id"])][event_id].append(attempt)
+        *(steps[-1] for steps in record.pulled.values() if steps[-1]["run_status"] == "SUCCEEDED"),
+    ]
+    consumed: dict[int, dict[str, list[Attempt]]] = defaultdict(lambda: defaultdict(list))
+    for row in taken:
+        for event_id in cast(Iterable[str], row["event_ids"]):
+            consumed[cast(int, row["job_id"])][event_id].append(attempt_of(row))
     return consumed
 
 
@@ -470,6 +494,8 @@ RULES: tuple[Callable[[Record], Iterator[str]], ...] = (
     a_job_is_released_by_a_later_success,
     what_is_repeated_or_given_up_was_asked_for,
     a_message_is_applied_at_most_once,
+    a_manual_run_counts_if_it_reports_itself_and_has_succeeded,
+    a_manual_run_takes_nothing_that_came_after_it_began,
     a_policy_starts_no_more_and_no_sooner_than_it_says,
     a_job_has_one_start_at_a_time,
     an_event_is_recorded_once,

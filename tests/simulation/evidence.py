@@ -31,6 +31,8 @@ def record_of(world: World) -> Record:
         deleted=world.deleted,
         denied={run_id for run_id, times in workspace.said_unknown.items() if times > 1},
         noticed=world.noticed,
+        reported=world.reported,
+        seen={} if world.has_wrong_clock else store.seen,
         vouched=world.vouched,
         asked=world.asked,
         decided={} if world.has_wrong_clock else _decided(world),

@@ -29,7 +29,7 @@ from harness.settings import Settings, load_settings
 from harness.state import WatchedUpstream
 from harness.state_file import load_state
 from harness.store.fenced import FencedStore, Turn
-from harness.tables import Ledger, LedgerRow, Stamp
+from harness.tables import EventRow, Ledger, LedgerRow, Stamp
 from harness.tick import Engine, TickOptions
 from harness.tick_report import TickReport
 from tests.leases import MemoryLeaseTable
@@ -73,6 +73,8 @@ class Ledgers(MemoryStore):
         self._clock = world_clock
         #: When each step of a run was really recorded, whatever the machine's clock said.
         self.instants: list[datetime] = []
+        #: The same of each event.
+        self.seen: dict[object, datetime] = {}
         #: How many of a thousand commits fail.
         self.faults = 0
         #: The retry policies that were ever in force, and after how many steps of runs.
@@ -92,6 +94,10 @@ class Ledgers(MemoryStore):
         super().append(ledger, rows, stamp)
         if ledger is Ledger.RUNS and len(self.commits) > commits:
             self.instants += [self._clock.now()] * len(rows)
+        if ledger is Ledger.EVENTS:
+            self.seen.update(
+                (row.event_id, self._clock.now()) for row in cast(Sequence[EventRow], rows)
+            )
         self._fate.moment(f"after commit {ledger}")
         self._fail(ledger)
 

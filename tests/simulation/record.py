@@ -60,6 +60,10 @@ class Record:
     denied: Container[object] = frozenset()
     #: Runs that have reported their own success.
     noticed: Set[int] = frozenset()
+    #: When each run began that was started by hand and has reported its own success.
+    reported: Mapping[int, datetime] = field(default_factory=dict)
+    #: When each event was really recorded; nothing where no clock can tell.
+    seen: Mapping[object, datetime] = field(default_factory=dict)
     #: The attempts of which an operator has said that their work is done.
     vouched: Set[Attempt] = frozenset()
     #: The attempts that operators have asked to be repeated or given up.
@@ -123,8 +127,15 @@ class Record:
 
     @cached_property
     def attempts(self) -> Mapping[Attempt, list[Row]]:
-        """The steps of each attempt, in their order; those of jobs on their own schedule are apart."""
-        return _by_attempt(row for row in self.steps if row["reported_by"] != REPORTED_BY)
+        """The steps of each attempt, in their order; those of runs that others started are apart."""
+        return _by_attempt(
+            row for row in self.steps if row["reported_by"] != REPORTED_BY and not is_by_hand(row)
+        )
+
+    @cached_property
+    def by_hand(self) -> Sequence[Row]:
+        """The runs that people started, as they were counted."""
+        return [row for row in self.steps if is_by_hand(row)]
 
     @cached_property
     def pulled(self) -> Mapping[Attempt, list[Row]]:
@@ -146,6 +157,11 @@ def _by_attempt(steps: Iterable[Row]) -> Mapping[Attempt, list[Row]]:
 def attempt_of(row: Row) -> Attempt:
     """Name the attempt that a step belongs to."""
     return str(row["intent_id"]), cast(int, row["attempt"])
+
+
+def is_by_hand(row: Row) -> bool:
+    """Tell whether a step is that of a run that a person started: nothing was sent for it."""
+    return row["reported_by"] == "notice" and row["token"] == row["intent_id"]
 
 
 def is_copy(row: Row) -> bool:

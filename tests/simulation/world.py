@@ -89,6 +89,8 @@ class World:
         self.workspace.is_intended = self._is_intended
         #: Runs of which somebody has said that they are complete.
         self.noticed: set[int] = set()
+        #: When each run began that somebody started by hand and that reported itself.
+        self.reported: dict[int, datetime] = {}
         #: Every message, as its file was left: name and content.
         self.sent: list[tuple[str, str, Message]] = []
         #: Attempts of which an operator has said that their work is done.
@@ -232,6 +234,13 @@ class World:
         status = RunStatus(str(newest["run_status"]))
         named = replace(message, intent_id=attempt[0], attempt=attempt[1], seen_status=status)
         self.send(named if is_named else message)
+
+    def report(self, job_id: int, run_id: int) -> None:
+        """A run that somebody started by hand just now reports its success."""
+        self.reported[run_id] = self.clock.now()
+        self.send(
+            Message(kind=MessageKind.COMPLETE, job_id=job_id, run_id=run_id, sent_at=self.instant())
+        )
 
     def instant(self) -> datetime:
         """Return an instant that no message has yet."""

@@ -145,6 +145,15 @@ def test_what_came_after_the_run_began_or_within_the_clocks_difference_waits_on(
     assert row.consumed == (Consumed(upstream_id="u", from_tick=-1, through_tick=1),)
 
 
+def test_a_snapshot_that_was_made_later_is_not_counted_though_our_clock_was_behind(
+    world: World,
+) -> None:
+    made_at = int((BEGAN + timedelta(minutes=5)).timestamp() * 1000)
+    late = replace(event(1, LONG_BEFORE, "u"), snapshot_ts=made_at)
+    world.store.append(Ledger.EVENTS, [late])
+    assert world.fold(report_of(world.run())).rows == ()
+
+
 def test_a_tick_with_one_event_that_came_too_late_is_not_counted_in_part(world: World) -> None:
     world.event(1, LONG_BEFORE)
     world.event(1, BEGAN)
