@@ -19,6 +19,7 @@ from deltalake import write_deltalake
 
 from harness.controls.reading import COLUMNS
 from tests.copied import copy_project
+from tests.services.processes import stopped_by_ctrl_c
 
 #: Four JVMs start one after the other, on a machine that may have other things to do.
 pytestmark = pytest.mark.timeout(1800)
@@ -90,26 +91,10 @@ class Shell:
         self.run("doctor without a commit", "doctor", "--json")
         newest.write_bytes(content)
 
-    def stop_a_tick(self) -> None:
-        """Press Ctrl-C, for the whole process group as a terminal does, once a tick is at work."""
-        process = subprocess.Popen(
-            [sys.executable, "-m", "harness", "tick"],
-            cwd=self.project,
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        assert process.stderr is not None
-        try:
-            first = process.stderr.readline()
-            os.killpg(process.pid, signal.SIGINT)
-            out, errors = process.communicate(timeout=300)
-        finally:
-            process.kill()
-        self.said["stopped tick"] = subprocess.CompletedProcess(
-            [], process.returncode, out, first + errors
+    def stop(self, command: str) -> None:
+        """Press Ctrl-C once a command is at work."""
+        self.said[f"stopped {command}"] = stopped_by_ctrl_c(
+            [command], folder=self.project, environment=self.environment
         )
 
     def stay_and_stop(self) -> None:
@@ -141,9 +126,10 @@ class Shell:
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     shell = Shell(tmp_path_factory.mktemp("cli"))
     shell.set_up()
+    shell.stop("init")
     shell.run("init", "init")
     shell.run("status before", "status", "--json")
-    shell.stop_a_tick()
+    shell.stop("tick")
     shell.run("tick", "tick", "--json")
     shell.stay_and_stop()
     shell.run("status", "status", "--json")
@@ -152,6 +138,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     shell.run("retry good", "retry", "good")
     shell.run("retry bad", "retry", "bad")
     shell.lose_a_commit()
+    shell.stop("maintain")
     shell.run("maintain", "maintain", "--json")
     yield shell
     shell.run("stop", "jobs-api", "--stop")
@@ -179,18 +166,22 @@ def test_a_tick_with_an_unreadable_upstream_starts_the_others_and_ends_with_one(
 
 
 def test_a_person_sees_no_noise_of_the_jvm(shell: Shell) -> None:
-    for step in ("init", "stopped tick", "tick", "maintain"):
+    for step in ("stopped init", "init", "stopped tick", "tick", "stopped maintain", "maintain"):
         lines = shell.said[step].stderr.splitlines()
         assert [line for line in lines if not _OWN_LINE.search(line)] == []
 
 
-def test_ctrl_c_in_a_tick_says_what_stops_ends_with_130_and_starts_no_job(shell: Shell) -> None:
-    said = shell.said["stopped tick"]
+@pytest.mark.parametrize("command", ["init", "tick", "maintain"])
+def test_ctrl_c_says_what_stops_and_ends_with_130(shell: Shell, command: str) -> None:
+    said = shell.said[f"stopped {command}"]
     assert said.returncode == 130
     stopping, stopped = said.stderr.splitlines()[-2:]
     assert stopping.startswith("stopping ")
     assert stopped == "stopped; nothing is lost, the next tick continues from here"
     assert said.stdout == ""
+
+
+def test_a_tick_that_ctrl_c_has_stopped_starts_no_job(shell: Shell) -> None:
     # The tick that follows is the first one to start anything.
     assert len(shell.json("tick")["fired"]) == 2  # type: ignore[arg-type]
 

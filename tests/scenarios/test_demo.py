@@ -20,6 +20,7 @@ from deltalake import DeltaTable
 from examples.flights.place import CHECKOUT, Place
 from harness.store.local import LocalStore
 from harness.tables import Ledger
+from tests.services.processes import stopped_by_ctrl_c
 
 # On a machine that is busy with other work, a tick takes many times as long.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
@@ -75,15 +76,21 @@ class Told:
         return list(DeltaTable(str(path)).to_pyarrow_table().to_pylist())
 
 
+def own_environment() -> dict[str, str]:
+    """What a person has: nothing of the tests' own state folders."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("HEARTBEAT_")}
+    return own | {
+        name: os.environ[name] for name in ("HEARTBEAT_DELTA_JARS",) if name in os.environ
+    }
+
+
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
     folder = tmp_path_factory.mktemp("demo") / "flights"
-    own = {name: value for name, value in os.environ.items() if not name.startswith("HEARTBEAT_")}
-    own |= {name: os.environ[name] for name in ("HEARTBEAT_DELTA_JARS",) if name in os.environ}
     done = subprocess.run(
         [sys.executable, "-m", "harness", "demo", str(folder)],
         cwd=CHECKOUT,
-        env=own,
+        env=own_environment(),
         capture_output=True,
         text=True,
         check=False,
@@ -92,6 +99,17 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
     place = Place(folder=folder)
     store = LocalStore(place.home / "warehouse", "heartbeat")
     yield Told(place=place, output=done.stdout, store=store)
+
+
+def test_ctrl_c_says_what_stops_and_ends_with_130(tmp_path: Path) -> None:
+    said = stopped_by_ctrl_c(
+        ["demo", str(tmp_path / "flights")], folder=CHECKOUT, environment=own_environment()
+    )
+    assert said.returncode == 130, said.stderr
+    assert [line.partition(" ")[0] for line in said.stderr.splitlines()[-2:]] == [
+        "stopping",
+        "stopped;",
+    ]
 
 
 @cache
