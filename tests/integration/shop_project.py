@@ -5,7 +5,7 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from harness.changes.event import ChangeEvent
 
@@ -56,6 +56,9 @@ def incremental(strategy: str, **settings: object) -> dict[str, object]:
 class Shop:
     """The project in a folder, parsed once, run many times in the session of this process."""
 
+    #: What dbt keeps of parsing: of the package, the next project of this process has the same.
+    _parsed: ClassVar[bytes | None] = None
+
     def __init__(self, folder: Path, models: Mapping[str, str]) -> None:
         self.folder = folder
         files = {
@@ -73,7 +76,12 @@ class Shop:
     def parse(self) -> "Shop":
         """Fetch the package and parse everything."""
         self._invoke(None, "deps")
+        kept = self.folder / "target" / "partial_parse.msgpack"
+        if Shop._parsed is not None:
+            kept.parent.mkdir(exist_ok=True)
+            kept.write_bytes(Shop._parsed)
         self.manifest = self._invoke(None, "parse", "--vars", "{step: 1}").result
+        Shop._parsed = kept.read_bytes()
         return self
 
     def run(self, inbox: Path, *arguments: str, **variables: object) -> list[ChangeEvent]:

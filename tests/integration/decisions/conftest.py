@@ -28,6 +28,7 @@ def dbt(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Dbt:
 
     folder = tmp_path_factory.mktemp("dbt")
     places = ["--target-path", str(folder / "target"), "--log-path", str(folder / "logs")]
+    parsed: list[Any] = []
 
     def run(command: str, *arguments: str) -> Any:
         # Only while dbt runs: later tests of the same process have schemas of their own.
@@ -35,7 +36,9 @@ def dbt(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Dbt:
             environment.setenv("HEARTBEAT_SCHEMA", SCHEMA)
             environment.setenv("DBT_SEND_ANONYMOUS_USAGE_STATS", "false")
             with contextlib.redirect_stdout(io.StringIO()) as said:
-                result = dbtRunner().invoke([command, *places, *arguments])
+                if not parsed:
+                    parsed.append(dbtRunner().invoke(["parse", *places]).result)
+                result = dbtRunner(manifest=parsed[0]).invoke([command, *places, *arguments])
         assert result.success, f"{said.getvalue()[-3000:]}{result.exception or ''}"
         return result.result
 
