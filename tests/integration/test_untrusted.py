@@ -29,7 +29,7 @@ from tests.copied import copy_project
 from tests.hostile import FORMATS, JINJA, PATHS, PRINTABLE, QUOTES, SQL, UNSEEN, VARIABLE
 
 #: One JVM starts, on a machine that may have other things to do.
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 LOUD = """
 import logging, os, sys
