@@ -69,14 +69,20 @@ class Triggers:
         jobs: The jobs that they may start.
         sensed: The tables that sensors look at.
         began: When the history begins.
+        count: How many there are; drawn, too, when not given.
     """
 
     def __init__(
-        self, chance: random.Random, jobs: Sequence[int], sensed: Sequence[str], began: datetime
+        self,
+        chance: random.Random,
+        jobs: Sequence[int],
+        sensed: Sequence[str],
+        began: datetime,
+        count: int | None = None,
     ) -> None:
         self.lines = [
             _draw(chance, f"trigger{number}", chance.choice(jobs), sensed, began)
-            for number in range(chance.choice((1, 1, 2, 3)))
+            for number in range(count or chance.choice((1, 1, 2, 3)))
         ]
 
     def write(self, project: Path) -> None:
