@@ -9,6 +9,7 @@ import csv
 import itertools
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -29,6 +30,7 @@ from harness.jobs.fake import FakeJobs
 from harness.jobs.types import Outcome
 from harness.settings import load_settings
 from harness.store.local import LocalStore
+from harness.tables import Store
 from harness.tick import Engine, TickOptions
 from harness.tick_report import TickReport
 from tests.copied import copy_project
@@ -115,6 +117,38 @@ class StoryHome:
         self.jobs = FakeJobs(clock=self.clock)
         #: The project as dbt has parsed it; no story changes a model.
         self.manifest: Manifest | None = None
+        #: What ticks: it goes on from story to story, as `run` does.
+        self.process = self._new_process()
+
+    def begin_story(self) -> None:
+        """Begin another process if the last story has changed what the present one works with."""
+        if not self.process.is_as_configured():
+            self.begin_process()
+
+    def begin_process(self) -> None:
+        """End the process and begin another one: nothing is remembered but what is on disk."""
+        self.process.context.close()
+        self.process = self._new_process()
+
+    def _new_process(self) -> "Process":
+        context = StoryContext(self, self.clock, self.jobs)
+        return Process(context, Engine(context), context.store)
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process of a story."""
+
+    context: StoryContext
+    engine: Engine
+    #: The store that it began with; some stories give it another one.
+    store: Store
+
+    def is_as_configured(self) -> bool:
+        """Tell whether a new process would be as this one is, but for what it remembers."""
+        context = self.context
+        settings = load_settings(context.settings.project, context.environment)
+        return context.settings == settings and context.store is self.store
 
 
 class Story:
@@ -131,8 +165,12 @@ class Story:
         self.jobs.requests.clear()
         self.rows: list[dict[str, str]] = []
         self.triggers: list[dict[str, str]] = []
-        self.context = StoryContext(home, self.clock, self.jobs)
-        self.engine = Engine(self.context)
+        home.begin_story()
+
+    @property
+    def context(self) -> StoryContext:
+        """The services of the present process."""
+        return self.home.process.context
 
     def job(self, number: int) -> int:
         """Return the id of one of the story's jobs, and let the Jobs API know it."""
@@ -205,17 +243,15 @@ class Story:
         self.context.dies_at = dies_at
         options = TickOptions(allow_mass_removal=True)
         if dies_at is None:
-            return self.engine.tick(options)
+            return self.home.process.engine.tick(options)
         with pytest.raises(Killed):
-            self.engine.tick(options)
+            self.home.process.engine.tick(options)
         self.restart()
         return TickReport(tick=None)  # type: ignore[arg-type]
 
     def restart(self) -> None:
-        """Begin a new process: nothing is remembered but what is on disk."""
-        self.context.close()
-        self.context = StoryContext(self.home, self.clock, self.jobs)
-        self.engine = Engine(self.context)
+        """Begin a new process."""
+        self.home.begin_process()
 
     def started(self, report: TickReport) -> list[int]:
         """Return the jobs that a tick started."""
@@ -279,7 +315,6 @@ def story(
     told.write_controls()
     told.write_triggers()
     yield told
-    told.context.close()
     story_home.spark.catalog.clearCache()
 
 

@@ -5,9 +5,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import cast
 
-from harness.tables import Ledger
+from harness.tables import Ledger, RunStatus
 from tests.simulation.record import Attempt, Record, Row, attempt_of
 from tests.simulation.world import World
+
+#: What a run came to that had begun.
+_ENDED = (RunStatus.FAILED, RunStatus.CANCELED, RunStatus.TIMED_OUT)
 
 
 def record_of(world: World) -> Record:
@@ -35,7 +38,7 @@ def record_of(world: World) -> Record:
         seen={} if world.has_wrong_clock else store.seen,
         vouched=world.vouched,
         asked=world.asked,
-        decided={} if world.has_wrong_clock else _decided(world),
+        decided=_decided(world),
         successes=workspace.last_successes(),
         registered=world.producers.sent.keys() if world.producers else frozenset(),
         triggers=world.triggers.all if world.triggers else (),
@@ -60,8 +63,15 @@ def _runs(world: World) -> Mapping[str, list[Mapping[str, object]]]:
 
 
 def _decided(world: World) -> dict[Attempt, datetime]:
-    """By the world's clock, whatever the machine's own said."""
-    store, decided = world.machine.store, dict[Attempt, datetime]()
+    """By the world's clock, whatever the machine's own said.
+
+    An attempt of which the Jobs API told no beginning is judged only if that clock was right.
+    """
+    store, decided, begun = world.machine.store, dict[Attempt, datetime](), set[Attempt]()
     for row, instant in zip(store.read(Ledger.RUNS), store.instants, strict=True):
         decided.setdefault(attempt_of(row), instant)
-    return decided
+        if row["reported_by"] == "poll" and row["run_status"] in _ENDED and row["started_at"]:
+            begun.add(attempt_of(row))
+    if not world.has_wrong_clock:
+        return decided
+    return {attempt: instant for attempt, instant in decided.items() if attempt in begun}
