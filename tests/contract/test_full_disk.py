@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.control_edits import PublishedTable
 from harness.errors import ExitCode, StateError
 from harness.inbox import Message, MessageKind, receive, send
 from harness.lock import ProcessLock
@@ -87,6 +88,9 @@ _WRITERS: Mapping[str, Callable[[Path], object]] = {
     "a ledger": lambda disk: _record(LocalStore(disk, "heartbeat")),
     "a message": lambda disk: send(disk / "inbox", _MESSAGE),
     "the state": lambda disk: save_state(disk / "state.json", STATE, MemoryStore()),
+    "what was published": lambda disk: PublishedTable(
+        disk / "published.json", MemoryStore(), disk
+    ).note(),
     "the waits": lambda disk: save_back_off(disk / "back_off.json", _FAILING, "any"),
 }
 
