@@ -1,8 +1,8 @@
 """Counts the success of a run that somebody started by hand, when the run reports it itself.
 
 Only a report that names its run counts, once the Jobs API says that this run of the job has
-succeeded. A run reads what is there when it begins, so that it has consumed the events that had
-been seen well before; what came later starts the job as usual.
+succeeded. A run reads what is there when it begins, so that it has consumed what waits of an
+upstream if all of it had been seen well before; else the job starts as usual.
 """
 
 import logging
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
+from harness.acquire import SCHEDULED_JOBS
 from harness.calls import Firing, Steps
 from harness.errors import JobsApiError
 from harness.facts import whole
@@ -20,7 +21,7 @@ from harness.jobs.token import TOKEN_PARAMETER
 from harness.jobs.types import Outcome, RunReport
 from harness.own_schedule import done_through, last_step
 from harness.settle import CLOCK_SKEW
-from harness.state import TickState
+from harness.state import NOTHING_TAKEN, TickState
 from harness.tables import Consumed, Ledger, RunRow, RunStatus, Tick
 
 log = logging.getLogger(__name__)
@@ -113,39 +114,53 @@ def _consumed(
     consumed = []
     for upstream_id in _upstreams_of(message.job_id, state, firing):
         last = last_step(firing.store, message.job_id, upstream_id, state.folded_through)
-        untaken = Consumed(
-            upstream_id=upstream_id, from_tick=done_through(last), through_tick=state.tick_number
+        taken = Consumed(
+            upstream_id=upstream_id,
+            from_tick=done_through(last),
+            through_tick=_newest_event(upstream_id, state, firing),
         )
-        through = _through(events_of(untaken, firing.store), limit)
-        if through is not None:
-            consumed.append(replace(untaken, through_tick=through))
+        events = events_of(taken, firing.store)
+        # All that waits, or nothing: what is newer starts the job, which then gets all of it.
+        if events and all(_seen(event) <= limit for event in events):
+            consumed.append(taken)
     return tuple(consumed)
 
 
+def _newest_event(upstream_id: str, state: TickState, firing: Firing) -> int:
+    """Return the tick of an upstream's newest event, as its newest probe row has it.
+
+    A tick that was killed may have left events beyond, which a later look tells of again.
+    """
+    where = [("upstream_id", "=", upstream_id)]
+    tail = [*where, ("tick_number", ">", state.folded_through)]
+    read = firing.store.read
+    rows = [*read("upstream_state", where=where), *read(Ledger.PROBES, where=tail)]
+    newest = max(rows, key=lambda row: whole(row["tick_number"]), default=None)
+    tick = newest and newest["latest_event_tick"]
+    return NOTHING_TAKEN if tick is None else whole(tick)
+
+
+def _seen(event: Mapping[str, object]) -> int:
+    """Return when a change is known to have been there, in milliseconds.
+
+    The clock of whoever made the snapshot counts, too: ours may have been behind.
+    """
+    return max(whole(event["event_ts"]), whole(event["snapshot_ts"] or 0))
+
+
 def _upstreams_of(job_id: int, state: TickState, firing: Firing) -> Sequence[str]:
-    """Return the upstreams of a job, those of paused rows included."""
+    """Return the upstreams of a job, those of paused rows included.
+
+    A job on its own schedule has none here: it says itself what it has processed.
+    """
+    if firing.store.read(SCHEDULED_JOBS, where=[("job_id", "=", job_id)]):
+        return ()
     controls = newest_controls(firing.store)
     of_rows = {
         str(row["upstream_id"]) for row in controls.values() if whole(row["job_id"]) == job_id
     }
     of_triggers = {each.upstream_id for each in state.triggers if job_id in each.job_ids}
     return sorted(of_rows | of_triggers)
-
-
-def _through(events: Iterable[dict[str, object]], limit: float) -> int | None:
-    """Return the newest tick up to which all events had been seen before an instant, in ms.
-
-    The clock of whoever made the snapshot counts, too: ours may have been behind.
-    """
-    seen = [
-        (
-            whole(event["tick_number"]),
-            max(whole(event["event_ts"]), whole(event["snapshot_ts"] or 0)),
-        )
-        for event in events
-    ]
-    too_late = min((tick for tick, at in seen if at > limit), default=None)
-    return max((tick for tick, _ in seen if too_late is None or tick < too_late), default=None)
 
 
 def _row(

@@ -1,7 +1,9 @@
 """The promises of the product, told as stories of several ticks each."""
 
 import json
+import os
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
@@ -99,8 +101,18 @@ def test_a_manual_success_that_is_reported_counts_and_an_edit_of_the_control_tab
     story: Story,
 ) -> None:
     job = story.job(1)
-    flights, weather = story.table("flights"), str(story.folder / "weather")
-    story.control(flights, job)
+    # Files have the time that the story gives them, commits that of the machine.
+    folder = Path(story.context.settings.trigger_root, f"by-hand-{story.number}")
+    folder.mkdir()
+    flights, weather = folder.name, str(story.folder / "weather")
+
+    def arrive(name: str) -> None:
+        (folder / name).touch()
+        at = story.clock.now().timestamp()
+        os.utime(folder / name, (at, at))
+
+    arrive("first")
+    story.control(flights, job, sensor_source="trigger_file")
     story.control(weather, job)
     story.tick()
     assert story.status(flights, job) == "NEW_EVENT_AVAILABLE"
@@ -128,7 +140,7 @@ def test_a_manual_success_that_is_reported_counts_and_an_edit_of_the_control_tab
     story.table("weather")
     assert story.started(story.tick()) == []
     assert story.blockers(job) == ["waiting_for_required_event"]
-    story.append(flights)
+    arrive("second")
     started = story.tick()
     assert (story.started(started), started.quarantined) == ([job], ())
     assert [

@@ -13,7 +13,16 @@ from harness.jobs.token import TOKEN_PARAMETER
 from harness.jobs.types import Outcome
 from harness.manual_runs import ManualRuns, fold, names_manual_run
 from harness.state import EVENT_TRIGGER, TickState, WatchedUpstream
-from harness.tables import Consumed, ControlChangeRow, EventRow, Ledger, RunStatus, Tick
+from harness.tables import (
+    Consumed,
+    ControlChangeRow,
+    EventRow,
+    Ledger,
+    LookOutcome,
+    ProbeRow,
+    RunStatus,
+    Tick,
+)
 from tests.unit.following import JOB, firing_of, intended
 from tests.unit.memory_store import MemoryStore
 from tests.unit.watched import NEVER_SEEN
@@ -40,6 +49,7 @@ class World:
 
     def event(self, tick: int, at: datetime, upstream: str = "u") -> None:
         self.store.append(Ledger.EVENTS, [event(tick, at, upstream)])
+        self.store.append(Ledger.PROBES, [probe(tick, upstream)])
 
     def run(self, outcome: Outcome | None = Outcome.SUCCEEDED) -> int:
         run_id = self.jobs.start_by_hand(JOB)
@@ -105,6 +115,22 @@ def event(tick: int, at: datetime, upstream: str) -> EventRow:
     )
 
 
+def probe(tick: int, upstream: str) -> ProbeRow:
+    return ProbeRow(
+        tick_number=tick,
+        recorded_at=LONG_BEFORE,
+        upstream_id=upstream,
+        outcome=LookOutcome.FOUND,
+        reason=None,
+        failing_since=None,
+        position=None,
+        upstream_value=None,
+        latest_event_tick=tick,
+        latest_event_at=LONG_BEFORE,
+        recent_events=(),
+    )
+
+
 def report_of(run_id: int | None, **fields: object) -> Message:
     message = Message(
         kind=MessageKind.COMPLETE, job_id=JOB, run_id=run_id, job_name="daily", sent_at=AT
@@ -134,15 +160,15 @@ def test_a_reported_manual_success_consumes_what_had_been_seen_before_the_run_be
     assert world.store.rows[Ledger.RUNS] == [row]
 
 
-def test_what_came_after_the_run_began_or_within_the_clocks_difference_waits_on(
+def test_what_came_after_the_run_began_or_within_the_clocks_difference_starts_the_job_with_all_that_waits(
     world: World,
 ) -> None:
     world.event(1, LONG_BEFORE)
     world.event(2, BEGAN - timedelta(minutes=9))
-    world.event(3, LONG_BEFORE)
+    world.event(1, LONG_BEFORE, "paused")
     [row] = world.fold(report_of(world.run())).rows
-    # The third event could be counted, but not without the second, which is between them.
-    assert row.consumed == (Consumed(upstream_id="u", from_tick=-1, through_tick=1),)
+    # Half of what waits is never taken: since when the rest waits would not be known.
+    assert row.consumed == (Consumed(upstream_id="paused", from_tick=-1, through_tick=1),)
 
 
 def test_a_snapshot_that_was_made_later_is_not_counted_though_our_clock_was_behind(
@@ -151,13 +177,21 @@ def test_a_snapshot_that_was_made_later_is_not_counted_though_our_clock_was_behi
     made_at = int((BEGAN + timedelta(minutes=5)).timestamp() * 1000)
     late = replace(event(1, LONG_BEFORE, "u"), snapshot_ts=made_at)
     world.store.append(Ledger.EVENTS, [late])
+    world.store.append(Ledger.PROBES, [probe(1, "u")])
     assert world.fold(report_of(world.run())).rows == ()
 
 
-def test_a_tick_with_one_event_that_came_too_late_is_not_counted_in_part(world: World) -> None:
+def test_events_that_a_killed_tick_has_left_are_for_a_later_look_to_tell(world: World) -> None:
     world.event(1, LONG_BEFORE)
-    world.event(1, BEGAN)
-    assert world.fold(report_of(world.run())).rows == ()
+    world.store.append(Ledger.EVENTS, [event(2, LONG_BEFORE, "u")])
+    [row] = world.fold(report_of(world.run())).rows
+    assert row.consumed == (Consumed(upstream_id="u", from_tick=-1, through_tick=1),)
+
+
+def test_a_job_on_its_own_schedule_says_itself_what_it_has_processed(world: World) -> None:
+    world.store.replace("scheduled_jobs", [{"job_id": JOB}])
+    world.event(1, LONG_BEFORE)
+    assert world.fold(report_of(world.run())) == ManualRuns()
 
 
 def test_every_row_of_the_job_counts_those_that_are_paused_and_its_triggers_too(
