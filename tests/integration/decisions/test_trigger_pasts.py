@@ -167,9 +167,11 @@ def _row(event: ChangeEvent, tick: int) -> EventRow:
 
 
 def _said(row: Mapping[str, object]) -> Said:
-    # Either names the pace of a trigger by a number of its own.
+    # Either names the pace of a trigger by a number of its own; the keeper works expiry out anew.
     position = {
-        name: each for name, each in json.loads(str(row["position"])).items() if name != "pace_key"
+        name: each
+        for name, each in json.loads(str(row["position"])).items()
+        if name not in ("pace_key", "expires")
     }
     matched = row["matched"]
     assert isinstance(matched, list)
