@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness.clock import instant_from
 from harness.errors import ConfigurationError, LookFailedError
-from harness.facts import RunFact, newest_runs, whole
+from harness.facts import RunFact, newest_probe, newest_runs, whole
 from harness.find_sensor import Sensor
 from harness.fire import as_handed_over, events_of
 from harness.inbox import Message, MessageKind, naming_attempt, peek, send
@@ -214,7 +214,7 @@ def _latest_event_tick(place: Place, sensor: Sensor, done_through: int) -> int |
     Raises:
         LookFailedError: There is none, and the upstream cannot be read: that is not "no data".
     """
-    newest = _newest_look(place, sensor.upstream_id)
+    newest = newest_probe(place.store, sensor.upstream_id, place.folded_through)
     if newest is None:
         return None
     latest = newest["latest_event_tick"]
@@ -227,16 +227,6 @@ def _latest_event_tick(place: Place, sensor: Sensor, done_through: int) -> int |
             "whether there is anything new is not known; sense again once a tick has read it"
         )
     return None
-
-
-def _newest_look(place: Place, upstream_id: str) -> Row | None:
-    where = [("upstream_id", "=", upstream_id)]
-    tail = [*where, ("tick_number", ">", place.folded_through)]
-    rows = [
-        *place.store.read("upstream_state", where=where),
-        *place.store.read(Ledger.PROBES, where=tail),
-    ]
-    return max(rows, key=lambda row: whole(row["tick_number"]), default=None)
 
 
 def _message(sensor: Sensor, caller: Caller, kind: MessageKind, taken: Consumed) -> Message:

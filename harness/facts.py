@@ -182,6 +182,20 @@ def blocker_from(row: Row) -> Blocker:
     )
 
 
+def newest_probe(
+    store: Store, upstream_id: str, folded_through: int
+) -> Mapping[str, object] | None:
+    """Return the newest probe row of an upstream; nothing when it was never probed.
+
+    Raises:
+        StateError: A table cannot be read.
+    """
+    where = [("upstream_id", "=", upstream_id)]
+    tail = [*where, ("tick_number", ">", folded_through)]
+    rows = [*store.read("upstream_state", where=where), *store.read(Ledger.PROBES, where=tail)]
+    return max(rows, key=lambda row: whole(row["tick_number"]), default=None)
+
+
 def whole(value: object) -> int:
     """Read a whole number."""
     return int(str(value))

@@ -1,8 +1,8 @@
 """Counts the success of a run that somebody started by hand, when the run reports it itself.
 
-Only a report that names its run counts, once the Jobs API says that this run of the job has
-succeeded. A run reads what is there when it begins, so that it has consumed what waits of an
-upstream if all of it had been seen well before; else the job starts as usual.
+Only a report that names its run counts, once the Jobs API reports that this run of the job has
+succeeded. A run reads what is there when it begins, so it has consumed the unconsumed events of an
+upstream if all of them had been recorded well before; otherwise the job starts as usual.
 """
 
 import logging
@@ -12,21 +12,21 @@ from hashlib import sha256
 
 from harness.acquire import SCHEDULED_JOBS
 from harness.calls import Firing, Steps
-from harness.errors import JobsApiError
-from harness.facts import whole
+from harness.errors import JobsApiError, ThrottledError
+from harness.facts import newest_probe, whole
 from harness.feed import newest_controls
 from harness.fire import events_of
 from harness.inbox import Message, MessageKind
 from harness.jobs.token import TOKEN_PARAMETER
 from harness.jobs.types import Outcome, RunReport
-from harness.own_schedule import done_through, last_step
-from harness.settle import CLOCK_SKEW
+from harness.own_schedule import done_through, last_step, run_row
+from harness.settle import ASKED_LATER, CLOCK_SKEW
 from harness.state import NOTHING_TAKEN, TickState
-from harness.tables import Consumed, Ledger, RunRow, RunStatus, Tick
+from harness.tables import Consumed, Ledger, RunRow, Store, Tick
 
 log = logging.getLogger(__name__)
 
-#: Who tells of such a run.
+#: Who reports such a run.
 REPORTED_BY = "notice"
 
 
@@ -39,11 +39,17 @@ class ManualRuns:
     waiting: tuple[Message, ...] = ()
 
 
-def names_manual_run(message: Message, state: TickState) -> bool:
-    """Tell whether a message reports a run of a job of which no run is followed."""
-    is_report = message.kind is MessageKind.COMPLETE and message.intent_id is None
-    is_followed = any(run.job_id == message.job_id for run in state.runs)
-    return is_report and message.run_id is not None and not is_followed
+def reports_in(messages: Iterable[Message], state: TickState) -> list[Message]:
+    """Return the messages that report a run of a job of which no run is followed."""
+    followed = {run.job_id for run in state.runs}
+    return [
+        each
+        for each in messages
+        if each.kind is MessageKind.COMPLETE
+        and each.intent_id is None
+        and each.run_id is not None
+        and each.job_id not in followed
+    ]
 
 
 def fold(
@@ -63,23 +69,24 @@ def fold(
     """
     rows: list[RunRow] = []
     waiting: list[Message] = []
+    is_unreachable = False
     for message in messages:
         try:
-            report = _asked(message, tick, firing)
+            report = None if is_unreachable else _asked(message, tick, firing)
         except JobsApiError as error:
             log.warning("job %s: its run cannot be asked about: %s", message.job_id, error)
-            waiting.append(message)
-            continue
-        if report is not None and report.outcome is None:
+            if isinstance(error, ThrottledError):
+                firing.questions.waits.hold_all(error.wait_seconds, tick.at)
+            # Each of them would wait for the same time-out, one after the other.
+            is_unreachable = True
+        if is_unreachable or (report is not None and report.outcome is None):
             waiting.append(message)
             continue
         consumed = _consumed(report, message, state, tick, firing) if report else ()
         if report is None or not consumed:
             log.info("inbox: complete of job %s changes nothing", message.job_id)
             continue
-        events = [event for each in consumed for event in events_of(each, firing.store)]
-        row = replace(_row(report, message, consumed, events, tick), step_number=steps.next())
-        log.info("job %s: run %s has consumed %s events", row.job_id, row.run_id, row.event_count)
+        row = replace(_row(report, message, consumed, tick, firing.store), step_number=steps.next())
         # One by one: the next report may be of the same job.
         firing.store.append(Ledger.RUNS, [row])
         rows.append(row)
@@ -94,12 +101,12 @@ def _asked(message: Message, tick: Tick, firing: Firing) -> RunReport | None:
     """
     assert message.run_id is not None
     if firing.questions.waits.holds_back(tick.at):
-        raise JobsApiError("The Jobs API has had too many requests")
+        raise JobsApiError(ASKED_LATER)
     firing.questions.take()
     report = firing.api.get_run(message.run_id)
     if report is None or report.job_id != message.job_id:
         return None
-    # A run that Heartbeat has started has consumed what it was handed, and nothing else.
+    # A run that Heartbeat has started has consumed its own events, and nothing else.
     return None if TOKEN_PARAMETER in report.parameters else report
 
 
@@ -114,30 +121,19 @@ def _consumed(
     consumed = []
     for upstream_id in _upstreams_of(message.job_id, state, firing):
         last = last_step(firing.store, message.job_id, upstream_id, state.folded_through)
-        taken = Consumed(
+        probe = newest_probe(firing.store, upstream_id, state.folded_through)
+        # A tick that was killed may have left events beyond, which a later probe finds again.
+        newest = probe and probe["latest_event_tick"]
+        unconsumed = Consumed(
             upstream_id=upstream_id,
             from_tick=done_through(last),
-            through_tick=_newest_event(upstream_id, state, firing),
+            through_tick=NOTHING_TAKEN if newest is None else whole(newest),
         )
-        events = events_of(taken, firing.store)
-        # All that waits, or nothing: what is newer starts the job, which then gets all of it.
+        events = events_of(unconsumed, firing.store)
+        # All or nothing: what is newer starts the job, with all unconsumed events.
         if events and all(_seen(event) <= limit for event in events):
-            consumed.append(taken)
+            consumed.append(unconsumed)
     return tuple(consumed)
-
-
-def _newest_event(upstream_id: str, state: TickState, firing: Firing) -> int:
-    """Return the tick of an upstream's newest event, as its newest probe row has it.
-
-    A tick that was killed may have left events beyond, which a later look tells of again.
-    """
-    where = [("upstream_id", "=", upstream_id)]
-    tail = [*where, ("tick_number", ">", state.folded_through)]
-    read = firing.store.read
-    rows = [*read("upstream_state", where=where), *read(Ledger.PROBES, where=tail)]
-    newest = max(rows, key=lambda row: whole(row["tick_number"]), default=None)
-    tick = newest and newest["latest_event_tick"]
-    return NOTHING_TAKEN if tick is None else whole(tick)
 
 
 def _seen(event: Mapping[str, object]) -> int:
@@ -164,37 +160,18 @@ def _upstreams_of(job_id: int, state: TickState, firing: Firing) -> Sequence[str
 
 
 def _row(
-    report: RunReport,
-    message: Message,
-    consumed: Sequence[Consumed],
-    events: Sequence[Mapping[str, object]],
-    tick: Tick,
+    report: RunReport, message: Message, consumed: Sequence[Consumed], tick: Tick, store: Store
 ) -> RunRow:
     name = f"{message.job_id}|{report.run_id}|by hand"
     intent_id = sha256(name.encode()).hexdigest()[:32]
     began = report.started_at
     assert began is not None
-    return RunRow(
-        tick_number=tick.number,
-        step_number=0,
-        recorded_at=tick.at,
-        job_id=message.job_id,
-        job_name=message.job_name or str(message.job_id),
-        intent_id=intent_id,
-        attempt=1,
-        # Nothing is sent to the Jobs API, so that the name of the intent does.
-        token=intent_id,
-        run_id=report.run_id,
-        run_status=RunStatus.SUCCEEDED,
+    return replace(
+        run_row(message, intent_id, consumed, tick, store),
         reported_by=REPORTED_BY,
-        decided_tick=tick.number,
         decided_at=began,
         started_at=began,
         ended_at=report.ended_at or tick.at,
-        consumed=tuple(consumed),
-        event_count=len(events),
-        event_ids=tuple(str(event["event_id"]) for event in events),
-        parameters="{}",
         life_cycle_state=report.life_cycle_state,
         result_state=report.result_state,
         state=report.state,

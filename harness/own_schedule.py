@@ -123,13 +123,19 @@ def _next(message: Message, said: Consumed, last: LastStep | None, tick: Tick) -
     return None if step == last else step
 
 
-def _row(message: Message, step: LastStep, tick: Tick, number: int, store: Store) -> RunRow:
-    events = events_of(step.taken, store)
-    intent_id = intent_of(message.job_id, step.taken)
-    log.info("job %s: %s events %s", message.job_id, len(events), step.run_status)
+def run_row(
+    message: Message, intent_id: str, consumed: Sequence[Consumed], tick: Tick, store: Store
+) -> RunRow:
+    """Return the row of a successful run that Heartbeat did not start; it has no number yet.
+
+    Raises:
+        StateError: The events cannot be read.
+    """
+    events = [event for each in consumed for event in events_of(each, store)]
+    log.info("job %s: %s events of a run that it reports itself", message.job_id, len(events))
     return RunRow(
         tick_number=tick.number,
-        step_number=number,
+        step_number=0,
         recorded_at=tick.at,
         job_id=message.job_id,
         job_name=message.job_name or str(message.job_id),
@@ -137,16 +143,29 @@ def _row(message: Message, step: LastStep, tick: Tick, number: int, store: Store
         attempt=1,
         # Nothing is sent to the Jobs API, so that the name of the intent does.
         token=intent_id,
-        run_id=step.run_id,
-        run_status=step.run_status,
+        run_id=message.run_id,
+        run_status=RunStatus.SUCCEEDED,
         reported_by=REPORTED_BY,
-        decided_tick=step.decided_tick,
-        decided_at=step.decided_at,
-        ended_at=message.sent_at if step.run_status is RunStatus.SUCCEEDED else None,
-        consumed=(step.taken,),
+        decided_tick=tick.number,
+        decided_at=tick.at,
+        ended_at=message.sent_at,
+        consumed=tuple(consumed),
         event_count=len(events),
         event_ids=tuple(str(event["event_id"]) for event in events),
         parameters="{}",
+    )
+
+
+def _row(message: Message, step: LastStep, tick: Tick, number: int, store: Store) -> RunRow:
+    intent_id = intent_of(message.job_id, step.taken)
+    return replace(
+        run_row(message, intent_id, (step.taken,), tick, store),
+        step_number=number,
+        run_id=step.run_id,
+        run_status=step.run_status,
+        decided_tick=step.decided_tick,
+        decided_at=step.decided_at,
+        ended_at=message.sent_at if step.run_status is RunStatus.SUCCEEDED else None,
     )
 
 

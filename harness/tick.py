@@ -214,8 +214,7 @@ class Engine:
         report.own_steps = own_schedule.fold(
             messages, state, tick=report.tick, steps=steps, store=self._context.store
         )
-        by_hand = [each for each in messages if manual_runs.names_manual_run(each, state)]
-        if by_hand:
+        if by_hand := manual_runs.reports_in(messages, state):
             report.manual_runs = manual_runs.fold(
                 by_hand, state, tick=report.tick, steps=steps, firing=self._context.firing
             )
@@ -350,7 +349,8 @@ class Engine:
 
 def _clear(messages: Sequence[Message], report: TickReport) -> None:
     """Empty the inbox of what the ledgers have; a report of success waits for the run's end."""
+    waiting = report.waiting
     for message in messages:
-        if message not in report.waiting:
+        if message not in waiting:
             remove(message)
     remove_batches(report.registered.batches)

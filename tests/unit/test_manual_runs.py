@@ -11,7 +11,7 @@ from harness.inbox import Message, MessageKind
 from harness.jobs.fake import FakeJobs
 from harness.jobs.token import TOKEN_PARAMETER
 from harness.jobs.types import Outcome
-from harness.manual_runs import ManualRuns, fold, names_manual_run
+from harness.manual_runs import ManualRuns, fold, reports_in
 from harness.state import EVENT_TRIGGER, TickState, WatchedUpstream
 from harness.tables import (
     Consumed,
@@ -258,8 +258,19 @@ def test_a_run_that_began_in_the_future_by_our_clock_consumes_nothing(world: Wor
 def test_only_a_report_that_names_a_run_of_a_job_that_is_not_followed_is_about_a_manual_run(
     world: World,
 ) -> None:
-    assert names_manual_run(report_of(5), world.state)
-    assert not names_manual_run(report_of(None), world.state)
-    assert not names_manual_run(report_of(5, intent_id="intent"), world.state)
-    assert not names_manual_run(report_of(5, kind=MessageKind.RETRY), world.state)
-    assert not names_manual_run(report_of(5), replace(world.state, runs=(intended(),)))
+    report = report_of(5)
+    others = (
+        report_of(None),
+        report_of(5, intent_id="intent"),
+        report_of(5, kind=MessageKind.RETRY),
+    )
+    assert reports_in((*others, report), world.state) == [report]
+    assert reports_in((report,), replace(world.state, runs=(intended(),))) == []
+
+
+def test_an_api_that_does_not_answer_is_asked_once_in_a_tick(world: World) -> None:
+    reports = tuple(report_of(world.run()) for _ in range(20))
+    world.jobs.go_down()
+    asked = world.jobs.request_count
+    assert world.fold(*reports).waiting == reports
+    assert world.jobs.request_count == asked + 1
