@@ -1,8 +1,8 @@
-"""Finds what others have written into ``heartbeat_control``, before it is published over.
+"""Finds what others have written into ``heartbeat_control``, before publishing overwrites it.
 
 The table shows the controls and is no place to change them: who may change which job, and what it
 was before, is what the CSV and its history tell. An edit of the table is reported with the line of
-the CSV to edit, and the row is published anew.
+the CSV to edit, and the row is published again.
 """
 
 import contextlib
@@ -70,16 +70,16 @@ class PublishedTable:
         if now is None or now == self._noted():
             return ()
         rows = self._rows_of_csv()
-        told = [*_told(self._shown(), self._recorded(), rows, self._ever())]
-        if not told:
+        found = [*_differences(self._shown(), self._recorded(), rows, self._ever())]
+        if not found:
             self.note()
-        return tuple(self._item(key, what, rows.get(key), at) for key, what in told)
+        return tuple(self._item(key, what, rows.get(key), at) for key, what in found)
 
     def _item(self, key: "_Key", what: str, row: ControlRow | None, at: datetime) -> Quarantined:
         place = f"line {row.line} of {CONTROLS}" if row else str(CONTROLS)
         reason = escaped(
             f"{what}. The table only shows the controls, so that nothing follows from an edit of "
-            f"it, and the row is written anew: edit {place} instead."
+            f"it, and the row is published again: edit {place} instead."
         )
         name = escaped(f"{TABLE}: {key[1]} of job {key[2]}")
         log.warning("%s: %s", name, reason)
@@ -112,7 +112,7 @@ class PublishedTable:
         try:
             rows = read_controls(self._project / CONTROLS).rows
         except ControlsError:
-            # The tick that reads it says so.
+            # The tick that reads the file reports it.
             return {}
         return {(row.source, row.sensor_id, str(row.job_id)): row for row in rows}
 
@@ -121,7 +121,7 @@ _Key = tuple[str, str, str]
 _Cells = Mapping[str, object]
 
 
-def _told(
+def _differences(
     shown: Mapping[_Key, _Cells],
     recorded: Mapping[_Key, _Cells],
     rows: Mapping[_Key, ControlRow],

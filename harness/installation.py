@@ -52,6 +52,18 @@ class Installation:
         self._context = context
         self._file = context.home.folder / "version.json"
 
+    def check(self) -> None:
+        """Check that the state directory may be read and written.
+
+        Raises:
+            StateError: It belongs to a newer version, or a table has lost its newest commit.
+        """
+        if self._context.target == LOCAL_TARGET:
+            # Before anything is built: a commit on top of an empty one would hide it.
+            schema = self._context.home.warehouse / f"{self._context.schema}.db"
+            require_whole(schema, self._context.home.state)
+        self._installed()
+
     def ensure(
         self, at: datetime, *, allow_mass_removal: bool = False, rebuild: bool = False
     ) -> bool:
@@ -72,10 +84,7 @@ class Installation:
                 was ever accepted; nothing was built.
             StateError: The folder belongs to a newer version, or cannot be written.
         """
-        if self._context.target == LOCAL_TARGET:
-            # Before anything is built: a commit on top of an empty one would hide it.
-            schema = self._context.home.warehouse / f"{self._context.schema}.db"
-            require_whole(schema, self._context.home.state)
+        self.check()
         models = models_checksum(self._context.settings.project)
         installed = self._installed()
         is_whole = not unfinished_views(self._context.home.folder).exists()

@@ -104,14 +104,16 @@ class Engine:
         self._context.lock.check()
         at = self._context.clock.now()
         self._context.stop.activity.begin("getting ready")
-        # Before anything is built: that, too, would write over them.
+        if self._state is None:
+            self._installation.check()
+        # Before anything is built: building overwrites them, too.
         edits = published_of(self._context).edits(at)
         state = self._ready_state(at, options)
         tick = Tick(number=state.tick_number + 1, at=at)
         warnings = clock_warnings(state.tick_at, at)
         report = TickReport(tick=tick, warnings=warnings, quarantined=edits)
         if edits:
-            # Publishing writes the rows anew.
+            # Publishing restores the rows.
             report.must_restore = True
             state = replace(state, must_decide=True)
         report.seconds["setup"] = round(time.monotonic() - began, 3)

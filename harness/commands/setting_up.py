@@ -67,9 +67,11 @@ def _initialise(context: "Context", *, allow_mass_removal: bool) -> "CheckedCont
     )
     feed.stop_on_errors(checked)
     now = context.clock.now()
-    # Each is told; what is built next shows the controls again.
+    installation = Installation(context)
+    installation.check()
+    # Each is reported; the tables that are built next show the controls again.
     published_of(context).edits(now)
-    Installation(context).ensure(now, allow_mass_removal=allow_mass_removal, rebuild=True)
+    installation.ensure(now, allow_mass_removal=allow_mass_removal, rebuild=True)
     # Recorded here, a removal that was meant is not asked about again by the next tick.
     tick = Tick(number=load_from_models(context).tick_number + 1, at=now)
     feed.record_changes(context.rows, context.store, tick)

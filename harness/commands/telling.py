@@ -53,9 +53,9 @@ def complete(
 ) -> None:
     """Report that a job's run has succeeded; meant as the last task of the job.
 
-    A run counts once the Jobs API has reported its end: one that was started by hand has processed
-    what had come before it began. A job that is held is let go by the next tick. Refused for a job
-    that the controls never had.
+    A run counts once the Jobs API has reported its end. One that was started by hand has processed
+    the waiting events of an upstream if all of them came before it began. A job that is held is let
+    go by the next tick. Refused for a job that the controls never had.
 
     Examples:
         python -m harness complete --job 111111111 --run 987654321
@@ -104,8 +104,8 @@ def _effect(seen: "RunFact | None", message: "Message") -> str:
                 "it changes nothing: the job is not held, and what waits for it starts it as usual"
             )
         return (
-            "once the Jobs API reports the success of that run, what had come before it began "
-            "counts as processed"
+            "once the Jobs API reports the success of that run, the waiting events of an upstream "
+            "count as processed if all of them came before the run began"
         )
     if seen.run_id is None and message.attempt is not None:
         return "the next tick counts the start that has had no answer as done"

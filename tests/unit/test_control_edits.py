@@ -8,6 +8,7 @@ import pytest
 
 from harness.control_edits import TABLE, PublishedTable
 from harness.controls.reading import COLUMNS
+from harness.errors import StateError
 from harness.feed import CONTROLS
 from harness.quarantine import Quarantined
 from harness.tables import ControlChangeRow, Ledger
@@ -105,7 +106,7 @@ def test_an_edited_cell_is_told_with_the_line_of_the_csv_to_edit(world: World) -
     assert edit.reason == (
         "upstream_key was changed from day to nothing, job_state was changed from UNPAUSED to "
         "PAUSED. The table only shows the controls, so that nothing follows from an edit of it, "
-        "and the row is written anew: edit line 3 of seeds/heartbeat_controls.csv instead."
+        "and the row is published again: edit line 3 of seeds/heartbeat_controls.csv instead."
     )
     assert edit.path == world.project / CONTROLS
 
@@ -200,3 +201,14 @@ def test_a_tick_tells_of_an_edit_and_publishes_the_table_anew(tmp_path: Path) ->
     assert not report.is_clean
     assert world.dbt.built[-1:] == ["publish"]
     assert world.dbt.variables[-1:] == [{"controls_changed": True}]
+
+
+def test_a_state_directory_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    world = SmallWorld(tmp_path, LINES)
+    world.store.append(Ledger.CONTROLS, [RECORDED, REFUNDS])
+    world.store.replace(TABLE, [shown(RECORDED), shown(REFUNDS)])
+    world.home.folder.mkdir(exist_ok=True)
+    (world.home.folder / "version.json").write_text('{"state_version": 99, "models": ""}')
+    with pytest.raises(StateError, match="newer Heartbeat"):
+        world.engine().tick()
+    assert not world.home.published.exists()

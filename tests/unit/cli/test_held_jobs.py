@@ -126,7 +126,7 @@ def test_a_report_says_what_it_comes_to_for_a_job_that_neither_runs_nor_is_held(
     of_run = ("complete", "--job", str(JOB), "--run", "7")
     by_hand = call(home, *of_run)
     assert by_hand.returncode == ExitCode.DONE
-    assert "what had come before it began counts as processed" in by_hand.stdout
+    assert "count as processed if all of them came before the run began" in by_hand.stdout
     late = call(home, *of_run, "--intent", "i")
     assert late.returncode == ExitCode.DONE
     assert "it changes nothing: the job is not held" in late.stdout
