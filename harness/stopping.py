@@ -26,6 +26,7 @@ _LONGEST_SECONDS = 20.0
 #: A job that Spark starts while it is being stopped is cancelled in turn.
 _CANCEL_EVERY_SECONDS = 0.3
 _SHOW_CURSOR = "\x1b[?25h"
+_QUIET_TRACKER = "ignore:resource_tracker:UserWarning"
 
 
 class Interrupted(KeyboardInterrupt):
@@ -80,6 +81,10 @@ class Stop:
         """Handle the signals from here on."""
         if threading.current_thread() is not threading.main_thread():
             return self
+        # dbt's locks are removed by Python's resource tracker, a process that outlives this one
+        # and that would print a warning after our last line.
+        if _QUIET_TRACKER not in sys.warnoptions:
+            sys.warnoptions.append(_QUIET_TRACKER)
         # Spark's start points descriptor 2 elsewhere for a while.
         self._stderr = os.dup(sys.__stderr__.fileno() if sys.__stderr__ else 2)
         self._read, self._write = os.pipe()
@@ -112,8 +117,11 @@ class Stop:
             os.close(descriptor)
 
     def listen(self) -> None:
-        """Handle the signals again: a starting Spark takes SIGINT for itself."""
-        if self._listener is not None:
+        """Handle the signals again: a Spark that starts in the main thread takes SIGINT for itself.
+
+        In any other thread this does nothing, and there is nothing to do.
+        """
+        if self._listener is not None and threading.current_thread() is threading.main_thread():
             for number in _SIGNALS:
                 signal.signal(number, self._break_off)
 
