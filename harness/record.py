@@ -5,7 +5,7 @@ It does not decide anything: an event is recorded whether or not a job may run b
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from harness.same_change import REGISTERED, Joining, as_they_are
 from harness.sense.types import Look
@@ -39,10 +39,10 @@ NOTHING_KNOWN = Known()
 class Recorded:
     """What one tick's looks left in the ledgers."""
 
-    events: tuple[EventRow, ...]
-    probes: tuple[ProbeRow, ...]
+    events: tuple[EventRow, ...] = ()
+    probes: tuple[ProbeRow, ...] = ()
     #: The upstreams that changed, as the next tick finds them.
-    changed: Mapping[str, WatchedUpstream]
+    changed: Mapping[str, WatchedUpstream] = field(default_factory=dict)
 
 
 def record(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from harness import feed, manual_runs, own_schedule, registered
-from harness.batches import Batch, receive_batches, remove_batches
+from harness.batches import receive_batches, remove_batches
 from harness.calls import Steps
 from harness.context import Context
 from harness.errors import DecideError
@@ -21,19 +21,20 @@ from harness.inbox import Message, receive, remove
 from harness.installation import Installation, desk_of, published_of
 from harness.logs import log_as_tick
 from harness.memory import load_from_models
-from harness.publish import publish
-from harness.quarantine import Quarantine, quarantined_settings
+from harness.publish import FOLD_AFTER_TICKS, publish
+from harness.quarantine import Quarantine, Quarantined, quarantined_settings
 from harness.record import Known, Recorded, record
 from harness.retries import planned_retries, want_again
 from harness.same_change import SameChanges
-from harness.sense.round import Listening, Rounds
+from harness.sense.round import Listening, Round, Rounds
 from harness.sense.types import Look
 from harness.settle import settle
 from harness.state import AT_ONCE, TickState, WatchedUpstream
 from harness.state_file import load_state, save_state
-from harness.tables import Tick
-from harness.tick_report import TickReport, clock_warnings, must_decide
-from harness.trigger_due import TriggerTables, triggers_are_due
+from harness.stopping import Stop
+from harness.tables import LookOutcome, RunRow, Tick
+from harness.tick_report import Settlement, TickReport, clock_warnings, counts_of
+from harness.trigger_due import Learned, TriggerTables, triggers_are_due
 from harness.trigger_looks import look_at_triggers
 from harness.unasked import note_unasked
 
@@ -110,22 +111,16 @@ class Engine:
         edits = published_of(self._context).edits(at)
         state = self._ready_state(at, options)
         tick = Tick(number=state.tick_number + 1, at=at)
-        warnings = clock_warnings(state.tick_at, at)
-        report = TickReport(tick=tick, warnings=warnings, quarantined=edits)
-        if edits:
-            # Publishing restores the rows.
-            report.must_restore = True
-            state = replace(state, must_decide=True)
-        report.seconds["setup"] = round(time.monotonic() - began, 3)
+        timer = _Timer(self._context.stop, setup=round(time.monotonic() - began, 3))
         with log_as_tick(tick.id):
             try:
-                self._state = self._steps(state, report, options)
+                self._state, report = self._steps(state, tick, options, edits, timer)
             except BaseException:
                 # What is in memory may be behind the ledgers now; the next tick reads them again.
                 self._state = None
                 raise
-        report.wall_seconds = time.monotonic() - (began if options.began is None else options.began)
-        return report
+        seconds = time.monotonic() - (began if options.began is None else options.began)
+        return replace(report, wall_seconds=seconds)
 
     def _ready_state(self, at: datetime, options: TickOptions) -> TickState:
         context = self._context
@@ -137,53 +132,95 @@ class Engine:
             self._state = load_from_models(context)
         return self._state
 
-    def _steps(self, state: TickState, report: TickReport, options: TickOptions) -> TickState:
-        with self._timed(report, "controls"):
-            state = self._controls(state, report, options)
-        messages = self._receive(report)
+    def _steps(
+        self,
+        state: TickState,
+        tick: Tick,
+        options: TickOptions,
+        edits: tuple[Quarantined, ...],
+        timer: "_Timer",
+    ) -> tuple[TickState, TickReport]:
+        warnings = clock_warnings(state.tick_at, tick.at)
+        if edits:
+            # Publishing restores the rows.
+            state = replace(state, must_decide=True)
+        quarantine = Quarantine(self._context.home.inbox, tick.at)
+        with timer.phase("controls"):
+            controls, state = self._controls(state, tick, options)
+        messages = receive(self._context.home.inbox, quarantine)
         steps = Steps()
-        with self._timed(report, "settle"):
-            state = self._settle(state, messages, report, steps)
-        with self._timed(report, "sense"):
-            looks = self._sense(state, report, options)
-        with self._timed(report, "record"):
-            state = self._record(state, looks, report)
-        if triggers_are_due(state, report, self._trigger_tables):
-            with self._timed(report, "triggers"):
-                report.released, state = self._triggers(state, report)
-        report.failing_triggers = state.failing_triggers
-        if not must_decide(state, report):
-            report.skipped = ("decide", "fire", "publish")
-            return self._rest(state, report, messages)
-        with self._timed(report, "decide"):
-            starts = self._decide(state)
-        with self._timed(report, "fire"):
-            state = self._fire(state, starts, report, steps)
-        with self._timed(report, "publish"):
-            state = self._publish(state, report)
-        self._save(state)
-        _clear(messages, report)
-        return state
+        with timer.phase("settle"):
+            settlement, state = self._settle(state, messages, tick, steps)
+        with timer.phase("sense"):
+            sensed = self._sense(state, tick, options)
+        with timer.phase("record"):
+            learned, state = self._record(state, sensed.looks, tick, quarantine)
+        learned = replace(learned, steps=settlement.steps)
+        if triggers_are_due(state, tick, learned, self._trigger_tables):
+            with timer.phase("triggers"):
+                released, state = self._triggers(state, tick)
+                learned = replace(learned, released=released)
+        skipped: tuple[str, ...] = ("decide", "fire", "publish")
+        started: tuple[RunRow, ...] = ()
+        publication = None
+        if _must_decide(state, tick, learned):
+            skipped = ()
+            with timer.phase("decide"):
+                starts = self._decide(state)
+            with timer.phase("fire"):
+                started, state = self._fire(state, starts, tick, steps)
+            with timer.phase("publish"):
+                publication, state = publish(
+                    self._context,
+                    state,
+                    tick,
+                    counts_of(sensed.looks, learned, settlement, started),
+                    controls_changed=controls.were_loaded or bool(edits),
+                )
+                published_of(self._context).note()
+            self._save(state)
+        elif learned.has_moved:
+            # Nothing was decided; keep what moved silently.
+            state = state.ended(tick, must_decide=False)
+            self._save(state)
+        _clear(messages, settlement, learned)
+        return state, TickReport(
+            tick=tick,
+            sensed=sensed,
+            learned=learned,
+            failing_triggers=state.failing_triggers,
+            settlement=settlement,
+            started=started,
+            publication=publication,
+            control_changes=controls.changes,
+            warnings=(*warnings, *controls.warnings),
+            quarantined=(*edits, *controls.quarantined, *self._misconfigured(), *quarantine.items),
+            skipped=skipped,
+            seconds=timer.seconds,
+        )
 
-    def _controls(self, state: TickState, report: TickReport, options: TickOptions) -> TickState:
+    def _controls(
+        self, state: TickState, tick: Tick, options: TickOptions
+    ) -> tuple["_Controls", TickState]:
         context = self._context
         desk = desk_of(context)
         if desk.checksum() == state.controls_checksum:
-            report.quarantined += desk.quarantined
-            return state
-        accepted = desk.accept(report.tick.at, allow_mass_removal=options.allow_mass_removal)
-        report.quarantined += accepted.quarantined
-        report.warnings += accepted.warnings
-        report.has_fed_controls = True
+            return _Controls(quarantined=desk.quarantined), state
+        accepted = desk.accept(tick.at, allow_mass_removal=options.allow_mass_removal)
         context.dbt.seed_controls()
-        changes = feed.record_changes(context.rows, context.store, report.tick)
-        report.control_changes = len(changes)
+        changes = feed.record_changes(context.rows, context.store, tick)
         context.forget_jobs()
         upstreams = tuple(map(WatchedUpstream.from_row, context.rows("queue_upstreams")))
         self._has_trigger_terms = False
         # An edit may be what puts an upstream right.
         self._rounds.try_again(row.upstream_id for row in changes)
-        return replace(
+        loaded = _Controls(
+            were_loaded=True,
+            changes=len(changes),
+            warnings=accepted.warnings,
+            quarantined=accepted.quarantined,
+        )
+        return loaded, replace(
             state,
             upstreams=upstreams,
             retries=planned_retries(context.rows, state.runs),
@@ -192,105 +229,76 @@ class Engine:
             triggers_due_at=AT_ONCE,
         )
 
-    def _receive(self, report: TickReport) -> Sequence[Message]:
-        inbox = self._context.home.inbox
+    def _misconfigured(self) -> tuple[Quarantined, ...]:
         settings = self._context.settings
-        report.quarantined += tuple(quarantined_settings(settings.file, settings.quarantined))
-        quarantine = Quarantine(inbox, report.tick.at)
-        messages = receive(inbox, quarantine)
-        report.quarantined += tuple(quarantine.items)
-        return messages
-
-    def _receive_batches(self, report: TickReport) -> Sequence[Batch]:
-        inbox = self._context.home.inbox
-        quarantine = Quarantine(inbox, report.tick.at)
-        batches = receive_batches(inbox, at=report.tick.at, quarantine=quarantine)
-        report.quarantined += tuple(quarantine.items)
-        if report.quarantined:
-            quarantine.tidy()
-        return batches
+        return tuple(quarantined_settings(settings.file, settings.quarantined))
 
     def _settle(
-        self, state: TickState, messages: Sequence[Message], report: TickReport, steps: Steps
-    ) -> TickState:
-        report.own_steps = own_schedule.fold(
-            messages, state, tick=report.tick, steps=steps, store=self._context.store
-        )
-        if by_hand := manual_runs.reports_in(messages, state):
-            report.manual_runs = manual_runs.fold(
-                by_hand, state, tick=report.tick, steps=steps, firing=self._context.firing
+        self, state: TickState, messages: Sequence[Message], tick: Tick, steps: Steps
+    ) -> tuple[Settlement, TickState]:
+        context = self._context
+        own_steps = own_schedule.fold(messages, state, tick=tick, steps=steps, store=context.store)
+        by_hand = manual_runs.ManualRuns()
+        if reports := manual_runs.reports_in(messages, state):
+            by_hand = manual_runs.fold(
+                reports, state, tick=tick, steps=steps, firing=context.firing
             )
-            report.own_steps += report.manual_runs.rows
-        state = state.with_taken(report.own_steps)
+        settlement = Settlement(own_steps=(*own_steps, *by_hand.rows), manual_runs=by_hand)
+        state = state.with_taken(settlement.own_steps)
         if not state.runs:
-            return state
-        restore_handed_over(state.runs, self._context.store)
-        settled = settle(
-            state.runs, messages, tick=report.tick, firing=self._context.firing, steps=steps
-        )
-        report.settled = want_again(
-            settled, state, tick=report.tick, steps=steps, store=self._context.store
-        )
-        note_unasked(
-            self._context.home.folder, state.runs, report.settled.unanswered, report.tick.at
-        )
-        self._context.crash_point("after_settle")
-        return state.with_runs(report.settled.rows)
+            return settlement, state
+        restore_handed_over(state.runs, context.store)
+        settled = settle(state.runs, messages, tick=tick, firing=context.firing, steps=steps)
+        settled = want_again(settled, state, tick=tick, steps=steps, store=context.store)
+        note_unasked(context.home.folder, state.runs, settled.unanswered, tick.at)
+        context.crash_point("after_settle")
+        return replace(settlement, settled=settled), state.with_runs(settled.rows)
 
-    def _sense(self, state: TickState, report: TickReport, options: TickOptions) -> Sequence[Look]:
-        # In every tick: one that fed new controls may have died before it came here.
+    def _sense(self, state: TickState, tick: Tick, options: TickOptions) -> Round:
+        # In every tick: one that loaded new controls may have died before it came here.
         self._rounds.keep_only(each.upstream_id for each in state.sensed)
         wanted = [each for each in state.sensed if options.wants(each)]
         if not wanted:
-            return ()
-        made = self._rounds.look(
+            return Round()
+        return self._rounds.look(
             wanted,
             lambda: self._context.looker,
-            at=report.tick.at,
+            at=tick.at,
             told=state.told_snapshots,
             listening=Listening(on_plan=options.on_plan, on_look=options.on_look),
         )
-        report.sensed, report.looks = len(made.looks), made.looks
-        report.upstreams, report.put_off = made.upstreams, made.put_off
-        return made.looks
 
-    def _record(self, state: TickState, looks: Sequence[Look], report: TickReport) -> TickState:
+    def _record(
+        self, state: TickState, looks: Sequence[Look], tick: Tick, quarantine: Quarantine
+    ) -> tuple[Learned, TickState]:
         context = self._context
         watched = {each.upstream_id: each for each in state.sensed}
-        self._context.crash_point("before_record")
-        tables = (each.sensor_id for each in state.sensed)
-        same = SameChanges(context.store, report.tick, tables)
-        report.registered = registered.fold(
-            self._receive_batches(report),
-            state.registered,
-            tick=report.tick,
-            store=context.store,
-            same=same,
+        context.crash_point("before_record")
+        batches = receive_batches(context.home.inbox, at=tick.at, quarantine=quarantine)
+        if quarantine.items:
+            quarantine.tidy()
+        same = SameChanges(context.store, tick, (each.sensor_id for each in state.sensed))
+        fresh = registered.fold(
+            batches, state.registered, tick=tick, store=context.store, same=same
         )
-        state = replace(state, registered=report.registered.tables)
-        report.recorded = record(
-            looks,
-            tick=report.tick,
-            watched=watched,
-            store=context.store,
-            known=Known(
-                event_ids=frozenset(orphan.event_id for orphan in state.orphans), join=same.join
-            ),
+        known = Known(
+            event_ids=frozenset(orphan.event_id for orphan in state.orphans), join=same.join
         )
-        state = state.with_upstreams(report.recorded.changed)
-        self._context.crash_point("after_record")
-        return state
+        recorded = record(looks, tick=tick, watched=watched, store=context.store, known=known)
+        state = replace(state, registered=fresh.tables).with_upstreams(recorded.changed)
+        context.crash_point("after_record")
+        return Learned(registered=fresh, recorded=recorded), state
 
-    def _triggers(self, state: TickState, report: TickReport) -> tuple[Recorded, TickState]:
+    def _triggers(self, state: TickState, tick: Tick) -> tuple[Recorded, TickState]:
         def prepare() -> None:
             # An evaluation that failed as a whole may have failed at these.
             if self._has_trigger_terms and len(state.failing_triggers) < len(state.triggers):
                 return
             self._has_trigger_terms = False
-            self._installation.ensure_triggers(report.tick.at, state.folded_through)
+            self._installation.ensure_triggers(tick.at, state.folded_through)
             self._has_trigger_terms = True
 
-        return look_at_triggers(self._context, state, report.tick, prepare=prepare)
+        return look_at_triggers(self._context, state, tick, prepare=prepare)
 
     def _decide(self, state: TickState) -> list[Start]:
         context = self._context
@@ -306,53 +314,62 @@ class Engine:
         return starts
 
     def _fire(
-        self, state: TickState, starts: Sequence[Start], report: TickReport, steps: Steps
-    ) -> TickState:
+        self, state: TickState, starts: Sequence[Start], tick: Tick, steps: Steps
+    ) -> tuple[tuple[RunRow, ...], TickState]:
         if not starts:
-            return state
-        rows = fire(starts, tick=report.tick, firing=self._context.firing, steps=steps)
-        report.started = tuple(rows)
-        return state.with_runs(rows)
-
-    def _publish(self, state: TickState, report: TickReport) -> TickState:
-        context = self._context
-        report.publication, state = publish(
-            context,
-            state,
-            report.tick,
-            report.counts,
-            controls_changed=report.has_fed_controls or report.must_restore,
-        )
-        published_of(context).note()
-        return state
-
-    def _rest(self, state: TickState, report: TickReport, messages: Sequence[Message]) -> TickState:
-        """End a tick that decided nothing; keep what moved silently."""
-        if report.has_moved:
-            state = state.ended(report.tick, must_decide=False)
-            self._save(state)
-        _clear(messages, report)
-        return state
+            return (), state
+        rows = fire(starts, tick=tick, firing=self._context.firing, steps=steps)
+        return tuple(rows), state.with_runs(rows)
 
     def _save(self, state: TickState) -> None:
         context = self._context
         save_state(context.home.state, state, context.store, confirm=context.lock.confirm)
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Controls:
+    """What reading the controls CSV and the seeds beside it came to."""
+
+    #: They were loaded in this tick, whether or not a row differs from what was recorded.
+    were_loaded: bool = False
+    changes: int = 0
+    warnings: tuple[str, ...] = ()
+    quarantined: tuple[Quarantined, ...] = ()
+
+
+class _Timer:
+    """Measures the phases of a tick; none begins once the process is to end."""
+
+    def __init__(self, stop: Stop, **seconds: float) -> None:
+        self._stop = stop
+        self.seconds = dict(seconds)
+
     @contextmanager
-    def _timed(self, report: TickReport, step: str) -> Iterator[None]:
-        self._context.stop.check()
-        self._context.stop.activity.begin(PHASES[step])
+    def phase(self, step: str) -> Iterator[None]:
+        """Measure one phase, under the name of its step."""
+        self._stop.check()
+        self._stop.activity.begin(PHASES[step])
         began = time.perf_counter()
         try:
             yield
         finally:
-            report.seconds[step] = round(time.perf_counter() - began, 3)
+            self.seconds[step] = round(time.perf_counter() - began, 3)
 
 
-def _clear(messages: Sequence[Message], report: TickReport) -> None:
+def _must_decide(state: TickState, tick: Tick, learned: Learned) -> bool:
+    """Return whether anything happened that a decision could depend on."""
+    is_news = any(row.outcome is not LookOutcome.MOVED for row in learned.probes)
+    # Positions that move in silence and registered events, on which no job depends by themselves,
+    # make the ledgers' tail longer; publishing folds it.
+    tail = tick.number - state.folded_through
+    must_fold = learned.has_moved and tail > 2 * FOLD_AFTER_TICKS
+    return state.must_decide or bool(learned.steps) or is_news or must_fold
+
+
+def _clear(messages: Sequence[Message], settlement: Settlement, learned: Learned) -> None:
     """Empty the inbox of what the ledgers have; a report of success waits for the run's end."""
-    waiting = report.waiting
+    waiting = settlement.waiting
     for message in messages:
         if message not in waiting:
             remove(message)
-    remove_batches(report.registered.batches)
+    remove_batches(learned.registered.batches)

@@ -1,112 +1,96 @@
 """What one tick did, step by step: for its own row, for people and for scripts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from harness.inbox import Message
 from harness.manual_runs import ManualRuns
-from harness.publish import FOLD_AFTER_TICKS, Publication
+from harness.publish import Publication
 from harness.quarantine import Quarantined
-from harness.record import Recorded
-from harness.registered import Registered
-from harness.sense.round import PutOff
-from harness.sense.types import Look, Upstream
+from harness.sense.round import Round
+from harness.sense.types import Look
 from harness.settle import Settled
-from harness.state import TickState, WatchedUpstream
-from harness.tables import EventRow, LookOutcome, ProbeRow, RunRow, RunStatus, Tick
+from harness.state import WatchedUpstream
+from harness.tables import RunRow, RunStatus, Tick
+from harness.trigger_due import Learned
 
 #: Starts without a run: not answered yet, or nothing more is to be expected unless somebody acts.
 _NO_RUN = frozenset({RunStatus.INTENDED, RunStatus.REFUSED, RunStatus.PARKED})
 
 
-@dataclass(slots=True, kw_only=True)
-class TickReport:
-    """What a tick did, for people and for ``--json``."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """What became of the runs that had been started before the tick."""
 
-    tick: Tick
-    sensed: int = 0
-    #: What was to be looked at, and how each is asked.
-    upstreams: tuple[Upstream, ...] = ()
-    looks: tuple[Look, ...] = ()
-    #: What was to be looked at and was not: neither failures nor "nothing new".
-    put_off: tuple[PutOff, ...] = ()
-    #: What producers have told.
-    registered: Registered = field(default_factory=Registered)
-    recorded: Recorded | None = None
-    #: What the triggers said; nothing when they were not asked.
-    released: Recorded | None = None
-    #: The triggers that cannot be evaluated, whether or not this tick tried.
-    failing_triggers: tuple[WatchedUpstream, ...] = ()
-    settled: Settled | None = None
     #: Steps of runs that Heartbeat did not start: jobs on their own schedule, and by hand.
     own_steps: tuple[RunRow, ...] = ()
     manual_runs: ManualRuns = field(default_factory=ManualRuns)
-    started: tuple[RunRow, ...] = ()
-    publication: Publication | None = None
-    control_changes: int = 0
-    #: The controls were fed in this tick, whether or not a row differed from what was recorded.
-    has_fed_controls: bool = False
-    #: Somebody else has written into the control table; what was published is to be put back.
-    must_restore: bool = False
-    warnings: tuple[str, ...] = ()
-    #: What this tick could not read and went on without.
-    quarantined: tuple[Quarantined, ...] = ()
-    skipped: tuple[str, ...] = ()
-    seconds: dict[str, float] = field(default_factory=dict)
-    #: How long the command took up to the end of the tick, whatever it did.
-    wall_seconds: float = 0.0
+    settled: Settled = field(default_factory=Settled)
+
+    @property
+    def steps(self) -> tuple[RunRow, ...]:
+        """The newest row of each run that took a step."""
+        return (*self.own_steps, *self.settled.rows)
 
     @property
     def waiting(self) -> tuple[Message, ...]:
         """The messages that stay in the inbox until the Jobs API has reported an end."""
-        return (*self.manual_runs.waiting, *(self.settled.waiting if self.settled else ()))
+        return (*self.manual_runs.waiting, *self.settled.waiting)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TickReport:
+    """What a tick did, for people and for ``--json``; assembled at its end, from its results."""
+
+    tick: Tick
+    sensed: Round = field(default_factory=Round)
+    learned: Learned = field(default_factory=Learned)
+    #: The triggers that cannot be evaluated, whether or not this tick tried.
+    failing_triggers: tuple[WatchedUpstream, ...] = ()
+    settlement: Settlement = field(default_factory=Settlement)
+    started: tuple[RunRow, ...] = ()
+    publication: Publication | None = None
+    control_changes: int = 0
+    warnings: tuple[str, ...] = ()
+    #: What this tick could not read and went on without.
+    quarantined: tuple[Quarantined, ...] = ()
+    skipped: tuple[str, ...] = ()
+    #: By step; complete once the tick has ended.
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    #: How long the command took up to the end of the tick, whatever it did.
+    wall_seconds: float = 0.0
+
+    @property
+    def looks(self) -> tuple[Look, ...]:
+        """The probes that were made."""
+        return self.sensed.looks
 
     @property
     def failures(self) -> tuple[Look, ...]:
-        """The looks that failed, whether or not that was known already."""
+        """The probes that failed, whether or not that was known already."""
         return tuple(look for look in self.looks if look.failure is not None)
-
-    @property
-    def probes(self) -> tuple[ProbeRow, ...]:
-        """What upstreams have become by being looked at, and triggers by being asked."""
-        parts = (self.recorded, self.released)
-        return tuple(row for each in parts if each is not None for row in each.probes)
-
-    @property
-    def events(self) -> tuple[EventRow, ...]:
-        """The data-change events that were recorded, by whoever they were learned."""
-        return (*self.registered.events, *(self.recorded.events if self.recorded else ()))
-
-    @property
-    def event_count(self) -> int:
-        """How many data-change events were recorded."""
-        return len(self.events)
-
-    @property
-    def has_moved(self) -> bool:
-        """True when looks, producers or triggers have left a row, even one that is no news."""
-        return bool(self.registered.probes or self.probes or self.released)
 
     @property
     def is_clean(self) -> bool:
         """True when nothing fails that an operator should look at, whether or not it is put off."""
-        sent = (*self.started, *(self.settled.rows if self.settled else ()))
+        sent = (*self.started, *self.settlement.settled.rows)
         has_no_run = any(row.run_status in _NO_RUN for row in sent)
-        unanswered = bool(self.settled and self.settled.unanswered)
-        failing = self.failures or self.put_off or self.failing_triggers or self.quarantined
-        return not (failing or has_no_run or unanswered)
+        failing = self.failures or self.sensed.put_off or self.failing_triggers or self.quarantined
+        return not (failing or has_no_run or self.settlement.settled.unanswered)
 
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """What a tick did in numbers, under the names of ``ledger_ticks``."""
-        return {
-            "sensed_count": self.sensed,
-            "event_count": self.event_count,
-            "failed_look_count": len(self.failures),
-            "settled_count": len(self.own_steps) + (len(self.settled.rows) if self.settled else 0),
-            "started_count": sum(row.run_id is not None for row in self.started),
-        }
+
+def counts_of(
+    looks: Sequence[Look], learned: Learned, settlement: Settlement, started: Sequence[RunRow]
+) -> Mapping[str, int]:
+    """Return what a tick did in numbers, under the names of ``ledger_ticks``."""
+    return {
+        "sensed_count": len(looks),
+        "event_count": len(learned.events),
+        "failed_look_count": sum(look.failure is not None for look in looks),
+        "settled_count": len(settlement.steps),
+        "started_count": sum(row.run_id is not None for row in started),
+    }
 
 
 def clock_warnings(before: datetime | None, at: datetime) -> tuple[str, ...]:
@@ -118,14 +102,3 @@ def clock_warnings(before: datetime | None, at: datetime) -> tuple[str, ...]:
         f"the clock went back by {behind.total_seconds():.0f} s since the last tick; order is kept "
         "by tick numbers, but times in the tables will look reversed",
     )
-
-
-def must_decide(state: TickState, report: TickReport) -> bool:
-    """Tell whether anything happened that a decision could depend on."""
-    settled = bool(report.own_steps) or bool(report.settled and report.settled.rows)
-    news = any(row.outcome is not LookOutcome.MOVED for row in report.probes)
-    # Positions that move in silence and registered events, on which no job depends by themselves,
-    # make the ledgers' tail longer; publishing folds it.
-    tail = report.tick.number - state.folded_through
-    must_fold = report.has_moved and tail > 2 * FOLD_AFTER_TICKS
-    return state.must_decide or settled or news or must_fold

@@ -1,12 +1,44 @@
 """Tells whether asking the triggers may bring anything new; most ticks need not ask them."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.controls.triggers import EVENT_TRIGGERS, read_triggers
 from harness.names import table_key
+from harness.record import Recorded
+from harness.registered import Registered
 from harness.state import TickState
-from harness.tick_report import TickReport
+from harness.tables import EventRow, ProbeRow, RunRow, Tick
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What the steps of a tick have recorded before it decides."""
+
+    #: Steps of runs, whoever started them.
+    steps: tuple[RunRow, ...] = ()
+    #: From producers.
+    registered: Registered = field(default_factory=Registered)
+    #: From probes.
+    recorded: Recorded = field(default_factory=Recorded)
+    #: From triggers; ``None`` when they were not evaluated.
+    released: Recorded | None = None
+
+    @property
+    def events(self) -> tuple[EventRow, ...]:
+        """The data-change events of producers and probes."""
+        return (*self.registered.events, *self.recorded.events)
+
+    @property
+    def probes(self) -> tuple[ProbeRow, ...]:
+        """The new state of the upstreams that were probed, and of the triggers."""
+        return (*self.recorded.probes, *(self.released.probes if self.released else ()))
+
+    @property
+    def has_moved(self) -> bool:
+        """True when probes, producers or triggers have left a row, with or without an event."""
+        return bool(self.registered.probes or self.probes or self.released)
 
 
 class TriggerTables:
@@ -41,8 +73,8 @@ class TriggerTables:
         return self._keys
 
 
-def triggers_are_due(state: TickState, report: TickReport, tables: TriggerTables) -> bool:
-    """Tell whether asking the triggers may bring anything that the last answer did not have.
+def triggers_are_due(state: TickState, tick: Tick, learned: Learned, tables: TriggerTables) -> bool:
+    """Return whether evaluating the triggers may bring anything that the last time did not.
 
     That is so when a table of theirs has new events, when a run has taken a step that was handed
     what a trigger released, and when a slot or an expiry has come.
@@ -50,21 +82,19 @@ def triggers_are_due(state: TickState, report: TickReport, tables: TriggerTables
     if not state.triggers:
         return False
     due_at = state.triggers_due_at
-    if due_at is not None and report.tick.at >= due_at:
+    if due_at is not None and tick.at >= due_at:
         return True
     own = {each.upstream_id for each in state.triggers}
-    steps = (*report.own_steps, *(report.settled.rows if report.settled else ()))
-    if any(taken.upstream_id in own for row in steps for taken in row.consumed):
+    if any(taken.upstream_id in own for row in learned.steps for taken in row.consumed):
         return True
-    return _has_events(report, lambda: tables.named(state.controls_checksum))
+    return _has_events(tick, learned, lambda: tables.named(state.controls_checksum))
 
 
-def _has_events(report: TickReport, tables: Callable[[], frozenset[str]]) -> bool:
-    """Tell whether events of tables that triggers name came, or were left by a killed tick."""
-    recorded = report.recorded.events if report.recorded else ()
-    events = (*report.registered.events, *recorded)
-    probes = (*report.registered.probes, *(report.recorded.probes if report.recorded else ()))
-    with_news = {row.upstream_id for row in probes if row.latest_event_tick == report.tick.number}
+def _has_events(tick: Tick, learned: Learned, tables: Callable[[], frozenset[str]]) -> bool:
+    """Return whether events of tables that triggers name came, or were left by a killed tick."""
+    events = learned.events
+    probes = (*learned.registered.probes, *learned.recorded.probes)
+    with_news = {row.upstream_id for row in probes if row.latest_event_tick == tick.number}
     if with_news - {event.upstream_id for event in events}:
         return True
     return bool(events) and not tables().isdisjoint(table_key(event.table) for event in events)

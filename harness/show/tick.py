@@ -49,7 +49,7 @@ class Told:
 
 def runs_of(report: "TickReport") -> Told:
     """Tell starts from ends; a start that an earlier tick intended and this one sent is a start."""
-    settled = (*(report.settled.rows if report.settled else ()), *report.own_steps)
+    settled = (*report.settlement.settled.rows, *report.settlement.own_steps)
     resent = [row for row in settled if row.reported_by == "answer"]
     return Told(
         started=(*report.started, *resent),
@@ -73,7 +73,7 @@ class Release:
 
 def releases_of(report: "TickReport") -> list[Release]:
     """Return the triggers that released events, lost a slot or could not be told."""
-    released = report.released
+    released = report.learned.released
     if released is None:
         return []
     slots: dict[str, list[str]] = {}
@@ -93,13 +93,13 @@ def releases_of(report: "TickReport") -> list[Release]:
 
 def troubles(report: "TickReport") -> frozenset[str]:
     """Say what stays wrong until somebody puts it right; told again only when it changes."""
-    unanswered = report.settled.unanswered if report.settled else {}
+    unanswered = report.settlement.settled.unanswered
     return frozenset(
         [
             *(look.failure for look in report.failures if look.failure),
             *(each.reason for each in report.failing_triggers if each.reason),
             # It stays wrong while nobody looks.
-            *(each.reason for each in report.put_off if each.is_failing),
+            *(each.reason for each in report.sensed.put_off if each.is_failing),
             *(f"{job_id}: {reason}" for job_id, reason in unanswered.items()),
             *(f"{each.name}: {each.reason}" for each in report.quarantined),
         ]
@@ -118,21 +118,21 @@ def as_json(report: "TickReport", waiting: int) -> dict[str, object]:
     return {
         "tick_id": report.tick.id,
         "tick_at": report.tick.at.isoformat().replace("+00:00", "Z"),
-        "sensed": report.sensed,
-        "events": report.event_count,
+        "sensed": len(report.looks),
+        "events": len(report.learned.events),
         "failed_looks": len(report.failures),
         "failures": [
             {"sensor_id": upstream_name(look.upstream_id), "reason": look.failure}
             for look in report.failures
         ],
-        "put_off": len(report.put_off),
+        "put_off": len(report.sensed.put_off),
         "put_off_looks": [
             {
                 "sensor_id": upstream_name(each.upstream_id),
                 "reason": each.reason,
                 "next_look_at": each.next_look_at and iso(each.next_look_at),
             }
-            for each in report.put_off
+            for each in report.sensed.put_off
         ],
         "released": [
             {
@@ -187,7 +187,7 @@ def has_news(report: "TickReport", known: frozenset[str] = frozenset()) -> bool:
     """
     runs = runs_of(report)
     return bool(
-        report.event_count
+        report.learned.events
         or releases_of(report)
         or runs.started
         or runs.ended
@@ -202,10 +202,11 @@ def has_news(report: "TickReport", known: frozenset[str] = frozenset()) -> bool:
 def headline(report: "TickReport") -> str:
     """Return one line: what the tick came to."""
     runs = runs_of(report)
-    told = [f"looked at {count(report.sensed, 'upstream')}"]
-    told += [count(report.event_count, "event")] if report.event_count else []
+    told = [f"looked at {count(len(report.looks), 'upstream')}"]
+    events = len(report.learned.events)
+    told += [count(events, "event")] if events else []
     told += [f"{len(report.failures)} cannot be read"] if report.failures else []
-    told += [f"{len(report.put_off)} put off"] if report.put_off else []
+    told += [f"{len(report.sensed.put_off)} put off"] if report.sensed.put_off else []
     failing = report.failing_triggers
     told += [f"{count(len(failing), 'trigger')} cannot be evaluated"] if failing else []
     told += [f"{len(report.quarantined)} quarantined"] if report.quarantined else []

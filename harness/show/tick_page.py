@@ -54,11 +54,11 @@ def _show_quarantined(console: Console, report: "TickReport") -> None:
 
 
 def _show_found(console: Console, report: "TickReport") -> None:
-    events = report.events
+    events = report.learned.events
     by_upstream: dict[str, list[EventRow]] = {}
     for event in events:
         by_upstream.setdefault(event.upstream_id, []).append(event)
-    names = names_of(by_upstream, report.upstreams)
+    names = names_of(by_upstream, report.sensed.upstreams)
     columns = (
         _upstream_column(names),
         Column(title="events", is_number=True),
@@ -118,7 +118,7 @@ def _sum(events: Iterable[EventRow], names: Sequence[str], form: str | None) -> 
 
 
 def _show_failures(console: Console, report: "TickReport") -> None:
-    names = names_of((look.upstream_id for look in report.failures), report.upstreams)
+    names = names_of((look.upstream_id for look in report.failures), report.sensed.upstreams)
     rows = [
         (
             names[look.upstream_id],
@@ -131,21 +131,21 @@ def _show_failures(console: Console, report: "TickReport") -> None:
     failing = [(each.sensor_id, each.reason or "") for each in report.failing_triggers]
     columns = (Column(title="trigger", may_shrink=True), Column(title="why", may_wrap=True))
     _section(console, "triggers that cannot be evaluated", columns, failing, style="red")
-    unanswered = report.settled.unanswered if report.settled else {}
+    unanswered = report.settlement.settled.unanswered
     asked = [(str(job_id), reason) for job_id, reason in unanswered.items()]
     columns = (Column(title="job"), Column(title="why", may_wrap=True))
     _section(console, "jobs of which the Jobs API says nothing", columns, asked, style="red")
 
 
 def _show_put_off(console: Console, report: "TickReport") -> None:
-    names = names_of((each.upstream_id for each in report.put_off), report.upstreams)
+    names = names_of((each.upstream_id for each in report.sensed.put_off), report.sensed.upstreams)
     rows = [
         (
             names[each.upstream_id],
             instant(each.next_look_at, report.tick.at) if each.next_look_at else "next tick",
             reason_beside(upstream_name(each.upstream_id), each.reason),
         )
-        for each in report.put_off
+        for each in report.sensed.put_off
     ]
     columns = (
         _upstream_column(names),

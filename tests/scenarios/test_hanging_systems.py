@@ -84,13 +84,13 @@ def systems(story: Story, kafka_broker: Broker, postgres: Postgres) -> Iterator[
 
 
 def failures(report: TickReport) -> dict[str, str]:
-    names = {each.upstream_id: each.sensor_id for each in report.upstreams}
+    names = {each.upstream_id: each.sensor_id for each in report.sensed.upstreams}
     return {names[look.upstream_id]: look.failure or "" for look in report.failures}
 
 
 def names_put_off(report: TickReport) -> set[str]:
-    names = {each.upstream_id: each.sensor_id for each in report.upstreams}
-    return {names[each.upstream_id] for each in report.put_off}
+    names = {each.upstream_id: each.sensor_id for each in report.sensed.upstreams}
+    return {names[each.upstream_id] for each in report.sensed.put_off}
 
 
 def test_systems_that_hang_hold_up_nothing_else_and_what_came_meanwhile_is_found_once(
@@ -131,13 +131,13 @@ def test_systems_that_hang_hold_up_nothing_else_and_what_came_meanwhile_is_found
     systems.go_on()
     systems.add()
     early = story.tick(minutes=0.5)
-    assert (early.event_count, names_put_off(early)) == (0, {TOPIC, TABLE})
+    assert (len(early.learned.events), names_put_off(early)) == (0, {TOPIC, TABLE})
     found = story.tick()
     assert story.started(found) == [by_topic, by_table]
-    assert (found.event_count, found.put_off) == (2, ())
+    assert (len(found.learned.events), found.sensed.put_off) == (2, ())
     story.end(by_topic)
     story.end(by_table)
-    assert story.tick().event_count == 0
+    assert not story.tick().learned.events
     probes = story.context.store.read("ledger_probes")
     failed = [row["upstream_id"] for row in probes if row["outcome"] == "failed"]
     assert sum("hanging.orders" in str(each) for each in failed) == 1

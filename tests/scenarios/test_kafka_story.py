@@ -55,7 +55,7 @@ def first_answered(story: Story) -> TickReport:
     """Tick until the cluster answers: its controller may lock out a broker that has just been thawed."""
     for _ in range(10):
         report = story.tick()
-        if not report.failures and not report.put_off:
+        if not report.failures and not report.sensed.put_off:
             break
         assert story.started(report) == []
     return report

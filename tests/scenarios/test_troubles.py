@@ -101,7 +101,7 @@ def test_an_upstream_that_keeps_failing_is_put_off_and_found_when_its_time_has_c
 
     story.append(later)
     early = story.tick()
-    assert (len(early.put_off), early.failures, story.started(early)) == (1, (), [])
+    assert (len(early.sensed.put_off), early.failures, story.started(early)) == (1, (), [])
     assert story.started(story.tick()) == [job]
 
 
@@ -157,7 +157,7 @@ def test_maintenance_commits_are_no_events_and_cost_no_decision(story: Story) ->
 
     report = story.tick()
 
-    assert report.event_count == 0
+    assert len(report.learned.events) == 0
     assert report.skipped == ("decide", "fire", "publish")
 
 
@@ -169,8 +169,8 @@ def test_one_upstream_of_many_jobs_is_looked_at_once_and_consumed_by_each(story:
 
     report = story.tick()
 
-    assert report.sensed == 1
-    assert report.event_count == 1
+    assert len(report.looks) == 1
+    assert len(report.learned.events) == 1
     assert story.started(report) == jobs
 
 

@@ -287,8 +287,8 @@ class _Player:
 
 
 def _told(report: TickReport) -> str:
-    steps = report.settled.rows if report.settled else ()
+    steps = report.settlement.settled.rows
     settled = [f"{row.job_name} {row.run_status}" for row in steps]
     started = [f"{row.job_name} {row.run_status}" for row in report.started]
-    events = len(report.recorded.events) if report.recorded else 0
+    events = len(report.learned.recorded.events)
     return f"{events} events, settled {settled}, started {started}"

@@ -83,12 +83,12 @@ def world(tmp_path: Path) -> World:
 
 def test_a_tick_of_a_fresh_process_puts_off_what_the_ones_before_it_saw_fail(world: World) -> None:
     report = world.ticks(4)
-    assert (report.sensed, len(report.put_off), len(world.looker.looked_at)) == (0, 1, 3)
+    assert (len(report.looks), len(report.sensed.put_off), len(world.looker.looked_at)) == (0, 1, 3)
 
 
 def test_a_resident_process_puts_off_at_the_same_ticks(world: World) -> None:
     engine = world.engine()
-    put_off = [len(world.tick(engine).put_off) for _ in range(8)]
+    put_off = [len(world.tick(engine).sensed.put_off) for _ in range(8)]
     assert put_off == [0, 0, 0, 1, 0, 1, 1, 1]
 
 

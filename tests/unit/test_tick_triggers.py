@@ -74,7 +74,7 @@ def world(tmp_path: Path) -> World:
 
 def test_an_idle_tick_does_not_ask_triggers_that_are_not_due(world: World) -> None:
     report = world.tick(minutes=29)
-    assert (world.asked, report.sensed, world.store.commits) == (0, 1, [])
+    assert (world.asked, len(report.looks), world.store.commits) == (0, 1, [])
     assert "triggers" not in report.seconds
 
 
@@ -84,7 +84,7 @@ def test_a_trigger_is_asked_when_its_slot_comes_and_not_again_before_the_next(
     world.looks = [MOVED]
     reports = [world.tick(minutes=each) for each in (31, 28, 0.5, 0.5)]
 
-    assert [report.released is not None for report in reports] == [True, False, False, True]
+    assert [report.learned.released is not None for report in reports] == [True, False, False, True]
     assert "triggers" in reports[0].seconds
     assert [row["tick_number"] for row in world.store.read(Ledger.TRIGGER_LOOKS)] == [2, 3]
 
@@ -101,7 +101,7 @@ def test_a_trigger_that_moved_in_silence_is_remembered_and_decides_nothing(world
 
 def test_that_no_trigger_had_anything_to_say_is_remembered_too(world: World) -> None:
     reports = [world.tick(minutes=each) for each in (31, 28, 1)]
-    assert [report.released is not None for report in reports] == [True, False, True]
+    assert [report.learned.released is not None for report in reports] == [True, False, True]
     assert [row["tick_number"] for row in world.store.read(Ledger.TRIGGER_LOOKS)] == [2, 3]
 
 
@@ -122,7 +122,7 @@ def test_a_tick_for_a_part_of_the_upstreams_asks_every_trigger(
     world: World, options: TickOptions
 ) -> None:
     report = world.tick(minutes=31, options=options)
-    assert (world.asked, report.sensed) == (1, 0)
+    assert (world.asked, len(report.looks)) == (1, 0)
 
 
 def test_an_edited_seed_asks_every_trigger_at_once(world: World) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from harness.controls.triggers import EVENT_TRIGGERS
 from harness.record import Recorded, orphans_among
-from harness.settle import Settled
 from harness.state import AT_ONCE, EVENT_TRIGGER, TickState
 from harness.tables import (
     Consumed,
@@ -20,8 +19,7 @@ from harness.tables import (
     RecentEvents,
     Tick,
 )
-from harness.tick_report import TickReport
-from harness.trigger_due import TriggerTables, triggers_are_due
+from harness.trigger_due import Learned, TriggerTables, triggers_are_due
 from harness.trigger_looks import look_at_triggers
 from tests.unit.controls.triggers_text import row, text
 from tests.unit.following import intended
@@ -264,10 +262,6 @@ def test_a_trigger_that_has_just_told_when_to_ask_it_again_is_asked_then() -> No
     assert after.triggers_due_at == NOON + timedelta(minutes=30)
 
 
-def _report(**values: object) -> TickReport:
-    return TickReport(tick=TICK, **values)  # type: ignore[arg-type]
-
-
 def _recorded(*events: EventRow, **values: object) -> Recorded:
     """What a tick recorded of an upstream that a probe looks at."""
     found = RecentEvents(tick_number=9, event_at=NOON, event_count=1)
@@ -300,7 +294,7 @@ ELSEWHERE = replace(NEWS, table="sales.returns")
 
 
 @pytest.mark.parametrize(
-    ("state", "report", "is_due"),
+    ("state", "learned", "is_due"),
     [
         pytest.param({}, {}, False, id="nothing happened"),
         pytest.param({}, {"recorded": _recorded(NEWS)}, True, id="events of a named table came"),
@@ -314,14 +308,8 @@ ELSEWHERE = replace(NEWS, table="sales.returns")
             False,
             id="an upstream moved in silence",
         ),
-        pytest.param({}, {"own_steps": (STEP,)}, True, id="a job told that it processed"),
-        pytest.param({}, {"own_steps": (OTHER_STEP,)}, False, id="a run had no event of a trigger"),
-        pytest.param(
-            {}, {"settled": Settled(rows=(STEP,), unanswered={})}, True, id="a run took a step"
-        ),
-        pytest.param(
-            {}, {"settled": Settled(rows=(), unanswered={7: "busy"})}, False, id="a run goes on"
-        ),
+        pytest.param({}, {"steps": (STEP,)}, True, id="a run took a step"),
+        pytest.param({}, {"steps": (OTHER_STEP,)}, False, id="a run had no event of a trigger"),
         pytest.param({"triggers_due_at": NOON}, {}, True, id="a slot has come"),
         pytest.param(
             {"triggers_due_at": NOON + timedelta(seconds=1)}, {}, False, id="a slot will come"
@@ -336,12 +324,13 @@ ELSEWHERE = replace(NEWS, table="sales.returns")
     ],
 )
 def test_the_triggers_are_asked_when_that_may_bring_anything(
-    tmp_path: Path, state: Mapping[str, object], report: Mapping[str, object], is_due: bool
+    tmp_path: Path, state: Mapping[str, object], learned: Mapping[str, object], is_due: bool
 ) -> None:
     (tmp_path / "seeds").mkdir()
     (tmp_path / EVENT_TRIGGERS).write_text(text(row()))
     now = replace(STATE, **state)  # type: ignore[arg-type]
-    assert triggers_are_due(now, _report(**report), TriggerTables(tmp_path)) is is_due
+    found = Learned(**learned)  # type: ignore[arg-type]
+    assert triggers_are_due(now, TICK, found, TriggerTables(tmp_path)) is is_due
 
 
 def test_the_tables_of_the_triggers_are_read_again_when_the_controls_changed(

@@ -47,7 +47,7 @@ def test_it_records_them_and_decides_nothing(world: World) -> None:
     world.register("1")
     report = world.tick()
     assert report.skipped == ("decide", "fire", "publish")
-    assert report.event_count == 1
+    assert len(report.learned.events) == 1
     assert [row["tick_number"] for row in world.store.read(Ledger.EVENTS)] == [5]
     assert waiting(world.home.inbox) == []
 
@@ -63,7 +63,7 @@ def test_the_next_process_knows_the_tables_from_the_state_file(world: World) -> 
     state = load_state(world.home.state, world.store)
     assert state is not None
     assert (state.tick_number, dict(state.registered)) == (5, {"a.b": 2})
-    assert world.tick().event_count == 0
+    assert not world.tick().learned.events
     assert world.store.commits == [Ledger.EVENTS, Ledger.PROBES]
 
 
@@ -74,6 +74,6 @@ def test_killed_after_it_has_recorded_them_it_has_recorded_them_once(world: Worl
     assert len(waiting(world.home.inbox)) == 1
 
     world.after(tick_number=5)
-    assert world.tick().event_count == 0
+    assert not world.tick().learned.events
     assert len(world.store.read(Ledger.EVENTS)) == 1
     assert waiting(world.home.inbox) == []

@@ -13,7 +13,7 @@ from harness.facts import JobReasons, LastDecision, run_from
 from harness.record import Recorded
 from harness.secrets import mask
 from harness.sense.backoff import Failing
-from harness.sense.round import PutOff
+from harness.sense.round import PutOff, Round
 from harness.sense.types import Look
 from harness.settle import Settled
 from harness.show import explain_page, status_page, tick_page
@@ -23,7 +23,8 @@ from harness.show.status import CONTROL_COLUMNS, Status
 from harness.show.terminal import console_for
 from harness.tables import Blocker, Ledger, RunStatus, Tick
 from harness.text import escaped, json_text
-from harness.tick_report import TickReport
+from harness.tick_report import Settlement, TickReport
+from harness.trigger_due import Learned
 from tests.hostile import EVERYTHING
 from tests.unit.show.ledgers import (
     JOB,
@@ -53,18 +54,22 @@ FAILED_RUN = run(
 
 def a_tick() -> TickReport:
     """A tick in which whatever may come from outside is hostile."""
-    report = TickReport(tick=Tick(number=7, at=TEN), sensed=1, seconds={"sense": 0.2})
     hostile = replace(event(7, TEN, UPSTREAM, EVERYTHING), tags={"path": EVERYTHING})
-    report.recorded = Recorded(events=(hostile,), probes=(), changed={})
-    report.looks = (Look(upstream_id=UPSTREAM, position=None, failure=EVERYTHING),)
-    report.put_off = (PutOff(upstream_id=UPSTREAM, reason=EVERYTHING, next_look_at=minutes(3)),)
-    report.settled = Settled(rows=(FAILED_RUN,), unanswered={JOB: EVERYTHING})
-    report.started = (
-        replace(FAILED_RUN, run_status=RunStatus.REFUSED),
-        replace(FAILED_RUN, run_status=RunStatus.INTENDED, job_id=JOB + 1),
+    put_off = PutOff(upstream_id=UPSTREAM, reason=EVERYTHING, next_look_at=minutes(3))
+    failed = Look(upstream_id=UPSTREAM, position=None, failure=EVERYTHING)
+    settled = Settled(rows=(FAILED_RUN,), unanswered={JOB: EVERYTHING})
+    return TickReport(
+        tick=Tick(number=7, at=TEN),
+        sensed=Round(looks=(failed,), put_off=(put_off,)),
+        learned=Learned(recorded=Recorded(events=(hostile,))),
+        settlement=Settlement(settled=settled),
+        started=(
+            replace(FAILED_RUN, run_status=RunStatus.REFUSED),
+            replace(FAILED_RUN, run_status=RunStatus.INTENDED, job_id=JOB + 1),
+        ),
+        warnings=(EVERYTHING,),
+        seconds={"sense": 0.2},
     )
-    report.warnings = (EVERYTHING,)
-    return report
 
 
 def a_status() -> Status:

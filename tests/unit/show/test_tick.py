@@ -10,14 +10,15 @@ import pytest
 from harness.publish import Publication
 from harness.quarantine import Quarantined
 from harness.record import Recorded
-from harness.sense.round import PutOff
+from harness.sense.round import PutOff, Round
 from harness.sense.types import Look, Upstream
 from harness.settle import Settled
 from harness.show.terminal import console_for
 from harness.show.tick import as_json, has_news, headline, troubles
 from harness.show.tick_page import show
 from harness.tables import Blocker, RunRow, RunStatus, Tick
-from harness.tick_report import TickReport
+from harness.tick_report import Settlement, TickReport
+from harness.trigger_due import Learned
 from tests.unit.show.ledgers import JOB, ORDERS, TEN, decision, event, minutes, run
 
 WAITING = Blocker(
@@ -29,8 +30,10 @@ WAITING = Blocker(
 RUNNING = replace(WAITING, blocker="run_in_progress", reason="its run 70 goes on")
 
 
-def idle() -> TickReport:
-    return TickReport(tick=Tick(number=7, at=TEN), sensed=14, wall_seconds=0.2)
+def idle(**values: object) -> TickReport:
+    looks = tuple(Look(upstream_id=f"upstream {number}", position=None) for number in range(14))
+    report = TickReport(tick=Tick(number=7, at=TEN), sensed=Round(looks=looks), wall_seconds=0.2)
+    return replace(report, **values)  # type: ignore[arg-type]
 
 
 def started(status: RunStatus, **changed: object) -> RunRow:
@@ -38,17 +41,13 @@ def started(status: RunStatus, **changed: object) -> RunRow:
 
 
 def busy(*rows: RunRow) -> TickReport:
-    report = idle()
-    report.recorded = Recorded(events=(event(7, TEN, ORDERS, "41"),), probes=(), changed={})
-    report.started = rows
-    return report
+    recorded = Recorded(events=(event(7, TEN, ORDERS, "41"),))
+    return idle(learned=Learned(recorded=recorded), started=rows)
 
 
 def with_settled(*rows: RunRow, **unanswered: str) -> TickReport:
-    report = idle()
     told = {int(name.removeprefix("job_")): reason for name, reason in unanswered.items()}
-    report.settled = Settled(rows=rows, unanswered=told)
-    return report
+    return idle(settlement=Settlement(settled=Settled(rows=rows, unanswered=told)))
 
 
 def printed(report: TickReport) -> str:
@@ -58,11 +57,11 @@ def printed(report: TickReport) -> str:
 
 
 def test_what_a_job_on_its_own_schedule_has_processed_has_ended() -> None:
-    report = idle()
-    report.own_steps = (
+    steps = (
         started(RunStatus.ACQUIRED, reported_by="job"),
         started(RunStatus.SUCCEEDED, reported_by="job"),
     )
+    report = idle(settlement=Settlement(own_steps=steps))
     assert "1 run ended" in headline(report)
     assert as_json(report, waiting=0)["settled"] == 1
 
@@ -81,15 +80,12 @@ QUERY = "SELECT *\n  FROM sensor_new_data WHERE amount > 100"
 
 
 def found_twice(**differing: str) -> TickReport:
-    report = busy()
-    report.recorded = Recorded(
-        events=(event(7, TEN, ORDERS, "41"), event(7, TEN, FILTERED, "41")), probes=(), changed={}
-    )
+    recorded = Recorded(events=(event(7, TEN, ORDERS, "41"), event(7, TEN, FILTERED, "41")))
     plain = Upstream(
         upstream_id=ORDERS, source="delta_table", sensor_id="sales.orders", read_type="batch"
     )
-    report.upstreams = (plain, replace(plain, upstream_id=FILTERED, **differing))  # type: ignore[arg-type]
-    return report
+    upstreams = (plain, replace(plain, upstream_id=FILTERED, **differing))  # type: ignore[arg-type]
+    return idle(learned=Learned(recorded=recorded), sensed=Round(upstreams=upstreams))
 
 
 def test_an_upstream_with_two_queries_is_told_by_what_they_ask() -> None:
@@ -105,8 +101,7 @@ def test_an_upstream_with_two_keys_is_told_by_them() -> None:
 
 
 def test_upstreams_of_one_name_that_nothing_is_known_of_are_told_by_their_ids() -> None:
-    report = found_twice()
-    report.upstreams = ()
+    report = replace(found_twice(), sensed=Round())
     assert f"  {FILTERED} " in printed(report)
 
 
@@ -183,8 +178,8 @@ def test_a_run_that_is_given_up_is_told_with_its_reason_and_has_not_ended_now() 
 def test_why_an_upstream_cannot_be_read_does_not_repeat_its_name(
     upstream_id: str, failure: str, said: str
 ) -> None:
-    report = idle()
-    report.looks = (Look(upstream_id=upstream_id, failure=failure),)
+    look = Look(upstream_id=upstream_id, failure=failure)
+    report = idle(sensed=Round(looks=(look,)))
     assert printed(report).splitlines()[-1].split("  ")[-1].strip() == said
 
 
@@ -242,8 +237,8 @@ def test_a_run_that_could_not_be_asked_about_is_a_failure() -> None:
 
 
 def test_a_look_that_failed_is_a_failure_and_news() -> None:
-    report = idle()
-    report.looks = (Look(upstream_id=ORDERS, failure="no such folder"),)
+    look = Look(upstream_id=ORDERS, failure="no such folder")
+    report = idle(sensed=Round(looks=(look,)))
     assert not report.is_clean
     assert has_news(report)
     assert as_json(report, 0)["failures"] == [
@@ -252,20 +247,19 @@ def test_a_look_that_failed_is_a_failure_and_news() -> None:
 
 
 def test_a_trouble_is_news_once_and_again_when_it_changes() -> None:
-    report = idle()
-    report.looks = (Look(upstream_id=ORDERS, failure="no such folder"),)
+    look = Look(upstream_id=ORDERS, failure="no such folder")
+    report = idle(sensed=Round(looks=(look,)))
     assert not has_news(report, frozenset({"no such folder"}))
     assert has_news(report, frozenset({"a corrupt commit"}))
     assert has_news(idle(), frozenset({"no such folder"}))
 
 
 def with_waiting(*blockers: Blocker) -> TickReport:
-    report = busy()
     row = replace(decision(7, TEN), blockers=blockers)
-    report.publication = Publication(
+    publication = Publication(
         blockers={JOB: blockers}, job_names={JOB: "daily"}, changed=(row,), has_folded=False
     )
-    return report
+    return replace(busy(), publication=publication)
 
 
 def test_a_waiting_job_says_why_and_for_how_long() -> None:
@@ -313,14 +307,11 @@ def test_json_has_the_promised_keys() -> None:
 
 
 def put_off(*, is_failing: bool = True) -> TickReport:
-    report = idle()
     upstream_id = "kafka:shop: orders:ab5c14a4"
     later = minutes(4) if is_failing else None
     reason = "The Kafka topic shop: orders cannot be sensed: it is down."
-    report.put_off = (
-        PutOff(upstream_id=upstream_id, reason=reason, next_look_at=later, is_failing=is_failing),
-    )
-    return report
+    each = PutOff(upstream_id=upstream_id, reason=reason, next_look_at=later, is_failing=is_failing)
+    return idle(sensed=replace(idle().sensed, put_off=(each,)))
 
 
 def test_what_is_put_off_is_counted_and_is_not_nothing_new() -> None:
@@ -354,18 +345,16 @@ def test_a_tick_that_puts_off_what_fails_is_not_clean() -> None:
 
 
 def test_a_failure_that_is_put_off_and_tried_again_is_told_once() -> None:
-    failed = idle()
-    reason = put_off().put_off[0].reason
-    failed.looks = (Look(upstream_id="kafka:shop: orders:ab5c14a4", failure=reason),)
+    reason = put_off().sensed.put_off[0].reason
+    look = Look(upstream_id="kafka:shop: orders:ab5c14a4", failure=reason)
+    failed = idle(sensed=Round(looks=(look,)))
     assert not has_news(put_off(), troubles(failed))
     assert not has_news(failed, troubles(put_off()))
 
 
 def test_what_a_tick_could_not_read_is_shown_and_ends_it_with_one() -> None:
-    report = idle()
-    report.quarantined = (
-        Quarantined(name="1.json", since=TEN, reason="it is a link", path=Path("q")),
-    )
+    item = Quarantined(name="1.json", since=TEN, reason="it is a link", path=Path("q"))
+    report = idle(quarantined=(item,))
     assert not report.is_clean
     assert "1 quarantined" in headline(report)
     assert "it is a link" in printed(report)

@@ -6,6 +6,8 @@ from io import StringIO
 
 from harness.facts import JobReasons, LastDecision
 from harness.record import Recorded
+from harness.sense.round import Round
+from harness.sense.types import Look
 from harness.show.explain import Verdict, answer_to, as_json
 from harness.show.explain_page import show as show_explanation
 from harness.show.history import History, history_of
@@ -19,9 +21,11 @@ from harness.show.tick import has_news, headline, troubles
 from harness.show.tick_page import show
 from harness.tables import Blocker, Consumed, EventRow, Ledger, LookOutcome, RunStatus, Tick
 from harness.tick_report import TickReport
+from harness.trigger_due import Learned
 from harness.trigger_facts import FailingTrigger
 from tests.unit.show.ledgers import (
     JOB,
+    ORDERS,
     TEN,
     FakeStore,
     decision,
@@ -43,10 +47,13 @@ def released(slot: str, event_id: str) -> EventRow:
 
 def asked(*events: EventRow, **values: object) -> TickReport:
     """A tick that found nothing, and asked the triggers."""
-    report = TickReport(tick=Tick(number=7, at=TEN), sensed=1, wall_seconds=0.2)
-    rows = (probe(7, TEN, DAILY, **values),)
-    report.released = Recorded(events=events, probes=rows, changed={})
-    return report
+    released = Recorded(events=events, probes=(probe(7, TEN, DAILY, **values),))
+    return TickReport(
+        tick=Tick(number=7, at=TEN),
+        sensed=Round(looks=(Look(upstream_id=ORDERS, position=None),)),
+        learned=Learned(released=released),
+        wall_seconds=0.2,
+    )
 
 
 def printed(report: TickReport) -> str:
