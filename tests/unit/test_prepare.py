@@ -104,6 +104,22 @@ def test_the_packaged_java_is_told_where_there_is_no_other() -> None:
     assert variables_after(startup_line(PACKAGED).strip(), "HEARTBEAT_JDK") == "/it's here"
 
 
+@pytest.mark.parametrize(
+    ("content", "is_used"), [(b"whole", True), (b"half", False), (None, False)]
+)
+def test_an_archive_of_classes_is_used_only_when_it_is_whole(
+    tmp_path: Path, content: bytes | None, is_used: bool
+) -> None:
+    archive = tmp_path / "share" / "heartbeat" / "classes.jsa"
+    archive.parent.mkdir(parents=True)
+    if content is not None:
+        archive.write_bytes(content)
+    line = startup_line(OWN, archive_size=len(b"whole")).strip()
+    program = line.replace("import os, sys", f"import os, sys; sys.prefix = {str(tmp_path)!r}")
+    found = variables_after(program, "HEARTBEAT_CLASS_ARCHIVE")
+    assert found == (str(archive) if is_used else "None")
+
+
 def test_what_a_person_has_set_stays() -> None:
     told = variables_after(startup_line(PACKAGED).strip(), "JAVA_HOME", JAVA_HOME="/mine")
     assert told == "/mine"

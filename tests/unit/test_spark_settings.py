@@ -1,5 +1,6 @@
 """What Spark's settings in the profile come to, without a Spark."""
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,19 @@ def test_java_says_nothing_of_its_own_where_answers_stand() -> None:
     assert [each for each in options if each.startswith("-Xlog")] == [
         "-Xlog:disable",
         "-Xlog:all=warning:stderr",
+        # An archive of classes that does not fit is left alone without a word.
+        "-Xlog:cds*=off:stderr",
     ]
+
+
+@pytest.mark.parametrize("archive", ["", "/a folder/classes.jsa"])
+def test_java_starts_from_an_archive_of_classes_where_there_is_one(
+    monkeypatch: pytest.MonkeyPatch, archive: str
+) -> None:
+    monkeypatch.setenv("HEARTBEAT_CLASS_ARCHIVE", archive)
+    options = shlex.split(session_settings(PROJECT)[OPTIONS])
+    wanted = [f"-XX:SharedArchiveFile={archive}"] if archive else []
+    assert [each for each in options if "Archive" in each] == wanted
 
 
 def test_java_has_as_much_room_for_compiled_code_with_one_compiler_as_with_both() -> None:
