@@ -39,7 +39,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave what ``--sample`` asks for: the same tests for the same seed, on every machine."""
+    """Run the longest first, and leave what ``--sample`` asks for, the same for the same seed."""
+    # One process plays all of them, while the other one does the rest.
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/scenarios/"))
     if (count := config.getoption("--sample")) is not None:
         drawn = sample(items, count, config.getoption("--sample-of"))
         config.hook.pytest_deselected(items=[each for each in items if each not in drawn])

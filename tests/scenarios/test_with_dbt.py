@@ -1,0 +1,74 @@
+"""What a reviewer runs on a filled installation: dbt's own tests of every model, and its documentation.
+
+It comes after the stories, so that the data tests judge what they have left in the tables.
+"""
+
+import contextlib
+import io
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.installation import Installation
+from tests.scenarios.conftest import SCHEMA, StoryHome
+
+if TYPE_CHECKING:
+    from dbt.contracts.graph.manifest import Manifest
+
+Dbt = Callable[..., Any]
+
+
+@pytest.fixture
+def manifest(story_home: StoryHome, monkeypatch: pytest.MonkeyPatch) -> "Manifest":
+    """The project as dbt has parsed it; every model of it is built in the installation."""
+    monkeypatch.setenv("HEARTBEAT_SCHEMA", SCHEMA)
+    context = story_home.process.context
+    installation = Installation(context)
+    installation.ensure(context.clock.now())
+    installation.ensure_triggers(context.clock.now(), -1)
+    assert context.dbt.manifest is not None
+    return context.dbt.manifest
+
+
+@pytest.fixture
+def dbt(story_home: StoryHome, manifest: "Manifest", tmp_path: Path) -> Dbt:
+    """Run dbt on the installation of the stories."""
+    from dbt.cli.main import dbtRunner
+
+    places = ["--project-dir", story_home.project, "--profiles-dir", story_home.project]
+    places += ["--target-path", tmp_path / "target", "--log-path", tmp_path / "logs"]
+
+    def run(*arguments: str) -> Any:
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            result = dbtRunner(manifest=manifest).invoke([*arguments, *map(str, places)])
+        assert result.exception is None, f"{said.getvalue()[-3000:]}{result.exception}"
+        return result.result
+
+    return run
+
+
+def failed(results: Sequence[Any]) -> list[str]:
+    return [f"{each.node.name}: {each.message}" for each in results if str(each.status) != "pass"]
+
+
+def test_every_unit_test_and_data_test_of_the_models_passes(dbt: Dbt, manifest: "Manifest") -> None:
+    kinds = [str(node.resource_type) for node in manifest.nodes.values()]
+    results = dbt("test").results
+    assert failed(results) == []
+    assert len(results) == kinds.count("test") + len(manifest.unit_tests)
+
+
+def test_the_documentation_shows_each_model_with_its_columns(
+    dbt: Dbt, manifest: "Manifest", tmp_path: Path
+) -> None:
+    dbt("docs", "generate")
+    catalog = json.loads((tmp_path / "target" / "catalog.json").read_text())
+    assert catalog["errors"] is None
+    for name, node in manifest.nodes.items():
+        if str(node.resource_type) in {"model", "seed"}:
+            described = {column.lower() for column in node.columns}
+            shown = {column.lower() for column in catalog["nodes"][name]["columns"]}
+            assert described <= shown, f"{name} has no column {described - shown}"
