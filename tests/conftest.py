@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from harness.secrets import Masker
+from harness.platform.masking import Masker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,7 +104,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 @pytest.fixture(autouse=True)
 def no_secrets_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Secrets are hidden as long as a process lives: in a test, only its own."""
-    monkeypatch.setattr("harness.secrets._MASKER", Masker())
+    monkeypatch.setattr("harness.platform.masking._MASKER", Masker())
 
 
 @pytest.fixture(scope="session")
@@ -116,8 +116,8 @@ def spark_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def spark(spark_home: Path) -> Iterator["SparkSession"]:
     """The one Spark session of the process, with the settings of ``profiles.yml``."""
-    from harness.jars import add_iceberg
-    from harness.spark import JAVA_COMPILER, let_java_compile_all, start_session
+    from harness.platform.spark.jars import add_iceberg
+    from harness.platform.spark.session import JAVA_COMPILER, let_java_compile_all, start_session
 
     os.environ["HEARTBEAT_HOME"] = str(spark_home)
     add_iceberg(os.environ)

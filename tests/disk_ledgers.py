@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 from ruamel.yaml import YAML
 
 from harness.store.local import LocalStore
-from harness.tables import Ledger
+from harness.store.rows import Ledger
 
 _RECORD = Path(__file__).resolve().parents[1] / "models" / "record"
 _PLAIN = {

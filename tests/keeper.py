@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from harness.tables import HOLDING, OPEN
+from harness.store.rows import HOLDING, OPEN
 
 #: The first and the last tick of events: after the one, up to the other.
 Range = tuple[int, int]

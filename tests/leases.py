@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.errors import StateError
-from harness.lease import LeaseRow
 from harness.store.local import LocalStore, _arrow_schema, _plain
-from harness.tables import Ledger, LedgerRow, Stamp, TickRow
+from harness.store.rows import Ledger, LedgerRow, Stamp, TickRow
+from harness.store.writer.lease import LeaseRow
 
 
 def tick_row(number: int) -> TickRow:

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession as Session
 
 from benchmarks.parts.place import Place
 from benchmarks.upstreams import append, available_now
-from harness.sense.types import Source
+from harness.config.sources import Source
 from tests.services.iceberg import Lake
 
 if TYPE_CHECKING:

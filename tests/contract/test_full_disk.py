@@ -8,17 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from harness.control_edits import PublishedTable
+from harness.controls.edits import PublishedTable
 from harness.errors import ExitCode, StateError
-from harness.inbox import Message, MessageKind, receive, send
-from harness.lock import ProcessLock
-from harness.quarantine import Quarantine
-from harness.record import record
+from harness.events.event import Operation, TableFormat
+from harness.record.probes import record
 from harness.sense.backoff import BackOff, Failing, save_back_off
-from harness.sense.types import DataChange, Look, Operation, TableFormat
-from harness.state_file import save_state
+from harness.sense.probe import DataChange, Look
+from harness.store.inbox import Message, MessageKind, receive, send
 from harness.store.local import LocalStore
-from harness.tables import Ledger, Tick
+from harness.store.quarantine import Quarantine
+from harness.store.rows import Ledger, Tick
+from harness.store.writer.lock import ProcessLock
+from harness.tick.checkpoint import save_state
 from tests.disk_ledgers import create_ledgers
 from tests.unit.memory_store import MemoryStore
 from tests.unit.test_state import STATE

@@ -7,7 +7,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from harness.store.local import LocalStore
-from harness.tables import Ledger
+from harness.store.rows import Ledger
 from tests.hostile import EVERYTHING, HALF, PRINTABLE, UNSEEN
 from tests.unit.show.ledgers import ORDERS, TEN, event
 

@@ -9,7 +9,7 @@ import pytest
 
 from harness.errors import StateError
 from harness.store.catalog import CatalogStore
-from harness.tables import (
+from harness.store.rows import (
     Consumed,
     EventRow,
     Ledger,

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.admission import admitted
-from harness.clock import FakeClock
+from harness.config.load import load_settings
 from harness.context import Context
 from harness.errors import ExitCode, LockedError, StateError
-from harness.lease import LEASE_SECONDS, Lease, LeaseTable
-from harness.lock import ProcessLock, WriterLock
-from harness.settings import load_settings
-from harness.store.lease_row import CatalogLeaseTable
-from harness.tables import Ledger
+from harness.platform.clock import FakeClock
+from harness.store.rows import Ledger
+from harness.store.writer.lease import LEASE_SECONDS, Lease, LeaseTable
+from harness.store.writer.lease_table import CatalogLeaseTable
+from harness.store.writer.lock import ProcessLock, WriterLock
+from harness.tick.single_writer import admitted
 from tests.leases import DeltaLeaseTable, MemoryLeaseTable, StampedLocalStore, tick_row
 from tests.unit.memory_store import MemoryStore
 
@@ -94,9 +94,9 @@ HOLD = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from harness.clock import FakeClock
-from harness.lease import Lease
-from harness.lock import ProcessLock
+from harness.platform.clock import FakeClock
+from harness.store.writer.lease import Lease
+from harness.store.writer.lock import ProcessLock
 from tests.leases import DeltaLeaseTable, StampedLocalStore
 from tests.unit.memory_store import MemoryStore
 
@@ -153,11 +153,11 @@ import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from harness.clock import FakeClock
+from harness.platform.clock import FakeClock
 from harness.errors import HeartbeatError
-from harness.lease import Lease
-from harness.store.fenced import FencedStore
-from harness.tables import Ledger
+from harness.store.writer.lease import Lease
+from harness.store.writer.fencing import FencedStore
+from harness.store.rows import Ledger
 from tests.contract.test_writer_lock import tick_row
 from tests.leases import DeltaLeaseTable, StampedLocalStore
 

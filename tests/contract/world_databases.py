@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
+from harness.config.connections import Connections
+from harness.sense.probe import Probe
 from harness.sense.registry import Surroundings, known_sources
-from harness.sense.types import Probe
-from harness.settings_connections import Connections
 from tests.services.databases import Writer
 
 if TYPE_CHECKING:

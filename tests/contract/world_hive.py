@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.sense.probe import Probe
 from harness.sense.registry import Surroundings, known_sources
-from harness.sense.types import Probe
 
 
 class HivePartitions:

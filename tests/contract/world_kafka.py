@@ -8,9 +8,9 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from harness.config.connections import Connections, KafkaCluster
+from harness.sense.probe import Probe
 from harness.sense.registry import Surroundings, known_sources
-from harness.sense.types import Probe
-from harness.settings_connections import Connections, KafkaCluster
 from tests.services.kafka.broker import Broker
 
 _NUMBERS = itertools.count()

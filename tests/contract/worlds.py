@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from harness.sense.probe import Probe
 from harness.sense.registry import Surroundings, known_sources
-from harness.sense.types import Probe
 from tests.contract.world_databases import DerbyTable, PostgresTable, ProcessChain
 from tests.contract.world_hive import HivePartitions
 from tests.contract.world_iceberg import CatalogTable, WarehouseTable

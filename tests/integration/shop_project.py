@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from harness.changes.event import ChangeEvent
+from harness.events.event import ChangeEvent
 
 PACKAGE = Path(__file__).resolve().parents[2]
 SCHEMA = "shop"

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from harness.controls.reading import COLUMNS
+from harness.controls.header import COLUMNS
 from tests.copied import copy_project
 from tests.services.processes import stopped_by_ctrl_c
 

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.changes import ChangeEvent, changed_rows
-from harness.sense.delta.classify import operation_of, partitions_of, tags_of, told_partitions
-from harness.sense.delta.history import SparkTableHistory, operation_by_name
-from harness.sense.delta.log import read_commit
-from harness.sense.delta.schema import Column, table_of
-from harness.sense.iceberg.rows import need_runtime
-from harness.sense.storage import LocalStorage
-from harness.sense.types import Operation, TableFormat
+from harness.events.event import Operation, TableFormat
+from harness.events.partition import told_partitions
+from harness.platform.storage import LocalStorage
+from harness.sense.delta_log import read_commit
+from harness.sense.sources.delta.classify import operation_of, partitions_of, tags_of
+from harness.sense.sources.delta.history import SparkTableHistory, operation_by_name
+from harness.sense.sources.delta.schema import Column, table_of
+from harness.sense.sources.iceberg.new_rows import need_runtime
+from harness.toolkit.changes import ChangeEvent, changed_rows
 from tests.integration.shop_project import PACKAGE, REGISTER, SCHEMA, Shop, incremental, model, rows
 
 if TYPE_CHECKING:

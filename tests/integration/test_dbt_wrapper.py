@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.accepted import SEEDS
-from harness.decide import Dbt
+from harness.controls.accept import SEEDS
+from harness.controls.optional_seeds import SCHEDULED_JOBS, SEED_COLUMNS
 from harness.errors import DecideError
-from harness.feed_seeds import SCHEDULED_JOBS, SEED_COLUMNS
-from harness.files import write_whole
-from harness.home import Home
+from harness.platform.dbt import Dbt
+from harness.platform.files import write_whole
+from harness.store.state_dir import Home
 from tests.conftest import PROJECT
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ version, and publishes none of them before there are a thousand.
 
 from typing import TYPE_CHECKING, Any
 
-from harness.sense.delta.locate import SparkTableLocator
+from harness.sense.table_locations import SparkTableLocator
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import LookFailedError
-from harness.sense.iceberg.rows import need_runtime
+from harness.sense.sources.iceberg.new_rows import need_runtime
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

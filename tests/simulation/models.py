@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
-from harness.state import EVENT_TRIGGER
-from harness.tables import GIVING_BACK, HOLDING, OPEN, Ledger
+from harness.store.rows import GIVING_BACK, HOLDING, OPEN, Ledger
+from harness.store.work_lists import EVENT_TRIGGER
 from tests.keeper import Keeper, Range
 from tests.simulation.policies import Policy, policy_of
 from tests.simulation.triggers import triggers_of

@@ -9,13 +9,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from harness.acquire import Caller, Place, acquire, processed
-from harness.clock import FakeClock
-from harness.find_sensor import Sensor
-from harness.jobs.types import JobsApi, Refused, RunNowAnswer, RunReport, Unknown
-from harness.sense.types import Look, Upstream
-from harness.show.words import iso
-from harness.tables import Ledger, LedgerRow, RunRow, RunStatus, Stamp
+from harness.platform.clock import FakeClock
+from harness.platform.databricks.api import JobsApi, Refused, RunNowAnswer, RunReport, Unknown
+from harness.platform.format import iso
+from harness.sense.probe import Look, Upstream
+from harness.store.queries import Sensor
+from harness.store.rows import Ledger, LedgerRow, RunRow, RunStatus, Stamp
+from harness.toolkit.consume import Caller, Place, acquire, processed
 from tests.keeper import Keeper
 from tests.simulation.fate import Fate
 from tests.simulation.machine import Ledgers, SkewedClock, Wiring

@@ -5,15 +5,15 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from harness.calls import Firing, Steps
-from harness.clock import FakeClock
-from harness.inbox import Message, MessageKind
-from harness.jobs.fake import FakeJobs
-from harness.jobs.pacing import TokenBucket
-from harness.jobs.types import JobsApi
-from harness.settle import Settled, settle
-from harness.state import FollowedRun
-from harness.tables import HOLDING, OPEN, Consumed, RunStatus, Tick
+from harness.fire.submit import Firing, Steps
+from harness.platform.clock import FakeClock
+from harness.platform.databricks.api import JobsApi
+from harness.platform.databricks.fake import FakeJobs
+from harness.platform.databricks.rate_limit import TokenBucket
+from harness.settle.settle import Settled, settle
+from harness.store.inbox import Message, MessageKind
+from harness.store.rows import HOLDING, OPEN, Consumed, RunStatus, Tick
+from harness.store.work_lists import FollowedRun
 from tests.unit.memory_store import MemoryStore
 
 JOB = 2**53 + 1

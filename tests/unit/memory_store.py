@@ -6,7 +6,7 @@ from dataclasses import fields, is_dataclass
 from typing import cast
 
 from harness.errors import StateError
-from harness.tables import Ledger, LedgerRow, Stamp
+from harness.store.rows import Ledger, LedgerRow, Stamp
 
 Row = Mapping[str, object]
 

@@ -4,17 +4,17 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from harness.clock import FakeClock
+from harness.config.load import load_settings
 from harness.context import Context
-from harness.controls.reading import COLUMNS
+from harness.controls.header import COLUMNS
+from harness.controls.load import CONTROLS, checksum_of
 from harness.errors import DecideError
-from harness.feed import CONTROLS, checksum_of
-from harness.home import Home
-from harness.sense.types import Look, Upstream
-from harness.settings import load_settings
-from harness.state import TickState
-from harness.state_file import save_state
-from harness.tick import Engine
+from harness.platform.clock import FakeClock
+from harness.sense.probe import Look, Upstream
+from harness.store.state_dir import Home
+from harness.tick.checkpoint import save_state
+from harness.tick.engine import Engine
+from harness.tick.state import TickState
 from tests.unit.memory_store import MemoryStore
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.accepted import SEEDS, Accepted, Desk
-from harness.controls.reading import COLUMNS
-from harness.controls.triggers import EVENT_TRIGGERS
+from harness.controls.accept import SEEDS, Accepted, Desk
+from harness.controls.header import COLUMNS
+from harness.controls.load import CONTROLS, checksum_of
+from harness.controls.optional_seeds import SCHEDULED_JOBS, SEED_COLUMNS, SENSOR_ASSETS
+from harness.controls.triggers.parse import EVENT_TRIGGERS
 from harness.errors import ControlsError
-from harness.feed import CONTROLS, checksum_of
-from harness.feed_seeds import SCHEDULED_JOBS, SEED_COLUMNS, SENSOR_ASSETS
 from tests.unit.controls.triggers_text import row as daily
 from tests.unit.memory_store import MemoryStore
 

@@ -7,14 +7,14 @@ from datetime import timedelta
 
 import pytest
 
-from harness.calls import HELD_BACK, Firing, Steps, send
 from harness.errors import ThrottledError
-from harness.jobs.fake import FakeJobs
-from harness.jobs.types import RunNowAnswer, RunReport, Unknown
-from harness.settle import ASKED_LATER, Settled, settle
-from harness.state import FollowedRun
-from harness.stopping import Interrupted, Stop
-from harness.tables import Ledger, RunRow, RunStatus, Tick
+from harness.fire.submit import HELD_BACK, Firing, Steps, send
+from harness.platform.databricks.api import RunNowAnswer, RunReport, Unknown
+from harness.platform.databricks.fake import FakeJobs
+from harness.platform.stopping import Interrupted, Stop
+from harness.settle.settle import ASKED_LATER, Settled, settle
+from harness.store.rows import Ledger, RunRow, RunStatus, Tick
+from harness.store.work_lists import FollowedRun
 from tests.unit.following import JOB, TICK, fake_jobs, firing_of, intended, run_of, settled
 from tests.unit.memory_store import MemoryStore
 

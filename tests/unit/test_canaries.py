@@ -15,21 +15,21 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from harness.cli import _told
-from harness.commands.surroundings import print_json, say
+from harness.cli.app import _told
+from harness.cli.common import print_json, say
+from harness.cli.views.terminal import console_for, line
+from harness.config.load import load_settings
+from harness.config.secrets import EnvironmentSecrets, SecretReference
 from harness.errors import ConfigurationError, ExitCode, LookFailedError
-from harness.jobs.client import ClientSettings
-from harness.jobs.local.server import Endpoint
-from harness.logs import set_up_logging
-from harness.secrets import mask_environment
-from harness.sense.jdbc.login import credentials
-from harness.sense.kafka.connect import connector
-from harness.sense.look import Looker
-from harness.sense.types import Look, Upstream
-from harness.settings import EnvironmentSecrets, load_settings
-from harness.settings_secrets import SecretReference
-from harness.show.terminal import console_for, line
-from harness.workspace import bounded_config, told
+from harness.platform.databricks.client import ClientSettings
+from harness.platform.databricks.workspace import bounded_config, told
+from harness.platform.jobs_emulator.server import Endpoint
+from harness.platform.logs import set_up_logging
+from harness.platform.masking import mask_environment
+from harness.sense.pool import Looker
+from harness.sense.probe import Look, Upstream
+from harness.sense.sources.jdbc.session import credentials
+from harness.sense.sources.kafka.connection import connector
 from tests.canaries import Canary, found_below, found_in
 from tests.unit.sense.golden import AT
 
@@ -131,7 +131,12 @@ EACH = pytest.mark.parametrize("kind", KINDS)
 @EACH
 def test_no_log_gives_a_secret_away(world: World, loud_logs: Path, kind: str) -> None:
     said = world.use(kind)
-    for name in ("harness.tick", "py4j.java_gateway", "databricks.sdk", "urllib3.connectionpool"):
+    for name in (
+        "harness.tick.engine",
+        "py4j.java_gateway",
+        "databricks.sdk",
+        "urllib3.connectionpool",
+    ):
         try:
             raise LookFailedError(said) from ValueError(said)
         except LookFailedError:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.control_edits import TABLE, PublishedTable
-from harness.controls.reading import COLUMNS
+from harness.controls.edits import TABLE, PublishedTable
+from harness.controls.header import COLUMNS
+from harness.controls.load import CONTROLS
 from harness.errors import StateError
-from harness.feed import CONTROLS
-from harness.quarantine import Quarantined
-from harness.tables import ControlChangeRow, Ledger
+from harness.store.quarantine import Quarantined
+from harness.store.rows import ControlChangeRow, Ledger
 from tests.unit.memory_store import MemoryStore
 from tests.unit.small_world import SmallWorld
 

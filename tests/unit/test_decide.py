@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from harness.decide import Dbt, unfinished_views, unparsed
 from harness.errors import DecideError, StateError
-from harness.installation import Installation, models_checksum
+from harness.platform.dbt import Dbt, unfinished_views, unparsed
+from harness.tick.install import Installation, models_checksum
 from tests.unit.small_world import NOON, SmallWorld
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.durable import write_durably
 from harness.errors import StateError
-from harness.inbox import Message, MessageKind, receive, send
+from harness.platform.files import write_durably
+from harness.store.inbox import Message, MessageKind, receive, send
 
 MESSAGE = Message(kind=MessageKind.RETRY, job_id=7, sent_at=datetime(2026, 3, 1, 8, tzinfo=UTC))
 #: Shorter than a message, so that each takes several calls.

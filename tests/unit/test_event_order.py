@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from harness.event_order import in_order
+from harness.events.order import in_order
 
 
 def told(

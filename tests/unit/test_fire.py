@@ -6,13 +6,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from harness.calls import Firing, Steps
-from harness.clock import FakeClock
-from harness.fire import Start, file_of, fire, restore_handed_over
-from harness.jobs.fake import FakeJobs
-from harness.jobs.pacing import TokenBucket
-from harness.state import FollowedRun
-from harness.tables import Consumed, EventRow, Ledger, RunRow, RunStatus, Tick
+from harness.events.payload import file_of, restore_handed_over
+from harness.fire.intents import Start, fire
+from harness.fire.submit import Firing, Steps
+from harness.platform.clock import FakeClock
+from harness.platform.databricks.fake import FakeJobs
+from harness.platform.databricks.rate_limit import TokenBucket
+from harness.store.rows import Consumed, EventRow, Ledger, RunRow, RunStatus, Tick
+from harness.store.work_lists import FollowedRun
 from tests.unit.memory_store import MemoryStore
 
 JOB = 2**53 + 1

@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jinja2 import Environment, FileSystemLoader
 
-from harness.controls import COLUMNS, check, has_errors, render_findings
-from harness.controls.reading import ControlsFile, parse_controls
-from harness.sense.types import Source
-from harness.text import escaped
+from harness.config.sources import Source
+from harness.controls.check import check
+from harness.controls.findings import has_errors, render_findings
+from harness.controls.header import COLUMNS
+from harness.controls.parse import ControlsFile, parse_controls
+from harness.platform.text import escaped
 from tests.hostile import PRINTABLE, UNSEEN
 from tests.unit.controls.controls_text import GOOD, HEADER
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.batches import receive_batches, remove_batches, send_batch, unfinished
 from harness.errors import ConfigurationError
-from harness.inbox import Message, MessageKind, parse_message, peek, receive, send
-from harness.quarantine import FOLDER, Quarantine, quarantined
+from harness.record.batch_inbox import receive_batches, remove_batches, send_batch, unfinished
+from harness.store.inbox import Message, MessageKind, parse_message, peek, receive, send
+from harness.store.quarantine import FOLDER, Quarantine, quarantined
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WHOLE = '{"kind": "retry", "job_id": 7, "sent_at": "2026-03-01T08:00:00+00:00"}'
@@ -169,7 +169,7 @@ def test_what_cannot_be_moved_stays_and_is_reported_and_stops_no_other(tmp_path:
 def test_old_quarantined_items_and_too_many_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.quarantine.MOST_ITEMS", 2)
+    monkeypatch.setattr("harness.store.quarantine.MOST_ITEMS", 2)
     for days, make in [(0, _link), (100, os.mkfifo), (101, _full_folder), (102, os.mkfifo)]:
         make(tmp_path / f"{days}.json")
         quarantine = Quarantine(tmp_path, NOON + timedelta(days=days))
@@ -182,7 +182,7 @@ def test_old_quarantined_items_and_too_many_are_removed(
 def test_a_tick_reads_a_bounded_number_of_messages_and_the_next_one_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.inbox.MESSAGES_PER_TICK", 2)
+    monkeypatch.setattr("harness.store.inbox.MESSAGES_PER_TICK", 2)
     for number in range(3):
         (tmp_path / f"{number}.json").write_text(WHOLE)
     assert len(receive(tmp_path)) == 2
@@ -239,7 +239,7 @@ def test_a_batch_with_a_link_in_it_is_quarantined(name: str, tmp_path: Path) -> 
 def test_a_batch_beyond_a_bound_is_quarantined(
     bound: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"harness.batches.{bound}", 0)
+    monkeypatch.setattr(f"harness.record.batch_inbox.{bound}", 0)
     _batch(tmp_path / "registered-1")
     assert receive_batches(tmp_path, at=NOON) == []
     assert [reason in item.reason for item in quarantined(tmp_path)] == [True]

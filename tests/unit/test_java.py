@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ConfigurationError, ExitCode
-from harness.java import (
+from harness.platform.spark.java import (
     PACKAGED_HOME,
     JavaHome,
     find_java,

@@ -8,22 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from harness.admission import admitted
-from harness.calls import Firing, Steps
-from harness.clock import FakeClock
+from harness.config.load import load_settings
 from harness.context import Context
 from harness.errors import LockedError, StateError
-from harness.fire import Start, fire
-from harness.jobs.fake import FakeJobs
-from harness.jobs.pacing import TokenBucket
-from harness.lease import LEASE_SECONDS, Lease
-from harness.lock import ProcessLock
-from harness.settings import load_settings
-from harness.state import TickState
-from harness.state_file import load_state, save_state
-from harness.store.fenced import FencedStore
-from harness.tables import Ledger, LedgerRow, Stamp, Store, Tick
-from harness.tick import Engine
+from harness.fire.intents import Start, fire
+from harness.fire.submit import Firing, Steps
+from harness.platform.clock import FakeClock
+from harness.platform.databricks.fake import FakeJobs
+from harness.platform.databricks.rate_limit import TokenBucket
+from harness.store.rows import Ledger, LedgerRow, Stamp, Store, Tick
+from harness.store.writer.fencing import FencedStore
+from harness.store.writer.lease import LEASE_SECONDS, Lease
+from harness.store.writer.lock import ProcessLock
+from harness.tick.checkpoint import load_state, save_state
+from harness.tick.engine import Engine
+from harness.tick.single_writer import admitted
+from harness.tick.state import TickState
 from tests.leases import DeltaLeaseTable, MemoryLeaseTable, tick_row
 from tests.unit.memory_store import MemoryStore
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.clock import FakeClock
 from harness.errors import ExitCode, LockedError, StateError
-from harness.inbox import Message, MessageKind, send
-from harness.lock import ProcessLock
+from harness.platform.clock import FakeClock
+from harness.store.inbox import Message, MessageKind, send
+from harness.store.writer.lock import ProcessLock
 
 PROJECT = Path(__file__).resolve().parents[2]
 NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -24,8 +24,8 @@ HOLD = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from harness.clock import FakeClock
-from harness.lock import ProcessLock
+from harness.platform.clock import FakeClock
+from harness.store.writer.lock import ProcessLock
 
 clock = FakeClock(datetime(2026, 3, 1, 8, 12, 3, tzinfo=UTC))
 with ProcessLock(Path(sys.argv[1]), command="tick", clock=clock):
@@ -129,7 +129,7 @@ def test_a_file_that_vanishes_while_it_is_being_locked_is_not_held(
         if not deleted:
             deleted.append((tmp_path / "lock").unlink())
 
-    monkeypatch.setattr("harness.lock.fcntl.flock", flock_and_lose_the_name)
+    monkeypatch.setattr("harness.store.writer.lock.fcntl.flock", flock_and_lose_the_name)
     with ProcessLock(tmp_path, command="tick") as lock:
         lock.check()
         with pytest.raises(LockedError, match="holds"):

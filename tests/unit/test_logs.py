@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from harness import secrets
 from harness.errors import StateError
-from harness.logs import log_as_tick, set_up_logging
-from harness.text import escaped
+from harness.platform import masking
+from harness.platform.logs import log_as_tick, set_up_logging
+from harness.platform.text import escaped
 
 HEAD = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 
@@ -41,8 +41,8 @@ def lines(home: Path) -> list[str]:
 def test_a_line_has_instant_tick_level_logger_and_message(tmp_path: Path) -> None:
     set_up_logging(tmp_path, is_writer=True)
     with log_as_tick("t-42"):
-        logging.getLogger("harness.fire").info("started %s", "job 7")
-    assert re.fullmatch(HEAD + " t-42 INFO harness.fire started job 7", lines(tmp_path)[0])
+        logging.getLogger("harness.fire.intents").info("started %s", "job 7")
+    assert re.fullmatch(HEAD + " t-42 INFO harness.fire.intents started job 7", lines(tmp_path)[0])
 
 
 def test_a_log_makes_a_state_folder_for_its_owner_alone(tmp_path: Path) -> None:
@@ -83,10 +83,10 @@ def test_every_line_of_a_stack_trace_has_the_tick(tmp_path: Path) -> None:
 def test_a_secret_is_in_no_message_and_in_no_stack_trace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(secrets, "_MASKER", secrets.Masker())
+    monkeypatch.setattr(masking, "_MASKER", masking.Masker())
     console = io.StringIO()
     set_up_logging(tmp_path, is_writer=True, console=console)
-    secrets.mask("hunter2-hunter2")
+    masking.mask("hunter2-hunter2")
     try:
         raise ValueError("login hunter2-hunter2 refused")
     except ValueError as error:
@@ -99,11 +99,11 @@ def test_a_secret_is_in_no_message_and_in_no_stack_trace(
 def test_the_console_shows_our_warnings_on_one_line_and_nothing_else(tmp_path: Path) -> None:
     console = io.StringIO()
     set_up_logging(tmp_path, is_writer=True, console=console)
-    logging.getLogger("harness.tick").info("not shown")
+    logging.getLogger("harness.tick.engine").info("not shown")
     logging.getLogger("harnessed").error("somebody else's")
     for chatty in ("py4j", "databricks.sdk", "urllib3.connectionpool", "dbt.adapters"):
         logging.getLogger(chatty).error("somebody else's")
-    logging.getLogger("harness.tick").warning("one\ntwo")
+    logging.getLogger("harness.tick.engine").warning("one\ntwo")
     assert console.getvalue() == "warning: one\\ntwo\n"
 
 

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from harness.clock import FakeClock
+from harness.config.load import load_settings
 from harness.context import Context
-from harness.maintain import Housekeeper, compact_table, compact_when_due, remove_old_files
-from harness.settings import load_settings
-from harness.state import TickState
-from harness.state_file import load_state, save_state
+from harness.platform.clock import FakeClock
 from harness.store.local import LocalStore
+from harness.tick.checkpoint import load_state, save_state
+from harness.tick.housekeeping import Housekeeper, compact_table, compact_when_due, remove_old_files
+from harness.tick.state import TickState
 
 PROJECT = Path(__file__).resolve().parents[2]
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -5,15 +5,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from harness.calls import Steps
-from harness.clock import FakeClock
-from harness.inbox import Message, MessageKind
-from harness.jobs.fake import FakeJobs
-from harness.jobs.token import TOKEN_PARAMETER
-from harness.jobs.types import Outcome
-from harness.manual_runs import ManualRuns, fold, reports_in
-from harness.state import EVENT_TRIGGER, TickState, WatchedUpstream
-from harness.tables import (
+from harness.fire.submit import Steps
+from harness.fire.token import TOKEN_PARAMETER
+from harness.platform.clock import FakeClock
+from harness.platform.databricks.api import Outcome
+from harness.platform.databricks.fake import FakeJobs
+from harness.settle.manual_runs import ManualRuns, fold, reports_in
+from harness.store.inbox import Message, MessageKind
+from harness.store.rows import (
     Consumed,
     ControlChangeRow,
     EventRow,
@@ -23,6 +22,8 @@ from harness.tables import (
     RunStatus,
     Tick,
 )
+from harness.store.work_lists import EVENT_TRIGGER, WatchedUpstream
+from harness.tick.state import TickState
 from tests.unit.following import JOB, firing_of, intended
 from tests.unit.memory_store import MemoryStore
 from tests.unit.watched import NEVER_SEEN

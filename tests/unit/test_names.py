@@ -2,11 +2,11 @@
 
 import pytest
 
-from harness.controls.shapes import upstream_key_problem
+from harness.controls.identifiers import upstream_key_problem
 from harness.errors import LookFailedError
-from harness.names import in_sql, table_key
-from harness.sense.delta.admit import rendered
-from harness.sense.types import Upstream
+from harness.platform.sql_names import in_sql, table_key
+from harness.sense.preprocess.query import rendered
+from harness.sense.probe import Upstream
 
 KEYS = (
     "load_date",

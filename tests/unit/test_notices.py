@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.inbox import Message, MessageKind, receive, send
-from harness.jobs.types import Outcome
-from harness.notices import LONGEST_REASON
-from harness.state import FollowedRun
-from harness.tables import HOLDING, RunStatus
+from harness.platform.databricks.api import Outcome
+from harness.settle.operator_messages import LONGEST_REASON
+from harness.store.inbox import Message, MessageKind, receive, send
+from harness.store.rows import HOLDING, RunStatus
+from harness.store.work_lists import FollowedRun
 from tests.unit.following import AT, JOB, TICK, fake_jobs, notice, run_of, settled
 
 

@@ -6,13 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from harness.inbox import Message, MessageKind
-from harness.jobs.fake import FakeJobs
-from harness.jobs.local.phases import Phase, phase_from
-from harness.jobs.types import Outcome
-from harness.open_runs import LOST_AFTER, NOT_KNOWN, PARKED_AFTER, SAYS_NOTHING
-from harness.state import FollowedRun
-from harness.tables import HOLDING, RunRow, RunStatus, Tick
+from harness.platform.databricks.api import Outcome
+from harness.platform.databricks.fake import FakeJobs
+from harness.platform.jobs_emulator.runs.states import Phase, phase_from
+from harness.settle.run_progress import LOST_AFTER, NOT_KNOWN, PARKED_AFTER, SAYS_NOTHING
+from harness.store.inbox import Message, MessageKind
+from harness.store.rows import HOLDING, RunRow, RunStatus, Tick
+from harness.store.work_lists import FollowedRun
 from tests.unit.following import AT, JOB, TICK, fake_jobs, notice, run_of, settled
 
 QUEUED = {"life_cycle_state": "QUEUED", "state": "QUEUED", "message": "behind another run"}

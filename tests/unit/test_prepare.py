@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.controls.load import asks_for_iceberg_rows
 from harness.errors import StateError
-from harness.feed import asks_for_iceberg_rows
-from harness.jars import ICEBERG_PACKAGE, SHA256, add_iceberg
-from harness.java import JavaHome
-from harness.prepare import check_jars, folder_of, missing_jars, startup_line
+from harness.platform.spark.jars import ICEBERG_PACKAGE, SHA256, add_iceberg
+from harness.platform.spark.java import JavaHome
+from harness.platform.spark.setup import check_jars, folder_of, missing_jars, startup_line
 from tests.unit.controls.controls_text import HEADER, line
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -4,10 +4,11 @@ import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from harness.record import Known, orphans_among, record
-from harness.sense.types import DataChange, Look, Operation, TableFormat
-from harness.state import WatchedUpstream
-from harness.tables import Consumed, EventRow, Ledger, LookOutcome, ProbeRow, Tick
+from harness.events.event import Operation, TableFormat
+from harness.record.probes import Known, orphans_among, record
+from harness.sense.probe import DataChange, Look
+from harness.store.rows import Consumed, EventRow, Ledger, LookOutcome, ProbeRow, Tick
+from harness.store.work_lists import WatchedUpstream
 from tests.unit.memory_store import MemoryStore
 from tests.unit.watched import NEVER_SEEN
 

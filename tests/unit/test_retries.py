@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.calls import Steps
 from harness.errors import DecideError
-from harness.inbox import Message, MessageKind, send
-from harness.jobs.fake import FakeJobs
-from harness.jobs.types import Outcome
-from harness.retries import planned_retries, want_again
-from harness.state import FollowedRun, PlannedRetry, TickState
-from harness.state_file import load_state
-from harness.tables import Ledger, RunStatus
+from harness.fire.submit import Steps
+from harness.platform.databricks.api import Outcome
+from harness.platform.databricks.fake import FakeJobs
+from harness.settle.retry_policy import planned_retries, want_again
+from harness.store.inbox import Message, MessageKind, send
+from harness.store.rows import Ledger, RunStatus
+from harness.store.work_lists import FollowedRun, PlannedRetry
+from harness.tick.checkpoint import load_state
+from harness.tick.state import TickState
 from tests.unit.following import AT, JOB, TICK, fake_jobs, firing_of, run_of, settled
 from tests.unit.memory_store import MemoryStore
 from tests.unit.small_world import NOON, SmallWorld

@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from harness.clock import FakeClock
 from harness.errors import ControlsError, DecideError, HeartbeatError, LockedError, StateError
-from harness.run_loop import Listeners, Pace, run_loop, seconds_to_next_slot
-from harness.stopping import Interrupted, Stop
-from harness.tables import Tick
-from harness.tick import TickOptions
-from harness.tick_report import TickReport
+from harness.platform.clock import FakeClock
+from harness.platform.stopping import Interrupted, Stop
+from harness.store.rows import Tick
+from harness.tick.engine import TickOptions
+from harness.tick.loop import Listeners, Pace, run_loop, seconds_to_next_slot
+from harness.tick.report import TickReport
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

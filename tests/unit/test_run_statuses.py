@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from harness.tables import GIVING_BACK, HOLDING, OPEN, RunStatus
+from harness.store.rows import GIVING_BACK, HOLDING, OPEN, RunStatus
 
 ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "models" / "settle" / "run_statuses.sql"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.secrets import MASK, Masker, mask_environment, masked
+from harness.platform.masking import MASK, Masker, mask_environment, masked
 
 SECRET = 'p/a+s s"wörd\n%1'
 

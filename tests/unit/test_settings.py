@@ -9,19 +9,13 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from harness.config.errors import SettingsError
+from harness.config.load import Settings, load_settings
+from harness.config.model import JobsTarget, PartialSuccess
+from harness.config.reference import documentation_table, settings_keys
+from harness.config.secrets import EnvironmentSecrets, SecretReference, SecretStore
+from harness.config.sources import FirstSight
 from harness.errors import ConfigurationError, ExitCode
-from harness.sense.types import FirstSight
-from harness.settings import (
-    EnvironmentSecrets,
-    JobsTarget,
-    PartialSuccess,
-    SecretReference,
-    Settings,
-    SettingsError,
-    load_settings,
-)
-from harness.settings_keys import documentation_table, settings_keys
-from harness.settings_secrets import SecretStore
 
 PROJECT = Path(__file__).parents[2]
 Load = Callable[..., Settings]

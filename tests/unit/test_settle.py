@@ -7,15 +7,15 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from harness.clock import FakeClock
 from harness.errors import JobsApiError, UntoldRunsError
-from harness.inbox import Message, MessageKind, naming_attempt
-from harness.jobs.fake import FakeJobs
-from harness.jobs.types import Outcome, RunReport
-from harness.open_runs import LOST_AFTER, NOT_KNOWN
-from harness.settle import RESEND_FOR
-from harness.state import FollowedRun
-from harness.tables import Ledger, RunRow, RunStatus, Tick
+from harness.platform.clock import FakeClock
+from harness.platform.databricks.api import Outcome, RunReport
+from harness.platform.databricks.fake import FakeJobs
+from harness.settle.run_progress import LOST_AFTER, NOT_KNOWN
+from harness.settle.settle import RESEND_FOR
+from harness.store.inbox import Message, MessageKind, naming_attempt
+from harness.store.rows import Ledger, RunRow, RunStatus, Tick
+from harness.store.work_lists import FollowedRun
 from tests.unit.following import AT, JOB, TICK, fake_jobs, intended, notice, run_of, settled
 from tests.unit.memory_store import MemoryStore
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.spark import JAVA_COMPILER, let_java_compile_all, session_settings
+from harness.platform.spark.session import JAVA_COMPILER, let_java_compile_all, session_settings
 
 PROJECT = Path(__file__).resolve().parents[2]
 OPTIONS = "spark.driver.extraJavaOptions"

@@ -20,7 +20,7 @@ def modules_after(statement: str) -> set[str]:
 
 
 def test_the_command_line_starts_without_spark_dbt_and_the_sdk() -> None:
-    loaded = modules_after("import harness.cli")
+    loaded = modules_after("import harness.cli.app")
     assert "harness" in loaded
     assert sorted(loaded.intersection(HEAVY)) == []
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.state import Orphan, Taken, TickState, WatchedUpstream
-from harness.state_file import VERSION, load_state, save_state
-from harness.tables import Consumed, RecentEvents
+from harness.store.rows import Consumed, RecentEvents
+from harness.store.work_lists import Orphan, Taken, WatchedUpstream
+from harness.tick.checkpoint import VERSION, load_state, save_state
+from harness.tick.state import TickState
 from tests.unit.following import intended
 from tests.unit.memory_store import MemoryStore
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.stopping import INTERRUPTED, Activity, Interrupted, Stop
+from harness.platform.stopping import INTERRUPTED, Activity, Interrupted, Stop
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -18,7 +18,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 WAITS = """
 import multiprocessing, sys, time
 import typer
-from harness.commands.surroundings import stoppable
+from harness.cli.common import stoppable
 
 app = typer.Typer()
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.cli import _told
-from harness.commands.surroundings import print_json, say
+from harness.cli.app import _told
+from harness.cli.common import print_json, say
 from harness.errors import ConfigurationError, ExitCode
-from harness.sense.look import Looker
-from harness.sense.types import Look, Upstream
-from harness.text import escaped, json_text, mapped, storable
+from harness.platform.text import escaped, json_text, mapped, storable
+from harness.sense.pool import Looker
+from harness.sense.probe import Look, Upstream
 from tests.hostile import EVERYTHING, HALF, PRINTABLE, UNSEEN
 from tests.unit.sense.golden import AT
 

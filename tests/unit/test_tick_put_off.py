@@ -7,10 +7,10 @@ import pytest
 
 from harness.errors import DecideError
 from harness.sense.backoff import load_back_off
-from harness.state import WatchedUpstream
-from harness.tables import Ledger, LookOutcome
-from harness.tick import Engine
-from harness.tick_report import TickReport
+from harness.store.rows import Ledger, LookOutcome
+from harness.store.work_lists import WatchedUpstream
+from harness.tick.engine import Engine
+from harness.tick.report import TickReport
 from tests.unit.small_world import NOON, SmallWorld
 from tests.unit.watched import NEVER_SEEN
 

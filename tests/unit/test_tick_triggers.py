@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from harness.controls.reading import COLUMNS
-from harness.controls.triggers import EVENT_TRIGGERS
+from harness.config.sources import Source
+from harness.controls.header import COLUMNS
+from harness.controls.load import CONTROLS
+from harness.controls.triggers.parse import EVENT_TRIGGERS
 from harness.errors import DecideError, StateError
-from harness.feed import CONTROLS
-from harness.installation import Installation, models_checksum
-from harness.sense.types import Source
-from harness.show.tick import as_json, headline
-from harness.state import EVENT_TRIGGER
-from harness.tables import Ledger
-from harness.tick import TickOptions
-from harness.tick_report import TickReport
+from harness.inspect.tick_summary import as_json, headline
+from harness.store.rows import Ledger
+from harness.store.work_lists import EVENT_TRIGGER
+from harness.tick.engine import TickOptions
+from harness.tick.install import Installation, models_checksum
+from harness.tick.report import TickReport
 from tests.unit.controls.triggers_text import row, text
 from tests.unit.small_world import NOON, SmallWorld
 from tests.unit.watched import NEVER_SEEN

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.topics import TopicName, topic_name_from
+from harness.config.identifiers import TopicName, topic_name_from
 
 
 @pytest.mark.parametrize(

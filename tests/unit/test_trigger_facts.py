@@ -5,11 +5,10 @@ from collections.abc import Mapping
 import pytest
 
 from harness.errors import ConfigurationError
-from harness.facts import recorded_jobs
-from harness.find_sensor import find_sensor
-from harness.show.words import upstream_name
-from harness.tables import Ledger
-from harness.trigger_facts import failing_triggers, triggers_as_controls, waiting_in
+from harness.platform.format import upstream_name
+from harness.store.queries import find_sensor, recorded_jobs
+from harness.store.rows import Ledger
+from harness.store.trigger_queries import failing_triggers, triggers_as_controls, waiting_in
 from tests.unit.memory_store import MemoryStore
 from tests.unit.show.ledgers import TEN, minutes, probe
 

@@ -7,20 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.controls.triggers import EVENT_TRIGGERS
-from harness.record import Recorded, orphans_among
-from harness.state import AT_ONCE, EVENT_TRIGGER, TickState
-from harness.tables import (
-    Consumed,
-    EventRow,
-    Ledger,
-    LookOutcome,
-    ProbeRow,
-    RecentEvents,
-    Tick,
-)
-from harness.trigger_due import Learned, TriggerTables, triggers_are_due
-from harness.trigger_looks import look_at_triggers
+from harness.controls.triggers.parse import EVENT_TRIGGERS
+from harness.decide.trigger_due import Learned, TriggerTables, triggers_are_due
+from harness.decide.triggers import look_at_triggers
+from harness.record.probes import Recorded, orphans_among
+from harness.store.rows import Consumed, EventRow, Ledger, LookOutcome, ProbeRow, RecentEvents, Tick
+from harness.store.work_lists import AT_ONCE, EVENT_TRIGGER
+from harness.tick.state import TickState
 from tests.unit.controls.triggers_text import row, text
 from tests.unit.following import intended
 from tests.unit.memory_store import MemoryStore

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from harness.config.model import Attention
 from harness.errors import JobsApiError
-from harness.facts import RunFact
-from harness.jobs.fake import FakeJobs
-from harness.jobs.types import RunReport
-from harness.settings import Attention
-from harness.show.explain import answer_to
-from harness.show.history import history_of
-from harness.show.jobs import trouble_of
-from harness.show.status import Status
-from harness.state_file import load_state, save_state
-from harness.tables import RunStatus
-from harness.tick import Engine
-from harness.unasked import Unasked, load_unasked, note_unasked
+from harness.inspect.attention import trouble_of
+from harness.inspect.explain import answer_to
+from harness.inspect.job_history import history_of
+from harness.inspect.status import Status
+from harness.platform.databricks.api import RunReport
+from harness.platform.databricks.fake import FakeJobs
+from harness.settle.unreachable_runs import Unasked, load_unasked, note_unasked
+from harness.store.queries import RunFact
+from harness.store.rows import RunStatus
+from harness.tick.checkpoint import load_state, save_state
+from harness.tick.engine import Engine
 from tests.unit.following import JOB as FOLLOWED_JOB
 from tests.unit.following import run_of
 from tests.unit.show.ledgers import JOB, a_day, minutes

@@ -4,7 +4,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from harness.errors import StateError
-from harness.views import Views
+from harness.store.views import Views
 
 
 class BrokenSession:

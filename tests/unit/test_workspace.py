@@ -2,7 +2,7 @@
 
 import threading
 
-from harness.workspace import OneRequestClock
+from harness.platform.databricks.workspace import OneRequestClock
 
 
 def test_waiting_moves_the_clock_past_any_deadline() -> None:

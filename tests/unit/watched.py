@@ -1,6 +1,6 @@
 """An upstream as a tick knows it, for tests that need one."""
 
-from harness.state import WatchedUpstream
+from harness.store.work_lists import WatchedUpstream
 
 #: A table of one job that nobody has looked at yet.
 NEVER_SEEN = WatchedUpstream(

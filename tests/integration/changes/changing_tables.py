@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from harness.changes import Changed, ChangeEvent, changed_rows
-from harness.sense.types import DataChange, Probe, Upstream
+from harness.sense.probe import DataChange, Probe, Upstream
+from harness.toolkit.changes import Changed, ChangeEvent, changed_rows
 from tests.services.iceberg import Lake
 from tests.unit.sense.golden import Watcher
 

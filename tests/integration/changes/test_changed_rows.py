@@ -13,9 +13,9 @@ import pytest
 from deltalake import write_deltalake
 
 from examples.incremental.count_rows import count_rows
-from harness.changes import ChangeEvent, changed_rows, read
 from harness.errors import ConfigurationError, LookFailedError
-from harness.sense.types import Probe, Upstream
+from harness.sense.probe import Probe, Upstream
+from harness.toolkit.changes import ChangeEvent, changed_rows, read
 from tests.conftest import PROJECT
 from tests.integration.changes.changing_tables import (
     AT,

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from harness import changes
-from harness.tables import Ledger
+from harness.store.rows import Ledger
+from harness.toolkit import changes
 from tests.event_questions import CASES, DAY, MARCH, Case, write_rows
 from tests.integration.decisions import world
 from tests.integration.decisions.conftest import SCHEMA, Dbt

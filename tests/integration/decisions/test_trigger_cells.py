@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.changes.levels import level, levels_from, parts_of, plain_text
-from harness.controls.time_zones import ZONES
-from harness.controls.trigger_cells import problems_of
-from harness.controls.triggers import COLUMNS, TriggerRow
+from harness.controls.triggers.cells import problems_of
+from harness.controls.triggers.parse import COLUMNS, TriggerRow
+from harness.controls.triggers.time_zones import ZONES
+from harness.events.partition import level, levels_from, parts_of, plain_text
 from tests.integration.decisions.conftest import SCHEMA, Dbt
 from tests.unit.controls.triggers_text import DAILY
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.changes.event import ChangeEvent
-from harness.clock import FakeClock
-from harness.decide import Dbt
+from harness.events.event import ChangeEvent
+from harness.platform.clock import FakeClock
+from harness.platform.dbt import Dbt
 from harness.store.local import LocalStore
-from harness.tables import EventRow, Ledger, LookOutcome, ProbeRow, TriggerLookRow
+from harness.store.rows import EventRow, Ledger, LookOutcome, ProbeRow, TriggerLookRow
 from tests.conftest import PROJECT
 from tests.integration.decisions import world
 from tests.simulation.triggers import Producers, Triggers

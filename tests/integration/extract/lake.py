@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness import extract
+from harness.toolkit import extract
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

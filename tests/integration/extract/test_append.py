@@ -11,10 +11,10 @@ from urllib.parse import unquote, urlparse
 
 import pytest
 
-from harness import extract
-from harness.clock import FakeClock
 from harness.errors import ConfigurationError, ExtractError
-from harness.extract import extracting as appending
+from harness.platform.clock import FakeClock
+from harness.toolkit import extract
+from harness.toolkit.extract import api as appending
 from tests.integration.extract.lake import LONG, Given, Lake, day, zone
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness import extract
-from harness.clock import FakeClock
 from harness.errors import ConfigurationError, ExtractError
+from harness.platform.clock import FakeClock
+from harness.toolkit import extract
 from tests.integration.extract.lake import LONG, Lake, day, zone
 from tests.services.databases import Writer
 from tests.services.postgres import Postgres

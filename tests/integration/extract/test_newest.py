@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlparse
 
 import pytest
 
-from harness import extract
 from harness.errors import ConfigurationError, ExtractError
+from harness.toolkit import extract
 from tests.integration.extract.lake import LONG, day, zone
 
 if TYPE_CHECKING:

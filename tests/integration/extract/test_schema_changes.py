@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness import extract
 from harness.errors import ConfigurationError, ExtractError
-from harness.extract import evolving
-from harness.extract import extracting as appending
+from harness.toolkit import extract
+from harness.toolkit.extract import api as appending
+from harness.toolkit.extract.schema import apply as evolving
 from tests.integration.extract.lake import LONG, Given, Lake, day, zone
 
 if TYPE_CHECKING:

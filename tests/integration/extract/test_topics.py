@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from harness import extract
-from harness.clock import FakeClock
 from harness.errors import ConfigurationError, ExtractError
+from harness.platform.clock import FakeClock
+from harness.toolkit import extract
 from tests.integration.extract.lake import LONG, Lake, day
 from tests.services.kafka.broker import Broker
 

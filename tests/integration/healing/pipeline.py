@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from harness import extract
+from harness.toolkit import extract
 from tests.integration.shop_project import PACKAGE, Shop
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.errors import ExtractError
-from harness.extract import Extraction
+from harness.toolkit.extract import Extraction
 from tests.integration.healing.pipeline import Order, Pipeline, SourceDownError
 from tests.integration.healing.story import (
     BRANCH,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.changes import ChangeEvent, Operation, TableFormat
+from harness.toolkit.changes import ChangeEvent, Operation, TableFormat
 from tests.integration.shop_project import SCHEMA, Shop
 
 if TYPE_CHECKING:

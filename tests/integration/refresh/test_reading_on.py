@@ -10,7 +10,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from harness.cli import main
+from harness.cli.app import main
 from harness.errors import ExitCode
 from tests.integration.refresh.warehouse import batch
 from tests.integration.shop_project import SCHEMA, Shop

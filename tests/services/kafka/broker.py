@@ -16,7 +16,7 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient
 
 from harness.errors import ConfigurationError
-from harness.java import find_java
+from harness.platform.spark.java import find_java
 from tests.services.processes import is_stopped
 
 POM = Path(__file__).with_name("pom.xml")

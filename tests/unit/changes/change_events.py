@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from harness.changes import ChangeEvent, Operation, TableFormat
+from harness.toolkit.changes import ChangeEvent, Operation, TableFormat
 
 DELTA, ICEBERG, HIVE = TableFormat.DELTA, TableFormat.ICEBERG, TableFormat.HIVE
 

@@ -13,14 +13,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from harness import changes
-from harness.changes.asking import ask, question_of
-from harness.changes.question import Question, instant_ms
-from harness.cli import main
+from harness.cli.app import main
 from harness.errors import ConfigurationError, ExitCode, StateError
-from harness.maintain import compact_table
+from harness.events.query import Question, instant_ms
 from harness.store.local import LocalStore
-from harness.tables import Ledger
+from harness.store.rows import Ledger
+from harness.tick.housekeeping import compact_table
+from harness.toolkit import changes
+from harness.toolkit.changes.search import ask, question_of
 from tests.disk_ledgers import create_ledgers
 from tests.event_questions import (
     CASES,
@@ -257,7 +257,7 @@ def test_a_wrong_option_ends_with_two_and_one_sentence(
 
 
 def test_a_range_may_begin_so_long_ago() -> None:
-    from harness.show.events import instant_from
+    from harness.cli.views.events import instant_from
 
     noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
     assert instant_from("-2h30m", noon) == datetime(2026, 3, 1, 9, 30, tzinfo=UTC)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.changes import ChangeEvent, TableFormat
-from harness.changes.chain import Chain, Fault, chain_of
 from harness.errors import ConfigurationError
+from harness.toolkit.changes import ChangeEvent, TableFormat
+from harness.toolkit.changes.chain import Chain, Fault, chain_of
 from tests.unit.changes.change_events import DELTA, HIVE, ICEBERG, at, of_partition, step
 
 BOTH = pytest.mark.parametrize("kind", [DELTA, ICEBERG])

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from harness.changes.checking import check
+from harness.events.validate import check
 
 AT = datetime(2026, 3, 1, 8, tzinfo=UTC)
 GOOD: Mapping[str, object] = {"table": "sales.orders", "table_format": "DELTA"}

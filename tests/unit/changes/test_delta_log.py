@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.changes.delta_log import (
+from harness.errors import LookFailedError
+from harness.platform.storage import LocalStorage
+from harness.toolkit.changes.delta_log import (
     Commit,
     LogGoneError,
     gone_since,
@@ -14,8 +16,6 @@ from harness.changes.delta_log import (
     read_commits,
     vector_path,
 )
-from harness.errors import LookFailedError
-from harness.sense.storage import LocalStorage
 from tests.unit.sense.golden import Action, GoldenTable, add, metadata, remove
 
 #: As the protocol of Delta shows it.

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from harness.changes import ChangeEvent, Operation, TableFormat
-from harness.fire import as_handed_over
+from harness.events.payload import as_handed_over
+from harness.toolkit.changes import ChangeEvent, Operation, TableFormat
 
 EVENT = ChangeEvent(
     event_ts=1_772_352_000_000,

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import sqlglot
 
-from harness.batches import receive_batches
-from harness.changes import ChangeEvent
+from harness.record.batch_inbox import receive_batches
+from harness.toolkit.changes import ChangeEvent
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "events.md").read_text(encoding="utf-8")

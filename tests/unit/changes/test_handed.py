@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from harness import changes
-from harness.calls import Firing, Steps
-from harness.changes import ChangeEvent
-from harness.clock import FakeClock
 from harness.errors import ConfigurationError, StateError
-from harness.fire import Start, fire
-from harness.jobs.fake import FakeJobs
-from harness.jobs.pacing import TokenBucket
-from harness.tables import Consumed, Ledger, Tick
+from harness.fire.intents import Start, fire
+from harness.fire.submit import Firing, Steps
+from harness.platform.clock import FakeClock
+from harness.platform.databricks.fake import FakeJobs
+from harness.platform.databricks.rate_limit import TokenBucket
+from harness.store.rows import Consumed, Ledger, Tick
+from harness.toolkit import changes
+from harness.toolkit.changes import ChangeEvent
 from tests.disk_ledgers import create_ledgers
 from tests.unit.show.ledgers import JOB, ORDERS, TEN, event, minutes
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.changes.levels import levels_from, parts_of, plain_text
+from harness.events.partition import levels_from, parts_of, plain_text
 
 
 @pytest.mark.parametrize("text", ["7", "1.10", "1e3", "1E5", "-0", "007", "nan", "EU", "a;1e3;b"])

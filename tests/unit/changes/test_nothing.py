@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.changes import ChangeEvent, stop_when_nothing
-from harness.changes.rows import of_table
 from harness.errors import ConfigurationError
+from harness.toolkit.changes import ChangeEvent, stop_when_nothing
+from harness.toolkit.changes.rows import of_table
 from tests.unit.changes.change_events import step
 
 PROJECT = Path(__file__).parents[3]

@@ -7,8 +7,8 @@ import pyarrow as pa
 from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
-from harness.same_change import SameChanges, event_row
-from harness.tables import Ledger, Tick
+from harness.record.correlate import SameChanges, event_row
+from harness.store.rows import Ledger, Tick
 from tests.disk_ledgers import create_ledgers
 from tests.unit.show.ledgers import event
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.batches import receive_batches, remove_batches, send_batch, waiting
-from harness.changes import ChangeEvent, Operation, TableFormat
-from harness.quarantine import quarantined
-from harness.record import Known, record
-from harness.registered import Registered, fold, known_tables
-from harness.same_change import SameChanges, event_row
-from harness.sense.types import DataChange, Look
-from harness.state import WatchedUpstream
-from harness.tables import Ledger, Store, Tick
+from harness.record.batch_inbox import receive_batches, remove_batches, send_batch, waiting
+from harness.record.correlate import SameChanges, event_row
+from harness.record.probes import Known, record
+from harness.record.registrations import Registered, fold, known_tables
+from harness.sense.probe import DataChange, Look
+from harness.store.quarantine import quarantined
+from harness.store.rows import Ledger, Store, Tick
+from harness.store.work_lists import WatchedUpstream
+from harness.toolkit.changes import ChangeEvent, Operation, TableFormat
 from tests.disk_ledgers import create_ledgers
 from tests.unit.memory_store import MemoryStore
 from tests.unit.watched import NEVER_SEEN
@@ -398,7 +398,7 @@ def test_a_folder_that_cannot_be_read_is_set_aside(world: World, name: str, line
 def test_a_tick_takes_in_no_more_than_it_can_bear_and_the_next_one_the_rest(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.batches.EVENTS_PER_TICK", 3)
+    monkeypatch.setattr("harness.record.batch_inbox.EVENTS_PER_TICK", 3)
     world.send(*(_orders(str(number)) for number in range(5)))
     world.send(_orders("7"), _orders("8"))
     assert len(world.tick().events) == 5

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from harness.batches import receive_batches
-from harness.changes import ChangeEvent, TableFormat, register
-from harness.cli import app, main
+from harness.cli.app import app, main
 from harness.errors import ConfigurationError, ExitCode, StateError
-from harness.registered import position_of
-from harness.tables import Ledger, LookOutcome, ProbeRow
+from harness.record.batch_inbox import receive_batches
+from harness.record.registrations import position_of
+from harness.store.rows import Ledger, LookOutcome, ProbeRow
+from harness.toolkit.changes import ChangeEvent, TableFormat, register
 from tests.disk_ledgers import create_ledgers
 
 PROJECT = Path(__file__).parents[3]
@@ -72,7 +72,7 @@ def test_many_events_are_one_file(home: Path) -> None:
 
 def test_a_script_that_registers_loads_neither_spark_nor_the_tables(home: Path) -> None:
     script = (
-        "import sys\nfrom harness.changes import register\n"
+        "import sys\nfrom harness.toolkit.changes import register\n"
         "register({'table': 'a', 'table_format': 'HIVE'})\n"
         "print(*{name.partition('.')[0] for name in sys.modules})"
     )
@@ -103,7 +103,7 @@ def test_more_errors_than_a_person_reads_are_counted(home: Path) -> None:
 def test_more_events_than_one_go_takes_are_refused(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.changes.registering.MOST_EVENTS", 2)
+    monkeypatch.setattr("harness.toolkit.changes.registration.MOST_EVENTS", 2)
     with pytest.raises(ConfigurationError, match="event 3: there are more than 2 events"):
         register([EVENT] * 3)
     assert _left(home) == []

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.batches import waiting
-from harness.changes import register
-from harness.registered import known_tables
-from harness.show.tick import as_json
-from harness.state_file import load_state
-from harness.tables import Ledger
-from harness.tick_report import TickReport
+from harness.inspect.tick_summary import as_json
+from harness.record.batch_inbox import waiting
+from harness.record.registrations import known_tables
+from harness.store.rows import Ledger
+from harness.tick.checkpoint import load_state
+from harness.tick.report import TickReport
+from harness.toolkit.changes import register
 from tests.unit.small_world import Killed, SmallWorld
 
 

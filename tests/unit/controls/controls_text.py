@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.controls import COLUMNS, Finding, check
-from harness.controls.reading import parse_controls
+from harness.controls.check import check
+from harness.controls.findings import Finding
+from harness.controls.header import COLUMNS
+from harness.controls.parse import parse_controls
 
 HEADER = ",".join(COLUMNS)
 

@@ -1,6 +1,7 @@
 """The header of the controls CSV: ten columns, their names, their order."""
 
-from harness.controls import COLUMNS, Code
+from harness.controls.findings import Code
+from harness.controls.header import COLUMNS
 from tests.unit.controls.controls_text import HEADER, checked, line
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from harness.controls import Code, Severity, findings_as_json, has_errors, render_findings
+from harness.controls.findings import Code, Severity, findings_as_json, has_errors, render_findings
 from tests.unit.controls.controls_text import HEADER, checked, line
 
 
@@ -156,14 +156,14 @@ def test_a_finding_is_an_object_for_scripts() -> None:
 
 
 def test_one_upstream_query_is_parsed_once_however_many_rows_have_it() -> None:
-    from harness.controls.rows import RowChecks
+    from harness.controls.cells import RowChecks
 
     checks = RowChecks(columns=HEADER.split(","))
     parsed = checks._query_problems.cache_info
     query = "SELECT * FROM sensor_new_data"
     from pathlib import Path
 
-    from harness.controls.reading import parse_controls
+    from harness.controls.parse import parse_controls
 
     lines = [line(sensor_id=f"a.b{number}", preprocess_query=query) for number in range(50)]
     for row in parse_controls("\n".join([HEADER, *lines]).encode(), Path("c")).rows:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from harness.controls import Code
-from harness.query_use import ALLOWED, REFUSED
+from harness.controls.findings import Code
+from harness.sense.preprocess.policy import ALLOWED, REFUSED
 from tests.hostile import REACHING_OUT, READING_MORE, WITH_VARIABLES, WITHIN
 from tests.unit.controls.controls_text import checked, line
 

@@ -7,8 +7,9 @@ from dbt_common.clients import agate_helper
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.controls import COLUMNS, Code, ControlsFile, read_controls
-from harness.controls.reading import parse_controls
+from harness.controls.findings import Code
+from harness.controls.header import COLUMNS
+from harness.controls.parse import ControlsFile, parse_controls, read_controls
 from harness.errors import ControlsError, ExitCode
 from tests.unit.controls.controls_text import HEADER, checked, line
 
@@ -23,7 +24,7 @@ def test_a_file_of_good_rows_has_no_finding() -> None:
 
 
 def test_the_shipped_controls_have_no_finding() -> None:
-    from harness.controls import check
+    from harness.controls.check import check
 
     controls = read_controls(Path(__file__).parents[3] / "seeds" / "heartbeat_controls.csv")
     assert (len(controls.rows), check(controls)) == (7, [])

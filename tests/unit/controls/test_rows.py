@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.controls import Code, Severity
+from harness.controls.findings import Code, Severity
 from tests.unit.controls.controls_text import checked, line
 
 BIGINT = 9223372036854775807

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.controls.trigger_checks import check_triggers
-from harness.controls.trigger_levels import LETTERS, partition_problems
-from harness.controls.triggers import COLUMNS, parse_triggers, read_triggers
+from harness.controls.load import check_controls, checksum_of, every_job_name
+from harness.controls.triggers.check import check_triggers
+from harness.controls.triggers.parse import COLUMNS, parse_triggers, read_triggers
+from harness.controls.triggers.partitions import LETTERS, partition_problems
 from harness.errors import ControlsError
-from harness.feed import check_controls, checksum_of, every_job_name
 from tests.copied import copy_project
 from tests.unit.controls.triggers_text import row, text
 

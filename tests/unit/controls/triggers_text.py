@@ -1,6 +1,6 @@
 """The text of a file of triggers, for tests."""
 
-from harness.controls.triggers import COLUMNS
+from harness.controls.triggers.parse import COLUMNS
 
 #: A trigger that is right.
 DAILY = {

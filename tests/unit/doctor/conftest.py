@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.doctor.patient import Patient
+from harness.inspect.doctor.installation import Patient
 from harness.store.local import LocalStore
 from tests.disk_ledgers import create_ledgers
 from tests.unit.doctor.patients import a_patient

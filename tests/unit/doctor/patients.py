@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from harness.clock import FakeClock
-from harness.doctor.findings import Finding, Level
-from harness.doctor.patient import Patient, patient_of
-from harness.installation import STATE_VERSION
+from harness.inspect.doctor.findings import Finding, Level
+from harness.inspect.doctor.installation import Patient, patient_of
+from harness.platform.clock import FakeClock
+from harness.tick.install import STATE_VERSION
 
 PROJECT = Path(__file__).resolve().parents[3]
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

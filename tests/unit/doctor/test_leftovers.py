@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.doctor.findings import Level
-from harness.doctor.leftovers import handed_over, inbox, state_file
-from harness.doctor.patient import Patient
-from harness.inbox import Message, MessageKind, receive, send
-from harness.quarantine import Quarantine
-from harness.state_file import VERSION, save_state
+from harness.inspect.doctor.findings import Level
+from harness.inspect.doctor.installation import Patient
+from harness.inspect.doctor.stray_files import handed_over, inbox, state_file
+from harness.store.inbox import Message, MessageKind, receive, send
 from harness.store.local import LocalStore
-from harness.tables import Ledger, RunStatus
+from harness.store.quarantine import Quarantine
+from harness.store.rows import Ledger, RunStatus
+from harness.tick.checkpoint import VERSION, save_state
 from tests.unit.doctor.patients import NOON, levels, only
 from tests.unit.doctor.test_tables import STATE
 from tests.unit.show.ledgers import run, tick

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from harness.doctor.checks import examine
-from harness.doctor.findings import Level, attention, broken, ok, worst
-from harness.doctor.patient import Patient
-from harness.lock import ProcessLock
-from harness.show.doctor import as_json, show
+from harness.cli.views.doctor import as_json, show
+from harness.inspect.doctor.findings import Level, attention, broken, ok, worst
+from harness.inspect.doctor.installation import Patient
+from harness.inspect.doctor.run import examine
 from harness.store.local import LocalStore
-from harness.tables import Ledger
+from harness.store.rows import Ledger
+from harness.store.writer.lock import ProcessLock
 from tests.disk_ledgers import create_ledgers
 from tests.unit.doctor.patients import NOON, a_patient, set_up
 from tests.unit.show.ledgers import tick

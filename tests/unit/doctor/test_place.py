@@ -7,11 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from harness.disks import file_system_of, is_network, network_warning
-from harness.doctor.findings import Level
-from harness.doctor.place import disk_space, lock, metastore, room_left, state_folder, version
-from harness.installation import STATE_VERSION
-from harness.lock import ProcessLock
+from harness.inspect.doctor.findings import Level
+from harness.inspect.doctor.state_dir import (
+    disk_space,
+    lock,
+    metastore,
+    room_left,
+    state_folder,
+    version,
+)
+from harness.platform.mounts import file_system_of, is_network, network_warning
+from harness.store.writer.lock import ProcessLock
+from harness.tick.install import STATE_VERSION
 from tests.unit.doctor.patients import a_patient, levels, only, set_up
 from tests.unit.test_metastore import held
 

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.doctor.bounded import within
-from harness.doctor.checks import examine
-from harness.doctor.findings import Level, worst
-from harness.doctor.jobs_api import jobs_api, of_workspace
-from harness.doctor.setup import configuration, controls, java, secrets
+from harness.controls.load import CONTROLS
 from harness.errors import JobsApiError
-from harness.feed import CONTROLS
-from harness.tables import Ledger
+from harness.inspect.doctor.configuration import configuration, controls, java, secrets
+from harness.inspect.doctor.findings import Level, worst
+from harness.inspect.doctor.jobs_api import jobs_api, of_workspace, within
+from harness.inspect.doctor.run import examine
+from harness.store.rows import Ledger
 from tests.disk_ledgers import create_ledgers
 from tests.unit.doctor.patients import PROJECT, a_patient, levels, only
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.doctor.findings import Level
-from harness.doctor.patient import Patient
-from harness.doctor.tables import tables
-from harness.maintain import compact_table
-from harness.state import TickState
-from harness.state_file import save_state
+from harness.inspect.doctor.findings import Level
+from harness.inspect.doctor.installation import Patient
+from harness.inspect.doctor.tables import tables
 from harness.store.health import examine_table
 from harness.store.local import LocalStore
-from harness.tables import Ledger
+from harness.store.rows import Ledger
+from harness.tick.checkpoint import save_state
+from harness.tick.housekeeping import compact_table
+from harness.tick.state import TickState
 from tests.disk_ledgers import create_ledgers
 from tests.unit.doctor.patients import NOON, a_patient, levels, only, set_up
 from tests.unit.show.ledgers import tick

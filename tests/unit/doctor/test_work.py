@@ -4,15 +4,15 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 
-from harness.doctor.findings import Level
-from harness.doctor.patient import Patient
-from harness.doctor.work import clock, runs, upstreams
-from harness.facts import note_tick
+from harness.inspect.doctor.findings import Level
+from harness.inspect.doctor.installation import Patient
+from harness.inspect.doctor.runs import clock, runs, upstreams
 from harness.sense.backoff import BackOff, Failing, save_back_off
-from harness.state import FollowedRun
+from harness.settle.unreachable_runs import note_unasked
 from harness.store.local import LocalStore
-from harness.tables import Ledger, RunRow, RunStatus
-from harness.unasked import note_unasked
+from harness.store.queries import note_tick
+from harness.store.rows import Ledger, RunRow, RunStatus
+from harness.store.work_lists import FollowedRun
 from tests.unit.doctor.patients import NOON, levels, only
 from tests.unit.show.ledgers import run, tick
 

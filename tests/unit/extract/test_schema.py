@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from pyspark.sql import types as t
 
 from harness.errors import ExtractError
-from harness.extract import ChangeKind, OnChange, SchemaRules
-from harness.extract.fitting import sql_type
-from harness.extract.schema import Plan, plan_for
-from harness.extract.widening import fits, widens
+from harness.toolkit.extract import ChangeKind, OnChange, SchemaRules
+from harness.toolkit.extract.schema.apply import sql_type
+from harness.toolkit.extract.schema.plan import Plan, plan_for
+from harness.toolkit.extract.schema.types import fits, widens
 
 TYPES: dict[str, t.DataType] = {
     "byte": t.ByteType(),

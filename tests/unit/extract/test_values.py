@@ -6,10 +6,10 @@ from decimal import Decimal
 import pytest
 
 from harness.errors import ConfigurationError
-from harness.extract.look_back import checked_partition, checked_table
-from harness.extract.span import ByColumn, check_kinds, span_of
-from harness.extract.values import Kind, Step, Value, ceiling, check_step, moved, told, utc
-from harness.extract.writing import is_shown_twice
+from harness.toolkit.extract.lookback import checked_partition, checked_table
+from harness.toolkit.extract.span import ByColumn, check_kinds, span_of
+from harness.toolkit.extract.values import Kind, Step, Value, ceiling, check_step, moved, told, utc
+from harness.toolkit.extract.writer import is_shown_twice
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CLOCK = NOON.replace(tzinfo=None)

@@ -4,9 +4,9 @@ import pytest
 import requests
 from databricks.sdk import errors
 
-from harness.jobs.answers import answer_of_error
-from harness.jobs.types import NotAllowed, Refused, Unknown
-from harness.secrets import mask
+from harness.platform.databricks.answers import answer_of_error
+from harness.platform.databricks.api import NotAllowed, Refused, Unknown
+from harness.platform.masking import mask
 from tests.hostile import EVERYTHING
 
 

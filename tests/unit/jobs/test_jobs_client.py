@@ -11,17 +11,17 @@ import requests
 from databricks.sdk import WorkspaceClient
 from requests.adapters import BaseAdapter
 
-from harness.clock import FakeClock
 from harness.errors import JobsApiError, ThrottledError, UntoldRunsError
-from harness.jobs.client import (
+from harness.platform.clock import FakeClock
+from harness.platform.databricks.api import Accepted, NotAllowed, Unknown
+from harness.platform.databricks.client import (
     LOG_IN_AGAIN_AFTER,
     MOST_PAGES,
     ClientSettings,
     DatabricksJobs,
     connect,
 )
-from harness.jobs.pacing import TokenBucket
-from harness.jobs.types import Accepted, NotAllowed, Unknown
+from harness.platform.databricks.rate_limit import TokenBucket
 
 HOST = "http://127.0.0.1:9"
 RUN = {"run_id": 5, "job_id": 1, "state": {"life_cycle_state": "RUNNING"}}

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from harness.clock import FakeClock
-from harness.jobs.local import phases
-from harness.jobs.local.definitions import JobDefinition
-from harness.jobs.local.engine import Engine
-from harness.jobs.local.history import set_aside
-from harness.jobs.local.launching import Began, EndedIn
-from harness.jobs.local.phases import Phase
-from harness.jobs.local.problems import ApiError
-from harness.jobs.local.registry import Assumptions, Registry
-from harness.jobs.local.requests import RunNow, run_now_from
-from harness.jobs.local.store import RunFilter, RunRow, Store
+from harness.platform.clock import FakeClock
+from harness.platform.jobs_emulator.api.requests import RunNow, run_now_from
+from harness.platform.jobs_emulator.api.responses import ApiError
+from harness.platform.jobs_emulator.history import set_aside
+from harness.platform.jobs_emulator.runs import states
+from harness.platform.jobs_emulator.runs.database import RunFilter, RunRow, Store
+from harness.platform.jobs_emulator.runs.engine import Engine
+from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
+from harness.platform.jobs_emulator.runs.launcher import Began, EndedIn
+from harness.platform.jobs_emulator.runs.registry import Assumptions, Registry
+from harness.platform.jobs_emulator.runs.states import Phase
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 COMMAND = JobDefinition(job_id=1, name="command", command=("true",))
@@ -88,7 +88,7 @@ def bench() -> Iterator[Bench]:
 
 def test_a_job_without_a_command_succeeds_at_once(bench: Bench) -> None:
     bench.put(JobDefinition(job_id=2, name="nothing"))
-    assert bench.phase(bench.run(2)) == phases.SUCCEEDED
+    assert bench.phase(bench.run(2)) == states.SUCCEEDED
 
 
 def test_a_command_is_pending_then_running_then_what_became_of_it(bench: Bench) -> None:
@@ -96,14 +96,14 @@ def test_a_command_is_pending_then_running_then_what_became_of_it(bench: Bench) 
     seen = [bench.phase(run_id)]
     bench.launcher.began(run_id, 4711, "then")
     seen.append(bench.phase(run_id))
-    bench.launcher.ended(run_id, phases.FAILED.saying("no such file"))
+    bench.launcher.ended(run_id, states.FAILED.saying("no such file"))
     seen.append(bench.phase(run_id))
-    assert seen == [phases.PENDING, phases.RUNNING, phases.FAILED.saying("no such file")]
+    assert seen == [states.PENDING, states.RUNNING, states.FAILED.saying("no such file")]
 
 
 def test_the_same_token_is_the_same_run_though_it_failed(bench: Bench) -> None:
     first = bench.run(token="t")
-    bench.launcher.ended(first, phases.FAILED)
+    bench.launcher.ended(first, states.FAILED)
     assert bench.run(token="t") == first
     assert bench.launcher.launched == [first]
 
@@ -121,7 +121,7 @@ def test_a_token_with_other_parameters_is_the_old_run_and_a_warning(bench: Bench
 
 def test_a_token_of_a_deleted_run_is_refused(bench: Bench) -> None:
     run_id = bench.run(token="t")
-    bench.launcher.ended(run_id, phases.SUCCEEDED)
+    bench.launcher.ended(run_id, states.SUCCEEDED)
     bench.engine.delete_run(run_id)
     with pytest.raises(ApiError, match="has been deleted"):
         bench.run(token="t")
@@ -147,10 +147,10 @@ def test_runs_are_forgotten_two_months_after_their_end_with_what_they_wrote(
     bench = Bench(tmp_path / "state.sqlite")
     bench.put(COMMAND)
     goes_on, old = bench.run(token="a"), bench.run(token="b")
-    bench.launcher.ended(old, phases.SUCCEEDED)
+    bench.launcher.ended(old, states.SUCCEEDED)
     bench.clock.sleep(30 * 86_400)
     young = bench.run(token="c")
-    bench.launcher.ended(young, phases.SUCCEEDED)
+    bench.launcher.ended(young, states.SUCCEEDED)
     bench.clock.sleep(31 * 86_400)
     bench.engine.forget_old_runs()
     assert bench.launcher.forgotten == [old]
@@ -172,34 +172,34 @@ def test_without_a_queue_one_run_too_many_is_skipped(bench: Bench) -> None:
     bench.put(replace(COMMAND, queue_enabled=False))
     bench.run()
     second = bench.run()
-    assert bench.phase(second) == phases.SKIPPED
+    assert bench.phase(second) == states.SKIPPED
     assert second not in bench.launcher.launched
 
 
 def test_a_job_that_admits_no_runs_skips_each(bench: Bench) -> None:
     bench.put(replace(COMMAND, max_concurrent_runs=0))
-    assert bench.phase(bench.run()) == phases.SKIPPED
+    assert bench.phase(bench.run()) == states.SKIPPED
 
 
 def test_with_a_queue_runs_wait_and_go_in_order(bench: Bench) -> None:
     first, second, third = bench.run(), bench.run(), bench.run()
-    assert bench.phase(second) == phases.QUEUED_BEHIND_JOB
-    bench.launcher.ended(first, phases.SUCCEEDED)
+    assert bench.phase(second) == states.QUEUED_BEHIND_JOB
+    bench.launcher.ended(first, states.SUCCEEDED)
     assert bench.launcher.launched == [first, second]
-    bench.launcher.ended(second, phases.FAILED)
+    bench.launcher.ended(second, states.FAILED)
     assert bench.launcher.launched == [first, second, third]
 
 
 def test_a_request_may_leave_the_queue_out(bench: Bench) -> None:
     bench.run()
-    assert bench.phase(bench.run(queue={"enabled": False})) == phases.SKIPPED
+    assert bench.phase(bench.run(queue={"enabled": False})) == states.SKIPPED
 
 
 def test_a_run_waits_in_the_queue_for_48_hours_at_most(bench: Bench) -> None:
     bench.run()
     waiting = bench.run()
     bench.clock.sleep(48 * 3600 + 1)
-    assert bench.phase(waiting) == phases.QUEUE_TIMED_OUT
+    assert bench.phase(waiting) == states.QUEUE_TIMED_OUT
 
 
 def test_two_runs_side_by_side_when_the_job_admits_two(bench: Bench) -> None:
@@ -213,7 +213,7 @@ def test_a_full_workspace_queues_or_refuses() -> None:
     for job_id, queue_enabled in ((1, True), (2, True), (3, False)):
         bench.put(replace(COMMAND, job_id=job_id, queue_enabled=queue_enabled))
     bench.run(1)
-    assert bench.phase(bench.run(2)) == phases.QUEUED_BEHIND_WORKSPACE
+    assert bench.phase(bench.run(2)) == states.QUEUED_BEHIND_WORKSPACE
     with pytest.raises(ApiError) as refused:
         bench.run(3)
     assert refused.value.status == 429
@@ -231,7 +231,7 @@ def test_a_script_walks_through_its_states_as_time_goes_by(bench: Bench) -> None
     for _ in range(4):
         seen.append(bench.phase(run_id))
         bench.clock.sleep(5)
-    assert seen == [phases.PENDING, phases.RUNNING, phases.RUNNING, phases.TIMED_OUT]
+    assert seen == [states.PENDING, states.RUNNING, states.RUNNING, states.TIMED_OUT]
 
 
 def test_a_scripted_run_ends_when_its_script_says_and_not_when_it_is_looked_at(
@@ -249,30 +249,30 @@ def test_a_cancelled_command_is_terminating_until_it_has_ended(bench: Bench) -> 
     run_id = bench.run()
     bench.launcher.began(run_id, 4711, None)
     bench.engine.cancel(run_id)
-    assert (bench.phase(run_id), bench.launcher.stopped) == (phases.TERMINATING, [run_id])
-    bench.launcher.ended(run_id, phases.CANCELED)
-    assert bench.phase(run_id) == phases.CANCELED
+    assert (bench.phase(run_id), bench.launcher.stopped) == (states.TERMINATING, [run_id])
+    bench.launcher.ended(run_id, states.CANCELED)
+    assert bench.phase(run_id) == states.CANCELED
 
 
 def test_a_run_that_succeeded_before_the_cancel_arrived_has_succeeded(bench: Bench) -> None:
     run_id = bench.run()
     bench.engine.cancel(run_id)
-    bench.launcher.ended(run_id, phases.SUCCEEDED)
-    assert bench.phase(run_id) == phases.SUCCEEDED
+    bench.launcher.ended(run_id, states.SUCCEEDED)
+    assert bench.phase(run_id) == states.SUCCEEDED
 
 
 def test_cancelling_what_is_over_changes_nothing(bench: Bench) -> None:
     run_id = bench.run()
-    bench.launcher.ended(run_id, phases.SUCCEEDED)
+    bench.launcher.ended(run_id, states.SUCCEEDED)
     bench.engine.cancel(run_id)
-    assert (bench.phase(run_id), bench.launcher.stopped) == (phases.SUCCEEDED, [])
+    assert (bench.phase(run_id), bench.launcher.stopped) == (states.SUCCEEDED, [])
 
 
 def test_a_queued_run_is_cancelled_without_ever_starting(bench: Bench) -> None:
     first, waiting = bench.run(), bench.run()
     bench.engine.cancel(waiting)
-    bench.launcher.ended(first, phases.SUCCEEDED)
-    assert bench.phase(waiting) == phases.CANCELED
+    bench.launcher.ended(first, states.SUCCEEDED)
+    assert bench.phase(waiting) == states.CANCELED
     assert waiting not in bench.launcher.launched
 
 
@@ -283,7 +283,7 @@ def test_a_scripted_run_takes_its_time_to_cancel() -> None:
     bench.engine.cancel(run_id)
     first = bench.phase(run_id)
     bench.clock.sleep(11)
-    assert (first, bench.phase(run_id)) == (phases.TERMINATING, phases.CANCELED)
+    assert (first, bench.phase(run_id)) == (states.TERMINATING, states.CANCELED)
 
 
 def test_ids_are_odd_unordered_and_past_what_a_double_holds(bench: Bench) -> None:
@@ -312,7 +312,7 @@ def test_a_server_that_died_reports_its_commands_as_failed(tmp_path: Path) -> No
     run_id = before.run(token="t")
     before.launcher.began(run_id, 4711, "then")
     after = Bench(file)
-    assert after.phase(run_id) == phases.BROKEN
+    assert after.phase(run_id) == states.BROKEN
     assert after.launcher.leftovers == [run_id]
 
 

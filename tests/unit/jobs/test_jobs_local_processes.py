@@ -8,10 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from harness.clock import RealClock
-from harness.jobs.local import phases
-from harness.jobs.local.launching import phase_after
-from harness.jobs.local.processes import Ended, Ending, Observer, Processes, Task, last_line
+from harness.platform.clock import RealClock
+from harness.platform.jobs_emulator.runs import states
+from harness.platform.jobs_emulator.runs.launcher import phase_after
+from harness.platform.jobs_emulator.runs.processes import (
+    Ended,
+    Ending,
+    Observer,
+    Processes,
+    Task,
+    last_line,
+)
 
 
 class Listener:
@@ -77,7 +84,7 @@ def wait_for_text(file: Path) -> str:
 
 
 def test_exit_0_is_a_success(processes: Processes, task: Task) -> None:
-    assert phase_after(run(processes, task)) == phases.SUCCEEDED
+    assert phase_after(run(processes, task)) == states.SUCCEEDED
 
 
 def test_another_exit_fails_with_the_last_line_that_was_written(
@@ -85,12 +92,12 @@ def test_another_exit_fails_with_the_last_line_that_was_written(
 ) -> None:
     command = "echo first; echo 'no such table' >&2; echo; exit 3"
     end = run(processes, replace(task, command=command))
-    assert phase_after(end) == phases.FAILED.saying("no such table")
+    assert phase_after(end) == states.FAILED.saying("no such table")
 
 
 def test_a_silent_failure_names_its_exit_code(processes: Processes, task: Task) -> None:
     end = run(processes, replace(task, command=(sys.executable, "-c", "raise SystemExit(7)")))
-    assert phase_after(end) == phases.FAILED.saying("The command ended with 7.")
+    assert phase_after(end) == states.FAILED.saying("The command ended with 7.")
 
 
 def test_a_program_that_is_not_there_fails_and_says_so(processes: Processes, task: Task) -> None:
@@ -124,7 +131,7 @@ def test_a_stopped_command_is_cancelled(processes: Processes, task: Task) -> Non
     assert listener.has_begun.wait(30)
     processes.stop(1)
     assert listener.has_ended.wait(30)
-    assert phase_after(listener.end) == phases.CANCELED
+    assert phase_after(listener.end) == states.CANCELED
 
 
 def test_what_a_command_started_ends_with_it(

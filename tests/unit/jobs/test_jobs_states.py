@@ -11,10 +11,10 @@ from databricks.sdk.service.jobs import (
     TerminationTypeType,
 )
 
-from harness.jobs import states
-from harness.jobs.states import RunWords, exact_id, outcome_of, report_of
-from harness.jobs.types import Outcome
-from harness.secrets import mask
+from harness.platform.databricks import run_states
+from harness.platform.databricks.api import Outcome
+from harness.platform.databricks.run_states import RunWords, exact_id, outcome_of, report_of
+from harness.platform.masking import mask
 from tests.hostile import EVERYTHING
 
 
@@ -23,30 +23,30 @@ def run_json(**parts: object) -> dict[str, object]:
 
 
 def test_every_life_cycle_state_of_the_sdk_is_known() -> None:
-    known = states.TERMINAL_LIFE_CYCLES | states.ACTIVE_LIFE_CYCLES
+    known = run_states.TERMINAL_LIFE_CYCLES | run_states.ACTIVE_LIFE_CYCLES
     assert {state.value for state in RunLifeCycleState} <= known
 
 
 def test_every_state_of_the_sdk_is_known() -> None:
-    known = states.TERMINAL_STATES | states.ACTIVE_STATES
+    known = run_states.TERMINAL_STATES | run_states.ACTIVE_STATES
     assert {state.value for state in RunLifecycleStateV2State} <= known
 
 
 def test_every_result_of_the_sdk_has_an_outcome() -> None:
-    known = states.OUTCOME_OF_RESULT.keys() | {states.PARTIAL_SUCCESS}
+    known = run_states.OUTCOME_OF_RESULT.keys() | {run_states.PARTIAL_SUCCESS}
     assert {state.value for state in RunResultState} <= known
 
 
 def test_every_termination_code_of_the_sdk_has_an_outcome() -> None:
-    known = states.OUTCOME_OF_CODE.keys() | {states.PARTIAL_SUCCESS}
+    known = run_states.OUTCOME_OF_CODE.keys() | {run_states.PARTIAL_SUCCESS}
     assert {code.value for code in TerminationCodeCode} <= known
 
 
 def test_every_termination_type_of_the_sdk_is_known() -> None:
-    assert {kind.value for kind in TerminationTypeType} == states.FAILING_TYPES | {"SUCCESS"}
+    assert {kind.value for kind in TerminationTypeType} == run_states.FAILING_TYPES | {"SUCCESS"}
 
 
-@pytest.mark.parametrize("life_cycle", sorted(states.ACTIVE_LIFE_CYCLES))
+@pytest.mark.parametrize("life_cycle", sorted(run_states.ACTIVE_LIFE_CYCLES))
 def test_an_active_life_cycle_has_no_outcome(life_cycle: str) -> None:
     assert outcome_of(RunWords(life_cycle_state=life_cycle)) is None
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.jobs.token import LONGEST_TOKEN, token_for
+from harness.fire.token import LONGEST_TOKEN, token_for
 
 
 def test_the_same_attempt_has_the_same_token_in_every_process_and_version() -> None:

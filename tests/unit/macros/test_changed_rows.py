@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harness.changes import ChangeEvent
-from harness.changes.chain import chain_of
-from harness.names import table_key
+from harness.platform.sql_names import table_key
+from harness.toolkit.changes import ChangeEvent
+from harness.toolkit.changes.chain import chain_of
 from tests.unit.changes.change_events import DELTA, HIVE, ICEBERG, at, of_partition, step
 from tests.unit.macros.calling import CompilationError, Macros
 

@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.acquire import Caller, Place, acquire, processed
-from harness.calls import Steps
 from harness.errors import ConfigurationError, LookFailedError
-from harness.find_sensor import find_sensor
-from harness.inbox import Message, MessageKind, peek, receive, remove, send
-from harness.notices import Applied, apply_messages
-from harness.own_schedule import fold
-from harness.state import FollowedRun, TickState
-from harness.tables import Consumed, Ledger, LookOutcome, RunRow, RunStatus, Tick
+from harness.fire.submit import Steps
+from harness.settle.operator_messages import Applied, apply_messages
+from harness.settle.pull_consumers import fold
+from harness.store.inbox import Message, MessageKind, peek, receive, remove, send
+from harness.store.queries import find_sensor
+from harness.store.rows import Consumed, Ledger, LookOutcome, RunRow, RunStatus, Tick
+from harness.store.work_lists import FollowedRun
+from harness.tick.state import TickState
+from harness.toolkit.consume import Caller, Place, acquire, processed
 from tests.unit.show.ledgers import JOB, ORDERS, TEN, FakeStore, control, event, minutes, probe, run
 from tests.unit.watched import NEVER_SEEN
 
@@ -449,7 +450,7 @@ def test_following_runs_leaves_what_jobs_say_of_themselves_alone(desk: Desk) -> 
 def test_importing_the_package_imports_nothing_heavy() -> None:
     told = (
         "import sys; import harness; "
-        "from harness import acquired, processed; print(callable(acquired), callable(processed), "
+        "from harness.toolkit import acquired, processed; print(callable(acquired), callable(processed), "
         "sorted({'pyspark', 'dbt', 'deltalake', 'py4j', 'pandas'} & set(sys.modules)))"
     )
     answer = subprocess.run(

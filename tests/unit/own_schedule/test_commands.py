@@ -10,8 +10,8 @@ import pytest
 from deltalake import write_deltalake
 
 from harness.errors import ExitCode
-from harness.lock import ProcessLock
-from harness.tables import Ledger
+from harness.store.rows import Ledger
+from harness.store.writer.lock import ProcessLock
 from tests.unit.cli.test_commands import call, is_one_sentence, set_up
 from tests.unit.show.ledgers import JOB, ORDERS, TEN, control, event, minutes, probe
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.controls.optional_seeds import SCHEDULED_JOBS, SENSOR_ASSETS, check_seeds
 from harness.errors import ControlsError
-from harness.feed_seeds import SCHEDULED_JOBS, SENSOR_ASSETS, check_seeds
 
 PROJECT = Path(__file__).parents[3]
 JOBS, ASSETS = SCHEDULED_JOBS.name, SENSOR_ASSETS.name

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from harness.sense.jdbc.looking import SinceRows
-from harness.sense.jdbc.probe import JdbcProbe
-from harness.sense.jdbc.queries import (
+from harness.config.connections import Database, JdbcDatabase, SapSystem, SapSystems
+from harness.sense.database_queries import (
     Answer,
     Column,
     DatabaseDownError,
@@ -18,9 +17,10 @@ from harness.sense.jdbc.queries import (
     QueryRefusedError,
     QueryTooSlowError,
 )
-from harness.sense.sap import SapProbe
-from harness.sense.types import DataChange, Look, Upstream
-from harness.settings_connections import Database, JdbcDatabase, SapSystem, SapSystems
+from harness.sense.probe import DataChange, Look, Upstream
+from harness.sense.sources.jdbc.compare import SinceRows
+from harness.sense.sources.jdbc.probe import JdbcProbe
+from harness.sense.sources.sap import SapProbe
 
 AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
 NOW = "2025-04-23 21:40:00"

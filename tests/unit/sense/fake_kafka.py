@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from harness.sense.kafka.types import Message, Place, Read, Topic, Trouble, Wanted
-from harness.sense.questions import Rows
+from harness.sense.preprocess.run import Rows
+from harness.sense.sources.kafka.types import Message, Place, Read, Topic, Trouble, Wanted
 
 NO_TOPIC = Trouble(reason="the cluster has no such topic")
 WHEN = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)

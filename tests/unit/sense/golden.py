@@ -7,12 +7,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from harness.config.sources import FirstSight
 from harness.errors import LookFailedError
-from harness.sense.delta.history import HistoryRow
-from harness.sense.delta.locate import NoSuchTableError
-from harness.sense.delta.probe import DeltaProbe
-from harness.sense.storage import FileStat, Listed, LocalStorage, Storage, Storages
-from harness.sense.types import FirstSight, Look, NewFiles, Upstream
+from harness.platform.storage import FileStat, Listed, LocalStorage, Storage, Storages
+from harness.sense.probe import Look, NewFiles, Upstream
+from harness.sense.sources.delta.history import HistoryRow
+from harness.sense.sources.delta.probe import DeltaProbe
+from harness.sense.table_locations import NoSuchTableError
 
 AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
 FIELDS = (("id", "long"), ("day", "date"), ("name", "string"))

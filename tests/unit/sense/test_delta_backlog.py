@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.sense.delta.change import FILES_PER_LOOK, TOLD_SINGLY, VERSIONS_PER_LOOK, Portion
-from harness.sense.types import DataChange, Look
+from harness.sense.probe import DataChange, Look
+from harness.sense.sources.delta.commits import (
+    FILES_PER_LOOK,
+    TOLD_SINGLY,
+    VERSIONS_PER_LOOK,
+    Portion,
+)
 from tests.unit.sense.golden import (
     Action,
     FakeHistory,

@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from harness.sense.storage import FileStat, LocalStorage
-from harness.sense.types import FirstSight
+from harness.config.sources import FirstSight
+from harness.platform.storage import FileStat, LocalStorage
 from tests.unit.sense.golden import (
     CountingStorage,
     GoldenTable,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.sense.types import DataChange
+from harness.sense.probe import DataChange
 from tests.unit.sense.golden import GoldenTable, Watcher, add, info, metadata, protocol, remove
 
 

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.config.sources import FirstSight
 from harness.errors import LookFailedError
-from harness.sense.delta.history import HistoryRow
-from harness.sense.types import FirstSight, NewFiles
+from harness.sense.probe import NewFiles
+from harness.sense.sources.delta.history import HistoryRow
 from tests.unit.sense.golden import (
     FakeHistory,
     FakeNewRows,

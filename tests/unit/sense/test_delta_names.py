@@ -8,11 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import LookFailedError
-from harness.sense.delta.locate import (
-    NoSuchTableError,
-    described_location,
-    refuse_other_kinds,
-)
+from harness.sense.table_locations import NoSuchTableError, described_location, refuse_other_kinds
 from tests.unit.sense.golden import AT, FakeHistory, FakeLocator, GoldenTable, Watcher, add, info
 from tests.unit.sense.test_delta_history import row
 

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.config.sources import FirstSight
 from harness.errors import LookFailedError
-from harness.sense.delta.admit import rendered
-from harness.sense.types import FirstSight, Upstream
+from harness.sense.preprocess.query import rendered
+from harness.sense.probe import Upstream
 from tests.unit.sense.golden import (
     FakeNewRows,
     GoldenTable,

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.sense.file.probe import FileProbe
-from harness.sense.questions import Rows
-from harness.sense.storage import FileStat, Listed, Listing, LocalStorage, Storages
-from harness.sense.types import FirstSight, Look, TableFormat, Upstream
+from harness.config.sources import FirstSight
+from harness.events.event import TableFormat
+from harness.platform.storage import FileStat, Listed, Listing, LocalStorage, Storages
+from harness.sense.preprocess.run import Rows
+from harness.sense.probe import Look, Upstream
+from harness.sense.sources.file.probe import FileProbe
 from tests.unit.sense.golden import AT
 
 

@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from harness.sense.delta.probe import DeltaProbe
-from harness.sense.iceberg import metadata
-from harness.sense.iceberg.avro import AvroError, Budget, BudgetError, read_container
-from harness.sense.iceberg.catalogs import Catalogs
-from harness.sense.iceberg.probe import IcebergProbe
-from harness.sense.look import storable_look
-from harness.sense.storage import FileStat, Listed, Listing, Storages
-from harness.sense.types import DataChange, Look, Probe, Upstream
+from harness.platform.storage import FileStat, Listed, Listing, Storages
+from harness.sense.pool import storable_look
+from harness.sense.probe import DataChange, Look, Probe, Upstream
+from harness.sense.sources.delta.probe import DeltaProbe
+from harness.sense.sources.iceberg import metadata
+from harness.sense.sources.iceberg.avro import AvroError, Budget, BudgetError, read_container
+from harness.sense.sources.iceberg.catalog import Catalogs
+from harness.sense.sources.iceberg.probe import IcebergProbe
 from tests.unit.sense.golden import (
     AT,
     FakeHistory,

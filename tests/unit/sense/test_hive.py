@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
+from harness.config.sources import FirstSight
 from harness.errors import LookFailedError
-from harness.sense.hive.catalog import HiveTable, locations_in, names_of
-from harness.sense.hive.probe import HiveProbe
-from harness.sense.questions import Rows
-from harness.sense.storage import LocalStorage, Storages
-from harness.sense.types import DataChange, FirstSight, Look, Operation, Upstream
+from harness.events.event import Operation
+from harness.platform.storage import LocalStorage, Storages
+from harness.sense.preprocess.run import Rows
+from harness.sense.probe import DataChange, Look, Upstream
+from harness.sense.sources.hive.metastore import HiveTable, locations_in, names_of
+from harness.sense.sources.hive.probe import HiveProbe
 
 AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
 

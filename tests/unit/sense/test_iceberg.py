@@ -8,14 +8,17 @@ from typing import Any
 
 import pytest
 
-from harness.sense.iceberg import follow, partitions
-from harness.sense.iceberg.catalogs import Catalogs
-from harness.sense.iceberg.probe import IcebergProbe
-from harness.sense.jdbc.queries import Answer, DatabaseDownError, Dialect, Query
-from harness.sense.questions import Rows
-from harness.sense.storage import FileStat, LocalStorage, Storages
-from harness.sense.types import DataChange, FirstSight, Look, Operation, TableFormat, Upstream
-from harness.settings_connections import Database, IcebergCatalog
+from harness.config.connections import Database, IcebergCatalog
+from harness.config.sources import FirstSight
+from harness.events.event import Operation, TableFormat
+from harness.platform.storage import FileStat, LocalStorage, Storages
+from harness.sense.database_queries import Answer, DatabaseDownError, Dialect, Query
+from harness.sense.preprocess.run import Rows
+from harness.sense.probe import DataChange, Look, Upstream
+from harness.sense.sources.iceberg import partitions
+from harness.sense.sources.iceberg import snapshots as follow
+from harness.sense.sources.iceberg.catalog import Catalogs
+from harness.sense.sources.iceberg.probe import IcebergProbe
 from tests.unit.sense.iceberg_tables import ADDED, DELETED, EXISTING, TEXT, IcebergFolder, entry
 
 AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)

@@ -2,8 +2,9 @@
 
 import pytest
 
-from harness.sense.jdbc.queries import Case, Dialect, Kind
-from harness.sense.types import FirstSight, Operation
+from harness.config.sources import FirstSight
+from harness.events.event import Operation
+from harness.sense.database_queries import Case, Dialect, Kind
 from tests.unit.sense.databases import NOW, Shop
 
 NINE = "2025-04-23 21:09:00"

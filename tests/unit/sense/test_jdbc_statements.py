@@ -3,8 +3,8 @@
 import pytest
 from py4j.protocol import Py4JError
 
-from harness.sense.jdbc.queries import Query
-from harness.sense.jdbc.statements import Statements, rows_in
+from harness.sense.database_queries import Query
+from harness.sense.sources.jdbc.statements import Statements, rows_in
 
 ROWS = [("1", "a"), ("2", None)]
 VARCHAR = 12

@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 import pytest
 
 from harness.errors import LookFailedError
-from harness.sense.jdbc.dialects import dialect_of, kind_of, login_limits
-from harness.sense.jdbc.queries import Case, Kind
-from harness.sense.jdbc.values import moment, overlap_start, rank
+from harness.sense.database_queries import Case, Kind
+from harness.sense.sources.jdbc.dialects import dialect_of, kind_of, login_limits
+from harness.sense.sources.jdbc.values import moment, overlap_start, rank
 
 HALF_PAST = datetime.fromisoformat("2025-04-23T21:30:00")
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from harness.sense.jdbc.worker import Worker
+from harness.sense.sources.jdbc.session import Worker
 
 
 def test_what_the_work_returns_or_raises_comes_back() -> None:

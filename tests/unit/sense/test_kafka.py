@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from harness.config.sources import FirstSight
 from harness.errors import LookFailedError
-from harness.sense.kafka.admit import Admission
-from harness.sense.kafka.probe import KafkaProbe
-from harness.sense.kafka.types import Place, Trouble
-from harness.sense.types import DataChange, FirstSight, Look, Operation, Upstream
+from harness.events.event import Operation
+from harness.sense.probe import DataChange, Look, Upstream
+from harness.sense.sources.kafka.filter import Admission
+from harness.sense.sources.kafka.probe import KafkaProbe
+from harness.sense.sources.kafka.types import Place, Trouble
 from tests.unit.sense.fake_kafka import FakeKafka, FakeQuestions
 from tests.unit.sense.golden import AT
 

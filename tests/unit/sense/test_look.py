@@ -7,10 +7,10 @@ from datetime import datetime
 
 import pytest
 
-from harness.logs import FileFormatter, log_as_tick
-from harness.secrets import mask
-from harness.sense.look import Looker
-from harness.sense.types import Look, Upstream
+from harness.platform.logs import FileFormatter, log_as_tick
+from harness.platform.masking import mask
+from harness.sense.pool import Looker
+from harness.sense.probe import Look, Upstream
 from tests.unit.sense.golden import AT
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.config.load import load_settings
 from harness.sense.backoff import BackOff, load_back_off
-from harness.sense.round import Listening, Round, Rounds
-from harness.sense.types import Look, Upstream
-from harness.settings import load_settings
-from harness.state import WatchedUpstream
+from harness.sense.probe import Look, Upstream
+from harness.sense.schedule import Listening, Round, Rounds
+from harness.store.work_lists import WatchedUpstream
 from tests.unit.sense.golden import AT
 from tests.unit.watched import NEVER_SEEN
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from harness.sense.rows import rows_of
-from harness.sense.types import NewFiles
+from harness.sense.new_rows import rows_of
+from harness.sense.probe import NewFiles
 
 
 @dataclass

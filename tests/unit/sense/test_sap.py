@@ -1,6 +1,6 @@
 """Process chains sensed by the log of their runs, against a database in memory."""
 
-from harness.sense.types import FirstSight
+from harness.config.sources import FirstSight
 from tests.unit.sense.databases import Warehouse
 
 

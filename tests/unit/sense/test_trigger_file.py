@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.sense.storage import LocalStorage, Storages
-from harness.sense.trigger_file import TriggerFileProbe
-from harness.sense.types import FirstSight, Look, TableFormat, Upstream
+from harness.config.sources import FirstSight
+from harness.events.event import TableFormat
+from harness.platform.storage import LocalStorage, Storages
+from harness.sense.probe import Look, Upstream
+from harness.sense.sources.trigger_file import TriggerFileProbe
 from tests.hostile import PRINTABLE, UNSEEN
 from tests.unit.sense.golden import AT
 

@@ -9,12 +9,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from harness.config.sources import FirstSight
 from harness.errors import LookFailedError
-from harness.sense.storage import LocalStorage, Storages
-from harness.sense.types import FirstSight, Look, TableFormat, Upstream
-from harness.sense.upstream_sensor.probe import UpstreamSensorProbe, split
-from harness.sense.upstream_sensor.rows import LakeRowReader, SensorRow
-from harness.sense.upstream_sensor.tables import SensorsTables
+from harness.events.event import TableFormat
+from harness.platform.storage import LocalStorage, Storages
+from harness.sense.probe import Look, Upstream
+from harness.sense.sources.upstream_sensor.probe import UpstreamSensorProbe, split
+from harness.sense.sources.upstream_sensor.rows import LakeRowReader, SensorRow
+from harness.sense.sources.upstream_sensor.tables import SensorsTables
 from tests.contract.worlds import sensors
 from tests.unit.sense.golden import AT, FakeLocator
 from tests.unit.sense.test_file import FakeQuestions

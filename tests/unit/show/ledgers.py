@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from harness.tables import (
+from harness.store.rows import (
     Blocker,
     Consumed,
     ControlChangeRow,

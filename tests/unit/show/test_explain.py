@@ -6,11 +6,11 @@ from io import StringIO
 
 import pytest
 
-from harness.show.explain import Answer, Verdict, answer_to, as_json
-from harness.show.explain_page import show
-from harness.show.history import History, history_of
-from harness.show.terminal import console_for
-from harness.tables import Consumed, Ledger, RunStatus
+from harness.cli.views.explain import show
+from harness.cli.views.terminal import console_for
+from harness.inspect.explain import Answer, Verdict, answer_to, as_json
+from harness.inspect.job_history import History, history_of
+from harness.store.rows import Consumed, Ledger, RunStatus
 from tests.unit.show.ledgers import (
     CUSTOMERS,
     JOB,

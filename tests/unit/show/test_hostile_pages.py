@@ -9,22 +9,22 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from harness.facts import JobReasons, LastDecision, run_from
-from harness.record import Recorded
-from harness.secrets import mask
+from harness.cli.views import explain, status, tick
+from harness.cli.views.terminal import console_for
+from harness.decide.trigger_due import Learned
+from harness.inspect import tick_summary as shown
+from harness.inspect.job_history import history_of
+from harness.inspect.status import CONTROL_COLUMNS, Status
+from harness.platform.masking import mask
+from harness.platform.text import escaped, json_text
+from harness.record.probes import Recorded
 from harness.sense.backoff import Failing
-from harness.sense.round import PutOff, Round
-from harness.sense.types import Look
-from harness.settle import Settled
-from harness.show import explain_page, status_page, tick_page
-from harness.show import tick as shown
-from harness.show.history import history_of
-from harness.show.status import CONTROL_COLUMNS, Status
-from harness.show.terminal import console_for
-from harness.tables import Blocker, Ledger, RunStatus, Tick
-from harness.text import escaped, json_text
-from harness.tick_report import Settlement, TickReport
-from harness.trigger_due import Learned
+from harness.sense.probe import Look
+from harness.sense.schedule import PutOff, Round
+from harness.settle.settle import Settled
+from harness.store.queries import JobReasons, LastDecision, run_from
+from harness.store.rows import Blocker, Ledger, RunStatus, Tick
+from harness.tick.report import Settlement, TickReport
 from tests.hostile import EVERYTHING
 from tests.unit.show.ledgers import (
     JOB,
@@ -118,16 +118,16 @@ def a_history() -> FakeStore:
 
 
 def show_tick(console: Console) -> None:
-    tick_page.show(console, a_tick())
+    tick.show(console, a_tick())
 
 
 def show_status(console: Console) -> None:
-    status_page.Page(console, a_status(), every_job=True).show()
+    status.Page(console, a_status(), every_job=True).show()
 
 
 def show_explanation(console: Console) -> None:
     told = history_of(a_history(), JOB, at=TEN + timedelta(minutes=1), is_now=True)
-    explain_page.show(console, told)
+    explain.show(console, told)
 
 
 PAGES = [show_tick, show_status, show_explanation]

@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.facts import (
+from harness.cli.views.status import Page
+from harness.cli.views.terminal import console_for
+from harness.inspect.status import CONTROL_COLUMNS, Status, as_json, given_up_since
+from harness.sense.backoff import Failing
+from harness.settle.run_progress import NOT_KNOWN, SAYS_NOTHING
+from harness.store.quarantine import Quarantined
+from harness.store.queries import (
     JobReasons,
     LastDecision,
     LockHolder,
@@ -22,14 +28,8 @@ from harness.facts import (
     run_from,
     runs_now,
 )
-from harness.lock import ProcessLock
-from harness.open_runs import NOT_KNOWN, SAYS_NOTHING
-from harness.quarantine import Quarantined
-from harness.sense.backoff import Failing
-from harness.show.status import CONTROL_COLUMNS, Status, as_json, given_up_since
-from harness.show.status_page import Page
-from harness.show.terminal import console_for
-from harness.tables import Blocker, Ledger, RunStatus
+from harness.store.rows import Blocker, Ledger, RunStatus
+from harness.store.writer.lock import ProcessLock
 from tests.unit.show.ledgers import JOB, TEN, FakeStore, a_day, minutes, run
 
 NOW = minutes(600)

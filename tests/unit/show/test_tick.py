@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from harness.publish import Publication
-from harness.quarantine import Quarantined
-from harness.record import Recorded
-from harness.sense.round import PutOff, Round
-from harness.sense.types import Look, Upstream
-from harness.settle import Settled
-from harness.show.terminal import console_for
-from harness.show.tick import as_json, has_news, headline, troubles
-from harness.show.tick_page import show
-from harness.tables import Blocker, RunRow, RunStatus, Tick
-from harness.tick_report import Settlement, TickReport
-from harness.trigger_due import Learned
+from harness.cli.views.terminal import console_for
+from harness.cli.views.tick import show
+from harness.decide.trigger_due import Learned
+from harness.inspect.tick_summary import as_json, has_news, headline, troubles
+from harness.publish.publish import Publication
+from harness.record.probes import Recorded
+from harness.sense.probe import Look, Upstream
+from harness.sense.schedule import PutOff, Round
+from harness.settle.settle import Settled
+from harness.store.quarantine import Quarantined
+from harness.store.rows import Blocker, RunRow, RunStatus, Tick
+from harness.tick.report import Settlement, TickReport
 from tests.unit.show.ledgers import JOB, ORDERS, TEN, decision, event, minutes, run
 
 WAITING = Blocker(

@@ -4,25 +4,25 @@ import json
 from dataclasses import replace
 from io import StringIO
 
-from harness.facts import JobReasons, LastDecision
-from harness.record import Recorded
-from harness.sense.round import Round
-from harness.sense.types import Look
-from harness.show.explain import Verdict, answer_to, as_json
-from harness.show.explain_page import show as show_explanation
-from harness.show.history import History, history_of
-from harness.show.jobs import jobs_of
-from harness.show.status import Status
-from harness.show.status import as_json as status_as_json
-from harness.show.status_page import Page as StatusPage
-from harness.show.terminal import console_for
-from harness.show.tick import as_json as tick_as_json
-from harness.show.tick import has_news, headline, troubles
-from harness.show.tick_page import show
-from harness.tables import Blocker, Consumed, EventRow, Ledger, LookOutcome, RunStatus, Tick
-from harness.tick_report import TickReport
-from harness.trigger_due import Learned
-from harness.trigger_facts import FailingTrigger
+from harness.cli.views.explain import show as show_explanation
+from harness.cli.views.status import Page as StatusPage
+from harness.cli.views.terminal import console_for
+from harness.cli.views.tick import show
+from harness.decide.trigger_due import Learned
+from harness.inspect.attention import jobs_of
+from harness.inspect.explain import Verdict, answer_to, as_json
+from harness.inspect.job_history import History, history_of
+from harness.inspect.status import Status
+from harness.inspect.status import as_json as status_as_json
+from harness.inspect.tick_summary import as_json as tick_as_json
+from harness.inspect.tick_summary import has_news, headline, troubles
+from harness.record.probes import Recorded
+from harness.sense.probe import Look
+from harness.sense.schedule import Round
+from harness.store.queries import JobReasons, LastDecision
+from harness.store.rows import Blocker, Consumed, EventRow, Ledger, LookOutcome, RunStatus, Tick
+from harness.store.trigger_queries import FailingTrigger
+from harness.tick.report import TickReport
 from tests.unit.show.ledgers import (
     JOB,
     ORDERS,

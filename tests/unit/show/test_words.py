@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from harness.errors import ConfigurationError
-from harness.show.words import age, duration, instant, past_instant, size, span, upstream_name
+from harness.platform.format import age, duration, instant, past_instant, size, span, upstream_name
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
