@@ -27,7 +27,7 @@ from harness.record.correlate import SameChanges  # noqa: E402
 from harness.record.registrations import fold  # noqa: E402
 from harness.store.rows import Tick  # noqa: E402
 from harness.toolkit.changes import ChangeEvent, Operation, TableFormat, register  # noqa: E402
-from tests.disk_ledgers import create_ledgers  # noqa: E402
+from tests.support.disk_ledgers import create_ledgers  # noqa: E402
 
 TABLES = 1_000
 START = datetime(2026, 3, 1, tzinfo=UTC)

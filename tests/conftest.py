@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadScopeScheduling
 
-    from tests.services.kafka.broker import Broker
-    from tests.services.postgres import Postgres
+    from tests.support.services.kafka.broker import Broker
+    from tests.support.services.postgres import Postgres
 
 # An example that takes long on a busy machine is no failure.
 settings.register_profile("heartbeat", deadline=None)
@@ -133,7 +133,7 @@ def spark(spark_home: Path) -> Iterator["SparkSession"]:
 @pytest.fixture(scope="session")
 def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Broker"]:
     """One real Kafka broker for all tests of the process."""
-    from tests.services.kafka.broker import Broker, NoBrokerError
+    from tests.support.services.kafka.broker import Broker, NoBrokerError
 
     try:
         broker = Broker(tmp_path_factory.mktemp("kafka"))
@@ -148,7 +148,7 @@ def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Broker"]
 @pytest.fixture(scope="session")
 def postgres(spark: "SparkSession") -> Iterator["Postgres"]:
     """A PostgreSQL of this test process, whose driver Spark has."""
-    from tests.services.postgres import NoPostgresError, Postgres, postgres_driver
+    from tests.support.services.postgres import NoPostgresError, Postgres, postgres_driver
 
     try:
         driver = postgres_driver()

@@ -7,7 +7,7 @@ from benchmarks.parts.place import Place
 from harness.config.connections import Database
 from harness.config.sources import Source
 from harness.sense.sources.jdbc.jvm import driver_of
-from tests.services.postgres import run_script
+from tests.support.services.postgres import run_script
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

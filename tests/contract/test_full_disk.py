@@ -20,10 +20,10 @@ from harness.store.quarantine import Quarantine
 from harness.store.rows import Ledger, Tick
 from harness.store.writer.lock import ProcessLock
 from harness.tick.checkpoint import save_state
-from tests.disk_ledgers import create_ledgers
-from tests.unit.memory_store import MemoryStore
-from tests.unit.test_state import STATE
-from tests.unit.watched import NEVER_SEEN
+from tests.support.disk_ledgers import create_ledgers
+from tests.support.memory_store import MemoryStore
+from tests.support.watched import NEVER_SEEN
+from tests.unit.tick.test_state import STATE
 
 _UPSTREAM = NEVER_SEEN
 _AT = datetime(2026, 3, 1, 8, tzinfo=UTC)

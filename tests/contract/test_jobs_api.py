@@ -23,7 +23,7 @@ from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
 from harness.platform.jobs_emulator.server import LocalJobsServer, ServerSettings
 from harness.settle.settle import settle
 from harness.store.rows import RunRow, RunStatus, Tick
-from tests.unit.following import firing_of, intended
+from tests.support.following import firing_of, intended
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 JOB = 9007199254740993

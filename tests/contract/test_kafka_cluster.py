@@ -11,8 +11,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from harness.config.connections import KafkaCluster
 from harness.sense.sources.kafka.client import KafkaClient
 from harness.sense.sources.kafka.types import Cluster, Place, Range, Topic, Trouble, Wanted
-from tests.services.kafka.broker import Broker
-from tests.unit.sense.fake_kafka import FakeKafka
+from tests.support.fake_kafka import FakeKafka
+from tests.support.services.kafka.broker import Broker
 
 _NUMBERS = itertools.count()
 

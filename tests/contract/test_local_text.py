@@ -8,8 +8,8 @@ from deltalake import DeltaTable
 
 from harness.store.local import LocalStore
 from harness.store.rows import Ledger
-from tests.hostile import EVERYTHING, HALF, PRINTABLE, UNSEEN
-from tests.unit.show.ledgers import ORDERS, TEN, event
+from tests.support.hostile import EVERYTHING, HALF, PRINTABLE, UNSEEN
+from tests.support.ledgers import ORDERS, TEN, event
 
 SCHEMA = pa.schema(
     [

@@ -11,7 +11,7 @@ import pytest
 from harness.config.sources import FirstSight
 from harness.sense.pool import Looker
 from harness.sense.probe import DataChange, Look, Upstream
-from tests.contract.worlds import WORLDS, World
+from tests.support.sources.worlds import WORLDS, World
 
 AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
 

@@ -23,8 +23,8 @@ from harness.store.rows import (
     StampedStore,
     Store,
 )
-from tests.leases import StampedLocalStore
-from tests.unit.memory_store import MemoryStore
+from tests.support.leases import StampedLocalStore
+from tests.support.memory_store import MemoryStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,8 +21,8 @@ from harness.store.local import LocalStore
 from harness.store.rows import Consumed, EventRow, Ledger, RunRow, RunStatus, Tick
 from harness.tick.checkpoint import save_state
 from harness.tick.state import TickState
-from tests.disk_ledgers import create_ledgers
-from tests.unit.show.ledgers import run
+from tests.support.disk_ledgers import create_ledgers
+from tests.support.ledgers import run
 
 JOB = 2**53 + 1
 AT = datetime(2026, 3, 1, 8, tzinfo=UTC)

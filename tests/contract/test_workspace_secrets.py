@@ -18,7 +18,7 @@ from harness.context import Context
 from harness.errors import ConfigurationError
 from harness.platform.masking import masked
 from harness.sense.probe import Upstream
-from tests.unit.sense.golden import AT
+from tests.support.golden import AT
 
 VALUE = "pässword-of-the-shop"
 ENCODED = base64.b64encode(VALUE.encode()).decode()

@@ -22,8 +22,8 @@ from harness.store.writer.lease import LEASE_SECONDS, Lease, LeaseTable
 from harness.store.writer.lease_table import CatalogLeaseTable
 from harness.store.writer.lock import ProcessLock, WriterLock
 from harness.tick.single_writer import admitted
-from tests.leases import DeltaLeaseTable, MemoryLeaseTable, StampedLocalStore, tick_row
-from tests.unit.memory_store import MemoryStore
+from tests.support.leases import DeltaLeaseTable, MemoryLeaseTable, StampedLocalStore, tick_row
+from tests.support.memory_store import MemoryStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,8 +97,8 @@ from pathlib import Path
 from harness.platform.clock import FakeClock
 from harness.store.writer.lease import Lease
 from harness.store.writer.lock import ProcessLock
-from tests.leases import DeltaLeaseTable, StampedLocalStore
-from tests.unit.memory_store import MemoryStore
+from tests.support.leases import DeltaLeaseTable, StampedLocalStore
+from tests.support.memory_store import MemoryStore
 
 kind, folder = sys.argv[1], Path(sys.argv[2])
 clock = FakeClock(datetime(2026, 3, 1, 12, tzinfo=UTC))
@@ -159,7 +159,7 @@ from harness.store.writer.lease import Lease
 from harness.store.writer.fencing import FencedStore
 from harness.store.rows import Ledger
 from tests.contract.test_writer_lock import tick_row
-from tests.leases import DeltaLeaseTable, StampedLocalStore
+from tests.support.leases import DeltaLeaseTable, StampedLocalStore
 
 folder = Path(sys.argv[1])
 ledgers = StampedLocalStore(folder, "heartbeat")

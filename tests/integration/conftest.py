@@ -8,7 +8,7 @@ import pytest
 from harness.config.connections import Connections
 from harness.sense.probe import Probe
 from harness.sense.registry import Surroundings, known_sources
-from tests.services.iceberg import Lake, NoIcebergError
+from tests.support.services.iceberg import Lake, NoIcebergError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -24,9 +24,9 @@ from deltalake import write_deltalake
 from harness.controls.header import COLUMNS
 from harness.platform.text import escaped
 from harness.store.local import LocalStore
-from tests.canaries import Canary, found_below, found_in
-from tests.copied import copy_project
-from tests.hostile import FORMATS, JINJA, PATHS, PRINTABLE, QUOTES, SQL, UNSEEN, VARIABLE
+from tests.support.canaries import Canary, found_below, found_in
+from tests.support.copied import copy_project
+from tests.support.hostile import FORMATS, JINJA, PATHS, PRINTABLE, QUOTES, SQL, UNSEEN, VARIABLE
 
 #: One JVM starts, on a machine that may have other things to do.
 pytestmark = pytest.mark.timeout(900)

@@ -23,8 +23,8 @@ from harness.platform.jobs_emulator.http import Call
 from harness.platform.jobs_emulator.server import LocalJobsServer, ServerSettings
 from harness.store.local import LocalStore
 from harness.store.rows import OPEN, Ledger
-from tests.copied import copy_project
 from tests.simulation.record import Request, Row, attempt_of
+from tests.support.copied import copy_project
 
 #: The first needs one upstream, the second both.
 JOBS = (2**53 + 1, 2**53 + 3)

@@ -33,7 +33,7 @@ from harness.store.local import LocalStore
 from harness.store.rows import Store
 from harness.tick.engine import Engine, TickOptions
 from harness.tick.report import TickReport
-from tests.copied import copy_project
+from tests.support.copied import copy_project
 
 if TYPE_CHECKING:
     from dbt.contracts.graph.manifest import Manifest

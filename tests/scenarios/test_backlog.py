@@ -6,7 +6,7 @@ import pytest
 
 from harness.store.rows import Ledger, LedgerRow, Store
 from tests.scenarios.conftest import Killed, Story
-from tests.unit.sense.golden import GoldenTable, add, info
+from tests.support.golden import GoldenTable, add, info
 
 pytestmark = pytest.mark.long
 

@@ -13,8 +13,8 @@ from harness.events.event import ChangeEvent, Operation, TableFormat
 from harness.store.inbox import Message, MessageKind, send
 from harness.store.trigger_queries import failing_triggers
 from harness.toolkit.changes.registration import Place, register_batch
-from tests.contract.world_iceberg import lake_of
 from tests.scenarios.conftest import Story
+from tests.support.sources.iceberg import lake_of
 
 HOURLY = "{'yyyy-MM-dd HH'}"
 

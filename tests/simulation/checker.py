@@ -23,7 +23,7 @@ from tests.simulation.consumers import Pull
 from tests.simulation.policies import policy_of
 from tests.simulation.record import Attempt, Record, Row, attempt_of, is_registered
 from tests.simulation.triggers import NUMBER
-from tests.trigger_keeper import change_of, lives_of_slots
+from tests.support.trigger_keeper import change_of, lives_of_slots
 
 #: The machine's clock may be wrong by so much, both when a run begins and when it is judged.
 _SKEW = timedelta(minutes=20)

@@ -31,13 +31,13 @@ from harness.tick.checkpoint import load_from_models, load_state
 from harness.tick.engine import Engine, TickOptions
 from harness.tick.report import TickReport
 from harness.toolkit.consume import acquire
-from tests.leases import MemoryLeaseTable
 from tests.simulation import consumers, policies, triggers
 from tests.simulation.fate import Fate, OneAfterTheOther
 from tests.simulation.models import CONTROLS, POLICIES, SCHEDULED, TRIGGERS, Models
 from tests.simulation.policies import Policy
 from tests.simulation.sources import Looker, Sources
-from tests.unit.memory_store import MemoryStore
+from tests.support.leases import MemoryLeaseTable
+from tests.support.memory_store import MemoryStore
 
 LedgerRowAsRead = dict[str, object]
 _CONFIGURATION = "jobs: {target: databricks}\n"

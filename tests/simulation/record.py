@@ -13,7 +13,7 @@ from harness.store.inbox import MessageKind
 from harness.store.rows import Ledger
 from tests.simulation.consumers import Pull
 from tests.simulation.policies import Policy
-from tests.trigger_keeper import Trigger
+from tests.support.trigger_keeper import Trigger
 
 Row = Mapping[str, object]
 Attempt = tuple[str, int]

@@ -13,7 +13,7 @@ from pathlib import Path
 from harness.controls.triggers.parse import COLUMNS, EVENT_TRIGGERS
 from harness.events.event import ChangeEvent, Operation, TableFormat
 from harness.platform.clock import FakeClock
-from tests.trigger_keeper import Trigger
+from tests.support.trigger_keeper import Trigger
 
 Row = Mapping[str, object]
 

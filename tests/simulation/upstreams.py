@@ -22,9 +22,9 @@ from harness.sense.sources.kafka.filter import Admission
 from harness.sense.sources.kafka.probe import KafkaProbe
 from harness.sense.sources.sap import SapProbe
 from harness.sense.sources.trigger_file import TriggerFileProbe
-from tests.unit.sense.databases import FakeNewRows, FakeQueries, FakeRuns
-from tests.unit.sense.fake_kafka import FakeKafka, FakeQuestions
-from tests.unit.sense.iceberg_tables import IcebergFolder
+from tests.support.databases import FakeNewRows, FakeQueries, FakeRuns
+from tests.support.fake_kafka import FakeKafka, FakeQuestions
+from tests.support.iceberg_tables import IcebergFolder
 
 Row = Mapping[str, object]
 

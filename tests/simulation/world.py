@@ -27,7 +27,7 @@ from tests.simulation.triggers import Producers, Triggers
 from tests.simulation.trouble import Trouble
 from tests.simulation.upstreams import KINDS, Systems, some
 from tests.simulation.workspace import Workspace, client_of
-from tests.trigger_keeper import Trigger
+from tests.support.trigger_keeper import Trigger
 
 BEGINNING = datetime(2026, 3, 1, 8, tzinfo=UTC)
 _FIRST_JOB = 2**53 + 1

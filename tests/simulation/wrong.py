@@ -16,13 +16,13 @@ from harness.sense.probe import Look, Upstream
 from harness.store.queries import Sensor
 from harness.store.rows import Ledger, LedgerRow, RunRow, RunStatus, Stamp
 from harness.toolkit.consume import Caller, Place, acquire, processed
-from tests.keeper import Keeper
 from tests.simulation.fate import Fate
 from tests.simulation.machine import Ledgers, SkewedClock, Wiring
 from tests.simulation.models import POLICIES, Models, Row, Verdict
 from tests.simulation.policies import Policy, policy_of
 from tests.simulation.sources import Looker, Sources, change
-from tests.trigger_keeper import Trigger
+from tests.support.keeper import Keeper
+from tests.support.trigger_keeper import Trigger
 
 
 class _Jobs:

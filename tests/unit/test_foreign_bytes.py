@@ -21,7 +21,7 @@ from harness.errors import ConfigurationError, ControlsError
 from harness.record.batch_inbox import receive_batches
 from harness.store.inbox import MessageKind, NoMessageError, parse_message
 from harness.store.quarantine import quarantined
-from tests.unit.memory_store import MemoryStore
+from tests.support.memory_store import MemoryStore
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FEW = settings(max_examples=40, deadline=None)

@@ -23,7 +23,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from harness.controls.header import COLUMNS
-from tests.copied import PARTS
+from tests.support.copied import PARTS
 from tests.upgrade.installation import (
     ARCHIVES,
     DIES,

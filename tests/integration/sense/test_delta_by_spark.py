@@ -17,7 +17,7 @@ from harness.sense.probe import Upstream
 from harness.sense.sources.delta.history import SparkTableHistory, operation_by_name
 from harness.sense.sources.delta.probe import DeltaProbe
 from harness.sense.table_locations import SparkTableLocator
-from tests.unit.sense.golden import AT, CountingStorage, FakeLocator, FakeNewRows, Watcher
+from tests.support.golden import AT, CountingStorage, FakeLocator, FakeNewRows, Watcher
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ from harness.sense.probe import Look, Upstream
 from harness.sense.sources.file.listing import find, place_of
 from harness.sense.sources.file.new_rows import rows_of
 from harness.sense.sources.file.probe import FileProbe
-from tests.unit.sense.golden import AT
+from tests.support.golden import AT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

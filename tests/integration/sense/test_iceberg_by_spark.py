@@ -11,7 +11,7 @@ import pytest
 from harness.config.sources import FirstSight
 from harness.events.event import Operation
 from harness.sense.probe import DataChange, Look, Probe, Upstream
-from tests.services.iceberg import Lake
+from tests.support.services.iceberg import Lake
 
 if TYPE_CHECKING:
     pass

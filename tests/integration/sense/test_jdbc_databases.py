@@ -18,8 +18,8 @@ from harness.sense.probe import DataChange, Look, Upstream
 from harness.sense.sources.jdbc.jvm import JvmQueries
 from harness.sense.sources.jdbc.new_rows import SparkTableRows
 from harness.sense.sources.jdbc.probe import JdbcProbe
-from tests.services.databases import Writer
-from tests.services.postgres import Postgres
+from tests.support.services.databases import Writer
+from tests.support.services.postgres import Postgres
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -25,8 +25,8 @@ from harness.platform.masking import masked
 from harness.sense.pool import Looker
 from harness.sense.probe import Look, Upstream
 from harness.sense.registry import Surroundings, known_sources
-from tests.services.kafka.broker import PASSWORD, USER, Broker
-from tests.unit.sense.golden import AT
+from tests.support.golden import AT
+from tests.support.services.kafka.broker import PASSWORD, USER, Broker
 
 _NUMBERS = itertools.count()
 

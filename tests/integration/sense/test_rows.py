@@ -12,8 +12,8 @@ from harness.sense.preprocess.policy import ALLOWED, REFUSED, uncalled, unread
 from harness.sense.preprocess.run import SparkQuestions
 from harness.sense.preprocess.spark_plan import use_in
 from harness.sense.probe import NewFiles, QueryBounds
-from tests.hostile import REACHING_OUT, READING_MORE, WITHIN
-from tests.unit.sense.golden import Watcher
+from tests.support.golden import Watcher
+from tests.support.hostile import REACHING_OUT, READING_MORE, WITHIN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession

@@ -9,7 +9,7 @@ import pytest
 from harness.sense.probe import Look, Upstream
 from harness.sense.registry import Surroundings, known_sources
 from harness.sense.sources.upstream_sensor.rows import LakeRowReader
-from tests.unit.sense.golden import AT
+from tests.support.golden import AT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

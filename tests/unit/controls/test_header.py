@@ -2,7 +2,7 @@
 
 from harness.controls.findings import Code
 from harness.controls.header import COLUMNS
-from tests.unit.controls.controls_text import HEADER, checked, line
+from tests.support.controls_text import HEADER, checked, line
 
 
 def test_an_empty_file_has_no_header() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from harness.sense.backoff import BackOff, end_back_off, load_back_off, save_back_off
 from harness.sense.probe import Look, Upstream
-from tests.unit.sense.golden import AT
+from tests.support.golden import AT
 
 HOUR = 3600.0
 
