@@ -129,6 +129,7 @@ class Context:
             before_views=self._views.forget,
         )
         dbt.activity = self.stop.activity
+        dbt.accepted = self.home.accepted
         return dbt
 
     def dbt_of(self, project: Path) -> Dbt:

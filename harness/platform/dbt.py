@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, cast
 from harness.errors import DecideError
 from harness.platform.files import write_whole
 from harness.platform.stopping import Activity
-from harness.store.state_dir import Home
 
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunner, dbtRunnerResult
@@ -62,6 +61,8 @@ class Dbt:
         self._before_views = before_views
         #: Gets how many nodes of an invocation are done.
         self.activity = Activity()
+        #: Has the seeds that are in force; those that it lacks are the project's.
+        self.accepted: Path | None = None
         #: What parsing came to. Who has it already for the same files and state folder may set it.
         self.manifest: Manifest | None = None
 
@@ -138,13 +139,15 @@ class Dbt:
 
     def _load_accepted_seeds(self) -> None:
         """Let dbt load the seeds that are in force from where they are kept."""
-        accepted = Home(folder=self._home).accepted
-        for node in self.manifest.nodes.values() if self.manifest else ():
+        accepted = self.accepted
+        if accepted is None or self.manifest is None:
+            return
+        for node in self.manifest.nodes.values():
             if str(node.resource_type) == "seed" and (accepted / node.original_file_path).is_file():
                 # The project has no file of this name, so dbt reads the one below `root_path`. An
                 # absolute path would also be where dbt writes the SQL that it runs.
                 node.original_file_path = str(Path(accepted.name, node.original_file_path))
-                cast("SeedNode", node).root_path = str(self._home.absolute())
+                cast("SeedNode", node).root_path = str(accepted.parent.absolute())
 
     def _invoke(self, arguments: Sequence[str], variables: Mapping[str, object] | None) -> None:
         self._before()

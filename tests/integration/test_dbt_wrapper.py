@@ -30,6 +30,7 @@ def dbt(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Iter
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("HEARTBEAT_SCHEMA", SCHEMA)
         wrapper = Dbt(PROJECT, tmp_path_factory.mktemp("home"), target="local", before=lambda: None)
+        wrapper.accepted = Home(folder=wrapper._home).accepted
         wrapper._invoke(["seed", "--select", "status_transitions"], None)
         yield wrapper
 

@@ -40,6 +40,7 @@ class _FakeRuns(Dbt):
 
     def __init__(self, home: Path, ends: "dbtRunnerResult | BaseException") -> None:
         super().__init__(home, home, target="local", before=self._start_session)
+        self.accepted = home / "accepted"
         self._ends = ends
         self.mark = unfinished_views(home)
         self.saw_mark: list[bool] = []
