@@ -21,8 +21,7 @@ from harness.settle.settle import ASKED_LATER, CLOCK_SKEW
 from harness.store.inbox import Message, MessageKind
 from harness.store.queries import SCHEDULED_JOBS, newest_probe
 from harness.store.rows import Consumed, Ledger, RunRow, Store, Tick, whole
-from harness.store.work_lists import NOTHING_TAKEN
-from harness.tick.state import TickState
+from harness.store.work_lists import NOTHING_TAKEN, StateView
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +38,7 @@ class ManualRuns:
     waiting: tuple[Message, ...] = ()
 
 
-def reports_in(messages: Iterable[Message], state: TickState) -> list[Message]:
+def reports_in(messages: Iterable[Message], state: StateView) -> list[Message]:
     """Return the messages that report a run of a job of which no run is followed."""
     followed = {run.job_id for run in state.runs}
     return [
@@ -53,7 +52,7 @@ def reports_in(messages: Iterable[Message], state: TickState) -> list[Message]:
 
 
 def fold(
-    messages: Iterable[Message], state: TickState, *, tick: Tick, steps: Steps, firing: Firing
+    messages: Iterable[Message], state: StateView, *, tick: Tick, steps: Steps, firing: Firing
 ) -> ManualRuns:
     """Append a row for each manual run that has consumed anything.
 
@@ -111,7 +110,7 @@ def _asked(message: Message, tick: Tick, firing: Firing) -> RunReport | None:
 
 
 def _consumed(
-    report: RunReport, message: Message, state: TickState, tick: Tick, firing: Firing
+    report: RunReport, message: Message, state: StateView, tick: Tick, firing: Firing
 ) -> tuple[Consumed, ...]:
     began = report.started_at
     if report.outcome is not Outcome.SUCCEEDED or began is None or began > tick.at + CLOCK_SKEW:
@@ -144,7 +143,7 @@ def _seen(event: Mapping[str, object]) -> int:
     return max(whole(event["event_ts"]), whole(event["snapshot_ts"] or 0))
 
 
-def _upstreams_of(job_id: int, state: TickState, firing: Firing) -> Sequence[str]:
+def _upstreams_of(job_id: int, state: StateView, firing: Firing) -> Sequence[str]:
     """Return the upstreams of a job, those of paused rows included.
 
     A job on its own schedule has none here: it says itself what it has processed.

@@ -18,8 +18,7 @@ from harness.platform.clock import instant_from
 from harness.store.inbox import Message, MessageKind
 from harness.store.queries import step_order
 from harness.store.rows import GIVING_BACK, Consumed, Ledger, RunRow, RunStatus, Store, Tick, whole
-from harness.store.work_lists import NOTHING_TAKEN
-from harness.tick.state import TickState
+from harness.store.work_lists import NOTHING_TAKEN, StateView
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +71,7 @@ def done_through(step: LastStep | None) -> int:
 
 
 def fold(
-    messages: Iterable[Message], state: TickState, *, tick: Tick, steps: Steps, store: Store
+    messages: Iterable[Message], state: StateView, *, tick: Tick, steps: Steps, store: Store
 ) -> tuple[RunRow, ...]:
     """Append a row for each message of a job on its own schedule that says something new.
 

@@ -12,8 +12,7 @@ from harness.controls.load import Rows
 from harness.fire.submit import Steps
 from harness.settle.settle import Settled
 from harness.store.rows import Ledger, RunStatus, Store, Tick
-from harness.store.work_lists import FollowedRun, PlannedRetry
-from harness.tick.state import TickState
+from harness.store.work_lists import FollowedRun, PlannedRetry, StateView
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +37,7 @@ def planned_retries(rows: Rows, runs: Sequence[FollowedRun]) -> tuple[PlannedRet
 
 
 def want_again(
-    settled: Settled, state: TickState, *, tick: Tick, steps: Steps, store: Store
+    settled: Settled, state: StateView, *, tick: Tick, steps: Steps, store: Store
 ) -> Settled:
     """Give back the events of each failed run whose back-off is over.
 

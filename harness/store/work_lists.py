@@ -1,9 +1,9 @@
 """The rows of the models' work lists: upstreams to probe, runs to follow, retries to request."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from typing import cast
+from typing import Protocol, cast
 
 from harness.platform.clock import instant_from
 from harness.store.rows import HOLDING, OPEN, Consumed, RecentEvents, RunRow, RunStatus, Tick
@@ -182,3 +182,27 @@ class Orphan:
     event_id: str
     upstream_id: str
     snapshot_id: str
+
+
+class StateView(Protocol):
+    """What the steps read of the state that a tick starts from."""
+
+    @property
+    def folded_through(self) -> int:
+        """Ledger rows up to this tick are in the current-state tables."""
+        ...
+
+    @property
+    def runs(self) -> Sequence[FollowedRun]:
+        """The runs that are followed."""
+        ...
+
+    @property
+    def retries(self) -> Sequence[PlannedRetry]:
+        """Which of them start again automatically, and when."""
+        ...
+
+    @property
+    def triggers(self) -> Sequence[WatchedUpstream]:
+        """The upstreams that are evaluated in SQL."""
+        ...
