@@ -9,7 +9,7 @@ from harness.platform.sql_names import table_key
 from harness.record.probes import Recorded
 from harness.record.registrations import Registered
 from harness.store.rows import EventRow, ProbeRow, RunRow, Tick
-from harness.tick.state import TickState
+from harness.store.work_lists import StateView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class TriggerTables:
         return self._keys
 
 
-def triggers_are_due(state: TickState, tick: Tick, learned: Learned, tables: TriggerTables) -> bool:
+def triggers_are_due(state: StateView, tick: Tick, learned: Learned, tables: TriggerTables) -> bool:
     """Return whether evaluating the triggers may bring anything that the last time did not.
 
     That is so when a table of theirs has new events, when a run has taken a step that was handed

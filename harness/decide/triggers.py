@@ -21,8 +21,7 @@ from harness.record.probes import Recorded, after_row, is_orphan, probe_row
 from harness.sense.probe import Look
 from harness.store.rows import EventRow, Ledger, ProbeRow, Store, Tick, TriggerLookRow, whole
 from harness.store.trigger_queries import next_due_at, waiting_in
-from harness.store.work_lists import AT_ONCE, WatchedUpstream
-from harness.tick.state import TickState
+from harness.store.work_lists import AT_ONCE, StateView, WatchedUpstream
 
 log = logging.getLogger(__name__)
 
@@ -97,13 +96,24 @@ class TriggerLook:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """What one evaluation of all triggers came to."""
+
+    recorded: Recorded
+    #: When a trigger may release an event without any new event; ``None``: never.
+    due_at: datetime | None
+    #: Some trigger's slots wait for something else than before, or it failed or recovered.
+    waits_otherwise: bool
+
+
 def look_at_triggers(
     services: Services,
-    state: TickState,
+    state: StateView,
     tick: Tick,
     *,
     prepare: Callable[[], None] = lambda: None,
-) -> tuple[Recorded, TickState]:
+) -> Evaluation:
     """Ask every trigger, record what is released, and learn when to ask again.
 
     A trigger that cannot be evaluated is recorded as a probe that failed. If the evaluation fails
@@ -139,18 +149,17 @@ def look_at_triggers(
     waits_otherwise = any(
         _reasons(each) != _reasons(watched[upstream_id]) for upstream_id, each in changed.items()
     )
-    state = state.with_upstreams(changed)
-    due_at = next_due_at((each.position for each in state.triggers), tick.at)
-    state = replace(
-        state,
-        triggers_due_at=AT_ONCE if has_failed else due_at,
-        must_decide=state.must_decide or waits_otherwise,
+    after = [changed.get(each.upstream_id, each) for each in state.triggers]
+    due_at = next_due_at((each.position for each in after), tick.at)
+    return Evaluation(
+        recorded=recorded,
+        due_at=AT_ONCE if has_failed else due_at,
+        waits_otherwise=waits_otherwise,
     )
-    return recorded, state
 
 
 def _evaluated(
-    services: Services, state: TickState, tick: Tick
+    services: Services, state: StateView, tick: Tick
 ) -> tuple[list[EventRow], list[ProbeRow]]:
     """Return what the triggers release and what becomes of each, before any of it is recorded."""
     store = services.store
@@ -202,7 +211,7 @@ class _Ledger:
         state: Knows what a killed tick has left.
     """
 
-    def __init__(self, store: Store, looks: Sequence[TriggerLook], state: TickState) -> None:
+    def __init__(self, store: Store, looks: Sequence[TriggerLook], state: StateView) -> None:
         self._originals = _originals(store, looks)
         self._left = _left_by_killed_tick(store, state)
 
@@ -240,7 +249,7 @@ def _originals(store: Store, looks: Sequence[TriggerLook]) -> dict[Place, Row]:
     return {(whole(row["tick_number"]), str(row["event_id"])): row for row in rows}
 
 
-def _left_by_killed_tick(store: Store, state: TickState) -> dict[str, set[str]]:
+def _left_by_killed_tick(store: Store, state: StateView) -> dict[str, set[str]]:
     """Return the changes that a tick released and then died, by trigger.
 
     The next look may find the same changes for a later slot; they are released once all the same.

@@ -206,3 +206,18 @@ class StateView(Protocol):
     def triggers(self) -> Sequence[WatchedUpstream]:
         """The upstreams that are evaluated in SQL."""
         ...
+
+    @property
+    def triggers_due_at(self) -> datetime | None:
+        """When a trigger may release an event without any new event; ``None``: never."""
+        ...
+
+    @property
+    def orphans(self) -> Sequence[Orphan]:
+        """The events that a killed tick has left."""
+        ...
+
+    @property
+    def controls_checksum(self) -> str | None:
+        """The checksum of the controls that are loaded."""
+        ...

@@ -14,7 +14,7 @@ from datetime import datetime
 from harness.context import Context
 from harness.controls.load import record_changes
 from harness.decide.trigger_due import Learned, TriggerTables, triggers_are_due
-from harness.decide.triggers import look_at_triggers
+from harness.decide.triggers import Evaluation, look_at_triggers
 from harness.errors import DecideError
 from harness.events.payload import restore_handed_over
 from harness.fire.intents import Start, fire
@@ -25,7 +25,7 @@ from harness.publish.publish import FOLD_AFTER_TICKS, publish
 from harness.record import registrations
 from harness.record.batch_inbox import receive_batches, remove_batches
 from harness.record.correlate import SameChanges
-from harness.record.probes import Known, Recorded, record
+from harness.record.probes import Known, record
 from harness.sense.probe import Look
 from harness.sense.schedule import Listening, Round, Rounds
 from harness.settle import manual_runs, pull_consumers
@@ -161,8 +161,9 @@ class Engine:
         learned = replace(learned, steps=settlement.steps)
         if triggers_are_due(state, tick, learned, self._trigger_tables):
             with timer.phase("triggers"):
-                released, state = self._triggers(state, tick)
-                learned = replace(learned, released=released)
+                found = self._triggers(state, tick)
+                learned = replace(learned, released=found.recorded)
+                state = state.with_evaluation(found)
         skipped: tuple[str, ...] = ("decide", "fire", "publish")
         started: tuple[RunRow, ...] = ()
         publication = None
@@ -294,7 +295,7 @@ class Engine:
         context.crash_point("after_record")
         return Learned(registered=fresh, recorded=recorded), state
 
-    def _triggers(self, state: TickState, tick: Tick) -> tuple[Recorded, TickState]:
+    def _triggers(self, state: TickState, tick: Tick) -> Evaluation:
         def prepare() -> None:
             # An evaluation that failed as a whole may have failed at these.
             if self._has_trigger_terms and len(state.failing_triggers) < len(state.triggers):

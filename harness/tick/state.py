@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from harness.decide.triggers import Evaluation
 from harness.store.rows import RunRow, Tick
 from harness.store.work_lists import (
     AT_ONCE,
@@ -104,6 +105,14 @@ class TickState:
                     before = upstreams[each.upstream_id]
                     upstreams[each.upstream_id] = before.taken_by(row.job_id, each)
         return replace(self, upstreams=tuple(upstreams.values()))
+
+    def with_evaluation(self, found: Evaluation) -> "TickState":
+        """Return a copy after the triggers were evaluated."""
+        return replace(
+            self.with_upstreams(found.recorded.changed),
+            triggers_due_at=found.due_at,
+            must_decide=self.must_decide or found.waits_otherwise,
+        )
 
     def with_upstreams(self, changed: Mapping[str, WatchedUpstream]) -> "TickState":
         """Return a copy with some upstreams replaced."""

@@ -102,7 +102,11 @@ def said(*matched: tuple[datetime, EventRow], **values: object) -> dict[str, obj
 
 
 def asked(services: FakeServices, state: TickState = STATE, tick: Tick = TICK) -> Recorded:
-    return look_at_triggers(services, state, tick)[0]
+    return look_at_triggers(services, state, tick).recorded
+
+
+def after(services: FakeServices, state: TickState = STATE, tick: Tick = TICK) -> TickState:
+    return state.with_evaluation(look_at_triggers(services, state, tick))
 
 
 def test_what_a_slot_matched_is_recorded_as_the_triggers_own_event_of_the_same_change() -> None:
@@ -146,9 +150,9 @@ def test_a_slot_that_only_opened_moves_the_trigger_and_is_no_news() -> None:
 def test_a_slot_that_waits_for_something_else_now_is_to_be_decided_on() -> None:
     place = '{"waiting":["2026-03-01T06:00:00Z"],"missing":[["partition a of t"]]}'
     looks = [said(position=place)]
-    _, opened = look_at_triggers(FakeServices(looks=looks), STATE, TICK)
+    opened = after(FakeServices(looks=looks))
     moved = [said(position=place.replace("}", ',"looked_through":10}'))]
-    _, same = look_at_triggers(
+    same = after(
         FakeServices(looks=moved), replace(opened, must_decide=False), Tick(number=10, at=NOON)
     )
     assert (opened.must_decide, same.must_decide) == (True, False)
@@ -219,7 +223,8 @@ def test_a_tick_killed_between_the_events_and_the_trigger_releases_nothing_twice
 def test_what_a_slot_took_that_was_released_whole_is_no_leftover_of_a_killed_tick() -> None:
     """A slot with literal partitions is satisfied by the same change as the slot before."""
     services = FakeServices(looks=[said((SLOT, EVENT))]).knows(EVENT)
-    first, state = look_at_triggers(services, STATE, TICK)
+    evaluation = look_at_triggers(services, STATE, TICK)
+    first, state = evaluation.recorded, STATE.with_evaluation(evaluation)
     orphans = orphans_among(services.store.read(Ledger.EVENTS), {})
     services.looks = [said((LATER_SLOT, EVENT))]
 
@@ -242,17 +247,15 @@ def test_the_triggers_are_due_again_at_the_first_instant_after_the_look_that_one
     )
     state = replace(STATE, upstreams=(NEVER_SEEN, *triggers))
 
-    _, after = look_at_triggers(FakeServices(), state, TICK)
-    assert after.triggers_due_at == NOON + timedelta(hours=1)
+    assert after(FakeServices(), state).triggers_due_at == NOON + timedelta(hours=1)
 
-    _, after = look_at_triggers(FakeServices(), STATE, TICK)
-    assert after.triggers_due_at is None
+    assert after(FakeServices()).triggers_due_at is None
 
 
 def test_a_trigger_that_has_just_told_when_to_ask_it_again_is_asked_then() -> None:
     place = '{"next_due_at":"2026-03-01T12:30:00Z"}'
-    _, after = look_at_triggers(FakeServices(looks=[said(position=place)]), STATE, TICK)
-    assert after.triggers_due_at == NOON + timedelta(minutes=30)
+    services = FakeServices(looks=[said(position=place)])
+    assert after(services).triggers_due_at == NOON + timedelta(minutes=30)
 
 
 def _recorded(*events: EventRow, **values: object) -> Recorded:
