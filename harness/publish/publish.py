@@ -8,17 +8,19 @@ import logging
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
-from harness.config.load import LOCAL_TARGET
-from harness.context import Context
+from harness.config.load import LOCAL_TARGET, Settings
+from harness.controls.load import Rows
 from harness.platform.files import unwritable, write_whole
 from harness.settle.retry_policy import planned_retries
 from harness.store.delta_commits import force_table
-from harness.store.rows import Blocker, DecisionRow, Ledger, Tick, TickRow
-from harness.tick.state import TickState
+from harness.store.rows import Blocker, DecisionRow, Ledger, Store, Tick, TickRow
+from harness.store.state_dir import Home
+from harness.store.work_lists import PlannedRetry, StateView
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +32,57 @@ BACKING_OFF = "backing_off"
 _FOLDED = ("upstream_state", "run_state", "dependency_state", "event_partitions")
 
 
+class Builds(Protocol):
+    """The part of dbt that publishing needs."""
+
+    def build(self, selector: str, variables: Mapping[str, object] | None = None) -> None:
+        """Build what a selector names."""
+        ...
+
+
+class Services(Protocol):
+    """What publishing needs of the services."""
+
+    @property
+    def settings(self) -> Settings:
+        """The configuration."""
+        ...
+
+    @property
+    def home(self) -> Home:
+        """The state folder."""
+        ...
+
+    @property
+    def target(self) -> str:
+        """The output of ``profiles.yml``."""
+        ...
+
+    @property
+    def schema(self) -> str:
+        """The schema of every table."""
+        ...
+
+    @property
+    def store(self) -> Store:
+        """The ledgers."""
+        ...
+
+    @property
+    def rows(self) -> Rows:
+        """Reads a model."""
+        ...
+
+    @property
+    def dbt(self) -> Builds:
+        """Builds models."""
+        ...
+
+    def crash_point(self, name: str) -> None:
+        """Die here when a test asked for it."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
     """What the tick made public."""
@@ -38,17 +91,23 @@ class Publication:
     job_names: Mapping[int, str]
     changed: tuple[DecisionRow, ...]
     has_folded: bool
+    #: Ledger rows up to this tick are in the current-state tables.
+    folded_through: int
+    #: The failed runs that start again automatically.
+    retries: tuple[PlannedRetry, ...] = ()
+    #: A job waits for the next tick because this one has started as many as it may.
+    is_limited: bool = False
 
 
 def publish(
-    context: Context,
-    state: TickState,
+    services: Services,
+    state: StateView,
     tick: Tick,
     counts: Mapping[str, int],
     *,
     controls_changed: bool,
-) -> tuple[Publication, TickState]:
-    """Publish, and return the state that the next tick starts from.
+) -> Publication:
+    """Publish, and return what became public.
 
     Raises:
         DecideError: dbt did not succeed; the next tick publishes again.
@@ -56,46 +115,49 @@ def publish(
     """
     began = time.perf_counter()
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="publish") as pool:
-        reading = pool.submit(_blockers, context)
-        context.dbt.build("publish", {"controls_changed": controls_changed})
+        reading = pool.submit(_blockers, services)
+        services.dbt.build("publish", {"controls_changed": controls_changed})
         names, blockers = reading.result()
         backs_off = any(each.blocker == BACKING_OFF for one in blockers.values() for each in one)
-        retries = planned_retries(context.rows, state.runs) if backs_off else ()
-    context.crash_point("after_publish")
-    changed = _changed(read_status(context.home.status), names, blockers, tick)
-    context.store.append(Ledger.DECISIONS, changed)
+        retries = planned_retries(services.rows, state.runs) if backs_off else ()
+    services.crash_point("after_publish")
+    changed = _changed(read_status(services.home.status), names, blockers, tick)
+    services.store.append(Ledger.DECISIONS, changed)
     # A tick that is killed may have its number used again: its own rows stay in the tail.
     through = tick.number - 1
     has_folded = through - state.folded_through >= FOLD_AFTER_TICKS
     if has_folded:
-        fold(context, state.folded_through, through, with_triggers=bool(state.triggers))
-        state = replace(state, folded_through=through)
-    context.crash_point("before_end")
+        fold(services, state.folded_through, through, with_triggers=bool(state.triggers))
+    folded_through = through if has_folded else state.folded_through
+    services.crash_point("before_end")
     row = TickRow(
         tick_number=tick.number,
         tick_id=tick.id,
         tick_at=tick.at,
-        folded_through=state.folded_through,
+        folded_through=folded_through,
         seconds=round(time.perf_counter() - began, 3),
         **counts,
     )
-    context.store.append(Ledger.TICKS, [row])
-    _write_status(context.home.status, tick, names, blockers)
-    publication = Publication(
-        blockers=blockers, job_names=names, changed=tuple(changed), has_folded=has_folded
+    services.store.append(Ledger.TICKS, [row])
+    _write_status(services.home.status, tick, names, blockers)
+    return Publication(
+        blockers=blockers,
+        job_names=names,
+        changed=tuple(changed),
+        has_folded=has_folded,
+        folded_through=folded_through,
+        retries=retries,
+        is_limited=any(
+            each.blocker == "over_start_limit" for found in blockers.values() for each in found
+        ),
     )
-    is_limited = any(
-        each.blocker == "over_start_limit" for found in blockers.values() for each in found
-    )
-    state = replace(state, retries=retries)
-    return publication, state.ended(tick, must_decide=is_limited)
 
 
-def fold(context: Context, fold_after: int, through: int, *, with_triggers: bool) -> None:
+def fold(services: Services, fold_after: int, through: int, *, with_triggers: bool) -> None:
     """Fold ledger rows up to a tick into the current-state tables, and let the views know.
 
     Args:
-        context: The services.
+        services: What publishing needs.
         fold_after: The tick up to which the rows are folded already.
         through: The tick up to which they are to be.
         with_triggers: The views of the triggers are there, and are to know, too.
@@ -104,13 +166,13 @@ def fold(context: Context, fold_after: int, through: int, *, with_triggers: bool
         DecideError: dbt did not succeed; the views go on reading the ledgers' tail.
         StateError: The disk does not take the tables.
     """
-    limit = context.settings.jobs.starts_per_tick
+    limit = services.settings.jobs.starts_per_tick
     variables = {"fold_after": fold_after, "folded_through": through, "starts_per_tick": limit}
-    context.dbt.build("fold", variables)
+    services.dbt.build("fold", variables)
     if with_triggers:
-        context.dbt.build("trigger_views", variables)
-    if context.target == LOCAL_TARGET:
-        _make_lasting(context.home.warehouse / f"{context.schema}.db")
+        services.dbt.build("trigger_views", variables)
+    if services.target == LOCAL_TARGET:
+        _make_lasting(services.home.warehouse / f"{services.schema}.db")
 
 
 def _make_lasting(schema: Path) -> None:
@@ -122,10 +184,10 @@ def _make_lasting(schema: Path) -> None:
             raise unwritable(schema / name, error) from error
 
 
-def _blockers(context: Context) -> tuple[dict[int, str], dict[int, tuple[Blocker, ...]]]:
+def _blockers(services: Services) -> tuple[dict[int, str], dict[int, tuple[Blocker, ...]]]:
     names: dict[int, str] = {}
     blockers: dict[int, tuple[Blocker, ...]] = {}
-    for row in context.rows("job_blockers"):
+    for row in services.rows("job_blockers"):
         job_id = int(str(row["job_id"]))
         since = row["since"]
         names[job_id] = str(row["job_name"])
@@ -133,9 +195,7 @@ def _blockers(context: Context) -> tuple[dict[int, str], dict[int, tuple[Blocker
             blocker=str(row["blocker"]),
             reason=str(row["reason"]),
             waits_for=str(row["waits_for"]),
-            since=since.astimezone(context.clock.now().tzinfo)
-            if isinstance(since, datetime)
-            else None,
+            since=since.astimezone(UTC) if isinstance(since, datetime) else None,
         )
         blockers[job_id] = (*blockers.get(job_id, ()), blocker)
     return names, blockers

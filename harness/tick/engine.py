@@ -174,13 +174,14 @@ class Engine:
             with timer.phase("fire"):
                 started, state = self._fire(state, starts, tick, steps)
             with timer.phase("publish"):
-                publication, state = publish(
+                publication = publish(
                     self._context,
                     state,
                     tick,
                     counts_of(sensed.looks, learned, settlement, started),
                     controls_changed=controls.were_loaded or bool(edits),
                 )
+                state = state.published(tick, publication)
                 published_of(self._context).note()
             self._save(state)
         elif learned.has_moved:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from harness.decide.triggers import Evaluation
+from harness.publish.publish import Publication
 from harness.store.rows import RunRow, Tick
 from harness.store.work_lists import (
     AT_ONCE,
@@ -105,6 +106,13 @@ class TickState:
                     before = upstreams[each.upstream_id]
                     upstreams[each.upstream_id] = before.taken_by(row.job_id, each)
         return replace(self, upstreams=tuple(upstreams.values()))
+
+    def published(self, tick: Tick, publication: Publication) -> "TickState":
+        """Return a copy after a tick that published."""
+        after = replace(
+            self, retries=publication.retries, folded_through=publication.folded_through
+        )
+        return after.ended(tick, must_decide=publication.is_limited)
 
     def with_evaluation(self, found: Evaluation) -> "TickState":
         """Return a copy after the triggers were evaluated."""

@@ -257,7 +257,11 @@ def test_a_trouble_is_news_once_and_again_when_it_changes() -> None:
 def with_waiting(*blockers: Blocker) -> TickReport:
     row = replace(decision(7, TEN), blockers=blockers)
     publication = Publication(
-        blockers={JOB: blockers}, job_names={JOB: "daily"}, changed=(row,), has_folded=False
+        blockers={JOB: blockers},
+        job_names={JOB: "daily"},
+        changed=(row,),
+        has_folded=False,
+        folded_through=-1,
     )
     return replace(busy(), publication=publication)
 
