@@ -211,13 +211,6 @@ class Partitions:
 
 def told_partitions(partitions: Partitions) -> tuple[tuple[str, ...] | None, dict[str, str]]:
     """Return the one partition that was touched, or the tags that tell of several."""
-    values = sorted(partitions.values)
-    if len(values) == 1 and partitions.are_all:
-        return values[0], {}
-    tags = {}
-    if values:
-        rows = ",".join(f"[{','.join(each)}]" for each in values[:PARTITIONS_LIMIT])
-        tags["partitions"] = f"[{rows}]"
-    if not partitions.are_all or len(values) > PARTITIONS_LIMIT:
-        tags["partitions_truncated"] = "true"
-    return None, tags
+    if len(partitions.values) == 1 and partitions.are_all:
+        return next(iter(partitions.values)), {}
+    return None, as_tags(partitions.values, are_all=partitions.are_all)
