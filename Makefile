@@ -35,7 +35,7 @@ help: ## Show this list
 setup: $(READY) ## Make .venv from requirements.lock, find or install a Java, fetch the Delta jars
 	@echo "Ready: $(VENV)"
 
-$(READY): requirements.lock requirements-java.lock pyproject.toml profiles.yml harness/prepare.py harness/java.py harness/jars.py
+$(READY): requirements.lock requirements-java.lock pyproject.toml profiles.yml harness/platform/spark/setup.py harness/platform/spark/java.py harness/platform/spark/jars.py
 	@python=$$(for name in $${PYTHON:-python3.11 python3.12 python3 python}; do \
 		"$$name" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' 2>/dev/null \
 			&& command -v "$$name" && break; done || true); \
@@ -47,7 +47,7 @@ $(READY): requirements.lock requirements-java.lock pyproject.toml profiles.yml h
 	@echo "Installing what requirements.lock names (the first time takes a minute or two)"
 	@$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
 	@echo "Fetching the Delta jars"
-	@$(BIN)/python -m harness.prepare
+	@$(BIN)/python -m harness.platform.spark.setup
 	@touch $(READY)
 
 .PHONY: demo

@@ -23,7 +23,7 @@ from benchmarks.upstreams import (  # noqa: E402
     tell,
     write_controls,
 )
-from harness.tick import Engine  # noqa: E402
+from harness.tick.engine import Engine  # noqa: E402
 
 TABLES = 100
 ROWS_OF_A_JOB = 2

@@ -17,8 +17,8 @@ PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
 from benchmarks.upstreams import BenchContext, append, lay_out, line, timed  # noqa: E402
-from harness.maintain import Housekeeper  # noqa: E402
-from harness.tick import Engine  # noqa: E402
+from harness.tick.engine import Engine  # noqa: E402
+from harness.tick.housekeeping import Housekeeper  # noqa: E402
 
 #: News comes with every tenth tick.
 BUSY_EVERY = 10

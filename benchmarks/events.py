@@ -27,9 +27,9 @@ sys.path.insert(0, str(PROJECT))
 
 from benchmarks.parts.past import Watched, append_to, events_of, past_of  # noqa: E402
 from benchmarks.upstreams import BenchContext, copy_project, line, timed  # noqa: E402
-from harness.changes.asking import ask, question_of  # noqa: E402
-from harness.maintain import compact_table, schema_folder  # noqa: E402
-from harness.tables import Ledger  # noqa: E402
+from harness.store.rows import Ledger  # noqa: E402
+from harness.tick.housekeeping import compact_table, schema_folder  # noqa: E402
+from harness.toolkit.changes.search import ask, question_of  # noqa: E402
 
 REPEATS = 5
 TABLES = 100

@@ -19,8 +19,8 @@ PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
 from benchmarks.parts.session_of_a_job import session_of_a_job  # noqa: E402
-from tests.integration.shop_project import Shop  # noqa: E402
-from tests.services.files_read import FilesRead  # noqa: E402
+from tests.support.services.files_read import FilesRead  # noqa: E402
+from tests.support.shop_project import Shop  # noqa: E402
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -26,8 +26,8 @@ PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
 from benchmarks.upstreams import FIRST_JOB, BenchContext, append, lay_out, line  # noqa: E402
-from harness.changes import ChangeEvent, Operation, TableFormat, register  # noqa: E402
-from harness.tick import Engine  # noqa: E402
+from harness.tick.engine import Engine  # noqa: E402
+from harness.toolkit.changes import ChangeEvent, Operation, TableFormat, register  # noqa: E402
 
 #: Changes before the first one that counts: the JVM compiles what it runs often.
 EVERY_SECONDS = 1.0

@@ -33,13 +33,13 @@ from benchmarks.upstreams import (  # noqa: E402
     timed,
     write_controls,
 )
-from harness.maintain import maintain, schema_folder  # noqa: E402
-from harness.publish import fold  # noqa: E402
-from harness.state import TickState  # noqa: E402
-from harness.state_file import load_state  # noqa: E402
-from harness.tables import Ledger  # noqa: E402
-from harness.tick import Engine  # noqa: E402
-from harness.tick_report import TickReport  # noqa: E402
+from harness.publish.publish import fold  # noqa: E402
+from harness.store.rows import Ledger  # noqa: E402
+from harness.tick.checkpoint import load_state  # noqa: E402
+from harness.tick.engine import Engine  # noqa: E402
+from harness.tick.housekeeping import maintain, schema_folder  # noqa: E402
+from harness.tick.report import TickReport  # noqa: E402
+from harness.tick.state import TickState  # noqa: E402
 
 TABLES = 100
 IDLE_TICKS = 20

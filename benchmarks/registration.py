@@ -22,12 +22,12 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
-from harness.batches import receive_batches, remove_batches  # noqa: E402
-from harness.changes import ChangeEvent, Operation, TableFormat, register  # noqa: E402
-from harness.registered import fold  # noqa: E402
-from harness.same_change import SameChanges  # noqa: E402
-from harness.tables import Tick  # noqa: E402
-from tests.disk_ledgers import create_ledgers  # noqa: E402
+from harness.record.batch_inbox import receive_batches, remove_batches  # noqa: E402
+from harness.record.correlate import SameChanges  # noqa: E402
+from harness.record.registrations import fold  # noqa: E402
+from harness.store.rows import Tick  # noqa: E402
+from harness.toolkit.changes import ChangeEvent, Operation, TableFormat, register  # noqa: E402
+from tests.support.disk_ledgers import create_ledgers  # noqa: E402
 
 TABLES = 1_000
 START = datetime(2026, 3, 1, tzinfo=UTC)

@@ -40,12 +40,12 @@ from benchmarks.upstreams import (  # noqa: E402
     write_controls,
 )
 from harness.context import Context  # noqa: E402
-from harness.jars import add_iceberg  # noqa: E402
-from harness.spark import JAVA_COMPILER, start_session  # noqa: E402
-from harness.tick import Engine, TickOptions  # noqa: E402
-from harness.tick_report import TickReport  # noqa: E402
-from tests.services.kafka.broker import Broker  # noqa: E402
-from tests.services.postgres import Postgres, postgres_driver  # noqa: E402
+from harness.platform.spark.jars import add_iceberg  # noqa: E402
+from harness.platform.spark.session import JAVA_COMPILER, start_session  # noqa: E402
+from harness.tick.engine import Engine, TickOptions  # noqa: E402
+from harness.tick.report import TickReport  # noqa: E402
+from tests.support.services.kafka.broker import Broker  # noqa: E402
+from tests.support.services.postgres import Postgres, postgres_driver  # noqa: E402
 
 JOBS = 100
 #: Busy ticks until a resident process is warm.

@@ -26,9 +26,9 @@ from deltalake import DeltaTable, write_deltalake  # noqa: E402
 
 from benchmarks.parts.past import append_to  # noqa: E402
 from benchmarks.upstreams import BenchContext, copy_project, line, timed  # noqa: E402
-from harness.maintain import schema_folder  # noqa: E402
-from harness.publish import fold  # noqa: E402
-from harness.tables import Ledger, LookOutcome, ProbeRow  # noqa: E402
+from harness.publish.publish import fold  # noqa: E402
+from harness.store.rows import Ledger, LookOutcome, ProbeRow  # noqa: E402
+from harness.tick.housekeeping import schema_folder  # noqa: E402
 
 TABLES = 1_000
 EVENTS_OF_A_TICK = 1_000

@@ -26,14 +26,14 @@ from deltalake import write_deltalake
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
+from harness.config.load import load_settings  # noqa: E402
 from harness.context import Context  # noqa: E402
-from harness.controls.reading import COLUMNS  # noqa: E402
-from harness.jobs.fake import FakeJobs  # noqa: E402
-from harness.jobs.types import Outcome  # noqa: E402
-from harness.settings import load_settings  # noqa: E402
-from harness.spark import JAVA_COMPILER, let_java_compile_all  # noqa: E402
-from harness.tick import Engine  # noqa: E402
-from harness.tick_report import TickReport  # noqa: E402
+from harness.controls.header import COLUMNS  # noqa: E402
+from harness.platform.databricks.api import Outcome  # noqa: E402
+from harness.platform.databricks.fake import FakeJobs  # noqa: E402
+from harness.platform.spark.session import JAVA_COMPILER, let_java_compile_all  # noqa: E402
+from harness.tick.engine import Engine  # noqa: E402
+from harness.tick.report import TickReport  # noqa: E402
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -158,11 +158,12 @@ def cold(project: Path, home: Path, tables: int, told_as: int | None = None) -> 
     own = {"HEARTBEAT_HOME": str(home), "PYTHONPATH": str(PROJECT), JAVA_COMPILER: "1"}
     environment = {**os.environ, **own}
     ticking = (
-        "from benchmarks.upstreams import BenchContext, Path; from harness.tick import Engine; "
+        "from benchmarks.upstreams import BenchContext, Path; "
+        "from harness.tick.engine import Engine; "
         f"Engine(BenchContext(Path({str(project)!r}), Path({str(home)!r}), {tables})).tick()"
     )
     starting = (
-        "from pathlib import Path; from harness.spark import start_session; "
+        "from pathlib import Path; from harness.platform.spark.session import start_session; "
         f"session = start_session(Path({str(project)!r})); "
         "session.sql('show databases').collect(); "
         "from dbt.cli.main import dbtRunner; dbtRunner().invoke(['--quiet', 'parse'])"

@@ -20,7 +20,7 @@ def main(arguments: Sequence[str]) -> None:
     project, *command = arguments
     if project not in sys.path:
         sys.path.insert(0, project)
-    from harness import cli
+    from harness.cli import app as cli
 
     code = cli.main(command)
     if code:

@@ -1,20 +1,5 @@
 """Heartbeat: is there new data, and which jobs may run because of it?
 
-A notebook says ``from harness import acquired, processed``. Both are fetched when they are first
-asked for, so that importing the package stays cheap.
+The tick and its steps are packages with the names of the folders in ``models``; ``context`` wires
+them once. Import rules are layers in ``pyproject.toml``; ``harness.toolkit`` is what jobs import.
 """
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from harness.notebook import acquired, processed
-
-__all__ = ["acquired", "processed"]
-
-
-def __getattr__(name: str) -> object:
-    if name in __all__:
-        from harness import notebook
-
-        return getattr(notebook, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

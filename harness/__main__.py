@@ -6,14 +6,14 @@ import os
 import signal
 import sys
 
-from harness.stopping import INTERRUPTED
+from harness.platform.stopping import INTERRUPTED
 
 
 def _run() -> int:
     try:
         # SIGTERM ends every command as Ctrl-C does; those that write have a handler of their own.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        from harness.cli import main
+        from harness.cli.app import main
 
         return main(sys.argv[1:])
     except KeyboardInterrupt:

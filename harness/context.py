@@ -13,33 +13,34 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import feed
-from harness.calls import Firing
-from harness.clock import Clock, RealClock
-from harness.decide import Dbt
-from harness.files import make_private, write_whole
-from harness.home import Home
-from harness.jobs.pacing import TokenBucket
-from harness.jobs.types import JobsApi
-from harness.lease import Lease
-from harness.lock import ProcessLock, WriterLock
-from harness.metastore import require_free
-from harness.sense.look import Looker
-from harness.sense.types import QueryBounds
-from harness.settings import LOCAL_TARGET, JobsTarget, Settings, target_of
-from harness.stopping import Stop
+from harness.config.load import LOCAL_TARGET, Settings, target_of
+from harness.config.model import JobsTarget
+from harness.config.workspace_secrets import secrets_for
+from harness.controls.load import asks_for_iceberg_rows, every_job_name
+from harness.fire.submit import Firing
+from harness.platform.clock import Clock, RealClock
+from harness.platform.databricks.api import JobsApi
+from harness.platform.databricks.rate_limit import TokenBucket
+from harness.platform.dbt import Dbt
+from harness.platform.files import make_private, write_whole
+from harness.platform.spark.metastore import require_free
+from harness.platform.stopping import Stop
+from harness.sense.pool import Looker
+from harness.sense.probe import QueryBounds
 from harness.store.catalog import CatalogStore
-from harness.store.fenced import FencedStore
 from harness.store.local import LocalStore
-from harness.tables import Store
-from harness.views import Views
-from harness.workspace_secrets import secrets_for
+from harness.store.rows import Store
+from harness.store.state_dir import Home
+from harness.store.views import Views
+from harness.store.writer.fencing import FencedStore
+from harness.store.writer.lease import Lease
+from harness.store.writer.lock import ProcessLock, WriterLock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from harness.jobs.local.definitions import JobDefinition
-    from harness.jobs.local.server import Endpoint
+    from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
+    from harness.platform.jobs_emulator.server import Endpoint
 
 log = logging.getLogger(__name__)
 #: Names the point at which a test wants this process to die.
@@ -94,9 +95,9 @@ class Context:
     @cached_property
     def session(self) -> "SparkSession":
         """The one Spark session; dbt uses the same one."""
-        from harness.jars import add_iceberg
-        from harness.java import find_java, use_java
-        from harness.spark import cluster_session, start_session
+        from harness.platform.spark.jars import add_iceberg
+        from harness.platform.spark.java import find_java, use_java
+        from harness.platform.spark.session import cluster_session, start_session
 
         os.environ["HEARTBEAT_HOME"] = str(self.home.folder)
         if self.target != LOCAL_TARGET:
@@ -105,7 +106,7 @@ class Context:
         make_private(self.home.folder)
         require_free(self.home.metastore, self.clock)
         use_java(find_java(self.environment), os.environ)
-        if feed.asks_for_iceberg_rows(self.settings.project):
+        if asks_for_iceberg_rows(self.settings.project):
             add_iceberg(os.environ)
         before, begin = self.stop.activity.words, self.stop.activity.begin
         log.info("starting Spark")
@@ -128,6 +129,7 @@ class Context:
             before_views=self._views.forget,
         )
         dbt.activity = self.stop.activity
+        dbt.accepted = self.home.accepted
         return dbt
 
     def dbt_of(self, project: Path) -> Dbt:
@@ -135,7 +137,7 @@ class Context:
         return Dbt(project, project, target=None, before=self._find_java)
 
     def _find_java(self) -> None:
-        from harness.java import find_java, use_java
+        from harness.platform.spark.java import find_java, use_java
 
         if self.target == LOCAL_TARGET:
             use_java(find_java(self.environment), os.environ)
@@ -157,8 +159,8 @@ class Context:
     @cached_property
     def looker(self) -> Looker:
         """Looks at upstreams, side by side."""
-        from harness.sense.limits import look_limits
         from harness.sense.registry import Surroundings, known_sources
+        from harness.sense.schedule import look_limits
 
         sensing, connections = self.settings.sensing, self.settings.connections
         limits = look_limits(sensing, connections)
@@ -182,8 +184,8 @@ class Context:
     @cached_property
     def jobs(self) -> JobsApi:
         """The Jobs API: the workspace's, or ours on this machine."""
-        from harness.jobs.client import ClientSettings, DatabricksJobs
-        from harness.jobs.types import Outcome
+        from harness.platform.databricks.api import Outcome
+        from harness.platform.databricks.client import ClientSettings, DatabricksJobs
 
         partial = Outcome[self.settings.jobs.success_with_failures.name]
         if self.settings.jobs.target is JobsTarget.DATABRICKS:
@@ -203,7 +205,7 @@ class Context:
 
     def local_endpoint(self) -> "Endpoint":
         """Start the local Jobs API if it is not there, and tell it the jobs of the controls."""
-        from harness.jobs.local.background import ensure_running, register_jobs
+        from harness.platform.jobs_emulator.background import ensure_running, register_jobs
 
         endpoint = ensure_running(
             self.home.folder, idle_minutes=self.settings.jobs.local.idle_minutes, clock=self.clock
@@ -213,11 +215,11 @@ class Context:
         return endpoint
 
     def _local_jobs(self) -> "Iterator[JobDefinition]":
-        from harness.jobs.local.definitions import JobDefinition
+        from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
 
         local = self.settings.jobs.local
         project = self.settings.project
-        names = feed.every_job_name(project)
+        names = every_job_name(project)
         for job_id in sorted({*names, *self.settings.local_jobs}):
             job = self.settings.local_jobs.get(job_id)
             command = job.command if job else local.default_command
@@ -254,7 +256,7 @@ class Context:
 
     def _forget_dead_api(self) -> None:
         """Our own Jobs API ends when nobody has asked it anything for long; start it anew then."""
-        from harness.jobs.local.background import is_answering
+        from harness.platform.jobs_emulator.background import is_answering
 
         if self._endpoint is not None and not is_answering(self._endpoint):
             self._endpoint = None

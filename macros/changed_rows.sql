@@ -1,5 +1,5 @@
 {#- The rows of a table that changed between the two ends of what this run was handed, as a subselect: the
-    columns of the table and `_change_type`. The same rows as harness.changes.changed_rows gives. -#}
+    columns of the table and `_change_type`. The same rows as harness.toolkit.changes.changed_rows gives. -#}
 {% macro changed_rows(relation, events=none, keys=none, preimages=false) -%}
     {%- if not execute or flags.EMPTY or model.resource_type == 'unit_test' -%}
         {%- do return("(select *, 'insert' as _change_type from " ~ relation ~ ")") -%}

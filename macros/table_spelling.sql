@@ -1,5 +1,5 @@
 {#- What the spellings of one table's name have in common: a catalog does not tell capitals, and its own
-    name may be left out; a path is what it says. The same as table_key in harness/names.py. -#}
+    name may be left out; a path is what it says. The same as table_key in harness/platform/sql_names.py. -#}
 {% macro table_spelling(name) -%}
     {%- set plain -%}
         regexp_replace(trim({{ name }}), '^(?i)(delta|parquet|iceberg)[.](?=`?[/a-z0-9_]*[/:])', '')

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from harness.secrets import Masker
+from harness.platform.masking import Masker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from xdist.remote import Producer
     from xdist.scheduler import LoadScopeScheduling
 
-    from tests.services.kafka.broker import Broker
-    from tests.services.postgres import Postgres
+    from tests.support.services.kafka.broker import Broker
+    from tests.support.services.postgres import Postgres
 
 # An example that takes long on a busy machine is no failure.
 settings.register_profile("heartbeat", deadline=None)
@@ -106,7 +106,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 @pytest.fixture(autouse=True)
 def no_secrets_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Secrets are hidden as long as a process lives: in a test, only its own."""
-    monkeypatch.setattr("harness.secrets._MASKER", Masker())
+    monkeypatch.setattr("harness.platform.masking._MASKER", Masker())
 
 
 @pytest.fixture(scope="session")
@@ -118,8 +118,8 @@ def spark_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def spark(spark_home: Path) -> Iterator["SparkSession"]:
     """The one Spark session of the process, with the settings of ``profiles.yml``."""
-    from harness.jars import add_iceberg
-    from harness.spark import JAVA_COMPILER, let_java_compile_all, start_session
+    from harness.platform.spark.jars import add_iceberg
+    from harness.platform.spark.session import JAVA_COMPILER, let_java_compile_all, start_session
 
     os.environ["HEARTBEAT_HOME"] = str(spark_home)
     add_iceberg(os.environ)
@@ -135,7 +135,7 @@ def spark(spark_home: Path) -> Iterator["SparkSession"]:
 @pytest.fixture(scope="session")
 def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Broker"]:
     """One real Kafka broker for all tests of the process."""
-    from tests.services.kafka.broker import Broker, NoBrokerError
+    from tests.support.services.kafka.broker import Broker, NoBrokerError
 
     try:
         broker = Broker(tmp_path_factory.mktemp("kafka"))
@@ -150,7 +150,7 @@ def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Broker"]
 @pytest.fixture(scope="session")
 def postgres(spark: "SparkSession") -> Iterator["Postgres"]:
     """A PostgreSQL of this test process, whose driver Spark has."""
-    from tests.services.postgres import NoPostgresError, Postgres, postgres_driver
+    from tests.support.services.postgres import NoPostgresError, Postgres, postgres_driver
 
     try:
         driver = postgres_driver()

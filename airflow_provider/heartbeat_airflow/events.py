@@ -75,7 +75,7 @@ def encode_events(events: Sequence[Event] | None, most_bytes: int = MOST_BYTES) 
         raise ValueError(
             f"{len(events)} events take {len(word)} bytes, and one argument of a command may have "
             f"{most_bytes}: let the interval be shorter, or give the job the table and the "
-            "interval, and let it ask with harness.changes.events(...)"
+            "interval, and let it ask with harness.toolkit.changes.events(...)"
         )
     return word
 

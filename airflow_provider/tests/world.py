@@ -11,19 +11,19 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from harness.admission import admitted
-from harness.clock import FakeClock
-from harness.commands.setting_up import _initialise
+from harness.cli.init import _initialise
+from harness.config.load import load_settings
 from harness.context import Context
-from harness.controls.reading import COLUMNS
-from harness.facts import note_tick
-from harness.feed import CONTROLS
-from harness.jars import add_iceberg
-from harness.jobs.fake import FakeJobs
-from harness.jobs.types import Outcome
-from harness.settings import load_settings
-from harness.spark import let_java_compile_all
-from harness.tick import Engine, TickOptions
+from harness.controls.header import COLUMNS
+from harness.controls.load import CONTROLS
+from harness.platform.clock import FakeClock
+from harness.platform.databricks.api import Outcome
+from harness.platform.databricks.fake import FakeJobs
+from harness.platform.spark.jars import add_iceberg
+from harness.platform.spark.session import let_java_compile_all
+from harness.store.queries import note_tick
+from harness.tick.engine import Engine, TickOptions
+from harness.tick.single_writer import admitted
 
 TABLE = "lake.data.pageviews"
 COUNT_ROWS, REVENUE, HELD = 111, 222, 333

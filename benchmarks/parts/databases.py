@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.parts.place import Place
-from harness.sense.jdbc.drivers import driver_of
-from harness.sense.types import Source
-from harness.settings_connections import Database
-from tests.services.postgres import run_script
+from harness.config.connections import Database
+from harness.config.sources import Source
+from harness.sense.sources.jdbc.jvm import driver_of
+from tests.support.services.postgres import run_script
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from harness.maintain import TARGET_BYTES
-from harness.tables import Ledger
+from harness.store.rows import Ledger
+from harness.tick.housekeeping import TARGET_BYTES
 
 #: Commits that each look found.
 EVENTS_OF_A_LOOK = 10

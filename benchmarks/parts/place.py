@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from harness.sense.types import Source
+from harness.config.sources import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

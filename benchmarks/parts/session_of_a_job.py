@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.java import find_java, use_java
-from harness.spark import let_java_compile_all, start_session
+from harness.platform.spark.java import find_java, use_java
+from harness.platform.spark.session import let_java_compile_all, start_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession as Session
 
 from benchmarks.parts.place import Place
 from benchmarks.upstreams import append, available_now
-from harness.sense.types import Source
-from tests.services.iceberg import Lake
+from harness.config.sources import Source
+from tests.support.services.iceberg import Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

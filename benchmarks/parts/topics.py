@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from benchmarks.parts.place import Place
-from harness.sense.types import Source
+from harness.config.sources import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,19 +17,19 @@ from rich.console import Console
 
 from examples.flights.place import CHECKOUT, DEFAULT_FOLDER, Place
 from examples.flights.story import ACTS, ASKED_ABOUT, Act
-from harness.clock import Clock
+from harness.cli.views.terminal import Column, answers, line, print_table, remarks
 from harness.errors import ConfigurationError, ExitCode, HeartbeatError, JobsApiError
-from harness.show.terminal import Column, answers, line, print_table, remarks
-from harness.show.words import count, took
-from harness.stopping import Stop
+from harness.platform.clock import Clock
+from harness.platform.format import count, took
+from harness.platform.stopping import Stop
 
 if TYPE_CHECKING:
     from examples.flights.arrivals import Arrivals
     from harness.context import Context
-    from harness.jobs.types import JobsApi
-    from harness.tables import RunRow
-    from harness.tick import Engine
-    from harness.tick_report import TickReport
+    from harness.platform.databricks.api import JobsApi
+    from harness.store.rows import RunRow
+    from harness.tick.engine import Engine
+    from harness.tick.report import TickReport
 
 #: A job of the demo is done in seconds, that of dbt in a minute; beside other work, in many.
 PATIENCE_SECONDS = 600.0
@@ -62,8 +62,8 @@ def run_demo(
 
 def play(place: Place, console: Console, stop: Stop) -> ExitCode:
     """Play the story in this place, and leave its tables and ledgers there."""
-    from harness.jobs.local.background import stop_running
-    from harness.lock import ProcessLock
+    from harness.platform.jobs_emulator.background import stop_running
+    from harness.store.writer.lock import ProcessLock
 
     place.claim()
     with ProcessLock(place.home, command="demo"):
@@ -81,9 +81,9 @@ def play(place: Place, console: Console, stop: Stop) -> ExitCode:
 
 def _play_inside(place: Place, console: Console, stop: Stop) -> ExitCode:
     from examples.flights.arrivals import Arrivals
+    from harness.config.load import load_settings
     from harness.context import Context
-    from harness.logs import set_up_logging
-    from harness.settings import load_settings
+    from harness.platform.logs import set_up_logging
 
     set_up_logging(place.home, is_writer=True)
     context = Context(load_settings(place.project, os.environ), os.environ)
@@ -139,8 +139,8 @@ class Stage:
 
 def _set_up(stage: Stage, context: "Context") -> None:
     """Do what takes long and happens once: start Spark, name the tables, build with dbt."""
-    from harness.installation import Installation
-    from harness.show.progress import Progress
+    from harness.cli.views.progress import Progress
+    from harness.tick.install import Installation
 
     began = context.clock.now()
     stage.console.print(line(("Setting up: Spark, the upstream tables, the dbt project", "bold")))
@@ -157,7 +157,7 @@ def _set_up(stage: Stage, context: "Context") -> None:
 
 def _play_acts(stage: Stage, context: "Context") -> list[str]:
     """Play every act; return what did not go as told."""
-    from harness.tick import Engine
+    from harness.tick.engine import Engine
 
     engine = Engine(context)
     surprises = []
@@ -174,9 +174,9 @@ def _play_acts(stage: Stage, context: "Context") -> list[str]:
 
 
 def _play_act(act: Act, stage: Stage, engine: "Engine", context: "Context") -> "TickReport":
-    from harness.facts import note_tick
-    from harness.show.progress import Progress
-    from harness.show.tick_page import show
+    from harness.cli.views.progress import Progress
+    from harness.cli.views.tick import show
+    from harness.store.queries import note_tick
 
     act.happens(stage)
     with Progress(remarks(), context.stop.activity):
@@ -236,11 +236,11 @@ def _show_output(console: Console, context: "Context", started: Sequence["RunRow
 
 def _show_end(console: Console, context: "Context") -> None:
     """Show `status`, and what `explain` says about the job that waits."""
-    from harness.facts import recorded_jobs
-    from harness.show.explain_page import show as show_explanation
-    from harness.show.history import history_of
-    from harness.show.status import read_status
-    from harness.show.status_page import Page
+    from harness.cli.views.explain import show as show_explanation
+    from harness.cli.views.status import Page
+    from harness.inspect.job_history import history_of
+    from harness.inspect.status import read_status
+    from harness.store.queries import recorded_jobs
 
     console.print()
     _show_command(console, "status")

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from harness import changes
+from harness.toolkit import changes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

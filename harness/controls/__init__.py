@@ -1,26 +1,5 @@
-"""Reads and checks the controls CSV before anything moves: one file in, all findings out."""
+"""Reads, checks and loads the files that operators edit: controls, triggers, policies, assets.
 
-from harness.controls.checking import check
-from harness.controls.findings import (
-    Code,
-    Finding,
-    Severity,
-    findings_as_json,
-    has_errors,
-    render_findings,
-)
-from harness.controls.reading import COLUMNS, ControlRow, ControlsFile, read_controls
-
-__all__ = [
-    "COLUMNS",
-    "Code",
-    "ControlRow",
-    "ControlsFile",
-    "Finding",
-    "Severity",
-    "check",
-    "findings_as_json",
-    "has_errors",
-    "read_controls",
-    "render_findings",
-]
+In: ``seeds/*.csv``. Out: findings, the accepted rows, and the changes as rows of the ledger.
+Imports ``sense.preprocess`` to check queries, ``store`` and the packages below it.
+"""

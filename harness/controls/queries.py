@@ -13,8 +13,16 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from harness.controls.findings import Code, closest, shown
-from harness.controls.shapes import Problem
-from harness.query_use import NEW_DATA, Name, Use, is_refused, name_of, uncalled, unread
+from harness.controls.identifiers import Problem
+from harness.sense.preprocess.policy import (
+    NEW_DATA,
+    Name,
+    Use,
+    is_refused,
+    name_of,
+    uncalled,
+    unread,
+)
 
 PLACEHOLDERS = ("?upstream_key", "?upstream_value")
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from harness.controls.cells import LARGEST_BIGINT
 from harness.controls.findings import did_you_mean, listed, shown
-from harness.controls.rows import LARGEST_BIGINT
 
 RETRY_POLICIES = Path("seeds") / "retry_policies.csv"
 

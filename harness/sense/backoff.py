@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from harness.errors import StateError
-from harness.files import write_whole
-from harness.sense.types import Look, Upstream
+from harness.platform.files import write_whole
+from harness.sense.probe import Look, Upstream
 
 VERSION = 1
 

@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from harness.config.connections import Connections
+from harness.config.secrets import EnvironmentSecrets, SecretResolver
+from harness.config.sources import Source
 from harness.errors import ConfigurationError
-from harness.sense.types import Probe, QueryBounds, Source
-from harness.settings_connections import Connections
-from harness.settings_secrets import EnvironmentSecrets, SecretResolver
+from harness.sense.probe import Probe, QueryBounds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,11 +70,11 @@ def known_sources() -> Registry:
 
 
 def _delta(surroundings: Surroundings) -> Probe:
-    from harness.sense.delta.history import SparkTableHistory
-    from harness.sense.delta.locate import SparkTableLocator
-    from harness.sense.delta.probe import DeltaProbe
-    from harness.sense.rows import SparkNewRows
-    from harness.sense.storage import HadoopStorage, LocalStorage, Storages
+    from harness.platform.storage import HadoopStorage, LocalStorage, Storages
+    from harness.sense.new_rows import SparkNewRows
+    from harness.sense.sources.delta.history import SparkTableHistory
+    from harness.sense.sources.delta.probe import DeltaProbe
+    from harness.sense.table_locations import SparkTableLocator
 
     return DeltaProbe(
         Storages(LocalStorage(), HadoopStorage(surroundings.session)),
@@ -84,9 +85,9 @@ def _delta(surroundings: Surroundings) -> Probe:
 
 
 def _jdbc(surroundings: Surroundings) -> Probe:
-    from harness.sense.jdbc.jvm import JvmQueries
-    from harness.sense.jdbc.new_rows import SparkTableRows
-    from harness.sense.jdbc.probe import JdbcProbe
+    from harness.sense.sources.jdbc.jvm import JvmQueries
+    from harness.sense.sources.jdbc.new_rows import SparkTableRows
+    from harness.sense.sources.jdbc.probe import JdbcProbe
 
     return JdbcProbe(
         surroundings.connections.jdbc,
@@ -96,9 +97,9 @@ def _jdbc(surroundings: Surroundings) -> Probe:
 
 
 def _sap(surroundings: Surroundings) -> Probe:
-    from harness.sense.jdbc.jvm import JvmQueries
-    from harness.sense.jdbc.new_rows import SparkTableRows
-    from harness.sense.sap import SapProbe
+    from harness.sense.sources.jdbc.jvm import JvmQueries
+    from harness.sense.sources.jdbc.new_rows import SparkTableRows
+    from harness.sense.sources.sap import SapProbe
 
     return SapProbe(
         surroundings.connections.sap,
@@ -108,8 +109,8 @@ def _sap(surroundings: Surroundings) -> Probe:
 
 
 def _trigger_file(surroundings: Surroundings) -> Probe:
-    from harness.sense.storage import HadoopStorage, LocalStorage, Storages
-    from harness.sense.trigger_file import TriggerFileProbe
+    from harness.platform.storage import HadoopStorage, LocalStorage, Storages
+    from harness.sense.sources.trigger_file import TriggerFileProbe
 
     return TriggerFileProbe(
         Storages(LocalStorage(), HadoopStorage(surroundings.session)),
@@ -118,9 +119,9 @@ def _trigger_file(surroundings: Surroundings) -> Probe:
 
 
 def _file(surroundings: Surroundings) -> Probe:
-    from harness.sense.file.probe import FileProbe
-    from harness.sense.questions import SparkQuestions
-    from harness.sense.storage import HadoopStorage, LocalStorage, Storages
+    from harness.platform.storage import HadoopStorage, LocalStorage, Storages
+    from harness.sense.preprocess.run import SparkQuestions
+    from harness.sense.sources.file.probe import FileProbe
 
     return FileProbe(
         Storages(LocalStorage(), HadoopStorage(surroundings.session)),
@@ -129,12 +130,12 @@ def _file(surroundings: Surroundings) -> Probe:
 
 
 def _upstream_sensor(surroundings: Surroundings) -> Probe:
-    from harness.sense.delta.locate import SparkTableLocator
-    from harness.sense.questions import SparkQuestions
-    from harness.sense.storage import HadoopStorage, LocalStorage, Storages
-    from harness.sense.upstream_sensor.probe import UpstreamSensorProbe
-    from harness.sense.upstream_sensor.rows import LakeRowReader
-    from harness.sense.upstream_sensor.tables import SensorsTables
+    from harness.platform.storage import HadoopStorage, LocalStorage, Storages
+    from harness.sense.preprocess.run import SparkQuestions
+    from harness.sense.sources.upstream_sensor.probe import UpstreamSensorProbe
+    from harness.sense.sources.upstream_sensor.rows import LakeRowReader
+    from harness.sense.sources.upstream_sensor.tables import SensorsTables
+    from harness.sense.table_locations import SparkTableLocator
 
     tables = SensorsTables(
         Storages(LocalStorage(), HadoopStorage(surroundings.session)),
@@ -145,10 +146,10 @@ def _upstream_sensor(surroundings: Surroundings) -> Probe:
 
 
 def _kafka(surroundings: Surroundings) -> Probe:
-    from harness.sense.kafka.admit import Admission
-    from harness.sense.kafka.connect import connector
-    from harness.sense.kafka.probe import KafkaProbe
-    from harness.sense.questions import SparkQuestions
+    from harness.sense.preprocess.run import SparkQuestions
+    from harness.sense.sources.kafka.connection import connector
+    from harness.sense.sources.kafka.filter import Admission
+    from harness.sense.sources.kafka.probe import KafkaProbe
 
     return KafkaProbe(
         connector(surroundings.connections.kafka, surroundings.secrets),
@@ -157,11 +158,11 @@ def _kafka(surroundings: Surroundings) -> Probe:
 
 
 def _iceberg(surroundings: Surroundings) -> Probe:
-    from harness.sense.iceberg.catalogs import Catalogs
-    from harness.sense.iceberg.probe import IcebergProbe
-    from harness.sense.jdbc.jvm import JvmQueries
-    from harness.sense.questions import SparkQuestions
-    from harness.sense.storage import HadoopStorage, LocalStorage, Storages
+    from harness.platform.storage import HadoopStorage, LocalStorage, Storages
+    from harness.sense.preprocess.run import SparkQuestions
+    from harness.sense.sources.iceberg.catalog import Catalogs
+    from harness.sense.sources.iceberg.probe import IcebergProbe
+    from harness.sense.sources.jdbc.jvm import JvmQueries
 
     return IcebergProbe(
         Storages(LocalStorage(), HadoopStorage(surroundings.session)),
@@ -174,10 +175,10 @@ def _iceberg(surroundings: Surroundings) -> Probe:
 
 
 def _hive(surroundings: Surroundings) -> Probe:
-    from harness.sense.hive.catalog import SparkHiveCatalog
-    from harness.sense.hive.probe import HiveProbe
-    from harness.sense.questions import SparkQuestions
-    from harness.sense.storage import HadoopStorage, LocalStorage, Storages
+    from harness.platform.storage import HadoopStorage, LocalStorage, Storages
+    from harness.sense.preprocess.run import SparkQuestions
+    from harness.sense.sources.hive.metastore import SparkHiveCatalog
+    from harness.sense.sources.hive.probe import HiveProbe
 
     return HiveProbe(
         Storages(LocalStorage(), HadoopStorage(surroundings.session)),

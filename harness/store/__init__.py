@@ -1,1 +1,5 @@
-"""Where the ledgers live: Delta tables on a local disk, or tables of the session's catalog."""
+"""The ledgers and the state directory: Delta tables on a local disk, or tables of a catalog.
+
+In: frozen rows and messages. Out: rows, work lists, and answers to common questions.
+Imports ``platform`` and ``errors``; no step.
+"""

@@ -10,7 +10,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from harness.errors import StateError
-from harness.tables import Ledger, LedgerRow, Stamp
+from harness.store.rows import Ledger, LedgerRow, Stamp
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from harness.store.commits import is_commit, log_of
+from harness.store.delta_commits import is_commit, log_of
 
 #: A file with fewer bytes is small: reading many of these takes longer than reading their rows.
 SMALL_BYTES = 1_000_000

@@ -14,11 +14,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.durable import force
 from harness.errors import StateError
-from harness.store.commits import commit_with, log_of, newest_commit, parts_of
-from harness.tables import Ledger, LedgerRow
-from harness.text import mapped, storable
+from harness.platform.files import force
+from harness.platform.text import mapped, storable
+from harness.store.delta_commits import commit_with, log_of, newest_commit, parts_of
+from harness.store.rows import Ledger, LedgerRow
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,4 +1,4 @@
-{#- The range that the events of one table lead through, by the rules of harness/changes/chain.py. -#}
+{#- The range that the events of one table lead through, by the rules of harness/toolkit/changes/chain.py. -#}
 {% macro chain_of_events(events, table) -%}
     {%- set formats = events | map(attribute='table_format') | map('upper') | unique | list -%}
     {%- set ids = events | map(attribute='tags') | selectattr('table_id', 'defined')

@@ -1,5 +1,5 @@
 {#- The newest commits of a Delta table, newest first, by the names and counts in its history: in doubt an
-    update. These are the rules of harness/sense/delta/history.py, and the two have to agree. -#}
+    update. These are the rules of harness/sense/sources/delta/history.py, and the two have to agree. -#}
 {% macro delta_commits_by_history(relation, count) -%}
     {%- set silent = [
         'ADD COLUMNS', 'ADD CONSTRAINT', 'CHANGE COLUMN', 'CHANGE COLUMNS', 'CLUSTER BY', 'COMPUTE STATS', 'CREATE TABLE',

@@ -1,5 +1,5 @@
 {#- What commits of a Delta log did to the data: by their file actions first, by their name second. These
-    are the rules of the sensor (harness/sense/delta/classify.py), and the two have to agree. -#}
+    are the rules of the sensor (harness/sense/sources/delta/classify.py), and the two have to agree. -#}
 {% macro delta_commits_sql(table, files) -%}
 with
 

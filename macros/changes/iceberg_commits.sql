@@ -1,5 +1,5 @@
 {#- The newest snapshots of an Iceberg table's main branch, newest first, from the present one back. What they
-    did is said as by the sensor (harness/sense/iceberg/events.py), and the two have to agree. -#}
+    did is said as by the sensor (harness/sense/sources/iceberg/classify.py), and the two have to agree. -#}
 {% macro iceberg_commits(relation, count) -%}
     {%- set by_id = {} -%}
     {%- set place = namespace(id=none) -%}

@@ -1,5 +1,5 @@
 {#- A table's name or folder in the one spelling in which two of them are compared: that of table_key in
-    harness/names.py. -#}
+    harness/platform/sql_names.py. -#}
 {% macro plain_name(name) -%}
     {%- set name = modules.re.sub('(?i)^(?:delta|parquet|iceberg)[.](?=`?[/\\w]*[/:])', '', name | trim) -%}
     {%- if '/' in name -%}

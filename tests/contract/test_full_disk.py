@@ -8,21 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from harness.control_edits import PublishedTable
+from harness.controls.edits import PublishedTable
 from harness.errors import ExitCode, StateError
-from harness.inbox import Message, MessageKind, receive, send
-from harness.lock import ProcessLock
-from harness.quarantine import Quarantine
-from harness.record import record
+from harness.events.event import Operation, TableFormat
+from harness.record.probes import record
 from harness.sense.backoff import BackOff, Failing, save_back_off
-from harness.sense.types import DataChange, Look, Operation, TableFormat
-from harness.state_file import save_state
+from harness.sense.probe import DataChange, Look
+from harness.store.inbox import Message, MessageKind, receive, send
 from harness.store.local import LocalStore
-from harness.tables import Ledger, Tick
-from tests.disk_ledgers import create_ledgers
-from tests.unit.memory_store import MemoryStore
-from tests.unit.test_state import STATE
-from tests.unit.watched import NEVER_SEEN
+from harness.store.quarantine import Quarantine
+from harness.store.rows import Ledger, Tick
+from harness.store.writer.lock import ProcessLock
+from harness.tick.checkpoint import save_state
+from tests.support.disk_ledgers import create_ledgers
+from tests.support.memory_store import MemoryStore
+from tests.support.watched import NEVER_SEEN
+from tests.unit.tick.test_state import STATE
 
 _UPSTREAM = NEVER_SEEN
 _AT = datetime(2026, 3, 1, 8, tzinfo=UTC)

@@ -11,19 +11,19 @@ from typing import Protocol
 
 import pytest
 
-from harness.calls import Steps
-from harness.clock import FakeClock
 from harness.errors import JobsApiError, NoSuchJobError
-from harness.jobs.client import ClientSettings, DatabricksJobs
-from harness.jobs.fake import FakeJobs
-from harness.jobs.local.definitions import JobDefinition
-from harness.jobs.local.faults import Fault, FaultKind, When
-from harness.jobs.local.requests import run_now_from
-from harness.jobs.local.server import LocalJobsServer, ServerSettings
-from harness.jobs.types import Accepted, JobsApi, NotAllowed, Outcome, Refused, Unknown
-from harness.settle import settle
-from harness.tables import RunRow, RunStatus, Tick
-from tests.unit.following import firing_of, intended
+from harness.fire.submit import Steps
+from harness.platform.clock import FakeClock
+from harness.platform.databricks.api import Accepted, JobsApi, NotAllowed, Outcome, Refused, Unknown
+from harness.platform.databricks.client import ClientSettings, DatabricksJobs
+from harness.platform.databricks.fake import FakeJobs
+from harness.platform.jobs_emulator.api.requests import run_now_from
+from harness.platform.jobs_emulator.faults import Fault, FaultKind, When
+from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
+from harness.platform.jobs_emulator.server import LocalJobsServer, ServerSettings
+from harness.settle.settle import settle
+from harness.store.rows import RunRow, RunStatus, Tick
+from tests.support.following import firing_of, intended
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 JOB = 9007199254740993

@@ -10,14 +10,21 @@ from contextlib import closing
 
 import pytest
 
-from harness.clock import RealClock
 from harness.errors import JobsApiError, NoSuchJobError, UntoldRunsError
-from harness.jobs.answers import LONGEST_WAIT_SECONDS
-from harness.jobs.client import ClientSettings, DatabricksJobs
-from harness.jobs.local.definitions import JobDefinition
-from harness.jobs.local.faults import Fault, FaultKind, When
-from harness.jobs.local.server import LocalJobsServer, ServerSettings
-from harness.jobs.types import Accepted, NotAllowed, Outcome, Refused, RunNowAnswer, Unknown
+from harness.platform.clock import RealClock
+from harness.platform.databricks.answers import LONGEST_WAIT_SECONDS
+from harness.platform.databricks.api import (
+    Accepted,
+    NotAllowed,
+    Outcome,
+    Refused,
+    RunNowAnswer,
+    Unknown,
+)
+from harness.platform.databricks.client import ClientSettings, DatabricksJobs
+from harness.platform.jobs_emulator.faults import Fault, FaultKind, When
+from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
+from harness.platform.jobs_emulator.server import LocalJobsServer, ServerSettings
 
 JOB = JobDefinition(job_id=1, name="job", script=({"phase": "RUNNING"},), max_concurrent_runs=1000)
 

@@ -9,13 +9,20 @@ from databricks.sdk import WorkspaceClient
 from databricks.sdk.errors import InvalidParameterValue, NotFound
 
 from harness.errors import JobsApiError
-from harness.jobs.client import ClientSettings, DatabricksJobs
-from harness.jobs.local.definitions import JobDefinition
-from harness.jobs.local.faults import Fault, FaultKind, When
-from harness.jobs.local.http import LOGIN_PATH
-from harness.jobs.local.registry import Assumptions
-from harness.jobs.local.server import LocalJobsServer, ServerSettings
-from harness.jobs.types import Accepted, NotAllowed, Outcome, Refused, RunNowAnswer, Unknown
+from harness.platform.databricks.api import (
+    Accepted,
+    NotAllowed,
+    Outcome,
+    Refused,
+    RunNowAnswer,
+    Unknown,
+)
+from harness.platform.databricks.client import ClientSettings, DatabricksJobs
+from harness.platform.jobs_emulator.faults import Fault, FaultKind, When
+from harness.platform.jobs_emulator.http import LOGIN_PATH
+from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
+from harness.platform.jobs_emulator.runs.registry import Assumptions
+from harness.platform.jobs_emulator.server import LocalJobsServer, ServerSettings
 
 JOB = JobDefinition(job_id=1, name="job", script=({"phase": "FAILED"},), max_concurrent_runs=1000)
 

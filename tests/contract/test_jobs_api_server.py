@@ -17,12 +17,12 @@ from databricks.sdk.errors import (
 )
 from databricks.sdk.service import jobs as sdk
 
-from harness.clock import RealClock
-from harness.jobs.client import ClientSettings, DatabricksJobs
-from harness.jobs.local.definitions import JobDefinition
-from harness.jobs.local.phases import PHASE_BY_NAME
-from harness.jobs.local.server import LocalJobsServer, ServerSettings
-from harness.jobs.types import Accepted, Outcome, RunReport
+from harness.platform.clock import RealClock
+from harness.platform.databricks.api import Accepted, Outcome, RunReport
+from harness.platform.databricks.client import ClientSettings, DatabricksJobs
+from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
+from harness.platform.jobs_emulator.runs.states import PHASE_BY_NAME
+from harness.platform.jobs_emulator.server import LocalJobsServer, ServerSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,20 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from harness.clock import RealClock
 from harness.errors import JobsApiError, LockedError
-from harness.jobs.client import ClientSettings, DatabricksJobs
-from harness.jobs.local.background import (
+from harness.platform.clock import RealClock
+from harness.platform.databricks.api import Accepted, Outcome, RunReport
+from harness.platform.databricks.client import ClientSettings, DatabricksJobs
+from harness.platform.jobs_emulator.background import (
     ensure_running,
     is_answering,
     register_jobs,
     stop_running,
 )
-from harness.jobs.local.definitions import JobDefinition
-from harness.jobs.local.folder import api_folder
-from harness.jobs.local.server import Endpoint
-from harness.jobs.local.service import Idleness, ServiceSettings, serve
-from harness.jobs.types import Accepted, Outcome, RunReport
+from harness.platform.jobs_emulator.folder import api_folder
+from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
+from harness.platform.jobs_emulator.server import Endpoint
+from harness.platform.jobs_emulator.service import Idleness, ServiceSettings, serve
 
 
 @pytest.fixture

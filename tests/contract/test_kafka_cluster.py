@@ -8,11 +8,11 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from harness.sense.kafka.client import KafkaClient
-from harness.sense.kafka.types import Cluster, Place, Range, Topic, Trouble, Wanted
-from harness.settings_connections import KafkaCluster
-from tests.services.kafka.broker import Broker
-from tests.unit.sense.fake_kafka import FakeKafka
+from harness.config.connections import KafkaCluster
+from harness.sense.sources.kafka.client import KafkaClient
+from harness.sense.sources.kafka.types import Cluster, Place, Range, Topic, Trouble, Wanted
+from tests.support.fake_kafka import FakeKafka
+from tests.support.services.kafka.broker import Broker
 
 _NUMBERS = itertools.count()
 

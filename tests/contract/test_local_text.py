@@ -7,9 +7,9 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from harness.store.local import LocalStore
-from harness.tables import Ledger
-from tests.hostile import EVERYTHING, HALF, PRINTABLE, UNSEEN
-from tests.unit.show.ledgers import ORDERS, TEN, event
+from harness.store.rows import Ledger
+from tests.support.hostile import EVERYTHING, HALF, PRINTABLE, UNSEEN
+from tests.support.ledgers import ORDERS, TEN, event
 
 SCHEMA = pa.schema(
     [

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from harness.sense.look import Looker
-from harness.sense.types import DataChange, FirstSight, Look, Upstream
-from tests.contract.worlds import WORLDS, World
+from harness.config.sources import FirstSight
+from harness.sense.pool import Looker
+from harness.sense.probe import DataChange, Look, Upstream
+from tests.support.sources.worlds import WORLDS, World
 
 AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
 

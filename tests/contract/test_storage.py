@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.sense.storage import (
+from harness.platform.storage import (
     FileStat,
     HadoopStorage,
     LocalStorage,

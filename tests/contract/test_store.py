@@ -9,7 +9,7 @@ import pytest
 
 from harness.errors import StateError
 from harness.store.catalog import CatalogStore
-from harness.tables import (
+from harness.store.rows import (
     Consumed,
     EventRow,
     Ledger,
@@ -23,8 +23,8 @@ from harness.tables import (
     StampedStore,
     Store,
 )
-from tests.leases import StampedLocalStore
-from tests.unit.memory_store import MemoryStore
+from tests.support.leases import StampedLocalStore
+from tests.support.memory_store import MemoryStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

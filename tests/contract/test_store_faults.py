@@ -9,20 +9,20 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from harness.calls import Firing, Steps
-from harness.clock import FakeClock
 from harness.errors import ExitCode, StateError
-from harness.fire import Start, fire
-from harness.jobs.fake import FakeJobs
-from harness.jobs.pacing import TokenBucket
-from harness.state import TickState
-from harness.state_file import save_state
-from harness.store.commits import commit_with, force_table, newest_commit
+from harness.fire.intents import Start, fire
+from harness.fire.submit import Firing, Steps
+from harness.platform.clock import FakeClock
+from harness.platform.databricks.fake import FakeJobs
+from harness.platform.databricks.rate_limit import TokenBucket
+from harness.store.delta_commits import commit_with, force_table, newest_commit
+from harness.store.integrity import lost_commits, require_whole
 from harness.store.local import LocalStore
-from harness.store.whole import lost_commits, require_whole
-from harness.tables import Consumed, EventRow, Ledger, RunRow, RunStatus, Tick
-from tests.disk_ledgers import create_ledgers
-from tests.unit.show.ledgers import run
+from harness.store.rows import Consumed, EventRow, Ledger, RunRow, RunStatus, Tick
+from harness.tick.checkpoint import save_state
+from harness.tick.state import TickState
+from tests.support.disk_ledgers import create_ledgers
+from tests.support.ledgers import run
 
 JOB = 2**53 + 1
 AT = datetime(2026, 3, 1, 8, tzinfo=UTC)

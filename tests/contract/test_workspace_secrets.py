@@ -11,14 +11,14 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from harness.config.load import load_settings
+from harness.config.secrets import SecretReference, SecretResolver
+from harness.config.workspace_secrets import secrets_for
 from harness.context import Context
 from harness.errors import ConfigurationError
-from harness.secrets import masked
-from harness.sense.types import Upstream
-from harness.settings import load_settings
-from harness.settings_secrets import SecretReference, SecretResolver
-from harness.workspace_secrets import secrets_for
-from tests.unit.sense.golden import AT
+from harness.platform.masking import masked
+from harness.sense.probe import Upstream
+from tests.support.golden import AT
 
 VALUE = "pässword-of-the-shop"
 ENCODED = base64.b64encode(VALUE.encode()).decode()

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.admission import admitted
-from harness.clock import FakeClock
+from harness.config.load import load_settings
 from harness.context import Context
 from harness.errors import ExitCode, LockedError, StateError
-from harness.lease import LEASE_SECONDS, Lease, LeaseTable
-from harness.lock import ProcessLock, WriterLock
-from harness.settings import load_settings
-from harness.store.lease_row import CatalogLeaseTable
-from harness.tables import Ledger
-from tests.leases import DeltaLeaseTable, MemoryLeaseTable, StampedLocalStore, tick_row
-from tests.unit.memory_store import MemoryStore
+from harness.platform.clock import FakeClock
+from harness.store.rows import Ledger
+from harness.store.writer.lease import LEASE_SECONDS, Lease, LeaseTable
+from harness.store.writer.lease_table import CatalogLeaseTable
+from harness.store.writer.lock import ProcessLock, WriterLock
+from harness.tick.single_writer import admitted
+from tests.support.leases import DeltaLeaseTable, MemoryLeaseTable, StampedLocalStore, tick_row
+from tests.support.memory_store import MemoryStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,11 +94,11 @@ HOLD = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from harness.clock import FakeClock
-from harness.lease import Lease
-from harness.lock import ProcessLock
-from tests.leases import DeltaLeaseTable, StampedLocalStore
-from tests.unit.memory_store import MemoryStore
+from harness.platform.clock import FakeClock
+from harness.store.writer.lease import Lease
+from harness.store.writer.lock import ProcessLock
+from tests.support.leases import DeltaLeaseTable, StampedLocalStore
+from tests.support.memory_store import MemoryStore
 
 kind, folder = sys.argv[1], Path(sys.argv[2])
 clock = FakeClock(datetime(2026, 3, 1, 12, tzinfo=UTC))
@@ -153,13 +153,13 @@ import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from harness.clock import FakeClock
+from harness.platform.clock import FakeClock
 from harness.errors import HeartbeatError
-from harness.lease import Lease
-from harness.store.fenced import FencedStore
-from harness.tables import Ledger
+from harness.store.writer.lease import Lease
+from harness.store.writer.fencing import FencedStore
+from harness.store.rows import Ledger
 from tests.contract.test_writer_lock import tick_row
-from tests.leases import DeltaLeaseTable, StampedLocalStore
+from tests.support.leases import DeltaLeaseTable, StampedLocalStore
 
 folder = Path(sys.argv[1])
 ledgers = StampedLocalStore(folder, "heartbeat")

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.config.connections import Connections
+from harness.sense.probe import Probe
 from harness.sense.registry import Surroundings, known_sources
-from harness.sense.types import Probe
-from harness.settings_connections import Connections
-from tests.services.iceberg import Lake, NoIcebergError
+from tests.support.services.iceberg import Lake, NoIcebergError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

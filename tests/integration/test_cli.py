@@ -17,9 +17,9 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from harness.controls.reading import COLUMNS
-from tests.copied import copy_project
-from tests.services.processes import stopped_by_ctrl_c
+from harness.controls.header import COLUMNS
+from tests.support.copied import copy_project
+from tests.support.services.processes import stopped_by_ctrl_c
 
 #: Four JVMs start one after the other, on a machine that may have other things to do.
 pytestmark = pytest.mark.timeout(1800)

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.accepted import SEEDS
-from harness.decide import Dbt
+from harness.controls.accept import SEEDS
+from harness.controls.optional_seeds import SCHEDULED_JOBS, SEED_COLUMNS
 from harness.errors import DecideError
-from harness.feed_seeds import SCHEDULED_JOBS, SEED_COLUMNS
-from harness.files import write_whole
-from harness.home import Home
+from harness.platform.dbt import Dbt
+from harness.platform.files import write_whole
+from harness.store.state_dir import Home
 from tests.conftest import PROJECT
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def dbt(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Iter
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("HEARTBEAT_SCHEMA", SCHEMA)
         wrapper = Dbt(PROJECT, tmp_path_factory.mktemp("home"), target="local", before=lambda: None)
+        wrapper.accepted = Home(folder=wrapper._home).accepted
         wrapper._invoke(["seed", "--select", "status_transitions"], None)
         yield wrapper
 

@@ -21,33 +21,33 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from harness.controls.reading import COLUMNS
+from harness.controls.header import COLUMNS
+from harness.platform.text import escaped
 from harness.store.local import LocalStore
-from harness.text import escaped
-from tests.canaries import Canary, found_below, found_in
-from tests.copied import copy_project
-from tests.hostile import FORMATS, JINJA, PATHS, PRINTABLE, QUOTES, SQL, UNSEEN, VARIABLE
+from tests.support.canaries import Canary, found_below, found_in
+from tests.support.copied import copy_project
+from tests.support.hostile import FORMATS, JINJA, PATHS, PRINTABLE, QUOTES, SQL, UNSEEN, VARIABLE
 
 #: One JVM starts, on a machine that may have other things to do.
 pytestmark = pytest.mark.timeout(900)
 
 LOUD = """
 import logging, os, sys
-import harness.logs
+import harness.platform.logs
 
-set_up = harness.logs.set_up_logging
+set_up = harness.platform.logs.set_up_logging
 
 def loudly(*arguments, **named):
     set_up(*arguments, **named)
     for name in (None, "py4j", "databricks", "urllib3", "requests", "dbt", "pyspark", "harness"):
         logging.getLogger(name).setLevel(logging.DEBUG)
 
-harness.logs.set_up_logging = loudly
-import harness.sense.kafka.client as kafka
+harness.platform.logs.set_up_logging = loudly
+import harness.sense.sources.kafka.client as kafka
 
 configuration_of = kafka.configuration_of
 kafka.configuration_of = lambda *told: {**configuration_of(*told), "debug": "all", "log_level": 7}
-from harness.cli import main
+from harness.cli.app import main
 
 code = main(sys.argv[1:])
 sys.stdout.flush()

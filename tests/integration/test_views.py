@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from harness.views import Views
+from harness.store.views import Views
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from harness.jobs.local.faults import When
+from harness.platform.jobs_emulator.faults import When
 from tests.recovery.deaths import AtCommit, AtPoint, Death, FromServer, die
 from tests.recovery.evidence import changes_of_the_past, record_of
 from tests.recovery.machine import Machine, installed

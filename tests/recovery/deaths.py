@@ -6,8 +6,8 @@ import subprocess
 from dataclasses import dataclass
 from typing import Protocol
 
-from harness.clock import RealClock
-from harness.jobs.local.faults import Fault, FaultKind, When
+from harness.platform.clock import RealClock
+from harness.platform.jobs_emulator.faults import Fault, FaultKind, When
 from tests.recovery.machine import Machine
 
 Process = subprocess.Popen[bytes]

@@ -5,9 +5,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from harness.jobs.states import OUTCOME_OF_RESULT
-from harness.jobs.types import Outcome
-from harness.tables import Ledger
+from harness.platform.databricks.api import Outcome
+from harness.platform.databricks.run_states import OUTCOME_OF_RESULT
+from harness.store.rows import Ledger
 from tests.recovery.machine import Machine
 from tests.simulation.record import Record, Row
 

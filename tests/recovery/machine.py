@@ -13,18 +13,18 @@ from threading import Event
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from harness.clock import RealClock
-from harness.controls.reading import COLUMNS
-from harness.controls.triggers import COLUMNS as TRIGGER_COLUMNS
-from harness.controls.triggers import EVENT_TRIGGERS
-from harness.jobs.local.faults import Fault, FaultKind, When
-from harness.jobs.local.folder import api_folder
-from harness.jobs.local.http import Call
-from harness.jobs.local.server import LocalJobsServer, ServerSettings
+from harness.controls.header import COLUMNS
+from harness.controls.triggers.parse import COLUMNS as TRIGGER_COLUMNS
+from harness.controls.triggers.parse import EVENT_TRIGGERS
+from harness.platform.clock import RealClock
+from harness.platform.jobs_emulator.faults import Fault, FaultKind, When
+from harness.platform.jobs_emulator.folder import api_folder
+from harness.platform.jobs_emulator.http import Call
+from harness.platform.jobs_emulator.server import LocalJobsServer, ServerSettings
 from harness.store.local import LocalStore
-from harness.tables import OPEN, Ledger
-from tests.copied import copy_project
+from harness.store.rows import OPEN, Ledger
 from tests.simulation.record import Request, Row, attempt_of
+from tests.support.copied import copy_project
 
 #: The first needs one upstream, the second both.
 JOBS = (2**53 + 1, 2**53 + 3)

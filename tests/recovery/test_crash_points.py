@@ -3,9 +3,9 @@
 import ast
 from collections.abc import Iterator
 
-from tests.copied import PROJECT
 from tests.recovery.deaths import FOLLOWING, PUBLISHING, RELEASING, RESENDING, STARTING, AtPoint
 from tests.simulation.history import CRASH_POINTS, RELEASE_POINTS
+from tests.support.copied import PROJECT
 
 
 def _crash_points_of_the_code() -> Iterator[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from harness.errors import ExitCode
-from harness.tables import Ledger
+from harness.store.rows import Ledger
 from tests.recovery.deaths import (
     FOLLOWING,
     PUBLISHING,

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.config.load import load_settings
 from harness.context import Context
-from harness.jobs.local.faults import When
-from harness.settings import load_settings
-from harness.tables import RunStatus
-from harness.tick import Engine
-from harness.tick_report import TickReport
+from harness.platform.jobs_emulator.faults import When
+from harness.store.rows import RunStatus
+from harness.tick.engine import Engine
+from harness.tick.report import TickReport
 from tests.recovery.deaths import RUN_NOW, AtCommit, AtPoint, Death, FromServer, die
 from tests.recovery.evidence import changes_of_the_past, record_of
 from tests.recovery.machine import Machine, serving

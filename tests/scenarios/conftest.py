@@ -19,21 +19,21 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from harness.clock import FakeClock
+from harness.config.load import load_settings
 from harness.context import Context
-from harness.controls.reading import COLUMNS
-from harness.controls.triggers import COLUMNS as TRIGGER_COLUMNS
-from harness.controls.triggers import EVENT_TRIGGERS
-from harness.decide import Dbt
-from harness.feed import CONTROLS
-from harness.jobs.fake import FakeJobs
-from harness.jobs.types import Outcome
-from harness.settings import load_settings
+from harness.controls.header import COLUMNS
+from harness.controls.load import CONTROLS
+from harness.controls.triggers.parse import COLUMNS as TRIGGER_COLUMNS
+from harness.controls.triggers.parse import EVENT_TRIGGERS
+from harness.platform.clock import FakeClock
+from harness.platform.databricks.api import Outcome
+from harness.platform.databricks.fake import FakeJobs
+from harness.platform.dbt import Dbt
 from harness.store.local import LocalStore
-from harness.tables import Store
-from harness.tick import Engine, TickOptions
-from harness.tick_report import TickReport
-from tests.copied import copy_project
+from harness.store.rows import Store
+from harness.tick.engine import Engine, TickOptions
+from harness.tick.report import TickReport
+from tests.support.copied import copy_project
 
 if TYPE_CHECKING:
     from dbt.contracts.graph.manifest import Manifest

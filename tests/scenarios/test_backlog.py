@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from harness.tables import Ledger, LedgerRow, Store
+from harness.store.rows import Ledger, LedgerRow, Store
 from tests.scenarios.conftest import Killed, Story
-from tests.unit.sense.golden import GoldenTable, add, info
+from tests.support.golden import GoldenTable, add, info
 
 pytestmark = pytest.mark.long
 

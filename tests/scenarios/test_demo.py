@@ -19,8 +19,8 @@ from deltalake import DeltaTable
 
 from examples.flights.place import CHECKOUT, Place
 from harness.store.local import LocalStore
-from harness.tables import Ledger
-from tests.services.processes import stopped_by_ctrl_c
+from harness.store.rows import Ledger
+from tests.support.services.processes import stopped_by_ctrl_c
 
 # On a machine that is busy with other work, a tick takes many times as long.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]

@@ -7,11 +7,11 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from harness.tick_report import TickReport
+from harness.tick.report import TickReport
 from tests.scenarios.conftest import Story
-from tests.services.databases import Writer
-from tests.services.kafka.broker import Broker
-from tests.services.postgres import Postgres
+from tests.support.services.databases import Writer
+from tests.support.services.kafka.broker import Broker
+from tests.support.services.postgres import Postgres
 
 pytestmark = pytest.mark.long
 

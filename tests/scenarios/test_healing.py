@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.clock import RealClock
 from harness.controls.retry_policies import COLUMNS, RETRY_POLICIES
-from harness.jobs.client import ClientSettings, DatabricksJobs
-from harness.jobs.local.definitions import JobDefinition
-from harness.jobs.local.server import LocalJobsServer
-from harness.show.explain import as_json
-from harness.show.history import history_of
-from harness.tables import RunStatus
+from harness.inspect.explain import as_json
+from harness.inspect.job_history import history_of
+from harness.platform.clock import RealClock
+from harness.platform.databricks.client import ClientSettings, DatabricksJobs
+from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
+from harness.platform.jobs_emulator.server import LocalJobsServer
+from harness.store.rows import RunStatus
 from tests.scenarios.conftest import Story
 
 pytestmark = pytest.mark.long

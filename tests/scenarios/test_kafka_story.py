@@ -6,9 +6,9 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from harness.tick_report import TickReport
+from harness.tick.report import TickReport
 from tests.scenarios.conftest import Story
-from tests.services.kafka.broker import PASSWORD, USER, Broker
+from tests.support.services.kafka.broker import PASSWORD, USER, Broker
 
 pytestmark = pytest.mark.long
 

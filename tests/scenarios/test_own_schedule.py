@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from harness.controls.optional_seeds import SCHEDULED_JOBS, SENSOR_ASSETS
 from harness.errors import ConfigurationError
-from harness.feed_seeds import SCHEDULED_JOBS, SENSOR_ASSETS
-from harness.notebook import acquire_in, process_in
+from harness.toolkit.notebook import acquire_in, process_in
 from tests.scenarios.conftest import SCHEMA, Story
 from tests.scenarios.test_chained_products import sensor_of
 

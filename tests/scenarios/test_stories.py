@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.changes import register
-from harness.inbox import Message, MessageKind, send
-from harness.jobs.types import Outcome
+from harness.platform.databricks.api import Outcome
+from harness.store.inbox import Message, MessageKind, send
+from harness.toolkit.changes import register
 from tests.scenarios.conftest import Story
 
 

@@ -9,13 +9,12 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from harness.changes.event import ChangeEvent
-from harness.changes.registering import Place, register_batch
-from harness.inbox import Message, MessageKind, send
-from harness.sense.types import Operation, TableFormat
-from harness.trigger_facts import failing_triggers
-from tests.contract.world_iceberg import lake_of
+from harness.events.event import ChangeEvent, Operation, TableFormat
+from harness.store.inbox import Message, MessageKind, send
+from harness.store.trigger_queries import failing_triggers
+from harness.toolkit.changes.registration import Place, register_batch
 from tests.scenarios.conftest import Story
+from tests.support.sources.iceberg import lake_of
 
 HOURLY = "{'yyyy-MM-dd HH'}"
 
@@ -153,7 +152,7 @@ def test_a_trigger_that_spark_cannot_evaluate_waits_alone(
 ) -> None:
     bad, good, files = story.job(1), story.job(2), story.job(3)
     # Loaded past the check, as by a `dbt seed` by hand.
-    monkeypatch.setattr("harness.feed_seeds.trigger_problems", lambda *_: [])
+    monkeypatch.setattr("harness.controls.optional_seeds.trigger_problems", lambda *_: [])
     folder = story.home.project / "triggers" / f"alone{story.number}"
     folder.mkdir()
     (folder / "one").touch()

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.clock import FakeClock
-from harness.inbox import receive
-from harness.jobs.fake import FakeJobs, _Run
-from harness.jobs.local import phases
-from harness.jobs.types import Outcome
-from harness.tables import Ledger
-from harness.tick import Engine, TickOptions
+from harness.platform.clock import FakeClock
+from harness.platform.databricks.api import Outcome
+from harness.platform.databricks.fake import FakeJobs, _Run
+from harness.platform.jobs_emulator.runs import states
+from harness.store.inbox import receive
+from harness.store.rows import Ledger
+from harness.tick.engine import Engine, TickOptions
 from tests.scenarios.conftest import Killed, StoryContext, StoryHome
 from tests.upgrade.installation import (
     ARCHIVES,
@@ -43,7 +43,7 @@ class KnowingJobs(FakeJobs):
 
     def __init__(self, clock: FakeClock, runs: list[dict[str, object]]) -> None:
         super().__init__(clock=clock)
-        endings = {None: phases.RUNNING, "SUCCESS": phases.SUCCEEDED}
+        endings = {None: states.RUNNING, "SUCCESS": states.SUCCEEDED}
         for run in runs:
             parameters = run["parameters"]
             job_id, run_id = int(str(run["job_id"])), int(str(run["run_id"]))
@@ -52,7 +52,7 @@ class KnowingJobs(FakeJobs):
             self._runs[run_id] = _Run(
                 run_id=run_id,
                 job_id=job_id,
-                phase=endings.get(run.get("result"), phases.FAILED),  # type: ignore[call-overload]
+                phase=endings.get(run.get("result"), states.FAILED),  # type: ignore[call-overload]
                 started_at=_instant(run["start_time"]),
                 ended_at=_instant(ended) if ended else None,
                 parameters=parameters,

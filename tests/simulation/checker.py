@@ -13,17 +13,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import cast
 
-from harness.inbox import MessageKind
-from harness.jobs.types import Outcome
-from harness.own_schedule import REPORTED_BY
-from harness.show.words import iso
-from harness.tables import HOLDING, OPEN, Ledger
-from harness.trigger_looks import SLOT_TAG
+from harness.decide.triggers import SLOT_TAG
+from harness.platform.databricks.api import Outcome
+from harness.platform.format import iso
+from harness.settle.pull_consumers import REPORTED_BY
+from harness.store.inbox import MessageKind
+from harness.store.rows import HOLDING, OPEN, Ledger
 from tests.simulation.consumers import Pull
 from tests.simulation.policies import policy_of
 from tests.simulation.record import Attempt, Record, Row, attempt_of, is_registered
 from tests.simulation.triggers import NUMBER
-from tests.trigger_keeper import change_of, lives_of_slots
+from tests.support.trigger_keeper import change_of, lives_of_slots
 
 #: The machine's clock may be wrong by so much, both when a run begins and when it is judged.
 _SKEW = timedelta(minutes=20)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from harness.acquire import SCHEDULED_JOBS, Caller, Place, acquire, processed
+from harness.controls.optional_seeds import SCHEDULED_JOBS as FILE
 from harness.errors import ConfigurationError, LookFailedError
-from harness.feed_seeds import SCHEDULED_JOBS as FILE
-from harness.find_sensor import Sensor, find_sensor
-from harness.tables import Ledger, Store
+from harness.store.queries import SCHEDULED_JOBS, Sensor, find_sensor
+from harness.store.rows import Ledger, Store
+from harness.toolkit.consume import Caller, Place, acquire, processed
 
 __all__ = ["SCHEDULED_JOBS", "Acquire", "Consumers", "Pull", "read", "write"]
 

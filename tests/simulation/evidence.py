@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import cast
 
-from harness.tables import Ledger, RunStatus
+from harness.store.rows import Ledger, RunStatus
 from tests.simulation.record import Attempt, Record, Row, attempt_of
 from tests.simulation.world import World
 

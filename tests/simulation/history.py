@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.errors import HeartbeatError
-from harness.inbox import MessageKind
-from harness.tables import Ledger
-from harness.tick_report import TickReport
+from harness.store.inbox import MessageKind
+from harness.store.rows import Ledger
+from harness.tick.report import TickReport
 from tests.simulation.checker import complaints
 from tests.simulation.evidence import record_of
 from tests.simulation.fate import KilledError

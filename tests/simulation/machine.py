@@ -13,32 +13,31 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-from harness.acquire import acquire
-from harness.calls import Firing
-from harness.clock import FakeClock
+from harness.config.load import Settings, load_settings
+from harness.config.sources import FirstSight
 from harness.context import Context
-from harness.controls.reading import COLUMNS
+from harness.controls.header import COLUMNS
 from harness.errors import DecideError, LockedError, StateError
-from harness.facts import step_order
-from harness.home import Home
-from harness.jobs.types import JobsApi
-from harness.lease import Lease
-from harness.memory import load_from_models
-from harness.sense.types import FirstSight
-from harness.settings import Settings, load_settings
-from harness.state import WatchedUpstream
-from harness.state_file import load_state
-from harness.store.fenced import FencedStore, Turn
-from harness.tables import EventRow, Ledger, LedgerRow, Stamp
-from harness.tick import Engine, TickOptions
-from harness.tick_report import TickReport
-from tests.leases import MemoryLeaseTable
+from harness.fire.submit import Firing
+from harness.platform.clock import FakeClock
+from harness.platform.databricks.api import JobsApi
+from harness.store.queries import step_order
+from harness.store.rows import EventRow, Ledger, LedgerRow, Stamp
+from harness.store.state_dir import Home
+from harness.store.work_lists import WatchedUpstream
+from harness.store.writer.fencing import FencedStore, Turn
+from harness.store.writer.lease import Lease
+from harness.tick.checkpoint import load_from_models, load_state
+from harness.tick.engine import Engine, TickOptions
+from harness.tick.report import TickReport
+from harness.toolkit.consume import acquire
 from tests.simulation import consumers, policies, triggers
 from tests.simulation.fate import Fate, OneAfterTheOther
 from tests.simulation.models import CONTROLS, POLICIES, SCHEDULED, TRIGGERS, Models
 from tests.simulation.policies import Policy
 from tests.simulation.sources import Looker, Sources
-from tests.unit.memory_store import MemoryStore
+from tests.support.leases import MemoryLeaseTable
+from tests.support.memory_store import MemoryStore
 
 LedgerRowAsRead = dict[str, object]
 _CONFIGURATION = "jobs: {target: databricks}\n"

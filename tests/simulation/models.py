@@ -1,6 +1,6 @@
 """The models in Python, over a store in memory: decisions by the keeper of single events.
 
-What the keeper says is compared with the SQL by the random pasts of ``tests/integration/decisions``.
+What the keeper says is compared with the SQL by the random pasts of ``tests/integration/decide``.
 The rest only picks newest rows, as the work lists of the models do.
 """
 
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
-from harness.state import EVENT_TRIGGER
-from harness.tables import GIVING_BACK, HOLDING, OPEN, Ledger
-from tests.keeper import Keeper, Range
+from harness.store.rows import GIVING_BACK, HOLDING, OPEN, Ledger
+from harness.store.work_lists import EVENT_TRIGGER
 from tests.simulation.policies import Policy, policy_of
 from tests.simulation.triggers import triggers_of
-from tests.trigger_keeper import Question, Trigger, answer
-from tests.unit.memory_store import MemoryStore
+from tests.support.keeper import Keeper, Range
+from tests.support.memory_store import MemoryStore
+from tests.support.trigger_keeper import Question, Trigger, answer
 
 CONTROLS = "heartbeat_controls"
 POLICIES = "retry_policies"

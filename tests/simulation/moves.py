@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from harness.inbox import Message, MessageKind
-from harness.jobs.local.problems import ApiError
-from harness.jobs.local.store import RunRow
+from harness.platform.jobs_emulator.api.responses import ApiError
+from harness.platform.jobs_emulator.runs.database import RunRow
+from harness.store.inbox import Message, MessageKind
 from tests.simulation.world import World
 
 Weights = Mapping[str, int]

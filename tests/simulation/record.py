@@ -7,13 +7,13 @@ from datetime import datetime
 from functools import cached_property
 from typing import cast
 
-from harness.inbox import MessageKind
-from harness.jobs.types import Outcome
-from harness.own_schedule import REPORTED_BY
-from harness.tables import Ledger
+from harness.platform.databricks.api import Outcome
+from harness.settle.pull_consumers import REPORTED_BY
+from harness.store.inbox import MessageKind
+from harness.store.rows import Ledger
 from tests.simulation.consumers import Pull
 from tests.simulation.policies import Policy
-from tests.trigger_keeper import Trigger
+from tests.support.trigger_keeper import Trigger
 
 Row = Mapping[str, object]
 Attempt = tuple[str, int]

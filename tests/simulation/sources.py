@@ -5,15 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from harness.sense.types import (
-    DataChange,
-    FirstSight,
-    Look,
-    Operation,
-    Probe,
-    TableFormat,
-    Upstream,
-)
+from harness.config.sources import FirstSight
+from harness.events.event import Operation, TableFormat
+from harness.sense.probe import DataChange, Look, Probe, Upstream
 from tests.simulation.upstreams import Other, Row, Systems, look_at
 
 

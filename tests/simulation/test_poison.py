@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.clock import FakeClock
-from harness.inbox import Message, MessageKind, send
-from harness.sense.types import FirstSight
-from harness.settings import load_settings
-from harness.show.tick import as_json
+from harness.config.load import load_settings
+from harness.config.sources import FirstSight
+from harness.inspect.tick_summary import as_json
+from harness.platform.clock import FakeClock
+from harness.store.inbox import Message, MessageKind, send
 from tests.simulation.fate import Fate
 from tests.simulation.machine import Machine, Wiring
 from tests.simulation.sources import Source

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.tables import HOLDING
+from harness.store.rows import HOLDING
 from tests.simulation.history import EVERY_MOMENT, Told, play
 from tests.simulation.shrink import command, from_words, report, shrink
 from tests.simulation.wrong import WRONG

@@ -2,9 +2,9 @@
 
 import pytest
 
-from harness.lease import Lease
-from harness.store.fenced import Turn
-from harness.tables import Stamp
+from harness.store.rows import Stamp
+from harness.store.writer.fencing import Turn
+from harness.store.writer.lease import Lease
 from tests.simulation.history import Told, play
 from tests.simulation.machine import Wiring
 from tests.simulation.shrink import report

@@ -10,11 +10,10 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from pathlib import Path
 
-from harness.changes.event import ChangeEvent
-from harness.clock import FakeClock
-from harness.controls.triggers import COLUMNS, EVENT_TRIGGERS
-from harness.sense.types import Operation, TableFormat
-from tests.trigger_keeper import Trigger
+from harness.controls.triggers.parse import COLUMNS, EVENT_TRIGGERS
+from harness.events.event import ChangeEvent, Operation, TableFormat
+from harness.platform.clock import FakeClock
+from tests.support.trigger_keeper import Trigger
 
 Row = Mapping[str, object]
 

@@ -12,24 +12,19 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import cast
 
-from harness.sense.iceberg.catalogs import Catalogs
-from harness.sense.iceberg.probe import IcebergProbe
-from harness.sense.jdbc.probe import JdbcProbe
-from harness.sense.kafka.admit import Admission
-from harness.sense.kafka.probe import KafkaProbe
-from harness.sense.sap import SapProbe
-from harness.sense.storage import LocalStorage, Storages
-from harness.sense.trigger_file import TriggerFileProbe
-from harness.sense.types import Look, Probe, Upstream
-from harness.settings_connections import (
-    IcebergCatalog,
-    JdbcDatabase,
-    SapSystem,
-    SapSystems,
-)
-from tests.unit.sense.databases import FakeNewRows, FakeQueries, FakeRuns
-from tests.unit.sense.fake_kafka import FakeKafka, FakeQuestions
-from tests.unit.sense.iceberg_tables import IcebergFolder
+from harness.config.connections import IcebergCatalog, JdbcDatabase, SapSystem, SapSystems
+from harness.platform.storage import LocalStorage, Storages
+from harness.sense.probe import Look, Probe, Upstream
+from harness.sense.sources.iceberg.catalog import Catalogs
+from harness.sense.sources.iceberg.probe import IcebergProbe
+from harness.sense.sources.jdbc.probe import JdbcProbe
+from harness.sense.sources.kafka.filter import Admission
+from harness.sense.sources.kafka.probe import KafkaProbe
+from harness.sense.sources.sap import SapProbe
+from harness.sense.sources.trigger_file import TriggerFileProbe
+from tests.support.databases import FakeNewRows, FakeQueries, FakeRuns
+from tests.support.fake_kafka import FakeKafka, FakeQuestions
+from tests.support.iceberg_tables import IcebergFolder
 
 Row = Mapping[str, object]
 

@@ -12,19 +12,19 @@ from urllib.parse import parse_qsl, urlsplit
 import requests
 from requests.adapters import BaseAdapter
 
-from harness.clock import FakeClock
-from harness.jobs.client import ClientSettings, DatabricksJobs, connect
-from harness.jobs.local.definitions import JobDefinition
-from harness.jobs.local.engine import Engine
-from harness.jobs.local.history import History
-from harness.jobs.local.phases import phase_from
-from harness.jobs.local.problems import ApiError
-from harness.jobs.local.registry import Assumptions, Registry
-from harness.jobs.local.requests import RunNow
-from harness.jobs.local.routes import Routes
-from harness.jobs.local.store import RunFilter, RunRow, Store
-from harness.jobs.states import OUTCOME_OF_RESULT, RunWords, outcome_of
-from harness.jobs.types import Outcome
+from harness.platform.clock import FakeClock
+from harness.platform.databricks.api import Outcome
+from harness.platform.databricks.client import ClientSettings, DatabricksJobs, connect
+from harness.platform.databricks.run_states import OUTCOME_OF_RESULT, RunWords, outcome_of
+from harness.platform.jobs_emulator.api.requests import RunNow
+from harness.platform.jobs_emulator.api.responses import ApiError
+from harness.platform.jobs_emulator.api.routes import Routes
+from harness.platform.jobs_emulator.history import History
+from harness.platform.jobs_emulator.runs.database import RunFilter, RunRow, Store
+from harness.platform.jobs_emulator.runs.engine import Engine
+from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
+from harness.platform.jobs_emulator.runs.registry import Assumptions, Registry
+from harness.platform.jobs_emulator.runs.states import phase_from
 from tests.simulation.fate import Fate
 from tests.simulation.record import Request
 from tests.simulation.trouble import RUN_NOW, Trouble, draw, misbehave, response

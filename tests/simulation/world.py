@@ -9,13 +9,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from harness import inbox
-from harness.clock import FakeClock
-from harness.inbox import Message, MessageKind
-from harness.jobs.local.store import RunRow
-from harness.jobs.token import TOKEN_PARAMETER
-from harness.sense.types import FirstSight
-from harness.tables import HOLDING, OPEN, Ledger, RunStatus
+from harness.config.sources import FirstSight
+from harness.fire.token import TOKEN_PARAMETER
+from harness.platform.clock import FakeClock
+from harness.platform.jobs_emulator.runs.database import RunRow
+from harness.store import inbox
+from harness.store.inbox import Message, MessageKind
+from harness.store.rows import HOLDING, OPEN, Ledger, RunStatus
 from tests.simulation import policies
 from tests.simulation.consumers import Consumers
 from tests.simulation.consumers import write as write_scheduled_jobs
@@ -27,7 +27,7 @@ from tests.simulation.triggers import Producers, Triggers
 from tests.simulation.trouble import Trouble
 from tests.simulation.upstreams import KINDS, Systems, some
 from tests.simulation.workspace import Workspace, client_of
-from tests.trigger_keeper import Trigger
+from tests.support.trigger_keeper import Trigger
 
 BEGINNING = datetime(2026, 3, 1, 8, tzinfo=UTC)
 _FIRST_JOB = 2**53 + 1

@@ -9,20 +9,20 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from harness.acquire import Caller, Place, acquire, processed
-from harness.clock import FakeClock
-from harness.find_sensor import Sensor
-from harness.jobs.types import JobsApi, Refused, RunNowAnswer, RunReport, Unknown
-from harness.sense.types import Look, Upstream
-from harness.show.words import iso
-from harness.tables import Ledger, LedgerRow, RunRow, RunStatus, Stamp
-from tests.keeper import Keeper
+from harness.platform.clock import FakeClock
+from harness.platform.databricks.api import JobsApi, Refused, RunNowAnswer, RunReport, Unknown
+from harness.platform.format import iso
+from harness.sense.probe import Look, Upstream
+from harness.store.queries import Sensor
+from harness.store.rows import Ledger, LedgerRow, RunRow, RunStatus, Stamp
+from harness.toolkit.consume import Caller, Place, acquire, processed
 from tests.simulation.fate import Fate
 from tests.simulation.machine import Ledgers, SkewedClock, Wiring
 from tests.simulation.models import POLICIES, Models, Row, Verdict
 from tests.simulation.policies import Policy, policy_of
 from tests.simulation.sources import Looker, Sources, change
-from tests.trigger_keeper import Trigger
+from tests.support.keeper import Keeper
+from tests.support.trigger_keeper import Trigger
 
 
 class _Jobs:

@@ -12,9 +12,10 @@ import typer
 from jinja2 import Environment
 from ruamel.yaml import YAML
 
-from harness import cli
+from harness.cli.app import app
+from harness.config.load import load_settings
+from harness.config.model import JobsTarget
 from harness.context import Context
-from harness.settings import JobsTarget, load_settings
 
 PROJECT = Path(__file__).parents[2]
 BUNDLE = PROJECT / "bundle"
@@ -101,7 +102,7 @@ def test_the_job_that_ticks_is_always_followed_by_its_next_run() -> None:
 def test_a_job_runs_a_command_that_there_is(job: Mapping[str, Any]) -> None:
     project, name, *options = command_of(job)
     assert project == "${workspace.file_path}"
-    commands = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     commands[name].make_context(name, options)
 
 

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.accepted import Desk
-from harness.batches import receive_batches
-from harness.controls.reading import COLUMNS
-from harness.controls.triggers import EVENT_TRIGGERS
+from harness.config.yaml import read_yaml
+from harness.controls.accept import Desk
+from harness.controls.header import COLUMNS
+from harness.controls.load import CONTROLS, examine_controls
+from harness.controls.optional_seeds import SEED_COLUMNS
+from harness.controls.triggers.parse import EVENT_TRIGGERS
 from harness.errors import ConfigurationError, ControlsError
-from harness.feed import CONTROLS, examine_controls
-from harness.feed_seeds import SEED_COLUMNS
-from harness.inbox import MessageKind, NoMessageError, parse_message
-from harness.quarantine import quarantined
-from harness.settings_yaml import read_yaml
-from tests.unit.memory_store import MemoryStore
+from harness.record.batch_inbox import receive_batches
+from harness.store.inbox import MessageKind, NoMessageError, parse_message
+from harness.store.quarantine import quarantined
+from tests.support.memory_store import MemoryStore
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FEW = settings(max_examples=40, deadline=None)

@@ -22,8 +22,8 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from harness.controls.reading import COLUMNS
-from tests.copied import PARTS
+from harness.controls.header import COLUMNS
+from tests.support.copied import PARTS
 from tests.upgrade.installation import (
     ARCHIVES,
     DIES,
@@ -50,7 +50,10 @@ _TRIGGER_COLUMNS = (
 _NAME_TABLE = """
 import sys
 from pathlib import Path
-from harness.spark import start_session
+try:
+    from harness.platform.spark.session import start_session
+except ModuleNotFoundError:  # a version before the packages
+    from harness.spark import start_session
 session = start_session(Path("."))
 session.sql("create database shop")
 session.sql(f"create table {sys.argv[1]} using delta location '{sys.argv[2]}'")

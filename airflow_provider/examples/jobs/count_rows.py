@@ -7,7 +7,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from harness.changes import ChangeEvent, changed_rows
+from harness.toolkit.changes import ChangeEvent, changed_rows
 from heartbeat_airflow.events import decode_events
 
 

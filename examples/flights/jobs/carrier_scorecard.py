@@ -3,7 +3,7 @@
 import pandas as pd
 
 from examples.flights.jobs import lake
-from harness import changes
+from harness.toolkit import changes
 
 TABLE = "carrier_scorecard"
 #: A departure counts as on time up to so many minutes after its time.

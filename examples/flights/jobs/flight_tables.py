@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def _session() -> "SparkSession":
-    from harness.spark import start_session
+    from harness.platform.spark.session import start_session
 
     return start_session(Path.cwd())
 

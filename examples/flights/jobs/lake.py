@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
-from harness.changes import ChangeEvent
+from harness.toolkit.changes import ChangeEvent
 
 BRONZE, GOLD = "bronze", "gold"
 

@@ -5,7 +5,7 @@ from pathlib import Path, PurePosixPath
 import pandas as pd
 
 from examples.flights.jobs import lake
-from harness import changes
+from harness.toolkit import changes
 
 REPORTS = Path("reports")
 ROWS = 10

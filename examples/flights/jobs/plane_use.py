@@ -3,7 +3,7 @@
 import pandas as pd
 
 from examples.flights.jobs import lake
-from harness import changes
+from harness.toolkit import changes
 
 TABLE = "plane_use"
 UNKNOWN = "not registered"

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from examples.flights.jobs import lake
-from harness import changes
+from harness.toolkit import changes
 
 TABLE = "storms"
 #: The same figure stands in the preprocess query of the controls.

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.refresh.warehouse import Rows, Warehouse, batch
-from tests.integration.shop_project import SCHEMA
+from tests.support.refresh.warehouse import Rows, Warehouse, batch
+from tests.support.shop_project import SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.refresh.warehouse import Rows, Warehouse, batch, minute
+from tests.support.refresh.warehouse import Rows, Warehouse, batch, minute
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.changes import ChangeEvent, Operation, TableFormat
-from tests.integration.shop_project import SCHEMA, Shop
+from harness.toolkit.changes import ChangeEvent, Operation, TableFormat
+from tests.support.shop_project import SCHEMA, Shop
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.refresh.warehouse import batch
-from tests.integration.shop_project import SCHEMA, Shop
+from tests.support.refresh.warehouse import batch
+from tests.support.shop_project import SCHEMA, Shop
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.refresh.cluster import PROFILE, cluster
-from tests.integration.refresh.warehouse import Warehouse, batch
+from tests.support.refresh.cluster import PROFILE, cluster
+from tests.support.refresh.warehouse import Warehouse, batch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.shop_project import SCHEMA, Shop
+from tests.support.shop_project import SCHEMA, Shop
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

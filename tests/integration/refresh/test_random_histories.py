@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.integration.refresh.warehouse import Warehouse, minute
-from tests.refresh.batches import Batch, without
-from tests.refresh.key_types import (
+from tests.support.refresh.batches import Batch, without
+from tests.support.refresh.key_types import (
     Code,
     Deletes,
     KeyOptions,
@@ -20,8 +19,9 @@ from tests.refresh.key_types import (
     NullKeys,
     UnchangedNewer,
 )
-from tests.refresh.oracle_key import fold_key
-from tests.refresh.random_histories import Shape, flat_key_rows, key_histories
+from tests.support.refresh.oracle_key import fold_key
+from tests.support.refresh.random_histories import Shape, flat_key_rows, key_histories
+from tests.support.refresh.warehouse import Warehouse, minute
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.refresh.warehouse import Rows, Warehouse, batch, minute
-from tests.refresh.batches import Batch, without
-from tests.refresh.key_types import KeyRow
-from tests.refresh.oracle_range import NullInstants, RangeRow, fold_range, whole_numbers
-from tests.refresh.oracle_whole import CustomRule, Truth, fold_custom
-from tests.refresh.random_histories import (
+from tests.support.refresh.batches import Batch, without
+from tests.support.refresh.key_types import KeyRow
+from tests.support.refresh.oracle_range import NullInstants, RangeRow, fold_range, whole_numbers
+from tests.support.refresh.oracle_whole import CustomRule, Truth, fold_custom
+from tests.support.refresh.random_histories import (
     Shape,
     flat_key_rows,
     key_histories,
     of_history,
     range_history,
 )
+from tests.support.refresh.warehouse import Rows, Warehouse, batch, minute
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

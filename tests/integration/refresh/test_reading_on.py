@@ -10,11 +10,11 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from harness.cli import main
+from harness.cli.app import main
 from harness.errors import ExitCode
-from tests.integration.refresh.warehouse import batch
-from tests.integration.shop_project import SCHEMA, Shop
-from tests.unit.macros.calling import CompilationError, Macros
+from tests.support.macro_calls import CompilationError, Macros
+from tests.support.refresh.warehouse import batch
+from tests.support.shop_project import SCHEMA, Shop
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

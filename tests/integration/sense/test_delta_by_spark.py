@@ -10,14 +10,14 @@ import pytest
 from deltalake import DeltaTable
 
 from harness.errors import LookFailedError
-from harness.sense.delta.history import SparkTableHistory, operation_by_name
-from harness.sense.delta.locate import SparkTableLocator
-from harness.sense.delta.probe import DeltaProbe
-from harness.sense.look import Looker
-from harness.sense.rows import SparkNewRows
-from harness.sense.storage import LocalStorage, Storages
-from harness.sense.types import Upstream
-from tests.unit.sense.golden import AT, CountingStorage, FakeLocator, FakeNewRows, Watcher
+from harness.platform.storage import LocalStorage, Storages
+from harness.sense.new_rows import SparkNewRows
+from harness.sense.pool import Looker
+from harness.sense.probe import Upstream
+from harness.sense.sources.delta.history import SparkTableHistory, operation_by_name
+from harness.sense.sources.delta.probe import DeltaProbe
+from harness.sense.table_locations import SparkTableLocator
+from tests.support.golden import AT, CountingStorage, FakeLocator, FakeNewRows, Watcher
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

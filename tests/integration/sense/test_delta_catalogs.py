@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.errors import LookFailedError
-from harness.sense.delta.history import SparkTableHistory
-from harness.sense.delta.locate import SparkTableLocator, described_location
-from harness.sense.rows import SparkNewRows
-from tests.services.commit_catalog import create_managed_table, drop_managed_table
-from tests.unit.sense.golden import AT, Watcher
+from harness.sense.new_rows import SparkNewRows
+from harness.sense.sources.delta.history import SparkTableHistory
+from harness.sense.table_locations import SparkTableLocator, described_location
+from tests.support.golden import AT, Watcher
+from tests.support.services.commit_catalog import create_managed_table, drop_managed_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

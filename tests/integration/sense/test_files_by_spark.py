@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.errors import LookFailedError
-from harness.sense.file.places import find, place_of
-from harness.sense.file.probe import FileProbe
-from harness.sense.file.rows import rows_of
-from harness.sense.questions import SparkQuestions
-from harness.sense.storage import HadoopStorage, LocalStorage, Storages
-from harness.sense.types import Look, Upstream
-from tests.unit.sense.golden import AT
+from harness.platform.storage import HadoopStorage, LocalStorage, Storages
+from harness.sense.preprocess.run import SparkQuestions
+from harness.sense.probe import Look, Upstream
+from harness.sense.sources.file.listing import find, place_of
+from harness.sense.sources.file.new_rows import rows_of
+from harness.sense.sources.file.probe import FileProbe
+from tests.support.golden import AT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.sense.hive.catalog import SparkHiveCatalog
+from harness.events.event import Operation
+from harness.sense.probe import DataChange, Look, Probe, Upstream
 from harness.sense.registry import Surroundings, known_sources
-from harness.sense.types import DataChange, Look, Operation, Probe, Upstream
+from harness.sense.sources.hive.metastore import SparkHiveCatalog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

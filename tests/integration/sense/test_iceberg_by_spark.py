@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.sense.types import DataChange, FirstSight, Look, Operation, Probe, Upstream
-from tests.services.iceberg import Lake
+from harness.config.sources import FirstSight
+from harness.events.event import Operation
+from harness.sense.probe import DataChange, Look, Probe, Upstream
+from tests.support.services.iceberg import Lake
 
 if TYPE_CHECKING:
     pass

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.sense.jdbc.jvm import JvmQueries
-from harness.sense.jdbc.new_rows import SparkTableRows
-from harness.sense.jdbc.probe import JdbcProbe
-from harness.sense.jdbc.queries import Kind, Query, QueryRefusedError
-from harness.sense.look import Looker
-from harness.sense.types import DataChange, Look, Upstream
-from harness.settings_connections import JdbcDatabase
-from harness.settings_secrets import EnvironmentSecrets, SecretReference
-from tests.services.databases import Writer
-from tests.services.postgres import Postgres
+from harness.config.connections import JdbcDatabase
+from harness.config.secrets import EnvironmentSecrets, SecretReference
+from harness.sense.database_queries import Kind, Query, QueryRefusedError
+from harness.sense.pool import Looker
+from harness.sense.probe import DataChange, Look, Upstream
+from harness.sense.sources.jdbc.jvm import JvmQueries
+from harness.sense.sources.jdbc.new_rows import SparkTableRows
+from harness.sense.sources.jdbc.probe import JdbcProbe
+from tests.support.services.databases import Writer
+from tests.support.services.postgres import Postgres
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,14 +19,14 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from harness.secrets import masked
-from harness.sense.look import Looker
+from harness.config.connections import Connections, KafkaCluster
+from harness.config.secrets import EnvironmentSecrets
+from harness.platform.masking import masked
+from harness.sense.pool import Looker
+from harness.sense.probe import Look, Upstream
 from harness.sense.registry import Surroundings, known_sources
-from harness.sense.types import Look, Upstream
-from harness.settings_connections import Connections, KafkaCluster
-from harness.settings_secrets import EnvironmentSecrets
-from tests.services.kafka.broker import PASSWORD, USER, Broker
-from tests.unit.sense.golden import AT
+from tests.support.golden import AT
+from tests.support.services.kafka.broker import PASSWORD, USER, Broker
 
 _NUMBERS = itertools.count()
 

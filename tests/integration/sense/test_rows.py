@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.errors import LookFailedError
-from harness.query_use import ALLOWED, REFUSED, uncalled, unread
-from harness.sense.questions import SparkQuestions
-from harness.sense.rows import SparkNewRows
-from harness.sense.types import NewFiles, QueryBounds
-from harness.sense.understood import use_in
-from tests.hostile import REACHING_OUT, READING_MORE, WITHIN
-from tests.unit.sense.golden import Watcher
+from harness.sense.new_rows import SparkNewRows
+from harness.sense.preprocess.policy import ALLOWED, REFUSED, uncalled, unread
+from harness.sense.preprocess.run import SparkQuestions
+from harness.sense.preprocess.spark_plan import use_in
+from harness.sense.probe import NewFiles, QueryBounds
+from tests.support.golden import Watcher
+from tests.support.hostile import REACHING_OUT, READING_MORE, WITHIN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from harness.controls.queries import check_query
-from harness.query_use import uncalled, unread
-from harness.sense.understood import use_in
+from harness.sense.preprocess.policy import uncalled, unread
+from harness.sense.preprocess.spark_plan import use_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

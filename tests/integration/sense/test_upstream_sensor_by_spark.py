@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.sense.probe import Look, Upstream
 from harness.sense.registry import Surroundings, known_sources
-from harness.sense.types import Look, Upstream
-from harness.sense.upstream_sensor.rows import LakeRowReader
-from tests.unit.sense.golden import AT
+from harness.sense.sources.upstream_sensor.rows import LakeRowReader
+from tests.support.golden import AT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from harness.cli import app
+from harness.cli.app import app
 from harness.errors import ConfigurationError, ExitCode
-from harness.lock import ProcessLock
 from harness.sense.backoff import BackOff, Failing, save_back_off
+from harness.store.writer.lock import ProcessLock
 
 PROJECT = Path(__file__).resolve().parents[3]
 COMMANDS = (
@@ -44,7 +44,7 @@ HEAVY = {"pyspark", "dbt", "databricks", "py4j", "deltalake", "pandas"}
 #: Runs the command line and then tells which modules it took.
 TELL_MODULES = """
 import sys
-from harness.cli import main
+from harness.cli.app import main
 code = main(sys.argv[1:])
 print("modules", *sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
 sys.exit(code)

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from harness.errors import ExitCode
-from harness.inbox import MessageKind, receive
-from harness.lock import ProcessLock
-from harness.tables import Ledger, RunStatus
+from harness.store.inbox import MessageKind, receive
+from harness.store.rows import Ledger, RunStatus
+from harness.store.writer.lock import ProcessLock
+from tests.support.ledgers import JOB, TEN, control, run
 from tests.unit.cli.test_commands import TELL_MODULES, call, is_one_sentence, set_up
-from tests.unit.own_schedule.test_commands import write
-from tests.unit.show.ledgers import JOB, TEN, control, run
+from tests.unit.cli.test_consume import write
 
 _TEXTS = ("life_cycle_state", "result_state", "state", "termination_code", "message")
 _INSTANT = pa.timestamp("us", tz="UTC")

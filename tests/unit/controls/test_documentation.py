@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from harness.controls import COLUMNS, Code
-from harness.controls.findings import WARNINGS
+from harness.controls.findings import WARNINGS, Code
+from harness.controls.header import COLUMNS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "controls.md").read_text(encoding="utf-8")
 

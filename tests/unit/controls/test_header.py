@@ -1,7 +1,8 @@
 """The header of the controls CSV: ten columns, their names, their order."""
 
-from harness.controls import COLUMNS, Code
-from tests.unit.controls.controls_text import HEADER, checked, line
+from harness.controls.findings import Code
+from harness.controls.header import COLUMNS
+from tests.support.controls_text import HEADER, checked, line
 
 
 def test_an_empty_file_has_no_header() -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from harness.controls import Code
-from harness.query_use import ALLOWED, REFUSED
-from tests.hostile import REACHING_OUT, READING_MORE, WITH_VARIABLES, WITHIN
-from tests.unit.controls.controls_text import checked, line
+from harness.controls.findings import Code
+from harness.sense.preprocess.policy import ALLOWED, REFUSED
+from tests.support.controls_text import checked, line
+from tests.support.hostile import REACHING_OUT, READING_MORE, WITH_VARIABLES, WITHIN
 
 
 def codes(query: str, *may_read: str) -> list[Code]:

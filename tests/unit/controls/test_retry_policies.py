@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.controls.optional_seeds import OPTIONAL_SEEDS, check_seeds
 from harness.controls.retry_policies import (
     COLUMNS,
     OUTCOMES,
@@ -11,7 +12,6 @@ from harness.controls.retry_policies import (
     check_retry_policies,
 )
 from harness.errors import ControlsError
-from harness.feed_seeds import OPTIONAL_SEEDS, check_seeds
 
 HEADER = ",".join(COLUMNS)
 

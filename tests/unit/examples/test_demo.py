@@ -11,15 +11,15 @@ from examples.flights.demo import PATIENCE_SECONDS, run_demo, wait_for_runs
 from examples.flights.jobs.storm_watch import STRONG_GUST
 from examples.flights.place import CHECKOUT, Place
 from examples.flights.story import ACTS, ASKED_ABOUT, unpause
-from harness.clock import FakeClock
-from harness.controls.checking import check
+from harness.config.load import Settings, load_settings
+from harness.controls.check import check
 from harness.controls.findings import has_errors
-from harness.controls.reading import read_controls
+from harness.controls.load import job_names
+from harness.controls.parse import read_controls
 from harness.errors import ConfigurationError, JobsApiError
-from harness.feed import job_names
-from harness.jobs.fake import FakeJobs
-from harness.jobs.types import Accepted, Outcome
-from harness.settings import Settings, load_settings
+from harness.platform.clock import FakeClock
+from harness.platform.databricks.api import Accepted, Outcome
+from harness.platform.databricks.fake import FakeJobs
 
 START = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 

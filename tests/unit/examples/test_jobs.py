@@ -18,7 +18,7 @@ from examples.flights.jobs import (
     plane_use,
     storm_watch,
 )
-from harness import changes
+from harness.toolkit import changes
 
 FLIGHTS = pd.DataFrame(
     {

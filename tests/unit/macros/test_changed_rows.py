@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harness.changes import ChangeEvent
-from harness.changes.chain import chain_of
-from harness.names import table_key
-from tests.unit.changes.change_events import DELTA, HIVE, ICEBERG, at, of_partition, step
-from tests.unit.macros.calling import CompilationError, Macros
+from harness.platform.sql_names import table_key
+from harness.toolkit.changes import ChangeEvent
+from harness.toolkit.changes.chain import chain_of
+from tests.support.change_events import DELTA, HIVE, ICEBERG, at, of_partition, step
+from tests.support.macro_calls import CompilationError, Macros
 
 MACROS = Macros()
 TABLE: Mapping[str, object] = {

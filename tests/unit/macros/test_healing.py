@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.macros.calling import CompilationError, Macros
+from tests.support.macro_calls import CompilationError, Macros
 
 DAY = 86400
 NOW = 100 * DAY

@@ -11,10 +11,11 @@ from typing import cast
 
 import pytest
 
-from tests.refresh.batches import Batch, accepted
-from tests.refresh.key_types import KeyOptions, KeyRow
-from tests.refresh.oracle_key import fold_key
-from tests.refresh.oracle_range import (
+from tests.support.macro_calls import CompilationError, Macros
+from tests.support.refresh.batches import Batch, accepted
+from tests.support.refresh.key_types import KeyOptions, KeyRow
+from tests.support.refresh.oracle_key import fold_key
+from tests.support.refresh.oracle_range import (
     NullInstants,
     RangeRow,
     RangeState,
@@ -22,8 +23,7 @@ from tests.refresh.oracle_range import (
     observed_ranges,
     touches,
 )
-from tests.refresh.random_histories import Shape, key_histories, range_history
-from tests.unit.macros.calling import CompilationError, Macros
+from tests.support.refresh.random_histories import Shape, key_histories, range_history
 
 MACROS = Macros()
 SEEDS = range(200)

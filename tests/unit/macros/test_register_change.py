@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.unit.macros.calling import CompilationError, Macros
+from tests.support.macro_calls import CompilationError, Macros
 
 MACROS = Macros()
 TABLE: Mapping[str, object] = {

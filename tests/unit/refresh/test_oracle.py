@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.refresh.batches import Batch, Receipt, receipts, without
-from tests.refresh.key_types import (
+from tests.support.refresh.batches import Batch, Receipt, receipts, without
+from tests.support.refresh.key_types import (
     Code,
     Deletes,
     HubRow,
@@ -19,7 +19,7 @@ from tests.refresh.key_types import (
     UnchangedNewer,
     Version,
 )
-from tests.refresh.oracle_key import fold_key
+from tests.support.refresh.oracle_key import fold_key
 
 Known = Mapping[object, str]
 

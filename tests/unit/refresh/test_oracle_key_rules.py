@@ -7,8 +7,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.refresh.batches import Batch, without
-from tests.refresh.key_types import (
+from tests.support.refresh.batches import Batch, without
+from tests.support.refresh.key_types import (
     Code,
     Deletes,
     HubRow,
@@ -22,8 +22,8 @@ from tests.refresh.key_types import (
     Values,
     Version,
 )
-from tests.refresh.oracle_key import classify, fold_key, in_order, is_rejected
-from tests.refresh.random_histories import Shape, key_histories
+from tests.support.refresh.oracle_key import classify, fold_key, in_order, is_rejected
+from tests.support.refresh.random_histories import Shape, key_histories
 
 Batches = list[Batch[KeyRow]]
 

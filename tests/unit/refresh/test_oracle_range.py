@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.refresh.batches import Batch, Receipt, accepted, receipts, without
-from tests.refresh.oracle_range import (
+from tests.support.refresh.batches import Batch, Receipt, accepted, receipts, without
+from tests.support.refresh.oracle_range import (
     Limits,
     NullInstants,
     RangeRow,

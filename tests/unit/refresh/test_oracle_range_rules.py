@@ -7,8 +7,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.refresh.batches import Batch, without
-from tests.refresh.oracle_range import (
+from tests.support.refresh.batches import Batch, without
+from tests.support.refresh.oracle_range import (
     Interval,
     NullInstants,
     RangeHubRow,
@@ -19,7 +19,7 @@ from tests.refresh.oracle_range import (
     owner,
     whole_numbers,
 )
-from tests.refresh.random_histories import range_history
+from tests.support.refresh.random_histories import range_history
 
 Batches = list[Batch[RangeRow]]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.refresh.batches import Batch, Receipt, accepted, receipts, without
-from tests.refresh.oracle_whole import (
+from tests.support.refresh.batches import Batch, Receipt, accepted, receipts, without
+from tests.support.refresh.oracle_whole import (
     CustomMetrics,
     CustomRule,
     FullState,

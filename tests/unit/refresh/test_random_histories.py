@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from tests.refresh.key_types import Code, KeyOptions, NullKeys, UnchangedNewer
-from tests.refresh.oracle_key import fold_key
-from tests.refresh.random_histories import Shape, flat_key_rows, key_histories, of_history
+from tests.support.refresh.key_types import Code, KeyOptions, NullKeys, UnchangedNewer
+from tests.support.refresh.oracle_key import fold_key
+from tests.support.refresh.random_histories import Shape, flat_key_rows, key_histories, of_history
 
 TOUCH = KeyOptions(null_keys=NullKeys.QUARANTINE)
 PARITY = KeyOptions(null_keys=NullKeys.MATCH, unchanged_newer=UnchangedNewer.SKIP)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.sense.backoff import BackOff, end_back_off, load_back_off, save_back_off
-from harness.sense.types import Look, Upstream
-from tests.unit.sense.golden import AT
+from harness.sense.probe import Look, Upstream
+from tests.support.golden import AT
 
 HOUR = 3600.0
 

@@ -7,11 +7,11 @@ _RACE = """
 import threading
 from pathlib import Path
 from harness.errors import ConfigurationError
-from harness.sense.delta.history import SparkTableHistory
-from harness.sense.delta.locate import SparkTableLocator
-from harness.sense.questions import SparkQuestions
-from harness.sense.upstream_sensor.rows import LakeRowReader
-from harness.spark import start_session
+from harness.sense.sources.delta.history import SparkTableHistory
+from harness.sense.table_locations import SparkTableLocator
+from harness.sense.preprocess.run import SparkQuestions
+from harness.sense.sources.upstream_sensor.rows import LakeRowReader
+from harness.platform.spark.session import start_session
 
 def session():
     return start_session(Path("no such project"))

@@ -1,7 +1,7 @@
 """How long a look at each source may take."""
 
-from harness.sense.limits import look_limits
-from harness.settings_models import ConfigurationFile
+from harness.config.model import ConfigurationFile
+from harness.sense.schedule import look_limits
 
 
 def limits_of(text: str) -> dict[str, float]:

@@ -5,9 +5,10 @@ from datetime import datetime
 
 import pytest
 
+from harness.config.sources import Source
 from harness.errors import ConfigurationError
+from harness.sense.probe import Look, Upstream
 from harness.sense.registry import Registry, Surroundings, known_sources
-from harness.sense.types import Look, Source, Upstream
 
 
 def no_session() -> object:

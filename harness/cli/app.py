@@ -1,0 +1,100 @@
+"""The command line: one function per subcommand, over the same functions that tests call."""
+
+import contextlib
+import logging
+import os
+import sys
+import traceback
+from typing import Annotated
+
+import typer
+
+from harness.cli import consume, events, init, inspect, maintain, operate, refresh, tick
+from harness.errors import ExitCode, HeartbeatError
+
+DEBUG = "HEARTBEAT_DEBUG"
+
+app = typer.Typer(
+    name="python -m harness",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+@app.callback()
+def options(
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar=DEBUG, help="Show the stack trace of an error.")
+    ] = False,
+) -> None:
+    """Is there new data, and which jobs may run because of it?
+
+    Exit codes: 0 done, 1 something failed and is recorded, 2 usage or configuration, 3 another
+    process holds the lock, 4 there is nothing (`sense`, `events`).
+    """
+    if debug:
+        os.environ[DEBUG] = "1"
+
+
+for module in (init, tick, inspect, operate, consume, events, refresh, maintain):
+    module.register(app)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command line and return the exit code."""
+    try:
+        app(_with_options_first(arguments), prog_name="python -m harness")
+    except SystemExit as stop:
+        return _code_of(stop)
+    except HeartbeatError as error:
+        return _told(str(error), error, error.exit_code)
+    except BrokenPipeError:
+        return _without_reader()
+    except Exception as error:
+        # For the file only: the console gets the sentence below.
+        logging.getLogger(__name__).info("something that nobody foresaw", exc_info=error)
+        kind = type(error).__name__
+        said = f"Something unexpected happened ({kind}: {_first_line(error)}); --debug tells where"
+        return _told(said, error, ExitCode.FAILED)
+    return int(ExitCode.DONE)
+
+
+def _with_options_first(arguments: list[str]) -> list[str]:
+    """Let ``--debug`` stand after the subcommand, too."""
+    rest = [each for each in arguments if each != "--debug"]
+    return ["--debug", *rest] if len(rest) < len(arguments) else rest
+
+
+def _code_of(stop: SystemExit) -> int:
+    with contextlib.suppress(ValueError, TypeError):
+        return int(stop.code or 0)
+    return int(ExitCode.FAILED)
+
+
+def _told(sentence: str, error: BaseException, code: ExitCode) -> int:
+    from harness.platform.masking import masked
+    from harness.platform.text import escaped
+
+    if os.environ.get(DEBUG):
+        trace = masked("".join(traceback.format_exception(error)))
+        typer.echo("\n".join(map(escaped, trace.split("\n"))), err=True)
+    lines = [escaped(line) for line in masked(sentence).splitlines()]
+    mark = typer.style("error:", fg="red", bold=True) if _has_colour() else "error:"
+    typer.echo("\n".join([f"{mark} {lines[0] if lines else ''}", *lines[1:]]), err=True)
+    return int(code)
+
+
+def _has_colour() -> bool:
+    return sys.stderr.isatty() and "NO_COLOR" not in os.environ
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).strip().splitlines()), "without a word")
+
+
+def _without_reader() -> int:
+    """Whoever read our answer has gone, as ``| head`` does; nobody is left to be told."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return int(ExitCode.DONE)

@@ -1,0 +1,201 @@
+"""What every command starts with: the settings, the log, the lock, and the way out.
+
+Nothing heavy is imported before a command asks for it.
+"""
+
+import logging
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from harness.errors import ConfigurationError, ExitCode
+from harness.platform.clock import Clock, RealClock
+from harness.platform.stopping import INTERRUPTED, Stop
+
+if TYPE_CHECKING:
+    from harness.config.load import Settings
+    from harness.context import Context
+
+log = logging.getLogger(__name__)
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+#: When the process began, as far as it can tell, for the time that a command took.
+BEGAN = time.monotonic()
+
+AS_JSON = typer.Option("--json", help="Print one JSON object, for scripts.")
+
+
+def settings_of_project(*, may_quarantine: bool = False) -> "Settings":
+    """Read ``heartbeat.yml``.
+
+    Args:
+        may_quarantine: Leave wrong connections out instead of stopping.
+
+    Raises:
+        ConfigurationError: It has problems; all of them are named.
+    """
+    from harness.config.load import load_settings
+    from harness.platform.masking import mask_environment
+
+    mask_environment(os.environ)
+    return load_settings(PROJECT, os.environ, may_quarantine=may_quarantine)
+
+
+#: Commands that go on without a connection that is wrong; the others stop.
+_GO_ON = frozenset({"tick", "run"})
+
+
+@contextmanager
+def reading(*, may_quarantine: bool = False) -> Iterator["Context"]:
+    """Give a command that only reads what it needs; it takes no lock and starts no JVM."""
+    from harness.context import Context
+
+    with interruptible("stopped"):
+        yield Context(settings_of_project(may_quarantine=may_quarantine), os.environ)
+
+
+@contextmanager
+def writing(command: str) -> Iterator["Context"]:
+    """Give a command that writes what it needs, while it alone holds what it writes to.
+
+    Raises:
+        LockedError: Another harness process holds the lock.
+        StateError: The state folder cannot be written.
+    """
+    from harness.context import Context
+    from harness.tick.single_writer import admitted
+
+    with stoppable() as stop:
+        settings = settings_of_project(may_quarantine=command in _GO_ON)
+        context = Context(settings, os.environ)
+        context.stop = stop
+        with admitted(context, command), cancelled_on(stop, context):
+            set_up_log(settings, is_writer=True)
+            _warn_of_network_drive(settings.home)
+            yield context
+
+
+@contextmanager
+def cancelled_on(stop: Stop, context: "Context") -> Iterator[None]:
+    """Cancel what the context runs when a signal comes; not what gives the lease back."""
+    stop.cancel = context.cancel
+    try:
+        yield
+    finally:
+        stop.cancel = lambda: None
+
+
+def _warn_of_network_drive(home: Path) -> None:
+    from harness.platform.mounts import network_warning
+
+    said = network_warning(home)
+    if said:
+        log.warning("%s", said)
+
+
+def set_up_log(settings: "Settings", *, is_writer: bool) -> None:
+    """Send log records to the rotating file of the state folder.
+
+    Raises:
+        StateError: The file cannot be opened.
+    """
+    from harness.platform.logs import set_up_logging
+
+    set_up_logging(
+        settings.home,
+        is_writer=is_writer,
+        max_bytes=settings.logs.max_megabytes * 1_000_000,
+        backups=settings.logs.keep,
+    )
+
+
+@contextmanager
+def stoppable() -> Iterator[Stop]:
+    """Handle Ctrl-C and SIGTERM, and end with the code that a shell expects.
+
+    What failed because it was cancelled is not reported as an error.
+    """
+    stop = Stop()
+    try:
+        with stop:
+            yield stop
+    except BaseException as error:
+        if not stop.is_wanted:
+            raise
+        log.info("stopped while %s", stop.activity.words, exc_info=error)
+    if stop.is_wanted:
+        typer.echo("stopped; nothing is lost, the next tick continues from here", err=True)
+        raise typer.Exit(INTERRUPTED)
+
+
+@contextmanager
+def interruptible(said: str) -> Iterator[None]:
+    """Turn Ctrl-C into one sentence and the exit code that a shell expects."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(said, err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def real_clock() -> Clock:
+    """Return the machine's clock."""
+    return RealClock()
+
+
+def say(sentence: str, *, err: bool = False) -> None:
+    """Print one line of text, some of which may come from outside."""
+    from harness.platform.masking import masked
+    from harness.platform.text import escaped
+
+    typer.echo(escaped(masked(sentence)), err=err)
+
+
+def print_json(content: object) -> None:
+    """Print one JSON document to the standard output."""
+    from harness.platform.masking import masked
+    from harness.platform.text import json_text, mapped
+
+    typer.echo(json_text(mapped(content, masked)))
+
+
+def job_named(wanted: str, names: Mapping[int, str]) -> int:
+    """Return the job that an id or a name means.
+
+    Raises:
+        ConfigurationError: No job, or more than one, is meant.
+    """
+    if wanted.strip().isdigit() and int(wanted) in names:
+        return int(wanted)
+    meant = [job_id for job_id, name in names.items() if name.lower() == wanted.strip().lower()]
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        listed = ", ".join(map(str, sorted(meant)))
+        raise ConfigurationError(f"Jobs {listed} have the name '{wanted}': say which by its id")
+    raise ConfigurationError(f"There is no job '{wanted}'{_close(wanted, names)}")
+
+
+def _close(wanted: str, names: Mapping[int, str]) -> str:
+    from difflib import get_close_matches
+
+    known = {name.lower(): f"{name} ({job_id})" for job_id, name in names.items()}
+    known |= {str(job_id): f"{name} ({job_id})" for job_id, name in names.items()}
+    close = dict.fromkeys(
+        known[each] for each in get_close_matches(wanted.strip().lower(), known, n=5, cutoff=0.5)
+    )
+    if close:
+        return f"; did you mean {' or '.join(list(close)[:3])}?"
+    return "; `python -m harness status --all` lists every job" if names else ""
+
+
+def leave(code: ExitCode) -> None:
+    """End the command with an exit code."""
+    if code is not ExitCode.DONE:
+        raise typer.Exit(int(code))

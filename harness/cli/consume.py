@@ -1,0 +1,112 @@
+"""For jobs on their own schedule: ``sense`` as the first task, ``processed`` as the last."""
+
+from contextlib import suppress
+from typing import Annotated
+
+import typer
+
+from harness.cli.common import AS_JSON, leave, print_json, reading, say
+from harness.errors import ExitCode
+
+SENSOR = typer.Argument(
+    metavar="SENSOR", help="Id of the sensor in `sensors`, or of its upstream in the controls."
+)
+JOB = typer.Option(
+    "--job",
+    metavar="JOB",
+    envvar="HEARTBEAT_JOB_ID",
+    help="Id or name of the job, where the sensor's id does not say it.",
+)
+RUN = typer.Option(
+    "--run",
+    envvar="HEARTBEAT_RUN_ID",
+    min=1,
+    max=2**63 - 1,
+    help="The job's own run; needed only if two of them may go on at once.",
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command()(sense)
+    app.command()(processed)
+
+
+def sense(
+    sensor: Annotated[str, SENSOR],
+    job: Annotated[str | None, JOB] = None,
+    run: Annotated[int | None, RUN] = None,
+    now: Annotated[
+        bool, typer.Option("--now", help="Tick first, unless somebody else does just now.")
+    ] = False,
+) -> None:
+    """Print the events that the job has not processed, as JSON; exit 4 when there are none.
+
+    Meant as the first task of a job that runs on its own schedule and is named in
+    seeds/scheduled_jobs.csv. It answers from what the last tick has seen, without Spark and while
+    one goes on. Until `processed` is called, the same events come again.
+
+    Examples:
+        python -m harness sense sales_orders_111111111
+
+        python -m harness sense sales.orders --job daily-revenue --now > events.json
+    """
+    from harness.platform.format import instant
+    from harness.store.queries import last_decision, last_tick_at
+    from harness.toolkit.notebook import acquire_in
+
+    if now:
+        _tick(sensor, job)
+    with reading() as context:
+        events = acquire_in(context, sensor, job=job, run=run)
+        home = context.home
+    if events:
+        print_json(events)
+        return
+    seen = instant(last_tick_at(home.folder, last_decision(home.status)))
+    say(f"nothing new at {sensor}, as the last tick saw it: {seen}", err=True)
+    leave(ExitCode.NOTHING_NEW)
+
+
+def processed(
+    sensor: Annotated[str, SENSOR],
+    job: Annotated[str | None, JOB] = None,
+    run: Annotated[int | None, RUN] = None,
+    as_json: Annotated[bool, AS_JSON] = False,
+) -> None:
+    """Say that the job has processed what `sense` gave it; meant as its last task.
+
+    The next tick counts it, and `sensors` shows PROCESSED_NEW_DATA. Called again, it changes
+    nothing.
+
+    Examples:
+        python -m harness processed sales_orders_111111111
+
+        python -m harness processed sales.orders --job daily-revenue
+    """
+    from harness.toolkit.notebook import process_in
+
+    with reading() as context:
+        is_noted = process_in(context, sensor, job=job, run=run)
+    if as_json:
+        print_json({"sensor": sensor, "noted": is_noted})
+    elif is_noted:
+        say(f"{sensor} noted as processed; the next tick counts it")
+    else:
+        say(f"nothing of {sensor} was waiting to be processed")
+
+
+def _tick(sensor: str, job: str | None) -> None:
+    """Look at the job's upstreams, unless the process that ticks does so anyway."""
+    from harness.cli.tick import tick
+    from harness.errors import LockedError
+    from harness.store.queries import find_sensor, holder_of
+
+    with reading() as context:
+        found = find_sensor(context.store, sensor, job)
+        is_held = holder_of(context.home.folder) is not None
+    if is_held:
+        return
+    # What failed is recorded, and may be another job's; who took the lock meanwhile ticks as well.
+    with suppress(typer.Exit, LockedError):
+        tick(job=[str(found.job_id)], quiet=True)

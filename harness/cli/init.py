@@ -1,0 +1,108 @@
+"""Sets a state folder up, and checks the configuration: ``init`` and ``validate``."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.common import AS_JSON, leave, print_json, reading, writing
+from harness.errors import ExitCode
+
+if TYPE_CHECKING:
+    from harness.context import Context
+    from harness.controls.load import CheckedControls
+
+YES = typer.Option("--yes", help="Many control rows may leave the CSV at once.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command()(init)
+    app.command()(validate)
+
+
+def init(
+    yes: Annotated[bool, YES] = False,
+    as_json: Annotated[bool, AS_JSON] = False,
+) -> None:
+    """Build every table and view, and load the controls CSV.
+
+    Safe to repeat: ledgers keep their rows, and nothing is started.
+
+    Examples:
+        python -m harness init
+
+        HEARTBEAT_HOME=/data/heartbeat python -m harness init
+    """
+    from harness.cli.views import setup
+    from harness.cli.views.progress import Progress
+    from harness.cli.views.terminal import answers, remarks
+
+    with writing("init") as context:
+        with Progress(remarks(), context.stop.activity, is_shown=not as_json):
+            checked = _initialise(context, allow_mass_removal=yes)
+        if as_json:
+            print_json(setup.overview_as_json(context, checked))
+        else:
+            setup.show_overview(answers(), context, checked)
+
+
+def _initialise(context: "Context", *, allow_mass_removal: bool) -> "CheckedControls":
+    from harness.controls.load import check_controls, record_changes, stop_on_errors
+    from harness.sense.backoff import end_back_off
+    from harness.store.rows import Tick
+    from harness.tick.checkpoint import load_from_models
+    from harness.tick.install import Installation, published_of
+
+    checked = check_controls(
+        context.settings.project,
+        context.store,
+        allow_mass_removal=allow_mass_removal,
+        may_read=context.settings.sensing.queries_may_read,
+    )
+    stop_on_errors(checked)
+    now = context.clock.now()
+    installation = Installation(context)
+    installation.check()
+    # Each is reported; the tables that are built next show the controls again.
+    published_of(context).edits(now)
+    installation.ensure(now, allow_mass_removal=allow_mass_removal, rebuild=True)
+    # Recorded here, a removal that was meant is not asked about again by the next tick.
+    tick = Tick(number=load_from_models(context).tick_number + 1, at=now)
+    record_changes(context.rows, context.store, tick)
+    # Whoever sets things up anew wants to see at once whether all of it can be read.
+    end_back_off(context.home.back_off)
+    return checked
+
+
+def validate(
+    yes: Annotated[bool, YES] = False,
+    as_json: Annotated[bool, AS_JSON] = False,
+) -> None:
+    """Check heartbeat.yml and the controls CSV, and name everything that is wrong at once.
+
+    Nothing is written. Errors end with code 2; warnings do not.
+
+    Examples:
+        python -m harness validate
+
+        python -m harness validate --json | jq '.findings[].message'
+    """
+    from harness.cli.views.setup import show_findings
+    from harness.cli.views.terminal import answers
+    from harness.controls.findings import findings_as_json, has_errors
+    from harness.controls.load import check_controls
+
+    with reading() as context:
+        checked = check_controls(
+            context.settings.project,
+            context.store,
+            allow_mass_removal=yes,
+            may_read=context.settings.sensing.queries_may_read,
+            configured=context.settings,
+        )
+    is_wrong = has_errors(checked.findings)
+    if as_json:
+        print_json({"ok": not is_wrong, "findings": findings_as_json(checked.findings)})
+    else:
+        show_findings(answers(), checked)
+    leave(ExitCode.USAGE if is_wrong else ExitCode.DONE)

@@ -1,0 +1,190 @@
+"""Answers without a JVM, while a tick runs: ``status``, ``explain``, ``events`` and ``doctor``."""
+
+import os
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from harness.cli.common import (
+    AS_JSON,
+    PROJECT,
+    interruptible,
+    job_named,
+    leave,
+    print_json,
+    reading,
+    real_clock,
+    say,
+)
+from harness.errors import ExitCode
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command()(status)
+    app.command()(explain)
+    app.command()(events)
+    app.command()(doctor)
+
+
+def status(
+    every_job: Annotated[bool, typer.Option("--all", "-a", help="Show every job.")] = False,
+    as_json: Annotated[bool, AS_JSON] = False,
+) -> None:
+    """Say where everything stands: what needs attention first.
+
+    Examples:
+        python -m harness status
+
+        python -m harness status --json | jq '.control[] | select(.status == "FAILED")'
+    """
+    from harness.cli.views.status import Page
+    from harness.cli.views.terminal import answers
+    from harness.inspect import status as shown
+    from harness.tick.install import require_state
+
+    with reading(may_quarantine=True) as context:
+        require_state(context)
+        read = shown.read_status(context, every_run=as_json)
+    if as_json:
+        print_json(shown.as_json(read))
+    else:
+        Page(answers(), read, every_job=every_job).show()
+
+
+def explain(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="Id or name of the job.")],
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="As of a past instant: 2026-03-01T08:00Z, 08:00 (UTC) or -2h."
+        ),
+    ] = None,
+    as_json: Annotated[bool, AS_JSON] = False,
+) -> None:
+    """Say why a job runs, waits or is held, and what must happen next.
+
+    Examples:
+        python -m harness explain daily-revenue
+
+        python -m harness explain 111111111 --at -2h
+    """
+    from harness.cli.views.explain import show
+    from harness.cli.views.terminal import answers
+    from harness.inspect.explain import as_json as explanation_as_json
+    from harness.inspect.job_history import history_of
+    from harness.platform.format import past_instant
+    from harness.settle.unreachable_runs import load_unasked
+    from harness.store.queries import recorded_jobs
+    from harness.tick.install import require_state
+
+    with reading() as context:
+        require_state(context)
+        now = context.clock.now()
+        asked_at = past_instant(at, now) if at else now
+        job_id = job_named(job, recorded_jobs(context.store))
+        told = history_of(context.store, job_id, at=asked_at, is_now=at is None)
+        if told.is_now:
+            told = replace(told, unasked=load_unasked(context.home.folder).get(job_id))
+    if as_json:
+        print_json(explanation_as_json(told))
+    else:
+        show(answers(), told)
+
+
+def events(
+    *,
+    table: Annotated[
+        str | None, typer.Option(metavar="TABLE", help="Only of this table, however it is spelled.")
+    ] = None,
+    partition: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PARTITION",
+            help="""Only of it: 'EU;7' or '["EU", 7]'; or once for each level.""",
+        ),
+    ] = None,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Only with this tag; may be repeated."),
+    ] = None,
+    operation: Annotated[
+        str | None, typer.Option(metavar="OPERATION", help="APPEND, DELETE or UPDATE.")
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="From this instant on.")
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="Up to this instant, and without it.")
+    ] = None,
+    by: Annotated[
+        str, typer.Option(metavar="WHAT", help="Whose time it is: registration, or snapshot.")
+    ] = "registration",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON list, for scripts.")
+    ] = False,
+) -> None:
+    """List data-change events, oldest first; ends with 4 when there is none.
+
+    TIME is 2026-03-01T08:00Z (UTC where no zone is named), -2h, or milliseconds since the epoch.
+
+    Examples:
+        python -m harness events --table lake.flights --from 2026-03-01 --to 2026-03-02
+
+        python -m harness events --partition 2026-03-01 --tag complete=daily --from -7d --json
+    """
+    from harness.cli.views import events as shown
+    from harness.cli.views.terminal import answers
+    from harness.tick.install import require_state
+    from harness.toolkit.changes.search import ask, question_of
+
+    with reading() as context:
+        now = context.clock.now()
+        question = question_of(
+            table,
+            {
+                "partition": shown.partition_from(partition or ()),
+                "tags": shown.tags_from(tag or ()),
+                "operation": operation,
+                "start": shown.instant_from(start, now),
+                "end": shown.instant_from(end, now),
+                "by": by,
+            },
+        )
+        require_state(context)
+        found = ask(context.store, question)
+    if as_json:
+        print_json([event.to_json() for event in found])
+    elif found:
+        shown.show(answers(), found)
+    else:
+        say("there is no such event", err=True)
+    leave(ExitCode.DONE if found else ExitCode.NOTHING_NEW)
+
+
+def doctor(as_json: Annotated[bool, AS_JSON] = False) -> None:
+    """Examine the whole installation, and say what is broken and what to do about it.
+
+    Nothing is written and no lock is taken, so it answers while a tick runs. Ends with 1 when
+    something is broken.
+
+    Examples:
+        python -m harness doctor
+
+        python -m harness doctor --json | jq '.findings[] | select(.level == "broken")'
+    """
+    from harness.cli.views import doctor as shown
+    from harness.cli.views.terminal import answers
+    from harness.inspect.doctor.findings import Level, worst
+    from harness.inspect.doctor.installation import patient_of
+    from harness.inspect.doctor.run import examine
+
+    with interruptible("stopped"):
+        patient = patient_of(PROJECT, os.environ, real_clock())
+        findings = examine(patient)
+    if as_json:
+        print_json(shown.as_json(findings))
+    else:
+        shown.show(answers(), findings, patient.home.folder)
+    leave(ExitCode.FAILED if worst(findings) is Level.BROKEN else ExitCode.DONE)

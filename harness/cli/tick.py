@@ -1,0 +1,179 @@
+"""Ticks: once (``tick``), or again and again in one process (``run``)."""
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.common import AS_JSON, BEGAN, job_named, leave, print_json, say, writing
+from harness.config.sources import Source
+from harness.errors import ConfigurationError, ExitCode
+
+if TYPE_CHECKING:
+    from harness.context import Context
+    from harness.tick.report import TickReport
+
+log = logging.getLogger(__name__)
+
+SOURCES = typer.Option("--source", help="Look only at upstreams of this source; may be repeated.")
+JOBS = typer.Option(
+    "--job", metavar="JOB", help="Look only at upstreams of this job, by id or name; repeatable."
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command()(tick)
+    app.command()(run)
+
+
+def tick(
+    source: Annotated[list[Source] | None, SOURCES] = None,
+    job: Annotated[list[str] | None, JOBS] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Many control rows may leave the CSV at once.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
+    as_json: Annotated[bool, AS_JSON] = False,
+) -> None:
+    """Look once, decide, start what may run, and follow what runs.
+
+    Ends with 1 when a look failed, a start was refused or a run could not be asked about.
+
+    Examples:
+        python -m harness tick
+
+        python -m harness tick --source trigger_file --job daily-revenue
+
+        python -m harness tick --json | jq '.fired[].run_id'
+    """
+    from harness.cli.views.progress import Progress
+    from harness.cli.views.terminal import answers, remarks
+    from harness.cli.views.tick import show
+    from harness.inspect import tick_summary as shown
+    from harness.store.queries import note_tick
+    from harness.tick.engine import Engine, TickOptions
+
+    with writing("tick") as context:
+        shown_on = Progress(remarks(), context.stop.activity, is_shown=not (quiet or as_json))
+        with shown_on as progress:
+            options = TickOptions(
+                sources=frozenset(each.value for each in source or ()),
+                jobs=_jobs(context, job or ()),
+                allow_mass_removal=yes,
+                on_look=progress.on_look,
+                on_plan=progress.on_plan,
+                began=BEGAN,
+            )
+            report = Engine(context).tick(options)
+            note_tick(context.home.folder, report.tick.at)
+        if as_json:
+            print_json(shown.as_json(report, _waiting(context)))
+        elif not quiet:
+            show(answers(), report)
+    leave(ExitCode.FAILED if not report.is_clean else ExitCode.DONE)
+
+
+def _jobs(context: "Context", wanted: Sequence[str]) -> frozenset[int]:
+    """Find the jobs that are meant in the seeds, before anything is looked at."""
+    if not wanted:
+        return frozenset()
+    from harness.controls.load import every_job_name
+
+    names = every_job_name(context.settings.project)
+    return frozenset(job_named(each, names) for each in wanted)
+
+
+def _waiting(context: "Context") -> int:
+    from harness.publish.publish import read_status
+
+    return sum(bool(reasons) for reasons in read_status(context.home.status).values())
+
+
+def run(
+    every: Annotated[
+        str, typer.Option(metavar="TIME", help="How often to tick: 500ms, 10s, 5m, 1h.")
+    ] = "30s",
+    for_: Annotated[
+        str | None, typer.Option("--for", metavar="TIME", help="End after this time.")
+    ] = None,
+    ticks: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="End after so many ticks.")
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="One line for idle ticks, too.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object a line for each tick with news.")
+    ] = False,
+) -> None:
+    """Stay, and tick again and again: one Spark session, one parsed project.
+
+    A tick that takes longer than the interval skips the slots it has run over. Ctrl-C or SIGTERM
+    ends it with code 130 and starts no further job; a second one ends it at once. The ledgers are
+    compacted between ticks when that is worth it.
+
+    Examples:
+        python -m harness run --every 30s
+
+        python -m harness run --every 1s --for 8h --verbose
+    """
+    from harness.platform.spark.session import let_java_compile_all
+    from harness.tick.engine import Engine
+    from harness.tick.housekeeping import Housekeeper
+    from harness.tick.loop import Listeners, Pace, run_loop
+
+    let_java_compile_all(os.environ)
+    pace = Pace(
+        every_seconds=_duration(every, "--every").total_seconds(),
+        ticks=ticks,
+        for_seconds=None if for_ is None else _duration(for_, "--for").total_seconds(),
+    )
+    with writing("run") as context:
+        listeners = Listeners(
+            on_report=_teller(context, is_verbose=verbose, is_json=as_json),
+            between=Housekeeper(context).between_ticks,
+        )
+        run_loop(Engine(context), pace, clock=context.clock, stop=context.stop, listeners=listeners)
+
+
+def _duration(text: str, option: str) -> timedelta:
+    from harness.platform.format import duration
+
+    try:
+        return duration(text)
+    except ValueError as error:
+        message = f"{option} {error}; write for example 500ms, 30s, 5m or 1h"
+        raise ConfigurationError(message) from error
+
+
+def _teller(
+    context: "Context", *, is_verbose: bool, is_json: bool
+) -> "Callable[[TickReport], None]":
+    from harness.cli.views.terminal import answers
+    from harness.cli.views.tick import show
+    from harness.inspect import tick_summary as shown
+    from harness.store.queries import note_tick
+
+    console = answers()
+
+    known: frozenset[str] = frozenset()
+
+    def tell(report: "TickReport") -> None:
+        nonlocal known
+        is_news, known = shown.has_news(report, known), shown.troubles(report)
+        note_tick(context.home.folder, report.tick.at)
+        log.info("%s", shown.headline(report))
+        if not (is_verbose or is_news):
+            return
+        if is_json:
+            print_json(shown.as_json(report, _waiting(context)))
+        elif console.is_terminal:
+            show(console, report)
+        else:
+            say(shown.headline(report))
+
+    return tell

@@ -1,0 +1,104 @@
+"""Shows data-change events as a table, and reads what a person asks of them."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+from rich.console import Console
+
+from harness.cli.views.terminal import Column, line, print_table
+from harness.errors import ConfigurationError
+from harness.events.event import ChangeEvent
+from harness.events.partition import PartitionError, levels_given, plain_text
+from harness.events.query import PARTITIONS, Instant
+from harness.platform.format import count, duration
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_COLUMNS = (
+    Column(title="registered"),
+    Column(title="table", may_shrink=True),
+    Column(title="change"),
+    Column(title="partition", may_wrap=True),
+    Column(title="snapshot", may_shrink=True),
+    Column(title="made"),
+    Column(title="tags", may_wrap=True),
+)
+#: As much of a tag as tells what it is; scripts get all of it.
+_TAG_LENGTH = 60
+
+
+def show(console: Console, events: Sequence[ChangeEvent]) -> None:
+    """Print one line per event, and how many there are."""
+    print_table(console, _COLUMNS, [_row(event) for event in events])
+    console.print(line((count(len(events), "event"), "bold")))
+
+
+def tags_from(given: Iterable[str]) -> dict[str, str]:
+    """Read tags as a command line has them, ``key=value``.
+
+    Raises:
+        ConfigurationError: One is none, or two contradict each other.
+    """
+    tags: dict[str, str] = {}
+    for each in given:
+        key, sign, value = each.partition("=")
+        if not sign or not key:
+            raise ConfigurationError(f"The tag '{each}' has no key and value; write key=value")
+        if tags.setdefault(key, value) != value:
+            raise ConfigurationError(
+                f"No event has the tag {key} both as '{tags[key]}' and as '{value}'; ask for one"
+            )
+    return tags
+
+
+def partition_from(given: Sequence[str]) -> list[str] | None:
+    """Read a partition as a command line has it: in one option, or each level in its own.
+
+    Raises:
+        ConfigurationError: It cannot be read as one.
+    """
+    try:
+        return list(levels_given(given)) if given else None
+    except PartitionError as error:
+        raise ConfigurationError(f"--partition {error}") from error
+
+
+def instant_from(text: str | None, now: datetime) -> Instant | None:
+    """Read ``-2h`` as the instant so long ago; anything else stays what it is."""
+    if text is not None and text.startswith("-") and not text[1:].isdecimal():
+        with suppress(ValueError, OverflowError):
+            return now - duration(text[1:])
+    return text
+
+
+def _row(event: ChangeEvent) -> tuple[str, ...]:
+    return (
+        _instant(event.event_ts),
+        event.table,
+        event.operation_type,
+        _partition(event),
+        event.snapshot_id or "-",
+        _instant(event.snapshot_ts),
+        ", ".join(_tag(key, value) for key, value in sorted(event.tags.items())),
+    )
+
+
+def _partition(event: ChangeEvent) -> str:
+    if event.partition is not None:
+        return " / ".join(map(plain_text, event.partition))
+    return "several" if PARTITIONS in event.tags else "-"
+
+
+def _tag(key: str, value: str) -> str:
+    return f"{key}={value if len(value) <= _TAG_LENGTH else value[: _TAG_LENGTH - 1] + '…'}"
+
+
+def _instant(at: int | None) -> str:
+    """Return milliseconds since the epoch as an instant; a producer's clock may tell anything."""
+    if at is None:
+        return "-"
+    try:
+        told = _EPOCH + timedelta(milliseconds=at)
+    except OverflowError:
+        return str(at)
+    return told.strftime("%Y-%m-%d %H:%M:%SZ")

@@ -1,0 +1,283 @@
+"""Shows one tick to a person: one line, then a table for each thing that happened in it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from harness.cli.views.terminal import Column, line, print_table
+from harness.inspect.attention import names_of, reason_beside, reason_of_waiting
+from harness.inspect.tick_summary import (
+    STYLES,
+    has_news,
+    headline,
+    main_reason,
+    name_of,
+    rank,
+    reason_in_words,
+    releases_of,
+    runs_of,
+)
+from harness.platform.format import age, instant, size, upstream_name
+from harness.store.rows import EventRow, RunRow, RunStatus
+
+if TYPE_CHECKING:
+    from harness.tick.report import TickReport
+
+#: More rows than this are counted, not listed: `status` has them all.
+ROWS = 15
+
+
+def show(console: Console, report: "TickReport") -> None:
+    """Print the tick for a person: one line, then a table for each thing that happened."""
+    runs = runs_of(report)
+    style = "bold red" if not report.is_clean else "bold" if has_news(report) else ""
+    console.print(line((headline(report), style)), soft_wrap=True)
+    for warning in report.warnings:
+        console.print(line(("warning: ", "yellow"), warning), soft_wrap=True)
+    _show_quarantined(console, report)
+    _show_found(console, report)
+    _show_released(console, report)
+    _show_failures(console, report)
+    _show_put_off(console, report)
+    _show_given_back(console, runs.given_back)
+    _show_given_up(console, runs.given_up)
+    _show_started(console, runs.started)
+    _show_ended(console, runs.ended)
+    _show_waiting(console, report)
+
+
+def _show_quarantined(console: Console, report: "TickReport") -> None:
+    columns = (Column(title="what", may_wrap=True), Column(title="reason", may_wrap=True))
+    rows = [(each.name, each.reason) for each in report.quarantined]
+    _section(console, "quarantined, the rest went on", columns, rows, style="red")
+
+
+def _show_found(console: Console, report: "TickReport") -> None:
+    events = report.learned.events
+    by_upstream: dict[str, list[EventRow]] = {}
+    for event in events:
+        by_upstream.setdefault(event.upstream_id, []).append(event)
+    names = names_of(by_upstream, report.sensed.upstreams)
+    columns = (
+        _upstream_column(names),
+        Column(title="events", is_number=True),
+        Column(title="rows", is_number=True),
+        Column(title="size", is_number=True),
+        Column(title="change"),
+    )
+    rows = [
+        (
+            names[upstream_id],
+            f"{len(found):,}",
+            _sum(found, ("rows_written", "rows_inserted", "rows_updated", "rows_deleted"), "{:,}"),
+            _sum(found, ("bytes_written", "size"), None),
+            ", ".join(sorted({event.operation_type for event in found})),
+        )
+        for upstream_id, found in by_upstream.items()
+    ]
+    _section(console, "found", columns, rows)
+
+
+def _show_released(console: Console, report: "TickReport") -> None:
+    columns = (
+        Column(title="trigger", may_shrink=True),
+        Column(title="slot"),
+        Column(title="events", is_number=True),
+        Column(title="", may_wrap=True),
+    )
+    rows = [
+        (
+            each.trigger.removeprefix("trigger "),
+            ", ".join(each.slots) or "-",
+            f"{each.event_count:,}",
+            each.reason or "",
+        )
+        for each in releases_of(report)
+    ]
+    _section(console, "triggers", columns, rows, style="green")
+
+
+def _upstream_column(names: Mapping[str, str]) -> Column:
+    """A name is cut where there is no room for it; what tells it from the same name is not."""
+    told_apart = any(name != upstream_name(each) for each, name in names.items())
+    return Column(title="upstream", may_shrink=not told_apart, may_wrap=told_apart)
+
+
+def _sum(events: Iterable[EventRow], names: Sequence[str], form: str | None) -> str:
+    """Add up what the sources say of their changes, as far as they say anything."""
+    said = [
+        int(event.tags[name])
+        for event in events
+        for name in names
+        if event.tags.get(name, "").isdigit()
+    ]
+    if not said:
+        return "-"
+    return form.format(sum(said)) if form else size(sum(said))
+
+
+def _show_failures(console: Console, report: "TickReport") -> None:
+    names = names_of((look.upstream_id for look in report.failures), report.sensed.upstreams)
+    rows = [
+        (
+            names[look.upstream_id],
+            reason_beside(upstream_name(look.upstream_id), look.failure or ""),
+        )
+        for look in report.failures
+    ]
+    columns = (_upstream_column(names), Column(title="why", may_wrap=True))
+    _section(console, "cannot be read", columns, rows, style="red")
+    failing = [(each.sensor_id, each.reason or "") for each in report.failing_triggers]
+    columns = (Column(title="trigger", may_shrink=True), Column(title="why", may_wrap=True))
+    _section(console, "triggers that cannot be evaluated", columns, failing, style="red")
+    unanswered = report.settlement.settled.unanswered
+    asked = [(str(job_id), reason) for job_id, reason in unanswered.items()]
+    columns = (Column(title="job"), Column(title="why", may_wrap=True))
+    _section(console, "jobs of which the Jobs API says nothing", columns, asked, style="red")
+
+
+def _show_put_off(console: Console, report: "TickReport") -> None:
+    names = names_of((each.upstream_id for each in report.sensed.put_off), report.sensed.upstreams)
+    rows = [
+        (
+            names[each.upstream_id],
+            instant(each.next_look_at, report.tick.at) if each.next_look_at else "next tick",
+            reason_beside(upstream_name(each.upstream_id), each.reason),
+        )
+        for each in report.sensed.put_off
+    ]
+    columns = (
+        _upstream_column(names),
+        Column(title="next try"),
+        Column(title="why", may_wrap=True),
+    )
+    _section(console, "put off", columns, rows, style="yellow")
+
+
+def _show_given_back(console: Console, runs: Sequence[RunRow]) -> None:
+    columns = (
+        Column(title="job", may_shrink=True),
+        Column(title="run"),
+        Column(title="events", is_number=True),
+    )
+    rows = [
+        (name_of(row.job_id, row.job_name), str(row.run_id or "-"), f"{row.event_count:,}")
+        for row in runs
+    ]
+    _section(console, "given back for a retry", columns, rows, style="yellow")
+
+
+def _show_given_up(console: Console, runs: Sequence[RunRow]) -> None:
+    columns = (
+        Column(title="job", may_shrink=True),
+        Column(title="run"),
+        Column(title="events", is_number=True),
+        Column(title="", may_wrap=True),
+    )
+    rows = [
+        (
+            name_of(row.job_id, row.job_name),
+            str(row.run_id or "-"),
+            f"{row.event_count:,}",
+            row.message or "",
+        )
+        for row in runs
+    ]
+    _section(console, "given up", columns, rows, style="yellow")
+
+
+def _show_started(console: Console, started: Sequence[RunRow]) -> None:
+    columns = (
+        Column(title="job", may_shrink=True),
+        Column(title="run"),
+        Column(title="attempt", is_number=True),
+        Column(title="events", is_number=True),
+        Column(title="", may_wrap=True),
+    )
+    rows = [
+        (
+            name_of(row.job_id, row.job_name),
+            str(row.run_id or "-"),
+            str(row.attempt),
+            f"{row.event_count:,}",
+            _start_in_words(row),
+        )
+        for row in started
+    ]
+    _section(console, "started", columns, rows, style="green")
+
+
+def _start_in_words(row: RunRow) -> tuple[str, str]:
+    if row.run_status is RunStatus.REFUSED:
+        return f"refused: {row.message}", "red"
+    if row.run_id is None and row.termination_code is not None:
+        return f"refused when sent again; the next tick looks for its run: {row.message}", "yellow"
+    if row.run_id is None:
+        return f"no answer yet, sent again by the next tick: {row.message}", "yellow"
+    return "", ""
+
+
+def _show_ended(console: Console, ended: Sequence[RunRow]) -> None:
+    columns = (
+        Column(title="job", may_shrink=True),
+        Column(title="run"),
+        Column(title="outcome"),
+        Column(title="took", is_number=True),
+        Column(title="", may_wrap=True),
+    )
+    rows = [
+        (
+            name_of(row.job_id, row.job_name),
+            str(row.run_id or "-"),
+            (row.run_status.value, STYLES.get(row.run_status, "red")),
+            age(row.started_at, row.ended_at) if row.ended_at else "-",
+            row.message or "",
+        )
+        for row in ended
+    ]
+    _section(console, "ended", columns, rows)
+
+
+def _show_waiting(console: Console, report: "TickReport") -> None:
+    """List why jobs wait, those whose reasons have just changed first; runs are listed above."""
+    if report.publication is None:
+        return
+    published = report.publication
+    told = {row.job_id for row in published.changed}
+    waiting = [
+        (job_id not in told, main_reason(blockers), job_id)
+        for job_id, blockers in published.blockers.items()
+        if blockers and main_reason(blockers).blocker != "run_in_progress"
+    ]
+    waiting.sort(key=lambda each: (each[0], rank(each[1].blocker), each[2]))
+    columns = (
+        Column(title="job", may_shrink=True),
+        Column(title="since", is_number=True),
+        Column(title="why not", may_wrap=True),
+    )
+    rows = [
+        (
+            name_of(job_id, published.job_names.get(job_id, "")),
+            age(reason.since, report.tick.at),
+            reason_of_waiting(reason_in_words(published.blockers[job_id])),
+        )
+        for _, reason, job_id in waiting
+    ]
+    _section(console, "waiting", columns, rows, style="yellow")
+
+
+def _section(
+    console: Console,
+    title: str,
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[str | tuple[str, str]]],
+    style: str = "",
+) -> None:
+    if not rows:
+        return
+    console.print(line((f"{title} {len(rows):,}", f"bold {style}".strip())))
+    print_table(console, columns, rows[:ROWS])
+    if len(rows) > ROWS:
+        more = len(rows) - ROWS
+        console.print(line((f"  and {more:,} more: python -m harness status --all", "dim")))

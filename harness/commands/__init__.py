@@ -1,1 +1,0 @@
-"""The subcommands, by what a person wants: set up, tick, read, tell, keep."""

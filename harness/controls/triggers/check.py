@@ -1,0 +1,130 @@
+"""Checks the triggers as a whole, before they are loaded: every error at once, by its line."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from harness.controls.findings import shown
+from harness.controls.triggers.cells import problems_of
+from harness.controls.triggers.parse import (
+    COLUMNS,
+    EVENT_TRIGGERS,
+    PARTITION,
+    TriggerRow,
+    TriggersFile,
+)
+from harness.controls.triggers.partitions import levels_of
+from harness.platform.sql_names import table_key
+
+#: What the rows of one trigger may differ in.
+_OF_TABLE = frozenset({"table", "partition", "tags"})
+#: Compared whatever their case, and with what an empty cell stands for.
+_DEFAULTS: Mapping[str, str] = {
+    "trigger_type": "",
+    "frequency_unit": "",
+    "missed_slots": "LATEST",
+    "dependency_flag": "TRUE",
+    "trigger_state": "UNPAUSED",
+}
+
+#: Line, column, sentence.
+Told = tuple[int, str, str]
+
+
+def check_triggers(file: TriggersFile, names: Mapping[int, str]) -> list[str]:
+    """Return one sentence for everything that is wrong, in the order of the lines.
+
+    Args:
+        file: The file.
+        names: The jobs of the controls, by their names there.
+    """
+    problems = trigger_problems(file, names)
+    return [f"{EVENT_TRIGGERS}, line {line}: {said}" for line, said in problems]
+
+
+def trigger_problems(file: TriggersFile, names: Mapping[int, str]) -> list[tuple[int, str]]:
+    """Return line and sentence of everything that is wrong, in the order of the lines."""
+    told: list[Told] = [(line, "", said) for line, said in file.problems]
+    for row in file.rows:
+        told += [(row.line, column, said) for column, said in problems_of(row)]
+    for check in (_disagreements, _repetitions, _level_counts):
+        told += check(file.rows)
+    told += _other_names(file.rows, names)
+    order = {"": -1} | {column: place for place, column in enumerate(COLUMNS)}
+    told.sort(key=lambda each: (each[0], order[each[1]]))
+    return [(line, f"{_at(column)}{said}") for line, column, said in told]
+
+
+def _at(column: str) -> str:
+    return f"{column}: " if column else ""
+
+
+def _meaning(row: TriggerRow, column: str) -> str:
+    cell = str(getattr(row, column))
+    return (cell or _DEFAULTS[column]).upper() if column in _DEFAULTS else cell
+
+
+def _disagreements(rows: Sequence[TriggerRow]) -> Iterator[Told]:
+    first: dict[str, TriggerRow] = {}
+    for row in rows:
+        begun = first.setdefault(row.trigger_id, row)
+        for column in COLUMNS:
+            if column in _OF_TABLE or _meaning(row, column) == _meaning(begun, column):
+                continue
+            said = (
+                f"{shown(getattr(row, column))} here and {shown(getattr(begun, column))} on line"
+                f" {begun.line}; the rows of one trigger may differ in table, partition and tags"
+            )
+            yield row.line, column, said
+
+
+def _repetitions(rows: Sequence[TriggerRow]) -> Iterator[Told]:
+    def key(row: TriggerRow) -> tuple[object, ...]:
+        tags = frozenset(tag.strip() for tag in row.tags.split(";"))
+        return row.trigger_id, table_key(row.table), levels_of(row.partition), tags
+
+    for row, earlier in _again(rows, key):
+        said = f"it repeats line {earlier.line}; a table, a partition and tags once is allowed"
+        yield row.line, "", said
+
+
+def _level_counts(rows: Sequence[TriggerRow]) -> Iterator[Told]:
+    with_levels = [row for row in rows if row.kind == PARTITION and row.partition]
+    for row, earlier in _again(with_levels, lambda row: table_key(row.table)):
+        here, there = len(levels_of(row.partition)), len(levels_of(earlier.partition))
+        if here != there:
+            said = (
+                f"{shown(row.table)} has {_levels(here)} here and {there} on line {earlier.line};"
+                " a partition has a value for each level of its table"
+            )
+            yield row.line, "partition", said
+
+
+def _levels(number: int) -> str:
+    return "1 level" if number == 1 else f"{number} levels"
+
+
+def _other_names(rows: Sequence[TriggerRow], names: Mapping[int, str]) -> Iterator[Told]:
+    first: dict[str, TriggerRow] = {}
+    for row in rows:
+        if not row.job_id.isdecimal() or not row.job_name:
+            continue
+        known = names.get(int(row.job_id))
+        earlier = first.setdefault(row.job_id, row)
+        if known and known != row.job_name:
+            where = f"{shown(known)} in the controls"
+        elif earlier.job_name != row.job_name and earlier.trigger_id != row.trigger_id:
+            where = f"{shown(earlier.job_name)} on line {earlier.line}"
+        else:
+            continue
+        said = f"job {row.job_id} is {shown(row.job_name)} here and {where}; give it one name"
+        yield row.line, "job_name", said
+
+
+def _again(
+    rows: Sequence[TriggerRow], key: Callable[[TriggerRow], object]
+) -> Iterator[tuple[TriggerRow, TriggerRow]]:
+    """Return each row whose key an earlier one has, with the first of them."""
+    first: dict[object, TriggerRow] = {}
+    for row in rows:
+        begun = first.setdefault(key(row), row)
+        if begun is not row:
+            yield row, begun

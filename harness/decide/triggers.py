@@ -1,0 +1,322 @@
+"""Asks the models what the triggers release, and records it: events first, then each trigger.
+
+A trigger is an upstream whose look is SQL: which slots are due, satisfied or gone is decided there.
+Its events are copies of those that satisfied a slot, so that whatever starts, repeats or explains a
+run finds them as it finds the events of any upstream.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from hashlib import sha256
+from typing import Protocol, cast
+
+from harness.controls.load import Rows
+from harness.errors import DecideError, StateError
+from harness.platform.clock import instant_from
+from harness.platform.format import iso
+from harness.record.correlate import event_row
+from harness.record.probes import Recorded, after_row, is_orphan, probe_row
+from harness.sense.probe import Look
+from harness.store.rows import EventRow, Ledger, ProbeRow, Store, Tick, TriggerLookRow, whole
+from harness.store.trigger_queries import next_due_at, waiting_in
+from harness.store.work_lists import AT_ONCE, StateView, WatchedUpstream
+
+log = logging.getLogger(__name__)
+
+#: What tells a released event from the one that it is a copy of.
+TRIGGER_TAG, SLOT_TAG = "trigger_id", "trigger_slot"
+
+Row = Mapping[str, object]
+#: Where an event stands in its ledger: tick and id.
+Place = tuple[int, str]
+
+
+class Builds(Protocol):
+    """The part of dbt that a look needs."""
+
+    def build(self, selector: str) -> None:
+        """Build what a selector names."""
+        ...
+
+
+class Services(Protocol):
+    """What asking the triggers needs of the context."""
+
+    @property
+    def store(self) -> Store:
+        """The ledgers."""
+        ...
+
+    @property
+    def rows(self) -> Rows:
+        """Reads a model."""
+        ...
+
+    @property
+    def dbt(self) -> Builds:
+        """Builds models."""
+        ...
+
+    def crash_point(self, name: str) -> None:
+        """Die here when a test asked for it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerLook:
+    """One row of ``queue_trigger_looks``: what one trigger has to say."""
+
+    upstream_id: str
+    #: ``None`` where the trigger cannot be evaluated.
+    position: str | None
+    #: Why a slot is gone that was never satisfied, in a sentence.
+    reason: str | None
+    #: Why the trigger cannot be evaluated, in a sentence.
+    failure: str | None = None
+    #: The slots that are released, and the events of each.
+    matched: tuple[tuple[datetime, Place], ...]
+
+    @classmethod
+    def from_row(cls, row: Row) -> "TriggerLook":
+        """Read a row of the model."""
+        return cls(
+            upstream_id=str(row["upstream_id"]),
+            position=_text(row["position"]),
+            reason=_text(row["reason"]),
+            failure=_text(row.get("failure")),
+            matched=tuple(
+                (
+                    cast(datetime, instant_from(each["slot"])),
+                    (whole(each["tick_number"]), str(each["event_id"])),
+                )
+                for each in cast(Sequence[Row], row["matched"] or ())
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """What one evaluation of all triggers came to."""
+
+    recorded: Recorded
+    #: When a trigger may release an event without any new event; ``None``: never.
+    due_at: datetime | None
+    #: Some trigger's slots wait for something else than before, or it failed or recovered.
+    waits_otherwise: bool
+
+
+def look_at_triggers(
+    services: Services,
+    state: StateView,
+    tick: Tick,
+    *,
+    prepare: Callable[[], None] = lambda: None,
+) -> Evaluation:
+    """Ask every trigger, record what is released, and learn when to ask again.
+
+    A trigger that cannot be evaluated is recorded as a probe that failed. If the evaluation fails
+    as a whole, each trigger is, nothing is released, and the next tick evaluates again.
+
+    Args:
+        services: What asking needs.
+        state: What the tick starts from.
+        tick: The present tick.
+        prepare: Builds what the models stand on, if that is to be built first.
+
+    Raises:
+        StateError: A ledger cannot be written; the same is released by the next tick.
+    """
+    watched = {each.upstream_id: each for each in state.triggers}
+    try:
+        prepare()
+        events, probes = _evaluated(services, state, tick)
+        has_failed = False
+    except (DecideError, StateError) as error:
+        log.warning("the triggers cannot be evaluated: %s", error)
+        events, probes = [], _all_failed(f"no trigger can be evaluated: {error}", watched, tick)
+        has_failed = True
+    store = services.store
+    services.crash_point("before_release")
+    store.append(Ledger.EVENTS, events)
+    services.crash_point("within_release")
+    store.append(Ledger.PROBES, probes)
+    services.crash_point("after_release")
+    changed = {row.upstream_id: after_row(watched[row.upstream_id], row) for row in probes}
+    recorded = Recorded(events=tuple(events), probes=tuple(probes), changed=changed)
+    # Why a job waits is told by what its slots wait for.
+    waits_otherwise = any(
+        _reasons(each) != _reasons(watched[upstream_id]) for upstream_id, each in changed.items()
+    )
+    after = [changed.get(each.upstream_id, each) for each in state.triggers]
+    due_at = next_due_at((each.position for each in after), tick.at)
+    return Evaluation(
+        recorded=recorded,
+        due_at=AT_ONCE if has_failed else due_at,
+        waits_otherwise=waits_otherwise,
+    )
+
+
+def _evaluated(
+    services: Services, state: StateView, tick: Tick
+) -> tuple[list[EventRow], list[ProbeRow]]:
+    """Return what the triggers release and what becomes of each, before any of it is recorded."""
+    store = services.store
+    # The models know no clock: this row is their present.
+    store.append(Ledger.TRIGGER_LOOKS, [TriggerLookRow(tick_number=tick.number, looked_at=tick.at)])
+    services.dbt.build("look")
+    looks = [TriggerLook.from_row(row) for row in services.rows("queue_trigger_looks")]
+    watched = {each.upstream_id: each for each in state.triggers}
+    known = [look for look in looks if look.upstream_id in watched]
+    events, probes = _rows(known, _Ledger(store, known, state), watched, tick)
+    probes += _recovered({look.upstream_id for look in known}, watched, tick)
+    return events, probes
+
+
+def _recovered(
+    told: Collection[str], watched: Mapping[str, WatchedUpstream], tick: Tick
+) -> list[ProbeRow]:
+    """Return a row for each trigger that failed, can be evaluated again and has nothing to say."""
+    rows = [
+        probe_row(Look(upstream_id=each.upstream_id, position=each.position), tick, each, 0)
+        for each in watched.values()
+        if each.failing_since and each.upstream_id not in told
+    ]
+    return [row for row in rows if row is not None]
+
+
+def _all_failed(reason: str, watched: Mapping[str, WatchedUpstream], tick: Tick) -> list[ProbeRow]:
+    rows = [
+        probe_row(Look(upstream_id=each.upstream_id, failure=reason), tick, each, 0)
+        for each in watched.values()
+    ]
+    return [row for row in rows if row is not None]
+
+
+def _reasons(trigger: WatchedUpstream) -> tuple[object, ...]:
+    return waiting_in(trigger.position), trigger.failing_since, trigger.reason
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+class _Ledger:
+    """What the ledger of events knows of these looks.
+
+    Args:
+        store: The ledgers.
+        looks: What the triggers have to say.
+        state: Knows what a killed tick has left.
+    """
+
+    def __init__(self, store: Store, looks: Sequence[TriggerLook], state: StateView) -> None:
+        self._originals = _originals(store, looks)
+        self._left = _left_by_killed_tick(store, state)
+
+    def missing(self, look: TriggerLook) -> str | None:
+        """Return the sentence about a match that is not there."""
+        gone = [place for _, place in look.matched if place not in self._originals]
+        if not gone:
+            return None
+        return (
+            f"the event {gone[0][1]} of tick {gone[0][0]}, which a slot needs, is not in"
+            f" {Ledger.EVENTS}; `python -m harness doctor` examines the ledger"
+        )
+
+    def originals(self, look: TriggerLook) -> list[tuple[datetime, Row]]:
+        """Return the slot and the event of each match; of one change the row that tells most."""
+        found: dict[tuple[datetime, str], Row] = {}
+        for slot, place in look.matched:
+            row = self._originals[place]
+            key = slot, _change_of(row)
+            found[key] = max(row, found.get(key, row), key=_tells)
+        return [(slot, row) for (slot, _), row in found.items()]
+
+    def has_left(self, look: TriggerLook, row: Row) -> bool:
+        """Tell whether a killed tick has released the change already."""
+        return _change_of(row) in self._left.get(look.upstream_id, ())
+
+
+def _originals(store: Store, looks: Sequence[TriggerLook]) -> dict[Place, Row]:
+    places = [place for look in looks for _, place in look.matched]
+    if not places:
+        return {}
+    # Literal numbers of ticks: files that have none of them are not opened.
+    ticks, ids = sorted({tick for tick, _ in places}), sorted({each for _, each in places})
+    rows = store.read(Ledger.EVENTS, where=[("tick_number", "in", ticks), ("event_id", "in", ids)])
+    return {(whole(row["tick_number"]), str(row["event_id"])): row for row in rows}
+
+
+def _left_by_killed_tick(store: Store, state: StateView) -> dict[str, set[str]]:
+    """Return the changes that a tick released and then died, by trigger.
+
+    The next look may find the same changes for a later slot; they are released once all the same.
+    """
+    watched = {each.upstream_id: each for each in state.triggers}
+    ids = sorted({each.event_id for each in state.orphans if each.upstream_id in watched})
+    if not ids:
+        return {}
+    left: dict[str, set[str]] = {}
+    where = [("tick_number", ">", state.folded_through), ("event_id", "in", ids)]
+    for row in store.read(Ledger.EVENTS, where=where):
+        if is_orphan(row, watched):
+            left.setdefault(str(row["upstream_id"]), set()).add(_change_of(row))
+    return left
+
+
+def _change_of(row: Row) -> str:
+    """Name the change that an event tells of; the events of older ledgers name it themselves."""
+    return str(row.get("change_id") or row["event_id"])
+
+
+def _tells(row: Row) -> tuple[int, int]:
+    return whole(row["tick_number"]), len(_tags(row))
+
+
+def _tags(row: Row) -> Mapping[str, str]:
+    return cast(Mapping[str, str], row["tags"] or {})
+
+
+def _rows(
+    looks: Iterable[TriggerLook],
+    ledger: _Ledger,
+    watched: Mapping[str, WatchedUpstream],
+    tick: Tick,
+) -> tuple[list[EventRow], list[ProbeRow]]:
+    events: list[EventRow] = []
+    probes: list[ProbeRow] = []
+    for look in looks:
+        failure = look.failure or ledger.missing(look)
+        matched = [] if failure else ledger.originals(look)
+        said = Look(
+            upstream_id=look.upstream_id,
+            position=look.position,
+            gap=look.reason,
+            failure=failure,
+        )
+        row = probe_row(said, tick, watched[look.upstream_id], len(matched))
+        if row is None:
+            continue
+        probes.append(row)
+        events += [
+            _copy(original, slot, look.upstream_id, tick)
+            for slot, original in matched
+            if not ledger.has_left(look, original)
+        ]
+        log.info("%s: %s events released", look.upstream_id, len(matched))
+    return events, probes
+
+
+def _copy(row: Row, slot: datetime, upstream_id: str, tick: Tick) -> EventRow:
+    """Return the event as the trigger hands it on: the same change, by the trigger's own name."""
+    own = {TRIGGER_TAG: upstream_id.partition(":")[2], SLOT_TAG: iso(slot)}
+    text = "\x1f".join((upstream_id, iso(slot), _change_of(row)))
+    return replace(
+        event_row(row),
+        tick_number=tick.number,
+        event_id=sha256(text.encode(errors="surrogatepass")).hexdigest()[:32],
+        upstream_id=upstream_id,
+        tags={**_tags(row), **own},
+    )

@@ -1,1 +1,0 @@
-"""Examines a whole installation without changing it: one module per concern."""

@@ -1,0 +1,106 @@
+"""One data-change event as Python code has it: nine fields and an id, from JSON and back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import cast
+
+
+class Operation(StrEnum):
+    """What a data-change event did to the data."""
+
+    APPEND = "APPEND"
+    DELETE = "DELETE"
+    #: No assumption: it may append, delete, or both.
+    UPDATE = "UPDATE"
+
+
+class TableFormat(StrEnum):
+    """How to read a data-change event's ``snapshot_id``."""
+
+    DELTA = "DELTA"
+    ICEBERG = "ICEBERG"
+    #: A hash of the files of a partition.
+    HIVE = "HIVE"
+    KAFKA = "KAFKA"
+    FILE = "FILE"
+    SENSOR = "SENSOR"
+    #: The largest value of the key, with ``+n`` for rows that came late.
+    JDBC = "JDBC"
+    #: The log id of a run of a process chain.
+    SAP = "SAP"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeEvent:
+    """A change of one table."""
+
+    #: When the event was registered, in milliseconds since the epoch; ``None`` before it is.
+    event_ts: int | None = None
+    table: str
+    #: One JSON value per level, as text: ``('"2026-03-01"', "7")``; ``None``: none, or several.
+    partition: tuple[str, ...] | None = None
+    snapshot_id: str | None = None
+    #: Milliseconds since the epoch.
+    snapshot_ts: int | None = None
+    prev_snapshot_id: str | None = None
+    table_format: TableFormat
+    #: Of an UPDATE nothing is assumed: it may append, delete, or both.
+    operation_type: Operation = Operation.UPDATE
+    tags: Mapping[str, str] = field(default_factory=dict)
+    #: Names the change; ``None``: the one who registers it gives it a name.
+    event_id: str | None = None
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, object]) -> "ChangeEvent":
+        """Read an event from JSON, or from a row of a table.
+
+        Other fields than those of an event are left out.
+
+        Raises:
+            KeyError: There is no table, format or operation.
+            ValueError: A format, an operation or a number is none.
+        """
+        partition = content.get("partition")
+        tags = cast(Mapping[str, object], content.get("tags") or {})
+        return cls(
+            event_ts=_number(content.get("event_ts")),
+            table=str(content["table"]),
+            partition=None if partition is None else tuple(map(str, _list(partition))),
+            snapshot_id=_text(content.get("snapshot_id")),
+            snapshot_ts=_number(content.get("snapshot_ts")),
+            prev_snapshot_id=_text(content.get("prev_snapshot_id")),
+            table_format=TableFormat(str(content["table_format"]).upper()),
+            operation_type=Operation(str(content["operation_type"]).upper()),
+            tags={str(key): str(value) for key, value in tags.items()},
+            event_id=_text(content.get("event_id")),
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """Return what JSON knows, in the order in which a job gets the fields."""
+        return {
+            "event_id": self.event_id,
+            "event_ts": self.event_ts,
+            "table": self.table,
+            "partition": None if self.partition is None else list(self.partition),
+            "snapshot_id": self.snapshot_id,
+            "snapshot_ts": self.snapshot_ts,
+            "prev_snapshot_id": self.prev_snapshot_id,
+            "table_format": self.table_format.value,
+            "operation_type": self.operation_type.value,
+            "tags": dict(self.tags),
+        }
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _number(value: object) -> int | None:
+    return None if value is None else int(str(value))
+
+
+def _list(value: object) -> Sequence[object]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise ValueError(f"a partition is a list with a JSON value per level, not {value!r}")
+    return value

@@ -1,0 +1,266 @@
+"""Summarizes for one job or upstream why it waits, and which problem needs a person."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from harness.config.model import Attention
+from harness.inspect.status import Status
+from harness.inspect.tick_summary import main_reason, name_of, reason_in_words
+from harness.platform.databricks.run_states import WAITING_WORDS
+from harness.platform.format import upstream_name
+from harness.sense.backoff import Failing
+from harness.sense.probe import Upstream
+from harness.settle.run_progress import NOT_KNOWN, SAYS_NOTHING
+from harness.settle.unreachable_runs import Unasked
+from harness.store.queries import JobReasons, LastDecision, RunFact, newest_by_job
+from harness.store.rows import Blocker, RunStatus, whole
+
+#: Nearly every query begins with it.
+_USUAL_START = re.compile(r"^select \* from sensor_new_data\b\s*", re.IGNORECASE)
+#: As much of a query as tells it from another one.
+_QUERY_LENGTH = 60
+
+
+#: What tells one upstream from another of the same name.
+Described = Upstream | Failing
+
+
+def names_of(upstream_ids: Iterable[str], upstreams: Iterable[Described]) -> dict[str, str]:
+    """Name each upstream; those of one name, by what tells them apart: source, key, query.
+
+    Args:
+        upstream_ids: The upstreams that are to be told, side by side.
+        upstreams: All that is known of upstreams; one that is missing is told by its id.
+    """
+    known = {each.upstream_id: each for each in upstreams if each.source}
+    by_name: defaultdict[str, list[str]] = defaultdict(list)
+    for upstream_id in dict.fromkeys(upstream_ids):
+        by_name[upstream_name(upstream_id)].append(upstream_id)
+    names: dict[str, str] = {}
+    for name, alike in by_name.items():
+        found = [known[each] for each in alike if each in known]
+        if len(alike) == 1:
+            names[alike[0]] = name
+        elif len(found) < len(alike):
+            names.update({each: each for each in alike})
+        else:
+            names.update(_told_apart(name, found))
+    return names
+
+
+def _told_apart(name: str, upstreams: Sequence[Described]) -> dict[str, str]:
+    aspects = [(_aspects(each), each.upstream_id) for each in upstreams]
+    differing = [
+        place
+        for place in range(len(aspects[0][0]))
+        if len({words[place] for words, _ in aspects}) > 1
+    ]
+    return {
+        upstream_id: ", ".join([name, *(_cut(words[place]) for place in differing)])
+        for words, upstream_id in aspects
+    }
+
+
+def _aspects(upstream: Described) -> tuple[str, ...]:
+    query = " ".join((upstream.preprocess_query or "").split())
+    return (
+        upstream.source,
+        upstream.read_type,
+        f"key {upstream.upstream_key}" if upstream.upstream_key else "no key",
+        (_USUAL_START.sub("", query) or "any new row") if query else "no query",
+    )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _QUERY_LENGTH else text[: _QUERY_LENGTH - 1] + "…"
+
+
+def reason_beside(name: str, failure: str) -> str:
+    """Return why a look failed, as it may stand beside the upstream's name: without that name."""
+    said = re.escape(name)
+    reason = re.sub(rf"^(?:The \w+ \w+|\w+) {said} (?:cannot be sensed: )?", "", failure, count=1)
+    # "the folder /data/orders does not exist" says nothing more than "the folder does not exist".
+    end = r"(?=[\s,:;]|\.?$)"
+    reason = re.sub(rf"\b(folder|table) {said}{end}", r"\1", reason)
+    return re.sub(rf"(?:(?<=^)|(?<=\s)){said}{end}", "it", reason)
+
+
+def reason_of_waiting(reason: str) -> str:
+    """Return why a job waits, without an upstream's name in the second half as well."""
+    head, cannot, why = reason.partition(" cannot be read: ")
+    return f"{head}{cannot}{reason_beside(head.rpartition(' ')[2], why)}" if cannot else reason
+
+
+#: How long Databricks leaves a run in a queue.
+QUEUE_HOURS = 48
+
+_WORDS = ("life_cycle_state", "result_state", "state", "termination_code")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One job, as the page has it."""
+
+    job_id: int
+    name: str
+    reasons: JobReasons | None
+    run: RunFact | None
+
+    @property
+    def blocker(self) -> str:
+        """The name of the reason that is told; empty when the last decision had none."""
+        reasons = self.reasons.blockers if self.reasons else ()
+        return main_reason(reasons).blocker if reasons else ""
+
+    @property
+    def since(self) -> datetime | None:
+        """Since when the reason that is told has held, if it is known."""
+        reasons = self.reasons.blockers if self.reasons else ()
+        return main_reason(reasons).since if reasons else None
+
+    @property
+    def why(self) -> str:
+        """The reason that is told, without the words that every line would begin with."""
+        said = reason_in_words(self.reasons.blockers) if self.reasons else ""
+        return said.removeprefix("its hard dependency ")
+
+
+def name_of_run(run: RunFact) -> str:
+    """Name a run; one that the job began by itself may have told no id."""
+    return f"run {run.run_id}" if run.run_id else "its own run has not said `processed`"
+
+
+def began(run: RunFact) -> datetime:
+    """Return when a run began, as far as it is known."""
+    return run.started_at or run.decided_at
+
+
+def jobs_of(status: Status) -> list[Job]:
+    """Return every job of the controls, by id."""
+    runs = newest_by_job(status.runs)
+    reasons = {job.job_id: job for job in (status.decision.jobs if status.decision else ())}
+    # A job that only a trigger starts has no control row.
+    names = {job_id: job.job_name for job_id, job in reasons.items()}
+    names |= {whole(row["trigger_job_id"]): str(row["trigger_job_name"]) for row in status.control}
+    return [
+        Job(
+            job_id=job_id,
+            name=name_of(job_id, name),
+            reasons=reasons.get(job_id),
+            run=runs.get(job_id),
+        )
+        for job_id, name in sorted(names.items())
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """What about a run needs a person."""
+
+    what: str
+    since: datetime
+    why: str
+    #: The job goes no further by itself.
+    is_bad: bool = False
+
+
+def trouble_of(run: RunFact, status: Status) -> Trouble | None:
+    """Return what about a job's newest run needs a person; most often nothing."""
+    if run.holds_job:
+        what = run.run_status.value.lower().replace("_", " ")
+        why, since = run.message or _without_a_word(run), run.ended_at or run.recorded_at
+        retry = retry_of(run, blockers_of(run, status.decision))
+        if retry is None:
+            return Trouble(what=what, since=since, why=why, is_bad=True)
+        # In front: a long reason is cut.
+        why = f"attempt {run.attempt + 1} starts by itself from {instant_of(retry)} on; {why}"
+        return Trouble(what=what, since=since, why=why)
+    if run.is_unanswered:
+        why = run.message or "the Jobs API has not answered; every tick asks again"
+        return Trouble(what="no answer", since=run.decided_at, why=why)
+    if not run.is_open:
+        return None
+    return _not_asked(run, status) or _trouble_of_open(run, status.now, status.attention)
+
+
+def retry_of(run: RunFact, blockers: Sequence[Blocker] | None) -> Blocker | None:
+    """Return the reason of a job whose run failed and starts again by itself; else nothing.
+
+    Args:
+        run: The newest run of the job.
+        blockers: What the newest decision said of the job; it may know another run.
+    """
+    found = (each for each in blockers or () if each.blocker == "backing_off")
+    return next((each for each in found if each.since == run.recorded_at), None)
+
+
+def instant_of(retry: Blocker) -> str:
+    """Return from when on a failed run may start again, as the decision tells it."""
+    return retry.waits_for.partition(" ")[0]
+
+
+def blockers_of(run: RunFact, decision: LastDecision | None) -> Sequence[Blocker]:
+    """Return what the newest decision said of the run's job."""
+    jobs = decision.jobs if decision else ()
+    return next((job.blockers for job in jobs if job.job_id == run.job_id), ())
+
+
+def is_over(minutes: float, since: datetime, now: datetime) -> bool:
+    """Tell whether more than so many minutes have passed."""
+    return (now - since).total_seconds() > 60 * minutes
+
+
+def unasked_of(run: RunFact, unasked: Unasked | None) -> Unasked | None:
+    """Return since when nobody could ask about this very run; nothing when somebody could."""
+    return unasked if unasked and run.is_open and unasked.run_id == run.run_id else None
+
+
+def _not_asked(run: RunFact, status: Status) -> Trouble | None:
+    unasked = unasked_of(run, status.unasked.get(run.job_id))
+    if unasked is None:
+        return None
+    if not is_over(status.attention.unasked_minutes, unasked.since, status.now):
+        return None
+    why = f"nobody knows how {name_of_run(run)} stands: {unasked.reason}"
+    return Trouble(what="not asked", since=unasked.since, why=why)
+
+
+def _trouble_of_open(run: RunFact, now: datetime, attention: Attention) -> Trouble | None:
+    if run.message in (NOT_KNOWN, SAYS_NOTHING):
+        why = f"{name_of_run(run)}: {run.message}"
+        return Trouble(what="not clear", since=run.recorded_at, why=why)
+    if waits(run):
+        is_long = is_over(attention.queued_minutes, run.recorded_at, now)
+        said = f" ({run.message})" if run.message else ""
+        why = (
+            f"{name_of_run(run)} waits{said}; Databricks gives up what is in a queue after "
+            f"{QUEUE_HOURS} hours"
+        )
+        return Trouble(what=words_of(run), since=run.recorded_at, why=why) if is_long else None
+    if words_of(run):
+        said = f": {run.message}" if run.message else ""
+        why = f"{name_of_run(run)} is in words that are not understood ({words_of(run)}){said}"
+        return Trouble(what="not clear", since=run.recorded_at, why=why)
+    if is_over(attention.running_minutes, began(run), now):
+        return Trouble(what="runs long", since=began(run), why=name_of_run(run))
+    return None
+
+
+def waits(run: RunFact) -> bool:
+    """Tell whether a run was last seen waiting in a queue, or to be tried again."""
+    return run.is_open and any(run.row.get(name) in WAITING_WORDS for name in _WORDS)
+
+
+def words_of(run: RunFact) -> str:
+    """Return the Jobs API's words for a run, as far as they were worth a row."""
+    said = [str(run.row[name]) for name in _WORDS if run.row.get(name)]
+    return ", ".join(dict.fromkeys(said))
+
+
+def _without_a_word(run: RunFact) -> str:
+    if run.run_status is RunStatus.SKIPPED:
+        return "too many runs went on at once"
+    return f"run {run.run_id}" if run.run_id else "the Jobs API gave no reason"

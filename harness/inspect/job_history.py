@@ -1,0 +1,218 @@
+"""Finds out from the ledgers alone how one job stood at an instant: now, or any time before.
+
+Rows count when they were recorded by then. A ledger's rows hold the full state after their step,
+so the newest of them is how it was.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from harness.inspect.catch_up import Healing, healing_of
+from harness.platform.clock import instant_from
+from harness.settle.unreachable_runs import Unasked
+from harness.store.queries import RunFact, blocker_from, newest_runs
+from harness.store.rows import Blocker, Ledger, Row, RunStatus, Store, whole
+from harness.store.trigger_queries import Waiting, triggers_as_controls, waiting_in
+from harness.store.work_lists import EVENT_TRIGGER
+
+#: Ledgers are read backwards, so far at a time; what is looked for is nearly always recent.
+_WINDOWS = (timedelta(hours=6), timedelta(days=7), timedelta(days=90), None)
+
+#: So many runs are told.
+RUNS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependency:
+    """One control row of the job, and what its upstream and the job's runs say of it."""
+
+    sensor_source: str
+    sensor_id: str
+    upstream_id: str
+    is_required: bool
+    is_paused: bool
+    #: When the newest event was found, and what it was; nothing when there was none yet.
+    event_at: datetime | None
+    event: Row | None
+    #: The run that took the newest event, if one did.
+    taken_by: RunFact | None
+    failing_since: datetime | None
+    failure: str | None
+    is_looked_at: bool
+    #: What a trigger's open slots wait for.
+    waiting: tuple[Waiting, ...] = ()
+
+    @property
+    def has_news(self) -> bool:
+        """True while an event waits to be taken."""
+        return self.event_at is not None and self.taken_by is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """How one job stood at an instant."""
+
+    job_id: int
+    job_name: str
+    at: datetime
+    is_now: bool
+    #: The tick that had last recorded anything by then.
+    tick_at: datetime | None
+    tick_number: int | None
+    dependencies: tuple[Dependency, ...]
+    #: Newest first.
+    runs: tuple[RunFact, ...]
+    #: Nothing when no tick had decided about the job.
+    blockers: tuple[Blocker, ...] | None
+    #: When these reasons were recorded.
+    decided_at: datetime | None
+    #: The run that the last tick could not ask about, if there is one; of the present only.
+    unasked: Unasked | None = None
+    #: What the newest of the runs caught up on that followed a failed one.
+    healing: Healing | None = None
+
+    @property
+    def last_run(self) -> RunFact | None:
+        """The run that was decided last."""
+        return self.runs[0] if self.runs else None
+
+
+def history_of(store: Store, job_id: int, *, at: datetime, is_now: bool) -> History:
+    """Read how a job stood.
+
+    Args:
+        store: The ledgers.
+        job_id: The job.
+        at: The instant.
+        is_now: Whether it is the present one.
+    """
+    # Triggers have no ledger of their own: they are told as their seed has them now.
+    controls = [*_controls(store, job_id, at), *triggers_as_controls(store, job_id)]
+    decision = _newest(store, Ledger.DECISIONS, [("job_id", "=", job_id)], at)
+    tick = _newest_tick(store, at)
+    upstreams = sorted({str(row["upstream_id"]) for row in controls})
+    runs = _runs(store, job_id, at, upstreams)
+    probes = {
+        each: _newest(store, Ledger.PROBES, [("upstream_id", "=", each)], at) for each in upstreams
+    }
+    name = next(
+        (str(row["job_name"]) for row in (*controls, *([decision] if decision else ()))), ""
+    )
+    blockers = decision["blockers"] if decision else None
+    assert blockers is None or isinstance(blockers, Sequence)
+    return History(
+        job_id=job_id,
+        job_name=name,
+        at=at,
+        is_now=is_now,
+        tick_at=instant_from(tick["tick_at"]) if tick else None,
+        tick_number=whole(tick["tick_number"]) if tick else None,
+        dependencies=tuple(
+            _dependency(store, row, probes[str(row["upstream_id"])], runs) for row in controls
+        ),
+        runs=tuple(reversed(runs[-RUNS:])),
+        healing=_healing(store, runs),
+        blockers=None if blockers is None else tuple(map(blocker_from, blockers)),
+        decided_at=instant_from(decision["recorded_at"]) if decision else None,
+    )
+
+
+def _controls(store: Store, job_id: int, at: datetime) -> list[Row]:
+    """Return the control rows that the job had: the newest row of each, unless it was removed."""
+    newest: dict[str, Row] = {}
+    rows = store.read(Ledger.CONTROLS, where=[("job_id", "=", job_id), ("recorded_at", "<=", at)])
+    for row in sorted(rows, key=lambda row: (whole(row["tick_number"]), str(row["change"]))):
+        newest[str(row["control_id"])] = row
+    kept = [row for row in newest.values() if row["change"] != "removed"]
+    return sorted(
+        kept, key=lambda row: (str(row["dependency_flag"]) == "FALSE", str(row["sensor_id"]))
+    )
+
+
+def _windows(at: datetime) -> Iterator[list[tuple[str, str, object]]]:
+    until: list[tuple[str, str, object]] = [("recorded_at", "<=", at)]
+    for window in _WINDOWS:
+        yield until if window is None else [*until, ("recorded_at", ">", at - window)]
+
+
+def _newest(
+    store: Store, ledger: Ledger, where: Sequence[tuple[str, str, object]], at: datetime
+) -> Row | None:
+    for window in _windows(at):
+        rows = store.read(ledger, where=[*where, *window])
+        if rows:
+            return max(rows, key=lambda row: whole(row["tick_number"]))
+    return None
+
+
+def _newest_tick(store: Store, at: datetime) -> Row | None:
+    for window in _windows(at):
+        renamed = [("tick_at", operator, value) for _, operator, value in window]
+        rows = store.read(Ledger.TICKS, where=renamed)
+        if rows:
+            return max(rows, key=lambda row: whole(row["tick_number"]))
+    return None
+
+
+def _runs(store: Store, job_id: int, at: datetime, upstreams: Sequence[str]) -> list[RunFact]:
+    """Return enough runs to tell the last ones and who took each upstream's newest event."""
+    runs: list[RunFact] = []
+    for window in _windows(at):
+        runs = newest_runs(store.read(Ledger.RUNS, where=[("job_id", "=", job_id), *window]))
+        taken = {each for run in runs for each in run.consumed}
+        if len(runs) > RUNS and taken.issuperset(upstreams):
+            break
+    return runs
+
+
+def _healing(store: Store, runs: Sequence[RunFact]) -> Healing | None:
+    """Return what one of the runs that are told caught up on, if one did."""
+    found = healing_of(store, runs)
+    return found if found and found.run in runs[-RUNS:] else None
+
+
+def _dependency(
+    store: Store, control: Row, probe: Row | None, runs: Iterable[RunFact]
+) -> Dependency:
+    upstream_id = str(control["upstream_id"])
+    tick = whole(probe["latest_event_tick"]) if probe and probe["latest_event_tick"] else None
+    return Dependency(
+        sensor_source=str(control["sensor_source"]),
+        sensor_id=str(control["sensor_id"]),
+        upstream_id=upstream_id,
+        is_required=str(control["dependency_flag"]) != "FALSE",
+        is_paused=str(control["job_state"]) == "PAUSED",
+        event_at=instant_from(probe["latest_event_at"]) if probe else None,
+        event=None if tick is None else _event(store, upstream_id, tick),
+        taken_by=None if tick is None else _taker(upstream_id, tick, runs),
+        failing_since=instant_from(probe["failing_since"]) if probe else None,
+        failure=str(probe["reason"]) if probe and probe["failing_since"] else None,
+        is_looked_at=probe is not None,
+        waiting=_waiting(control, probe),
+    )
+
+
+def _waiting(control: Row, probe: Row | None) -> tuple[Waiting, ...]:
+    if probe is None or control["sensor_source"] != EVENT_TRIGGER:
+        return ()
+    return waiting_in(str(probe["position"]) if probe["position"] else None)
+
+
+def _event(store: Store, upstream_id: str, tick: int) -> Row | None:
+    where = [("tick_number", "=", tick), ("upstream_id", "=", upstream_id)]
+    rows = store.read(Ledger.EVENTS, where=where)
+    return max(rows, key=lambda row: whole(row["snapshot_ts"] or 0), default=None)
+
+
+def _taker(upstream_id: str, tick: int, runs: Iterable[RunFact]) -> RunFact | None:
+    """Return the newest run that took the events of this tick; one given back took nothing."""
+    for run in sorted(runs, key=lambda run: run.decided_at, reverse=True):
+        if upstream_id in run.consumed:
+            has_given_back = run.run_status is RunStatus.RETRY_REQUESTED
+            is_in = run.consumed[upstream_id][1] >= tick
+            return run if is_in and not has_given_back else None
+    return None
+
+
+__all__ = ["UTC", "Dependency", "History", "history_of"]

@@ -1,0 +1,227 @@
+"""Reads where everything stands, for the page that a person sees and for scripts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from harness.config.model import Attention
+from harness.controls.accept import quarantined_rows
+from harness.platform.format import iso, upstream_name
+from harness.sense.backoff import Failing, load_back_off
+from harness.settle.unreachable_runs import Unasked, load_unasked
+from harness.store.quarantine import Quarantined, quarantined, quarantined_settings
+from harness.store.queries import (
+    LastDecision,
+    LockHolder,
+    RunFact,
+    folded_through,
+    holder_of,
+    last_decision,
+    last_tick_at,
+    newest_by_job,
+    newest_runs,
+    runs_now,
+)
+from harness.store.rows import Ledger, Row, RunStatus, Store, whole
+from harness.store.trigger_queries import FailingTrigger, failing_triggers
+
+if TYPE_CHECKING:
+    from harness.context import Context
+
+#: The columns of the control table, as document and table have them.
+CONTROL_COLUMNS = (
+    "sensor_source",
+    "sensor_id",
+    "sensor_read_type",
+    "asset_description",
+    "upstream_key",
+    "preprocess_query",
+    "latest_event_fetched_timestamp",
+    "trigger_job_id",
+    "trigger_job_name",
+    "status",
+    "status_change_timestamp",
+    "job_start_timestamp",
+    "job_end_timestamp",
+    "job_state",
+    "dependency_flag",
+)
+
+#: What a script gets of a run; the job's parameters are as long as its events and stay out.
+RUN_COLUMNS = (
+    "job_id",
+    "job_name",
+    "intent_id",
+    "attempt",
+    "token",
+    "run_id",
+    "run_status",
+    "reported_by",
+    "decided_at",
+    "started_at",
+    "ended_at",
+    "event_count",
+    "event_ids",
+    "consumed",
+    "life_cycle_state",
+    "result_state",
+    "state",
+    "termination_code",
+    "message",
+    "run_page_url",
+    "recorded_at",
+)
+
+#: What an operator gave up is shown for so long, unless the job has run since.
+GIVEN_UP_SHOWN_FOR = timedelta(days=7)
+
+_IDS = frozenset({"job_id", "run_id", "trigger_job_id"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """Everything that `status` knows."""
+
+    now: datetime
+    control: Sequence[Row]
+    sensors: Sequence[Row]
+    runs: Sequence[RunFact]
+    decision: LastDecision | None
+    holder: LockHolder | None
+    #: A tick that found nothing leaves no row, but it was there.
+    last_tick_at: datetime | None
+    #: Upstreams that cannot be read, and when they are tried again.
+    failing: Sequence[Failing] = ()
+    #: Triggers that cannot be evaluated.
+    failing_triggers: Sequence[FailingTrigger] = ()
+    #: Newest runs whose events an operator has given up lately.
+    given_up: Sequence[RunFact] = ()
+    #: Runs that the last tick could not ask about, by job.
+    unasked: Mapping[int, Unasked] = field(default_factory=dict)
+    #: After how long a run needs a person.
+    attention: Attention = field(default_factory=Attention)
+    #: What could not be read and was gone on without.
+    quarantined: Sequence[Quarantined] = ()
+
+
+def read_status(context: "Context", *, every_run: bool) -> Status:
+    """Read where everything stands, without a JVM and while a tick runs."""
+    store = context.store
+    decision = last_decision(context.home.status)
+    now, folded = context.clock.now(), folded_through(store, decision)
+    return Status(
+        now=now,
+        control=sorted(
+            store.read("heartbeat_control"),
+            key=lambda row: (whole(row["trigger_job_id"]), str(row["sensor_id"])),
+        ),
+        sensors=sorted(store.read("sensors"), key=lambda row: str(row["sensor_id"])),
+        runs=runs_now(store, folded_through=folded, only_relevant=not every_run),
+        decision=decision,
+        holder=holder_of(context.home.folder),
+        last_tick_at=last_tick_at(context.home.folder, decision),
+        failing=sorted(
+            load_back_off(context.home.back_off).failing.values(),
+            key=lambda each: each.upstream_id,
+        ),
+        failing_triggers=failing_triggers(store, folded),
+        given_up=given_up_since(store, now - GIVEN_UP_SHOWN_FOR, folded_through=folded),
+        unasked=load_unasked(context.home.folder),
+        attention=context.settings.jobs.attention,
+        quarantined=[
+            *quarantined(context.home.inbox),
+            *quarantined_rows(context.home.accepted),
+            *quarantined_settings(context.settings.file, context.settings.quarantined),
+        ],
+    )
+
+
+def given_up_since(store: Store, since: datetime, *, folded_through: int) -> list[RunFact]:
+    """Return the newest run of each job whose events an operator has given up since then."""
+    given_up = [
+        ("run_status", "=", RunStatus.RELEASED.value),
+        ("recorded_at", ">", since),
+    ]
+    tail = ("tick_number", ">", folded_through)
+    rows = [
+        *store.read("run_state", where=given_up, columns=["job_id"]),
+        *store.read(Ledger.RUNS, where=[*given_up, tail], columns=["job_id"]),
+    ]
+    if not rows:
+        return []
+    of_jobs = ("job_id", "in", sorted({whole(row["job_id"]) for row in rows}))
+    runs = newest_runs(
+        [
+            *store.read("run_state", where=[of_jobs]),
+            *store.read(Ledger.RUNS, where=[of_jobs, tail]),
+        ]
+    )
+    newest = newest_by_job(runs).values()
+    return [run for run in newest if run.run_status is RunStatus.RELEASED]
+
+
+def as_json(status: Status) -> dict[str, object]:
+    """Return the status as one object for scripts: instants in ISO 8601, ids as strings."""
+    jobs = status.decision.jobs if status.decision else ()
+    return {
+        "control": [_plain(row, CONTROL_COLUMNS) for row in status.control],
+        "blockers": [
+            _plain({"job_id": job.job_id, "job_name": job.job_name, **asdict(each)})
+            for job in jobs
+            for each in job.blockers
+        ],
+        "runs": [_plain(run.row, RUN_COLUMNS) for run in status.runs],
+        "sensors": [_plain(row) for row in status.sensors],
+        "failing": [
+            {
+                "sensor_id": upstream_name(each.upstream_id),
+                "upstream_id": each.upstream_id,
+                "reason": each.reason,
+                "failing_since": iso(each.since),
+                "failed_looks": each.failed_looks,
+                "last_look_at": iso(each.failed_at),
+                "next_look_at": _iso_or_none(each.next_look(status.now)),
+            }
+            for each in status.failing
+        ],
+        "failing_triggers": [
+            {
+                "trigger_id": each.trigger_id,
+                "reason": each.reason,
+                "failing_since": iso(each.since),
+            }
+            for each in status.failing_triggers
+        ],
+        "quarantined": [
+            {
+                "name": each.name,
+                "since": iso(each.since),
+                "reason": each.reason,
+                "path": str(each.path),
+            }
+            for each in status.quarantined
+        ],
+        # Ticks come one after the other: what has an earlier event_ts is in the ledger by now.
+        "last_tick_at": _iso_or_none(status.last_tick_at),
+    }
+
+
+def _iso_or_none(at: datetime | None) -> str | None:
+    return None if at is None else iso(at)
+
+
+def _plain(row: Row, columns: Sequence[str] | None = None) -> dict[str, object]:
+    return {name: _value(name, row[name]) for name in columns or tuple(row)}
+
+
+def _value(name: str, value: object) -> object:
+    if isinstance(value, datetime):
+        return iso(value)
+    if name in _IDS and value is not None:
+        return str(value)
+    return value
+
+
+#: Without a tick for so long the picture is old, and the person is told.
+OLD_AFTER_SECONDS = 900.0

@@ -1,0 +1,247 @@
+"""Shows what one tick found, started and ended, and why the other jobs wait."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.platform.format import count, instant, iso, took, upstream_name
+from harness.store.rows import OPEN, Blocker, LookOutcome, RunRow, RunStatus
+
+if TYPE_CHECKING:
+    from harness.tick.report import TickReport
+
+#: Of several reasons the one that somebody can do something about is told.
+_ORDER = (
+    "last_run_failed",
+    "backing_off",
+    "run_in_progress",
+    "on_own_schedule",
+    "over_start_limit",
+    "required_row_paused",
+    "waiting_for_required_event",
+    "nothing_new",
+    "job_paused",
+)
+_OF_DEPENDENCIES = frozenset({"required_row_paused", "waiting_for_required_event"})
+
+_NO_END = OPEN | {RunStatus.RETRY_REQUESTED, RunStatus.RELEASED}
+
+STYLES: Mapping[RunStatus, str] = {
+    RunStatus.STARTED: "green",
+    RunStatus.SUCCEEDED: "green",
+    RunStatus.SUCCEEDED_ELSEWHERE: "green",
+    RunStatus.INTENDED: "yellow",
+    RunStatus.RELEASED: "yellow",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """The runs of a tick, sorted by what happened to them in it."""
+
+    started: tuple[RunRow, ...]
+    ended: tuple[RunRow, ...]
+    #: Ended in an earlier tick; their events are free again, for a retry.
+    given_back: tuple[RunRow, ...]
+    #: Ended in an earlier tick; an operator gave their events up.
+    given_up: tuple[RunRow, ...]
+
+
+def runs_of(report: "TickReport") -> Told:
+    """Tell starts from ends; a start that an earlier tick intended and this one sent is a start."""
+    settled = (*report.settlement.settled.rows, *report.settlement.own_steps)
+    resent = [row for row in settled if row.reported_by == "answer"]
+    return Told(
+        started=(*report.started, *resent),
+        ended=tuple(row for row in settled if row.run_status not in _NO_END and row not in resent),
+        given_back=tuple(row for row in settled if row.run_status is RunStatus.RETRY_REQUESTED),
+        given_up=tuple(row for row in settled if row.run_status is RunStatus.RELEASED),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """What one trigger came to in a tick."""
+
+    trigger: str
+    #: The slots whose events it hands on.
+    slots: tuple[str, ...]
+    event_count: int
+    #: Why a slot is gone, or why nothing can be told.
+    reason: str | None
+
+
+def releases_of(report: "TickReport") -> list[Release]:
+    """Return the triggers that released events, lost a slot or could not be told."""
+    released = report.learned.released
+    if released is None:
+        return []
+    slots: dict[str, list[str]] = {}
+    for event in released.events:
+        slots.setdefault(event.upstream_id, []).append(event.tags["trigger_slot"])
+    return [
+        Release(
+            trigger=upstream_name(row.upstream_id),
+            slots=tuple(sorted({*slots.get(row.upstream_id, ())})),
+            event_count=len(slots.get(row.upstream_id, ())),
+            reason=row.reason,
+        )
+        for row in released.probes
+        if row.outcome is not LookOutcome.MOVED
+    ]
+
+
+def troubles(report: "TickReport") -> frozenset[str]:
+    """Say what stays wrong until somebody puts it right; told again only when it changes."""
+    unanswered = report.settlement.settled.unanswered
+    return frozenset(
+        [
+            *(look.failure for look in report.failures if look.failure),
+            *(each.reason for each in report.failing_triggers if each.reason),
+            # It stays wrong while nobody looks.
+            *(each.reason for each in report.sensed.put_off if each.is_failing),
+            *(f"{job_id}: {reason}" for job_id, reason in unanswered.items()),
+            *(f"{each.name}: {each.reason}" for each in report.quarantined),
+        ]
+    )
+
+
+def as_json(report: "TickReport", waiting: int) -> dict[str, object]:
+    """Return the tick as one object for scripts; ids are strings.
+
+    Args:
+        report: The tick.
+        waiting: How many jobs have a reason not to run.
+    """
+    runs = runs_of(report)
+    settled = (*runs.ended, *runs.given_back, *runs.given_up)
+    return {
+        "tick_id": report.tick.id,
+        "tick_at": report.tick.at.isoformat().replace("+00:00", "Z"),
+        "sensed": len(report.looks),
+        "events": len(report.learned.events),
+        "failed_looks": len(report.failures),
+        "failures": [
+            {"sensor_id": upstream_name(look.upstream_id), "reason": look.failure}
+            for look in report.failures
+        ],
+        "put_off": len(report.sensed.put_off),
+        "put_off_looks": [
+            {
+                "sensor_id": upstream_name(each.upstream_id),
+                "reason": each.reason,
+                "next_look_at": each.next_look_at and iso(each.next_look_at),
+            }
+            for each in report.sensed.put_off
+        ],
+        "released": [
+            {
+                "trigger_id": each.trigger.removeprefix("trigger "),
+                "slots": list(each.slots),
+                "events": each.event_count,
+                "reason": each.reason,
+            }
+            for each in releases_of(report)
+        ],
+        "failing_triggers": [
+            {
+                "trigger_id": each.sensor_id,
+                "reason": each.reason,
+                "failing_since": each.failing_since and iso(each.failing_since),
+            }
+            for each in report.failing_triggers
+        ],
+        "fired": [_run_as_json(row) for row in runs.started],
+        "settled": len(settled),
+        "settled_runs": [_run_as_json(row) for row in settled],
+        "waiting": waiting,
+        "skipped": list(report.skipped),
+        "seconds": dict(report.seconds),
+        "warnings": list(report.warnings),
+        "quarantined": [
+            {"name": each.name, "reason": each.reason, "path": str(each.path)}
+            for each in report.quarantined
+        ],
+    }
+
+
+def _run_as_json(row: RunRow) -> dict[str, object]:
+    return {
+        "job": str(row.job_id),
+        "job_name": row.job_name,
+        "run_id": None if row.run_id is None else str(row.run_id),
+        "intent_id": row.intent_id,
+        "attempt": row.attempt,
+        "events": row.event_count,
+        "run_status": row.run_status.value,
+        "message": row.message,
+    }
+
+
+def has_news(report: "TickReport", known: frozenset[str] = frozenset()) -> bool:
+    """Tell whether a tick did anything that a person wants to read.
+
+    Args:
+        report: The tick.
+        known: Troubles that were told already.
+    """
+    runs = runs_of(report)
+    return bool(
+        report.learned.events
+        or releases_of(report)
+        or runs.started
+        or runs.ended
+        or runs.given_back
+        or runs.given_up
+        or report.control_changes
+        or report.warnings
+        or troubles(report) != known
+    )
+
+
+def headline(report: "TickReport") -> str:
+    """Return one line: what the tick came to."""
+    runs = runs_of(report)
+    told = [f"looked at {count(len(report.looks), 'upstream')}"]
+    events = len(report.learned.events)
+    told += [count(events, "event")] if events else []
+    told += [f"{len(report.failures)} cannot be read"] if report.failures else []
+    told += [f"{len(report.sensed.put_off)} put off"] if report.sensed.put_off else []
+    failing = report.failing_triggers
+    told += [f"{count(len(failing), 'trigger')} cannot be evaluated"] if failing else []
+    told += [f"{len(report.quarantined)} quarantined"] if report.quarantined else []
+    told += [f"{count(len(releases_of(report)), 'trigger')} told"] if releases_of(report) else []
+    told += [f"{count(report.control_changes, 'control row')} changed"] * bool(
+        report.control_changes
+    )
+    told += [f"{count(len(runs.ended), 'run')} ended"] if runs.ended else []
+    told += [f"{count(len(runs.given_back), 'run')} given back"] if runs.given_back else []
+    told += [f"{count(len(runs.given_up), 'run')} given up"] if runs.given_up else []
+    told += [f"{count(len(runs.started), 'job')} started"] if runs.started else []
+    told += [] if has_news(report) else ["nothing new"]
+    spent = took(report.wall_seconds)
+    return f"tick {report.tick.number}  {instant(report.tick.at)}  {', '.join(told)}  ({spent})"
+
+
+def name_of(job_id: int, job_name: str) -> str:
+    """Return what people call a job; its id when it has no name."""
+    return job_name or str(job_id)
+
+
+def main_reason(blockers: Sequence[Blocker]) -> Blocker:
+    """Return the reason that is told when there is room for one."""
+    return min(blockers, key=lambda each: rank(each.blocker))
+
+
+def reason_in_words(blockers: Sequence[Blocker]) -> str:
+    """Return the reason that is told, and how many more dependencies the job waits for."""
+    reason = main_reason(blockers)
+    if reason.blocker not in _OF_DEPENDENCIES:
+        return reason.reason
+    more = sum(each.blocker in _OF_DEPENDENCIES for each in blockers) - 1
+    return f"{reason.reason} (and {more} more)" if more else reason.reason
+
+
+def rank(blocker: str) -> int:
+    """Return the place of a reason among those that are told; an unknown one is the first."""
+    return _ORDER.index(blocker) if blocker in _ORDER else 0

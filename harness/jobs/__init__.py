@@ -1,1 +1,0 @@
-"""Starts Databricks jobs exactly once and follows their runs."""

@@ -1,0 +1,117 @@
+"""What Heartbeat needs of a Jobs API, and the answers it tells apart.
+
+``JobsApi`` is implemented over the real databricks-sdk in ``client``; a fake for unit
+tests passes the same contract tests.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+
+class Outcome(StrEnum):
+    """How a run ended. A run that goes on has none."""
+
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    CANCELED = "CANCELED"
+    TIMED_OUT = "TIMED_OUT"
+    #: Created but never run: too many runs at once, and no queue.
+    SKIPPED = "SKIPPED"
+    #: The API no longer knows a run that it had accepted.
+    LOST = "LOST"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """One run in the API's own words, and what they mean for us."""
+
+    run_id: int
+    job_id: int
+    #: ``None`` while the run goes on, or while its state is a word that we do not know.
+    outcome: Outcome | None
+    life_cycle_state: str | None
+    result_state: str | None
+    state: str | None
+    termination_code: str | None
+    message: str | None
+    started_at: datetime | None
+    ended_at: datetime | None
+    run_page_url: str | None = None
+    #: What the run was started with, as far as the API tells it: a list may leave out what a look
+    #: at the single run has.
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """The run exists."""
+
+    run_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """The API said no. Only on the first request of an attempt does it prove that no run exists."""
+
+    error_code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown:
+    """Whether a run exists cannot be told; the same token is to be sent again later."""
+
+    message: str
+    #: How long to wait before the same token is sent again.
+    wait_seconds: float = 0.0
+    #: The workspace has had too many requests: other starts wait as well.
+    is_throttled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotAllowed:
+    """Credentials or permissions are wrong; says nothing about an earlier request."""
+
+    message: str
+
+
+RunNowAnswer = Accepted | Refused | Unknown | NotAllowed
+
+
+class JobsApi(Protocol):
+    """Starts runs and reports on them: one HTTP request per call, retries are the caller's."""
+
+    @property
+    def workspace(self) -> str:
+        """Name the workspace; it is part of every token."""
+        ...
+
+    def run_now(self, *, job_id: int, token: str, parameters: Mapping[str, str]) -> RunNowAnswer:
+        """Start a run of the job under an idempotency token, or get the one that exists."""
+        ...
+
+    def get_run(self, run_id: int) -> RunReport | None:
+        """Report on one run; ``None`` when the API says that it does not exist.
+
+        Raises:
+            JobsApiError: The API did not answer; this says nothing about the run.
+        """
+        ...
+
+    def list_runs(self, job_id: int, *, since: datetime | None = None) -> Iterator[RunReport]:
+        """Report on the runs of a job, newest first, page by page.
+
+        Raises:
+            NoSuchJobError: It does not know the job, whose runs may exist all the same.
+            UntoldRunsError: It answers of the job and not of its runs, or has too many of them;
+                what was reported before counts.
+            JobsApiError: The API did not answer.
+        """
+        ...
+
+    def cancel_run(self, run_id: int) -> None:
+        """Ask for a run to be cancelled; its end is seen later, by ``get_run``."""
+        ...

@@ -1,0 +1,178 @@
+"""Reaches a Databricks workspace through the databricks-sdk: one HTTP request per call.
+
+The SDK would wait and try again for minutes, and go wherever an answer sends it. Whoever asks knows
+better how long there is, and must know how often a request was sent.
+"""
+
+import json
+import logging
+import os
+import re
+import ssl
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from databricks.sdk import WorkspaceClient
+from databricks.sdk.clock import Clock as SdkClock
+from databricks.sdk.config import Config, ConfigAttribute
+from databricks.sdk.errors import PermissionDenied, Unauthenticated
+from databricks.sdk.errors.base import DatabricksError
+from requests import TooManyRedirects
+
+from harness.platform.masking import mask, masked
+from harness.platform.text import storable
+
+logger = logging.getLogger(__name__)
+
+_PAST_ANY_DEADLINE = 86_400.0
+#: How long a host may take to say at the start whether it is there at all.
+_SECONDS_TO_SHOW_UP = 5.0
+_LONGEST_MESSAGE = 500
+_LONGEST_PLACE = 100
+
+
+def bounded_config(
+    *, host: str | None = None, token: str | None = None, http_timeout_seconds: float = 25.0
+) -> "BoundedConfig":
+    """Return how to reach a workspace; what is left out, the SDK finds in its own environment.
+
+    Raises:
+        ValueError: There are no credentials that the SDK can use.
+        OSError: A file of the SDK's cannot be read.
+    """
+    config = BoundedConfig(
+        host=host,
+        token=token,
+        auth_type="pat" if token else None,
+        http_timeout_seconds=http_timeout_seconds,
+        retry_timeout_seconds=1,
+        clock=OneRequestClock(),
+        product="heartbeat",
+        product_version="0.1.0",
+    )
+    for setting in config.attributes():
+        if setting.sensitive:
+            mask(str(getattr(config, setting.name) or ""))
+    return config
+
+
+def workspace_client(config: "BoundedConfig") -> WorkspaceClient:
+    """Return a client that sends one request per call, and follows no answer elsewhere."""
+    client = WorkspaceClient(config=config)
+    # The SDK has no setting for it. A 307 would have a start sent twice, under one call.
+    client.api_client._api_client._session.max_redirects = 0
+    return client
+
+
+def is_about_login(error: BaseException) -> bool:
+    """Tell whether it is the login that a workspace did not take; a page to log in counts."""
+    return isinstance(error, Unauthenticated | PermissionDenied | TooManyRedirects)
+
+
+def told(error: BaseException) -> str:
+    """Put an error into one short line, without the client's configuration that the SDK appends."""
+    if isinstance(error, TooManyRedirects):
+        return (
+            f"the answer sends the request elsewhere ({_place_of(error)}), perhaps to log in; see "
+            "that DATABRICKS_HOST is the workspace's own address and the login is still good"
+        )
+    if isinstance(error, json.JSONDecodeError):
+        return "the answer is no JSON; perhaps it is the page of a login or of a proxy"
+    line = words_of(error)
+    code = getattr(error, "error_code", None)
+    if code:
+        line = f"{code}: {line}"
+    elif not isinstance(error, DatabricksError):
+        line = f"{type(error).__name__}: {line}"
+    return line[:_LONGEST_MESSAGE]
+
+
+def _place_of(error: TooManyRedirects) -> str:
+    """Return where a client was sent, without the query, which may hold a secret."""
+    location = error.response.headers.get("Location", "") if error.response is not None else ""
+    parts = urlsplit(location)
+    return storable(masked(f"{parts.hostname or ''}{parts.path}"))[:_LONGEST_PLACE]
+
+
+def words_of(error: BaseException) -> str:
+    """Return what an error says, in one short line."""
+    text = re.split(r"\. Config: |\. Env: ", str(error), maxsplit=1)[0]
+    # Cut off first, half a secret would be none of those that are known.
+    words = storable(masked(" ".join(text.split())))
+    return words[:_LONGEST_MESSAGE] or type(error).__name__
+
+
+class OneRequestClock(SdkClock):
+    """Ends the SDK's retry loop after its first request: waiting moves the clock past any deadline.
+
+    Each thread has its own offset, so that one thread's wait does not end another's first request.
+    """
+
+    def __init__(self) -> None:
+        self._thread = threading.local()
+
+    def time(self) -> float:
+        """Return seconds that only ever grow, ahead by what this thread has waited."""
+        return time.monotonic() + self._ahead()
+
+    def sleep(self, seconds: float) -> None:
+        """Move on past any deadline, without waiting."""
+        self._thread.ahead = self._ahead() + seconds + _PAST_ANY_DEADLINE
+
+    def _ahead(self) -> float:
+        ahead: float = getattr(self._thread, "ahead", 0.0)
+        return ahead
+
+
+class BoundedConfig(Config):
+    """The SDK's configuration, without its minutes of waiting for a host that is not there."""
+
+    #: Names the workspace by what is configured, never by what a host answered.
+    identity = ""
+
+    @classmethod
+    def attributes(cls) -> Iterable[ConfigAttribute]:
+        """Return the SDK's own settings, which it would look for on this very class."""
+        return Config.attributes()
+
+    def _resolve_host_metadata(self) -> None:
+        self.identity = f"{self.host}#{self.workspace_id}" if self.workspace_id else str(self.host)
+        if self.host and _is_here(self.host):
+            _keep_proxies_out(str(urlsplit(self.host).hostname))
+        if self.host and _shows_up(self.host):
+            super()._resolve_host_metadata()
+
+
+def _is_here(host: str) -> bool:
+    return urlsplit(host).hostname in ("127.0.0.1", "localhost", "::1")
+
+
+def _keep_proxies_out(hostname: str) -> None:
+    """Go to this machine directly: a proxy that the environment names cannot reach our loopback."""
+    for name in ("no_proxy", "NO_PROXY"):
+        known = [part for part in os.environ.get(name, "").split(",") if part]
+        if hostname not in known:
+            os.environ[name] = ",".join([*known, hostname])
+
+
+def _shows_up(host: str) -> bool:
+    """Tell whether the host answers at all, in a way that the SDK would not wait on."""
+    url = f"{host}/.well-known/databricks-config"
+    if not url.startswith(("http://", "https://")):
+        return False
+    try:
+        urllib.request.urlopen(url, timeout=_SECONDS_TO_SHOW_UP).close()
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code not in (429, 503)
+    except urllib.error.URLError as error:
+        # A certificate that Python does not trust may be fine for the SDK, which brings its own.
+        return isinstance(error.reason, ssl.SSLError)
+    except (OSError, ValueError) as error:
+        logger.warning("the workspace at %s does not answer: %s", host, error)
+        return False
+    return True

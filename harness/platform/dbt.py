@@ -1,0 +1,292 @@
+"""Runs dbt in this process: seeds the controls, builds the decision, publishes what came of it.
+
+It runs operations in the projects of others, too.
+
+It knows selectors by name and nothing about what they select. A selector that selects nothing is a
+failure, because dbt itself would call it a success.
+"""
+
+import contextlib
+import json
+import logging
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from harness.errors import DecideError
+from harness.platform.files import write_whole
+from harness.platform.stopping import Activity
+
+if TYPE_CHECKING:
+    from dbt.cli.main import dbtRunner, dbtRunnerResult
+    from dbt.contracts.graph.manifest import Manifest
+    from dbt.contracts.graph.nodes import SeedNode
+    from dbt_common.events.base_types import EventMsg
+
+log = logging.getLogger(__name__)
+
+#: Selectors of tables alone; every view stays as it is.
+_FILLS_TABLES = frozenset({"publish", "look", "trigger_terms"})
+#: What dbt calls the events that tell why an operation failed.
+_OPERATION_FAILED = frozenset({"RunningOperationCaughtError", "RunningOperationUncaughtError"})
+_HEADLINE = re.compile(r"(\w+ Error( in \w+ \S+ \(.*\))?$)")
+
+
+class Dbt:
+    """The one wrapper around ``dbtRunner``; never two invocations at once.
+
+    Args:
+        project: The folder with ``dbt_project.yml``; read-only.
+        home: The state folder, which gets dbt's target folder and logs.
+        target: The output of ``profiles.yml``; without it the one that the profile names.
+        before: Called before every invocation: starts the session that dbt is to use.
+        before_views: Called before an invocation that may make views anew.
+    """
+
+    def __init__(
+        self,
+        project: Path,
+        home: Path,
+        *,
+        target: str | None,
+        before: Callable[[], object],
+        before_views: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._project = project
+        self._home = home
+        self._target = target
+        self._before = before
+        self._before_views = before_views
+        #: Gets how many nodes of an invocation are done.
+        self.activity = Activity()
+        #: Has the seeds that are in force; those that it lacks are the project's.
+        self.accepted: Path | None = None
+        #: What parsing came to. Who has it already for the same files and state folder may set it.
+        self.manifest: Manifest | None = None
+
+    def build(self, selector: str, variables: Mapping[str, object] | None = None) -> None:
+        """Build what a selector names: models and their gate tests, no unit tests.
+
+        Raises:
+            DecideError: A model or a test failed, or the selector selects nothing.
+        """
+        arguments = ["build", "--selector", selector, "--exclude-resource-type", "unit_test"]
+        if selector in _FILLS_TABLES:
+            self._invoke(arguments, variables)
+        else:
+            self._make_views(arguments, variables)
+
+    def seed_controls(self) -> None:
+        """Load the controls CSV and the optional seeds into their tables.
+
+        Raises:
+            DecideError: The seed failed.
+        """
+        self._make_views(["seed", "--selector", "controls"], None)
+
+    def build_everything(self, *, with_triggers: bool) -> None:
+        """Create or update every table and view, seeds included; ledgers keep their rows.
+
+        Args:
+            with_triggers: Also what only an installation with triggers needs.
+
+        Raises:
+            DecideError: A model failed.
+        """
+        selector = "everything" if with_triggers else "without_triggers"
+        arguments = ["build", "--selector", selector, "--exclude-resource-type"]
+        self._make_views([*arguments, "unit_test", "test"], None)
+
+    def operate(self, operation: str, arguments: Mapping[str, object]) -> list[str]:
+        """Run an operation; return the lines that it says.
+
+        Raises:
+            DecideError: The operation failed, or refused.
+        """
+        said: list[str] = []
+        refused: list[str] = []
+
+        def listen(event: "EventMsg") -> None:
+            if event.info.name == "JinjaLogInfo":
+                said.append(str(event.data.msg))
+            elif event.info.name in _OPERATION_FAILED:
+                # The result does not have it.
+                refused.append(str(event.data.exc))
+
+        self._before()
+        runner = self._runner()
+        runner.callbacks.append(listen)
+        given = ["run-operation", operation, "--args", json.dumps(dict(arguments))]
+        result = self._run(runner, given, None)
+        if result.exception is not None or not result.success:
+            raise DecideError(_first_line(next(iter(refused), result.exception)))
+        return said
+
+    def _make_views(self, arguments: Sequence[str], variables: Mapping[str, object] | None) -> None:
+        """Run dbt, and leave a mark while it runs: Spark drops a view before it makes it anew."""
+        self._before_views()
+        self._before()
+        runner = self._runner()
+        self._load_accepted_seeds()
+        mark = unfinished_views(self._home)
+        write_whole(mark, " ".join(arguments))
+        result = self._run(runner, arguments, variables)
+        if not _may_lack_views(result):
+            mark.unlink(missing_ok=True)
+        _check(arguments, result)
+
+    def _load_accepted_seeds(self) -> None:
+        """Let dbt load the seeds that are in force from where they are kept."""
+        accepted = self.accepted
+        if accepted is None or self.manifest is None:
+            return
+        for node in self.manifest.nodes.values():
+            if str(node.resource_type) == "seed" and (accepted / node.original_file_path).is_file():
+                # The project has no file of this name, so dbt reads the one below `root_path`. An
+                # absolute path would also be where dbt writes the SQL that it runs.
+                node.original_file_path = str(Path(accepted.name, node.original_file_path))
+                cast("SeedNode", node).root_path = str(accepted.parent.absolute())
+
+    def _invoke(self, arguments: Sequence[str], variables: Mapping[str, object] | None) -> None:
+        self._before()
+        _check(arguments, self._run(self._runner(), arguments, variables))
+
+    def _run(
+        self,
+        runner: "dbtRunner",
+        arguments: Sequence[str],
+        variables: Mapping[str, object] | None,
+    ) -> "dbtRunnerResult":
+        result = runner.invoke([*arguments, *self._globals(), *_vars(variables)])
+        if isinstance(result.exception, KeyboardInterrupt):
+            # dbt catches it, cleans up and returns it.
+            raise result.exception
+        return result
+
+    def _runner(self) -> "dbtRunner":
+        """Make a runner with the manifest of this process; parse the project once."""
+        with _quiet_warnings():
+            from dbt.cli.main import dbtRunner
+        if self.manifest is None:
+            parsed = dbtRunner().invoke(["parse", *self._globals()])
+            if isinstance(parsed.exception, KeyboardInterrupt):
+                raise parsed.exception
+            if not parsed.success:
+                raise unparsed(parsed.exception, self._home / "target")
+            self.manifest = cast("Manifest", parsed.result)
+        return dbtRunner(manifest=self.manifest, callbacks=[_Count(self.activity)])
+
+    def _globals(self) -> list[str]:
+        folders = {"--target-path": self._home / "target", "--log-path": self._home / "logs"}
+        paths = [part for name, path in folders.items() for part in (name, str(path))]
+        place = ["--project-dir", str(self._project)]
+        if (self._project / "profiles.yml").is_file():
+            place += ["--profiles-dir", str(self._project)]
+        quiet = ["--quiet", "--no-use-colors", "--log-level", "none", "--no-write-json"]
+        target = ["--target", self._target] if self._target else []
+        return [*quiet, "--no-send-anonymous-usage-stats", *paths, *place, *target]
+
+
+class _Count:
+    """Counts the nodes that an invocation has done, beside the words of its phase."""
+
+    def __init__(self, activity: Activity) -> None:
+        self._activity = activity
+        self._words = activity.words
+        self._done = self._all = 0
+
+    def __call__(self, event: "EventMsg") -> None:
+        """Take an event of dbt."""
+        if event.info.name == "ConcurrencyLine":
+            self._all = int(event.data.node_count)
+        elif event.info.name == "NodeFinished":
+            self._done += 1
+        else:
+            return
+        if self._all:
+            self._activity.begin(f"{self._words} ({self._done} of {self._all})")
+
+
+def unfinished_views(home: Path) -> Path:
+    """Return the file that is there as long as views may be missing: a killed process leaves it."""
+    return home / "views.unfinished"
+
+
+def _may_lack_views(result: "dbtRunnerResult") -> bool:
+    """Return whether dbt broke off, or failed at a view: its session may have died in between."""
+    failed = (getattr(each, "node", None) for each in _nodes(result) if _has_failed(each))
+    return result.exception is not None or any(
+        str(getattr(getattr(node, "config", None), "materialized", "")) == "view" for node in failed
+    )
+
+
+def _check(arguments: Sequence[str], result: "dbtRunnerResult") -> None:
+    """Raise what went wrong.
+
+    Raises:
+        DecideError: dbt failed, or nothing was selected.
+    """
+    if result.exception is not None:
+        raise DecideError(f"dbt {arguments[0]}: {_first_line(result.exception)}")
+    done = _nodes(result)
+    if not result.success:
+        raise DecideError(f"dbt {arguments[0]}: {_failures(done)}")
+    # Hooks run even when nothing is selected.
+    nodes = [each for each in done if not _is_hook(each)]
+    if not nodes:
+        raise DecideError(f"dbt {' '.join(arguments[:3])} selected nothing")
+    log.info("dbt %s: %s nodes", " ".join(arguments[:3]), len(nodes))
+
+
+def _nodes(result: "dbtRunnerResult") -> Sequence[object]:
+    return cast("Sequence[object]", getattr(result.result, "results", ()))
+
+
+def unparsed(error: BaseException | None, target: Path) -> DecideError:
+    """Return the error for a project that cannot be parsed, or a target folder that is damaged."""
+    said = f"dbt parse: {_first_line(error)}"
+    if isinstance(error, OSError):
+        return DecideError(f"{said}; remove {target}, which dbt makes anew, and tick again")
+    return DecideError(said)
+
+
+@contextlib.contextmanager
+def _quiet_warnings() -> Iterator[None]:
+    """Keep what dbt's own imports complain about off the terminal."""
+    import warnings
+
+    os.environ.setdefault("DBT_SEND_ANONYMOUS_USAGE_STATS", "false")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _vars(variables: Mapping[str, object] | None) -> list[str]:
+    return ["--vars", json.dumps(dict(variables))] if variables else []
+
+
+def _failures(nodes: Sequence[object]) -> str:
+    failed = [node for node in nodes if _has_failed(node)]
+    told = [
+        f"{getattr(getattr(node, 'node', None), 'name', '?')}: "
+        f"{_first_line(getattr(node, 'message', ''))}"
+        for node in failed
+    ]
+    return "; ".join(told) or "it did not succeed"
+
+
+def _has_failed(result: object) -> bool:
+    return str(getattr(result, "status", "")) in {"error", "fail"}
+
+
+def _is_hook(result: object) -> bool:
+    return str(getattr(getattr(result, "node", None), "resource_type", "")) == "operation"
+
+
+def _first_line(said: object) -> str:
+    """Return what dbt's message says, past the headlines that only repeat the model's name."""
+    lines = [line.strip() for line in str(said).strip().splitlines() if line.strip()]
+    telling = (line for line in lines if not _HEADLINE.match(line))
+    return next(telling, str(said).strip()[:200])

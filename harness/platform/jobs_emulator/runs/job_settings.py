@@ -1,0 +1,149 @@
+"""What a local job is, and how it is read from the settings that a client sends."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from harness.platform.jobs_emulator.runs.states import Phase, phase_from
+
+#: Where the settings of a job hold what only the local API understands.
+LOCAL = "heartbeat"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One state of a scripted run, and for how long it lasts."""
+
+    phase: Phase
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobDefinition:
+    """One job: a command to run, a script of states to walk through, or at once a success."""
+
+    job_id: int
+    name: str
+    #: A list is a program with its arguments; a text is for the shell.
+    command: tuple[str, ...] | str | None = None
+    cwd: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    timeout_seconds: float | None = None
+    max_concurrent_runs: int = 1
+    queue_enabled: bool = True
+    script: tuple[Mapping[str, object], ...] = ()
+
+    def as_settings(self) -> dict[str, object]:
+        """Return the settings under which the API keeps this job."""
+        local = {
+            "command": list(self.command) if isinstance(self.command, tuple) else self.command,
+            "cwd": self.cwd,
+            "env": dict(self.env),
+            "timeout_seconds": self.timeout_seconds,
+            "script": [dict(step) for step in self.script],
+        }
+        return {
+            "name": self.name,
+            "max_concurrent_runs": self.max_concurrent_runs,
+            "queue": {"enabled": self.queue_enabled},
+            "timeout_seconds": int(self.timeout_seconds or 0),
+            "format": "MULTI_TASK",
+            LOCAL: {key: value for key, value in local.items() if value},
+        }
+
+
+def job_from(job_id: int, settings: Mapping[str, object]) -> JobDefinition:
+    """Read a job from its settings.
+
+    Raises:
+        ValueError: A setting has the wrong type.
+    """
+    local = _mapping(settings.get(LOCAL), LOCAL)
+    env = _mapping(local.get("env"), "env")
+    command = _command(local.get("command"))
+    return JobDefinition(
+        job_id=job_id,
+        name=_text(settings.get("name"), "name") or "Untitled",
+        command=command if command is not None else _python_task(settings.get("tasks")),
+        cwd=_text(local.get("cwd"), "cwd"),
+        env={key: str(value) for key, value in env.items()},
+        timeout_seconds=_seconds(local.get("timeout_seconds") or settings.get("timeout_seconds")),
+        max_concurrent_runs=_concurrency(settings.get("max_concurrent_runs")),
+        queue_enabled=_mapping(settings.get("queue"), "queue").get("enabled") is True,
+        script=_script(local.get("script")),
+    )
+
+
+def steps_of(script: Sequence[Mapping[str, object]]) -> tuple[Step, ...]:
+    """Return the states that a run walks through.
+
+    Raises:
+        ValueError: A step is no state.
+    """
+    return tuple(
+        Step(phase=phase_from(step), seconds=_seconds(step.get("seconds")) or 0.0)
+        for step in script
+    )
+
+
+def _command(value: object) -> tuple[str, ...] | str | None:
+    if not value:
+        return None
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
+        return tuple(value)
+    raise ValueError("command must be a text or a list of texts")
+
+
+def _python_task(tasks: object) -> tuple[str, ...] | None:
+    """A single ``spark_python_task`` of a local file runs with this Python."""
+    if not isinstance(tasks, list) or len(tasks) != 1 or not isinstance(tasks[0], dict):
+        return None
+    task = tasks[0].get("spark_python_task")
+    if not isinstance(task, dict) or not isinstance(task.get("python_file"), str):
+        return None
+    arguments = task.get("parameters") or []
+    return (sys.executable, task["python_file"], *(str(argument) for argument in arguments))
+
+
+def _script(value: object) -> tuple[Mapping[str, object], ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(step, dict) for step in value):
+        raise ValueError(
+            "script must be a list of steps such as {'phase': 'RUNNING', 'seconds': 5}"
+        )
+    for step in value:
+        phase_from(step)
+    return tuple(value)
+
+
+def _mapping(value: object, name: str) -> Mapping[str, object]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} must be an object")
+    return value
+
+
+def _text(value: object, name: str) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"{name} must be a text")
+    return value
+
+
+def _seconds(value: object) -> float | None:
+    if value is None or value == 0:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        raise ValueError("seconds must be a number that is not negative")
+    return float(value)
+
+
+def _concurrency(value: object) -> int:
+    if value is None:
+        return 1
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1000:
+        raise ValueError("max_concurrent_runs must be a number from 0 to 1000")
+    return value

@@ -1,0 +1,80 @@
+"""Tells which process has the embedded metastore open, without a JVM.
+
+Derby admits one process to a database. The files that say so, ``db.lck`` and ``dbex.lck``, stay
+behind when a process dies and then block nobody: what counts is the lock that the operating system
+has on the second one, and that ends with its process.
+"""
+
+import fcntl
+import os
+import struct
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from harness.errors import LockedError
+from harness.platform.clock import Clock
+
+#: A killed tick leaves a JVM behind that needs a moment to notice.
+PATIENCE_SECONDS = 30.0
+_SECONDS_BETWEEN_LOOKS = 0.25
+
+#: The kernel's ``struct flock``: type, whence, start, length, process.
+_FLOCK = "hhqqi"
+
+
+def require_free(metastore: Path, clock: Clock) -> None:
+    """Wait until no other process has the metastore open, for a while.
+
+    Raises:
+        LockedError: One has it open still.
+    """
+    until = clock.now().timestamp() + PATIENCE_SECONDS
+    while (pid := other_holder(metastore)) is not None:
+        if clock.now().timestamp() >= until:
+            raise LockedError(
+                f"Another process has the metastore {metastore} open{_named(pid)}: "
+                "end it, or wait for it, and tick again"
+            )
+        clock.sleep(_SECONDS_BETWEEN_LOOKS)
+
+
+def other_holder(metastore: Path) -> int | None:
+    """Return the process that has the metastore open, 0 when it cannot be named.
+
+    Nothing is returned when it is free, and when it is this process's own JVM.
+    """
+    pid = _locking(metastore / "dbex.lck")
+    return None if pid is None or _is_ours(pid) else pid
+
+
+def _locking(file: Path) -> int | None:
+    if sys.platform != "linux":
+        return None
+    try:
+        with file.open("rb") as opened:
+            asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+            told = struct.unpack(_FLOCK, fcntl.fcntl(opened, fcntl.F_GETLK, asked))
+    except OSError:
+        return None
+    return None if told[0] == fcntl.F_UNLCK else max(0, told[4])
+
+
+def _is_ours(pid: int) -> bool:
+    """Tell whether a process was started by this one, directly or not."""
+    while pid > 1:
+        if pid == os.getpid():
+            return True
+        pid = _parent_of(pid)
+    return False
+
+
+def _parent_of(pid: int) -> int:
+    with suppress(OSError, ValueError, IndexError):
+        # The name in brackets may hold anything; what follows it are numbers.
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0
+
+
+def _named(pid: int) -> str:
+    return f" (pid {pid})" if pid else ""

@@ -1,0 +1,71 @@
+"""Reads the names of tables and columns, and spells them for SQL so that nothing leads out of them.
+
+The one place that says what names a column: a check of the controls and a look ask the same.
+"""
+
+import logging
+import re
+from functools import lru_cache
+
+_PART = re.compile(r"`([^`]+)`|([^.`]+)")
+_COLUMN = re.compile(r"(?:[^\W\d]\w*|`[^`]+`)(?:\.(?:[^\W\d]\w*|`[^`]+`))*")
+_TABLE = re.compile(r"(?:\w+|`[^`]+`)(?:\.(?:\w+|`[^`]+`)){0,2}")
+#: Spark takes these without backticks.
+_BARE_COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
+
+
+def parts_of(name: str) -> tuple[str, ...]:
+    """Split a name at its dots; one between backticks belongs to its part."""
+    return tuple(quoted or bare for quoted, bare in _PART.findall(name))
+
+
+def in_sql(name: str) -> str:
+    """Return a name with each of its parts in backticks, out of which no character leads."""
+    return ".".join(f"`{part}`" for part in parts_of(name))
+
+
+def is_column(name: str) -> bool:
+    """Tell whether text names one column, or a field of one: ``a``, ``a.b``, ``a.`b c` ``."""
+    return _COLUMN.fullmatch(name) is not None
+
+
+def is_table(name: str) -> bool:
+    """Tell whether text names one table: ``orders``, ``sales.orders``, ``lake.`a b`.orders``."""
+    return _TABLE.fullmatch(name) is not None
+
+
+def column_in_sql(name: str) -> str:
+    """Return a column's name as SQL takes it: as it is where that works, else in backticks."""
+    return name if _BARE_COLUMN.fullmatch(name) else in_sql(name)
+
+
+#: What leads to the files of a table, spelled as a table name.
+_FORMAT_BEFORE_PATH = re.compile(r"^(?:delta|parquet|iceberg)\.(?=`?[/\w]*[/:])", re.IGNORECASE)
+_OWN_CATALOG = "spark_catalog"
+
+
+@lru_cache(maxsize=10_000)
+def table_key(name: str) -> str:
+    """Return what two spellings of one table have in common.
+
+    A catalog does not tell ``Sales.Orders`` from ``sales.orders``, and its own name may be left
+    out; a path is what it says, to the letter.
+    """
+    name = _FORMAT_BEFORE_PATH.sub("", name.strip())
+    if "/" in name:
+        path = name.replace("`", "")
+        path = re.sub(r"^file:(?://)?(?=/)", "", path, flags=re.IGNORECASE)
+        return path.rstrip("/") or "/"
+    parts = [part.lower() for part in parts_of(name)]
+    if len(parts) > 2 and parts[0] == _OWN_CATALOG:
+        parts = parts[1:]
+    # A dot inside backticks is no border between two names.
+    return ".".join(f"`{part}`" if "." in part else part for part in parts)
+
+
+log = logging.getLogger(__name__)
+
+
+def is_path(sensor_id: str) -> bool:
+    """Tell a path from a table's name: it has a slash."""
+    return "/" in sensor_id

@@ -1,0 +1,260 @@
+"""Finds out which events tell of one change, and lets them be told as one.
+
+What a producer registers and what a sensor sees of the same snapshot have one ``change_id`` and one
+``event_ts``; the later row has the tags of both. Whichever came first, the ledger is asked once.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
+from functools import cached_property
+from typing import Protocol, cast
+
+from harness.events.event import Operation, TableFormat
+from harness.events.partition import Levels, as_tags, levels_in
+from harness.platform.sql_names import table_key
+from harness.store.rows import EventRow, Ledger, Store, Tick
+
+#: What an upstream is called that producers register with.
+REGISTERED = "registered:"
+#: What an upstream is called whose events are copies of those that satisfied a trigger.
+TRIGGER = "trigger:"
+
+#: No snapshot is known before it was made, except by clocks that differ.
+_CLOCKS_DIFFER = timedelta(days=1)
+#: How far back a change is looked for that does not say when it was made.
+_LOOK_BACK = timedelta(days=7)
+
+#: Of these a snapshot's id means the same to all who look, whatever they look for.
+_WITH_SNAPSHOTS = frozenset({TableFormat.DELTA, TableFormat.ICEBERG, TableFormat.HIVE})
+#: An event of many snapshots has the last one's id, and is not that one's alone.
+_OF_MANY = "coalesced_from"
+_LIFE = "table_id"
+_PARTITION_TAGS = frozenset({"partitions", "partitions_truncated"})
+
+_FIELDS = tuple(each.name for each in fields(EventRow))
+
+Key = tuple[str, str, str]
+
+
+class Joining(Protocol):
+    """Gives rows of events the change that they tell of."""
+
+    def __call__(self, rows: Sequence[EventRow]) -> list[EventRow]:
+        """Return the rows, each as part of its change."""
+        ...
+
+
+def as_they_are(rows: Sequence[EventRow]) -> list[EventRow]:
+    """Leave every event a change of its own."""
+    return list(rows)
+
+
+class SameChanges:
+    """Knows the snapshots that this tick or earlier ones have recorded.
+
+    Args:
+        store: The ledgers.
+        tick: The present tick.
+        tables: The names under which sensors have tables.
+    """
+
+    def __init__(self, store: Store, tick: Tick, tables: Iterable[str] = ()) -> None:
+        self._store = store
+        self._tick = tick
+        self._tables = tables
+        self._known: dict[Key, list[EventRow]] = {}
+        #: The tables that producers register, by their keys.
+        self.registered: Collection[str] = ()
+
+    @cached_property
+    def _spellings(self) -> Mapping[str, set[str]]:
+        # Asked for by a tick that has something registered; the others are spared it.
+        spellings: dict[str, set[str]] = {}
+        for name in self._tables:
+            spellings.setdefault(table_key(name), set()).add(name)
+        return spellings
+
+    def join(self, rows: Sequence[EventRow]) -> list[EventRow]:
+        """Return what sensors saw, each row as part of its change.
+
+        Raises:
+            StateError: The ledger cannot be read.
+        """
+        keys = [self._shared_key(row) for row in rows]
+        unknown = [
+            row
+            for row, key in zip(rows, keys, strict=True)
+            if key and key not in self._known and key[0] in self.registered
+        ]
+        self.read(unknown)
+        return [self._joined(row, key) for row, key in zip(rows, keys, strict=True)]
+
+    def _shared_key(self, row: EventRow) -> Key | None:
+        key = _key_of(row)
+        is_shared = key and (row.table_format in _WITH_SNAPSHOTS or key[0] in self.registered)
+        return key if is_shared else None
+
+    def _joined(self, row: EventRow, key: Key | None) -> EventRow:
+        if key is None:
+            return row
+        joined = self.as_part(row)
+        self.add(joined)
+        return joined
+
+    def as_part(self, row: EventRow) -> EventRow:
+        """Return a row as part of its change, with what is known of that already."""
+        earlier = self.earlier(row)
+        if earlier is None:
+            return row
+        seen = [each for each in (*self._same(row), row) if not _is_registered(each)]
+        # Who looks knows what was done to the data; who registers need not say it.
+        operation = {"operation_type": seen[-1].operation_type} if seen else {}
+        return replace(merged(earlier, row), **operation)  # type: ignore[arg-type]
+
+    def earlier(self, row: EventRow) -> EventRow | None:
+        """Return the newest row that is known of the same snapshot."""
+        same = self._same(row)
+        return max(same, key=lambda each: (each.tick_number, len(each.tags)), default=None)
+
+    def _same(self, row: EventRow) -> list[EventRow]:
+        key = _key_of(row)
+        return [each for each in self._known.get(key, ()) if _is_same(each, row)] if key else []
+
+    def add(self, row: EventRow) -> None:
+        """Keep a row, for those that come later."""
+        key = _key_of(row)
+        if key is not None:
+            self._known.setdefault(key, []).append(row)
+
+    def read(self, rows: Iterable[EventRow]) -> None:
+        """Read what the ledger has of the snapshots of rows: once, and only where it can be.
+
+        Raises:
+            StateError: The ledger cannot be read.
+        """
+        wanted = {key: row for row in rows if (key := _key_of(row))}
+        if not wanted:
+            return
+        tables = {name for key, row in wanted.items() for name in (row.table, *self.names(key[0]))}
+        since = min(_known_since(row, self._tick) for row in wanted.values())
+        found = self._store.read(
+            Ledger.EVENTS,
+            where=[
+                ("event_ts", ">=", since),
+                ("table", "in", sorted(tables)),
+                ("snapshot_id", "in", sorted({key[2] for key in wanted})),
+            ],
+        )
+        for each in map(event_row, found):
+            # A trigger's copy has tags of its own, which are nothing that the change says.
+            if _key_of(each) in wanted and not each.upstream_id.startswith(TRIGGER):
+                self.add(each)
+
+    def spelled(self, key: str) -> str:
+        """Return the name of a table as sensors have it; else its key."""
+        return min(self._spellings.get(key, ()), default=key)
+
+    def names(self, key: str) -> set[str]:
+        """Return every name under which the ledger may have a table."""
+        return {key, *self._spellings.get(key, ())}
+
+
+def event_row(row: Mapping[str, object]) -> EventRow:
+    """Read a row of the ledger of events; an older one has no change that it is part of."""
+    values = {name: row.get(name) for name in _FIELDS}
+    partition = cast("Sequence[str] | None", row["partition"])
+    values["partition"] = None if partition is None else tuple(partition)
+    values["tags"] = dict(cast(Mapping[str, str], row["tags"] or {}))
+    values["change_id"] = row.get("change_id") or row["event_id"]
+    return EventRow(**values)  # type: ignore[arg-type]
+
+
+def merged(earlier: EventRow, row: EventRow) -> EventRow:
+    """Return a row as part of the change that an earlier one tells of, with what both say."""
+    change = Change.of(earlier)
+    change.take(row)
+    # One change has one name of its table, however each has spelled it.
+    of_first = {"event_ts": earlier.event_ts, "table": earlier.table}
+    return replace(change.onto(row), change_id=earlier.change_id, **of_first)  # type: ignore[arg-type]
+
+
+@dataclass(slots=True, kw_only=True)
+class Change:
+    """What several events say of one change, put together; the newest wins."""
+
+    snapshot_ts: int | None
+    prev_snapshot_id: str | None
+    operation: str
+    tags: dict[str, str] = field(default_factory=dict)
+    partitions: set[Levels] = field(default_factory=set)
+    are_all: bool = True
+
+    @classmethod
+    def of(cls, row: EventRow) -> "Change":
+        """Begin with one event."""
+        change = cls(
+            snapshot_ts=row.snapshot_ts,
+            prev_snapshot_id=row.prev_snapshot_id,
+            operation=row.operation_type,
+        )
+        change.take(row)
+        return change
+
+    def take(self, row: EventRow) -> None:
+        """Take one more event in."""
+        self.snapshot_ts = self.snapshot_ts if row.snapshot_ts is None else row.snapshot_ts
+        self.prev_snapshot_id = row.prev_snapshot_id or self.prev_snapshot_id
+        if row.operation_type != self.operation:
+            self.operation = Operation.UPDATE.value
+        self.tags.update(row.tags)
+        self.partitions.update(levels_in(row.tags.get("partitions")))
+        if row.partition is not None:
+            self.partitions.add(row.partition)
+        self.are_all = self.are_all and "partitions_truncated" not in row.tags
+
+    def onto(self, row: EventRow) -> EventRow:
+        """Return a row that says all of it."""
+        tags = {name: self.tags[name] for name in self.tags if name not in _PARTITION_TAGS}
+        is_one = len(self.partitions) == 1 and self.are_all
+        if not is_one:
+            tags |= as_tags(self.partitions, are_all=self.are_all)
+        return replace(
+            row,
+            partition=next(iter(self.partitions)) if is_one else None,
+            snapshot_ts=self.snapshot_ts,
+            prev_snapshot_id=self.prev_snapshot_id,
+            operation_type=self.operation,
+            tags=tags,
+        )
+
+
+def _key_of(row: EventRow) -> Key | None:
+    if not row.snapshot_id or _OF_MANY in row.tags:
+        return None
+    return table_key(row.table), row.table_format, row.snapshot_id
+
+
+def _is_registered(row: EventRow) -> bool:
+    return row.upstream_id.startswith(REGISTERED)
+
+
+def _is_same(one: EventRow, other: EventRow) -> bool:
+    """Tell whether two rows of one id are of one life of the table: versions begin anew with it."""
+    lives = {row.tags[_LIFE] for row in (one, other) if _LIFE in row.tags}
+    if len(lives) > 1:
+        return False
+    if one.snapshot_ts is None or other.snapshot_ts is None:
+        return True
+    return abs(one.snapshot_ts - other.snapshot_ts) <= _ms(_CLOCKS_DIFFER)
+
+
+def _known_since(row: EventRow, tick: Tick) -> int:
+    now = int(tick.at.timestamp() * 1000)
+    if row.snapshot_ts is not None:
+        return min(row.snapshot_ts, now) - _ms(_CLOCKS_DIFFER)
+    return now - _ms(_LOOK_BACK)
+
+
+def _ms(span: timedelta) -> int:
+    return int(span.total_seconds() * 1000)

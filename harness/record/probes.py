@@ -1,0 +1,215 @@
+"""Turns looks into ledger rows and appends them: events first, then what each upstream has become.
+
+It does not decide anything: an event is recorded whether or not a job may run because of it.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from harness.record.correlate import REGISTERED, Joining, as_they_are
+from harness.sense.probe import Look
+from harness.store.rows import EventRow, Ledger, LookOutcome, ProbeRow, RecentEvents, Store, Tick
+from harness.store.work_lists import Orphan, WatchedUpstream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the ledger has of the events that are to be recorded."""
+
+    #: Ids of events that a killed tick has left; they are news, and not new rows.
+    event_ids: frozenset[str] = frozenset()
+    #: Gives each event the change that it tells of.
+    join: Joining = as_they_are
+
+
+#: Every event is a new one, and a change of its own.
+NOTHING_KNOWN = Known()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """What one tick's looks left in the ledgers."""
+
+    events: tuple[EventRow, ...] = ()
+    probes: tuple[ProbeRow, ...] = ()
+    #: The upstreams that changed, as the next tick finds them.
+    changed: Mapping[str, WatchedUpstream] = field(default_factory=dict)
+
+
+def record(
+    looks: Iterable[Look],
+    *,
+    tick: Tick,
+    watched: Mapping[str, WatchedUpstream],
+    store: Store,
+    known: Known = NOTHING_KNOWN,
+) -> Recorded:
+    """Append what the looks found.
+
+    Args:
+        looks: At most one per upstream.
+        tick: The present tick.
+        watched: The upstreams that were looked at, by id.
+        store: Takes the rows.
+        known: What the ledger has of the same events already.
+
+    Raises:
+        StateError: A ledger cannot be written; the same is found again by the next tick.
+    """
+    events: list[EventRow] = []
+    probes: list[ProbeRow] = []
+    for look in looks:
+        row = probe_row(look, tick, watched[look.upstream_id], len(look.events))
+        if row is None:
+            continue
+        probes.append(row)
+        events += _event_rows(look, tick, known.event_ids)
+    events = known.join(events)
+    # Killed between the two, the next tick finds the same events again and knows their ids.
+    store.append(Ledger.EVENTS, events)
+    store.append(Ledger.PROBES, probes)
+    changed = {row.upstream_id: after_row(watched[row.upstream_id], row) for row in probes}
+    return Recorded(events=tuple(events), probes=tuple(probes), changed=changed)
+
+
+def orphans_among(
+    events: Iterable[Mapping[str, object]], watched: Mapping[str, WatchedUpstream]
+) -> tuple[Orphan, ...]:
+    """Return the events whose tick was killed before it recorded their upstream.
+
+    The upstream's position has not moved, so a later look finds the same events again; they must
+    then count as news and not be recorded twice.
+    """
+    return tuple(
+        Orphan(
+            event_id=str(event["event_id"]),
+            upstream_id=str(event["upstream_id"]),
+            snapshot_id=str(event["snapshot_id"] or ""),
+        )
+        for event in events
+        if is_orphan(event, watched)
+    )
+
+
+def is_orphan(event: Mapping[str, object], watched: Mapping[str, WatchedUpstream]) -> bool:
+    """Tell whether an event's tick was killed before it recorded the event's upstream."""
+    # What was registered is no look's to find again.
+    if str(event["upstream_id"]).startswith(REGISTERED):
+        return False
+    upstream = watched.get(str(event["upstream_id"]))
+    latest = upstream.latest_event_tick if upstream else None
+    return latest is None or latest < int(str(event["tick_number"]))
+
+
+def probe_row(
+    look: Look, tick: Tick, upstream: WatchedUpstream, event_count: int
+) -> ProbeRow | None:
+    """Return what an upstream has become by a look; nothing when that is not worth a row."""
+    if look.failure is not None:
+        return _row_after_failure(look.failure, tick, upstream)
+    moved = look.position != upstream.position or (
+        look.upstream_value is not None and look.upstream_value != upstream.upstream_value
+    )
+    if event_count:
+        outcome = LookOutcome.GAP if look.gap else LookOutcome.FOUND
+        row = _row_after_news(upstream, tick, event_count, outcome)
+    elif look.gap or moved:
+        row = _row(upstream, tick, LookOutcome.GAP if look.gap else LookOutcome.MOVED)
+    elif upstream.failing_since:
+        row = _row(upstream, tick, LookOutcome.RECOVERED)
+    else:
+        return None
+    return replace(
+        row,
+        reason=look.gap,
+        failing_since=None,
+        position=look.position,
+        upstream_value=look.upstream_value or upstream.upstream_value,
+    )
+
+
+def _row_after_failure(reason: str, tick: Tick, upstream: WatchedUpstream) -> ProbeRow | None:
+    if upstream.failing_since and upstream.reason == reason:
+        return None
+    row = _row(upstream, tick, LookOutcome.FAILED)
+    return replace(row, reason=reason, failing_since=upstream.failing_since or tick.at)
+
+
+def _row_after_news(
+    upstream: WatchedUpstream, tick: Tick, count: int, outcome: LookOutcome
+) -> ProbeRow:
+    news = RecentEvents(tick_number=tick.number, event_at=tick.at, event_count=count)
+    return replace(
+        _row(upstream, tick, outcome),
+        latest_event_tick=tick.number,
+        latest_event_at=tick.at,
+        recent_events=_first_after(
+            upstream.boundaries, (*upstream.recent_events, news), latest=tick.number
+        ),
+    )
+
+
+def _first_after(
+    boundaries: Iterable[int], events: Sequence[RecentEvents], *, latest: int
+) -> tuple[RecentEvents, ...]:
+    """Keep what tells since when each job has had something to take.
+
+    That is the first tick with events after each boundary. A job that takes something later begins
+    after the latest event, so nothing else can ever be asked for, however long a job waits.
+    """
+    ticks = [each.tick_number for each in events]
+    needed = {bisect_right(ticks, boundary) for boundary in boundaries if boundary < latest}
+    return tuple(events[index] for index in sorted(needed))
+
+
+def _row(upstream: WatchedUpstream, tick: Tick, outcome: LookOutcome) -> ProbeRow:
+    return ProbeRow(
+        tick_number=tick.number,
+        recorded_at=tick.at,
+        upstream_id=upstream.upstream_id,
+        outcome=outcome,
+        reason=upstream.reason,
+        failing_since=upstream.failing_since,
+        position=upstream.position,
+        upstream_value=upstream.upstream_value,
+        latest_event_tick=upstream.latest_event_tick,
+        latest_event_at=upstream.latest_event_at,
+        recent_events=upstream.recent_events,
+    )
+
+
+def after_row(upstream: WatchedUpstream, row: ProbeRow) -> WatchedUpstream:
+    """Return the upstream as its newest row has it."""
+    return replace(
+        upstream,
+        position=row.position,
+        upstream_value=row.upstream_value,
+        latest_event_tick=row.latest_event_tick,
+        latest_event_at=row.latest_event_at,
+        recent_events=row.recent_events,
+        failing_since=row.failing_since,
+        reason=row.reason,
+    )
+
+
+def _event_rows(look: Look, tick: Tick, recorded_events: frozenset[str]) -> Iterable[EventRow]:
+    for event in look.events:
+        event_id = event.event_id(look.upstream_id)
+        if event_id in recorded_events:
+            continue
+        yield EventRow(
+            tick_number=tick.number,
+            event_ts=int(tick.at.timestamp() * 1000),
+            event_id=event_id,
+            upstream_id=look.upstream_id,
+            table=event.table,
+            partition=event.partition,
+            snapshot_id=event.snapshot_id,
+            snapshot_ts=event.snapshot_ts,
+            prev_snapshot_id=event.prev_snapshot_id,
+            table_format=event.table_format,
+            operation_type=event.operation,
+            tags=dict(event.tags),
+            change_id=event_id,
+        )

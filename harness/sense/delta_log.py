@@ -1,0 +1,279 @@
+"""Names, lists and reads the commit files of a Delta log; it does not interpret them."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+from urllib.parse import unquote
+
+from harness.errors import LookFailedError
+from harness.platform.storage import FileStat, Listed, Storage
+
+#: More than this of one commit is not read: what it did is then said without its partitions.
+COMMIT_LIMIT_BYTES = 64 * 1024 * 1024
+
+#: What reading JSON raises that others wrote, whatever stands in it.
+NO_JSON_OF_OURS = (
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
+
+_COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
+_CHECKPOINT_NAME = re.compile(
+    r"^(\d{20})\.checkpoint\.(?:parquet|\d{10}\.(\d{10})\.parquet|[0-9a-f-]{36}\.(?:json|parquet))$"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileAction:
+    """One ``add`` or ``remove`` that changes data."""
+
+    path: str
+    #: ``None`` when the writer left them out.
+    partition: Mapping[str, str | None] | None
+    #: Rows that its deletion vector hides; ``None`` when it has no vector.
+    deleted_rows: int | None = None
+    stats: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One commit file, with only the file actions that change data."""
+
+    version: int
+    fingerprint: FileStat
+    digest: str
+    info: Mapping[str, Any]
+    adds: tuple[FileAction, ...]
+    removes: tuple[FileAction, ...]
+    metadata: Mapping[str, Any] | None
+    protocol: Mapping[str, Any] | None
+    transaction: Mapping[str, Any] | None
+    #: Some ``add`` or ``remove`` stands in it that only rearranges data.
+    rearranges: bool
+    #: Too large to be read to its end.
+    is_cut: bool
+
+    @property
+    def changes_data(self) -> bool:
+        """Tell whether any row may have come, gone or changed."""
+        return self.is_cut or bool(self.adds) or bool(self.removes)
+
+    @property
+    def timestamp_ms(self) -> int:
+        """Return the commit's own time, else the time of its file."""
+        own = self.info.get("inCommitTimestamp")
+        if isinstance(own, int) and abs(own) < 2**63:
+            return int(own)
+        return self.fingerprint.mtime_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFolder:
+    """The commits and the newest checkpoint of ``_delta_log``; all other files are left out."""
+
+    versions: tuple[int, ...]
+    #: Names of the newest checkpoint's files, and its version; empty and -1 when there is none.
+    checkpoint: int
+    checkpoint_names: tuple[str, ...]
+
+    @property
+    def newest(self) -> int:
+        """Return the newest version."""
+        return self.versions[-1]
+
+
+def commit_path(table: str, version: int) -> str:
+    """Return the path of one commit file."""
+    return f"{table}/_delta_log/{version:020d}.json"
+
+
+def arrange(files: Iterable[Listed], *, told: frozenset[int] = frozenset()) -> LogFolder:
+    """Pick the commits and the newest checkpoint out of a listing.
+
+    Args:
+        files: What is in the folder.
+        told: Versions that were told already; if one of them is there, the log is taken as it was
+            then, so that the same is told again.
+    """
+    files = list(files)
+    commits = (_COMMIT_NAME.match(file.name) for file in files)
+    again = told.intersection(int(commit.group(1)) for commit in commits if commit)
+    return _arranged(files, through=max(again, default=None))
+
+
+def _arranged(files: Iterable[Listed], *, through: int | None) -> LogFolder:
+    versions, checkpoints = [], dict[tuple[int, int], list[str]]()
+    for file in files:
+        if commit := _COMMIT_NAME.match(file.name):
+            versions.append(int(commit.group(1)))
+        elif checkpoint := _CHECKPOINT_NAME.match(file.name):
+            version, parts = int(checkpoint.group(1)), int(checkpoint.group(2) or 1)
+            checkpoints.setdefault((version, parts), []).append(file.name)
+    if through is not None:
+        versions = [version for version in versions if version <= through]
+    # A checkpoint is of a commit that is there; one beyond the newest is left over from elsewhere.
+    # One of several parts is none before the last part is written.
+    whole = [
+        (version, parts)
+        for (version, parts), names in checkpoints.items()
+        if version <= max(versions, default=-1) and len(names) >= parts
+    ]
+    newest = max(whole, default=(-1, 0))
+    return LogFolder(
+        versions=tuple(sorted(versions)),
+        checkpoint=newest[0],
+        checkpoint_names=tuple(sorted(checkpoints.get(newest, ()))),
+    )
+
+
+def read_commit(storage: Storage, table: str, version: int) -> Commit | None:
+    """Read one commit; ``None`` when it does not exist.
+
+    Raises:
+        LookFailedError: The file is half-written or no commit.
+    """
+    path = commit_path(table, version)
+    fingerprint = storage.stat(path)
+    if fingerprint is None:
+        return None
+    try:
+        content = storage.read(path, limit=COMMIT_LIMIT_BYTES)
+    except FileNotFoundError:
+        return None
+    is_cut = fingerprint.length > COMMIT_LIMIT_BYTES
+    if not is_cut and len(content) != fingerprint.length:
+        raise LookFailedError(f"{path} is being written at this moment; the next look reads it")
+    return _parse(version, fingerprint, content, is_cut=is_cut)
+
+
+def _parse(version: int, fingerprint: FileStat, content: bytes, *, is_cut: bool) -> Commit:
+    lines = content.splitlines()
+    if is_cut:
+        lines = lines[:-1]
+    actions = _Actions()
+    try:
+        for line in lines:
+            if line.strip():
+                actions.take(json.loads(line))
+    except NO_JSON_OF_OURS as error:
+        message = f"commit {version} of the Delta log is corrupt or half-written"
+        raise LookFailedError(f"{message}; the next look reads it again") from error
+    if actions.count == 0:
+        message = f"commit {version} of the Delta log is empty, so it is half-written"
+        raise LookFailedError(f"{message}; the next look reads it again")
+    return Commit(
+        version=version,
+        fingerprint=fingerprint,
+        digest=digest_of(content),
+        info=actions.info,
+        adds=tuple(actions.adds),
+        removes=tuple(actions.removes),
+        metadata=actions.metadata,
+        protocol=actions.protocol,
+        transaction=actions.transaction,
+        rearranges=actions.rearranges,
+        is_cut=is_cut,
+    )
+
+
+def digest_of(content: bytes) -> str:
+    """Return what tells one commit's text from another of the same size and time."""
+    return sha256(content).hexdigest()[:16]
+
+
+_SINGLE_ACTIONS = {
+    "commitInfo": "info",
+    "metaData": "metadata",
+    "protocol": "protocol",
+    "txn": "transaction",
+}
+
+
+class _Actions:
+    """Collects the actions of one commit, line by line."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.info: Mapping[str, Any] = {}
+        self.metadata: Mapping[str, Any] | None = None
+        self.protocol: Mapping[str, Any] | None = None
+        self.transaction: Mapping[str, Any] | None = None
+        self.adds: list[FileAction] = []
+        self.removes: list[FileAction] = []
+        self.rearranges = False
+
+    def take(self, action: Mapping[str, Any]) -> None:
+        self.count += 1
+        for kind, body in action.items():
+            if kind in _SINGLE_ACTIONS and body is not None:
+                setattr(self, _SINGLE_ACTIONS[kind], _object(body))
+            elif kind == "add" and body is not None:
+                self._take_file(self.adds, body)
+            elif kind == "remove" and body is not None:
+                self._take_file(self.removes, body)
+
+    def _take_file(self, files: list[FileAction], body: Mapping[str, Any]) -> None:
+        if not body["dataChange"]:
+            self.rearranges = True
+            return
+        vector = body.get("deletionVector")
+        files.append(
+            FileAction(
+                path=unquote(_text(body["path"])),
+                partition=_values(body.get("partitionValues")),
+                deleted_rows=int(vector["cardinality"]) if vector else None,
+                stats=None if body.get("stats") is None else _text(body["stats"]),
+            )
+        )
+
+
+def _object(body: Any) -> dict[str, Any]:
+    if not isinstance(body, dict):
+        raise TypeError("an action is no object")
+    return body
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("it is no text")
+    return value
+
+
+def _values(partition: Any) -> Mapping[str, str | None] | None:
+    if partition is None:
+        return None
+    return {
+        name: None if value is None else _text(value) for name, value in _object(partition).items()
+    }
+
+
+class BareLogSaysTooLittleError(LookFailedError):
+    """The table uses a feature under which only Spark can say what its commits did."""
+
+
+def list_log(storage: Storage, path: str, told: frozenset[int] = frozenset()) -> LogFolder:
+    """List the log folder of a table, as it was when one of these versions was told.
+
+    Raises:
+        LookFailedError: There is no folder, or no Delta log with commits in it.
+    """
+    try:
+        folder = arrange(storage.list_files(f"{path}/_delta_log"), told=told)
+    except FileNotFoundError as error:
+        if storage.stat(path) is None:
+            raise LookFailedError(f"the folder {path} does not exist") from error
+        raise LookFailedError(f"{path} is no Delta table: it has no _delta_log folder") from error
+    except NotADirectoryError as error:
+        raise LookFailedError(f"{path} is no Delta table: it has no _delta_log folder") from error
+    if not folder.versions:
+        if storage.stat(f"{path}/_delta_log/_staged_commits") is not None:
+            raise BareLogSaysTooLittleError("a catalog has its commits, not its log")
+        raise LookFailedError(f"{path} is no Delta table: its _delta_log folder has no commit")
+    return folder

@@ -1,1 +1,0 @@
-"""Senses Iceberg tables: where their metadata is, and what its snapshots say of the data."""

@@ -1,0 +1,302 @@
+"""Looks at many upstreams side by side; one look that raises or hangs stops no other."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from harness.platform.masking import masked
+from harness.platform.text import storable
+from harness.sense.fair_queue import Turns
+from harness.sense.probe import DataChange, Look, Probe, Upstream
+
+#: While looks wait for a thread, twice as many threads work after each of these, unless each of
+#: them made so many looks in it: quick looks only hinder each other, slow ones need all threads.
+_GROW_EVERY_SECONDS = 0.005
+_QUICK_LOOKS = 4
+#: How often finished and hung looks are collected, once all threads work.
+_COLLECT_EVERY_SECONDS = 0.05
+#: A source has so many looks hang in one pass at least before its others are put off.
+_LEAST_HUNG = 2
+#: No column of a ledger holds more.
+_PAST_LONGS = 2**63
+
+
+@dataclass(slots=True, eq=False)
+class _Task:
+    source: str
+    probe: Probe
+    upstreams: list[Upstream]
+    at: datetime
+    #: The log of a look names the tick, as that of its caller does.
+    context: Context = field(default_factory=copy_context)
+    started: float = 0.0
+    is_abandoned: bool = False
+
+
+class Looker:
+    """Owns the threads that look, for the life of the process.
+
+    A thread whose look hangs is left behind, and its upstreams are not looked at again before it
+    comes back. Threads are daemons: a hung look does not keep the process from ending.
+
+    Args:
+        probes: The probe of each source.
+        threads: Looks that run side by side.
+        deadline_seconds: A look that takes longer has failed.
+        limits: The same for single sources.
+        monotonic: Measures the time limits.
+    """
+
+    def __init__(
+        self,
+        probes: Mapping[str, Probe],
+        *,
+        threads: int = 32,
+        deadline_seconds: float = 120.0,
+        limits: Mapping[str, float] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._probes = probes
+        self._most_threads = threads
+        self._deadline_seconds = deadline_seconds
+        self._limits = limits or {}
+        self._monotonic = monotonic
+        lock = threading.Lock()
+        self._one_pass_at_a_time = threading.Lock()
+        #: Both guard everything below.
+        self._work = threading.Condition(lock)
+        self._done = threading.Condition(lock)
+        self._waiting: Turns[_Task] = Turns()
+        self._running: set[_Task] = set()
+        self._finished: list[tuple[_Task, list[Look]]] = []
+        self._threads = 0
+        self._idle_threads = 0
+        #: Looks of each source that were given up in this pass.
+        self._given_up: Counter[str] = Counter()
+        #: Upstreams whose look hangs, and since when.
+        self._hung: dict[str, datetime] = {}
+
+    def look_at_all(
+        self,
+        upstreams: Sequence[Upstream],
+        *,
+        at: datetime,
+        on_look: Callable[[Look], None] | None = None,
+    ) -> list[Look]:
+        """Look at every upstream once.
+
+        Args:
+            upstreams: What to look at.
+            at: The instant of the tick.
+            on_look: Called with each look as it comes in, from the calling thread.
+
+        Returns:
+            One look per upstream, in the order in which they were given. Those are missing whose
+            turn did not come because too many looks of their source hang: the next pass begins
+            anew.
+        """
+        made: dict[str, Look] = {}
+
+        def tell(looks: Iterable[Look]) -> None:
+            for look in looks:
+                made[look.upstream_id] = look
+                if on_look is not None:
+                    on_look(look)
+
+        with self._one_pass_at_a_time:
+            tasks, refused = self._tasks(upstreams, at)
+            tell(refused)
+            self._run(tasks, tell)
+        ids = (upstream.upstream_id for upstream in upstreams)
+        return [made[upstream_id] for upstream_id in ids if upstream_id in made]
+
+    def _tasks(self, upstreams: Sequence[Upstream], at: datetime) -> tuple[list[_Task], list[Look]]:
+        tasks: dict[tuple[str, str], _Task] = {}
+        refused = []
+        with self._work:
+            hung = dict(self._hung)
+        for upstream in upstreams:
+            probe = self._probes.get(upstream.source)
+            if probe is None:
+                known = ", ".join(sorted(self._probes))
+                refused.append(
+                    _failed(upstream, f"is of no known source; sensor_source may be {known}")
+                )
+            elif upstream.upstream_id in hung:
+                since = hung[upstream.upstream_id].isoformat(timespec="seconds")
+                refused.append(_failed(upstream, f"has not answered since {since}"))
+            else:
+                try:
+                    key = (upstream.source, probe.group_of(upstream))
+                except Exception as error:
+                    refused.append(_failed(upstream, _what(error)))
+                    continue
+                if key not in tasks:
+                    tasks[key] = _Task(source=upstream.source, probe=probe, upstreams=[], at=at)
+                tasks[key].upstreams.append(upstream)
+        return list(tasks.values()), refused
+
+    def _run(self, tasks: list[_Task], tell: Callable[[Iterable[Look]], None]) -> None:
+        unfinished = len(tasks)
+        with self._work:
+            self._given_up.clear()
+            self._waiting.add(tasks)
+            self._wake(1)
+        while unfinished:
+            with self._work:
+                self._done.wait_for(
+                    lambda: not self._waiting and not self._running,
+                    _GROW_EVERY_SECONDS if self._waiting else _COLLECT_EVERY_SECONDS,
+                )
+                finished, self._finished = self._finished, []
+                finished += self._abandon()
+                running = max(1, len(self._running))
+                if self._waiting and len(finished) < _QUICK_LOOKS * running:
+                    self._wake(running)
+                    if not self._threads:
+                        # So many looks hang that the machine gives us no thread at all.
+                        finished += [(task, []) for task in self._waiting.drop_all()]
+            unfinished -= len(finished)
+            for _, looks in finished:
+                tell(looks)
+
+    def _wake(self, count: int) -> None:
+        """Let that many more threads work, new ones if too few are idle; the lock is held."""
+        self._work.notify(count)
+        for _ in range(min(count - self._idle_threads, self._most_threads - self._threads)):
+            try:
+                self._start()
+            except RuntimeError:
+                # The machine gives no more; those that there are go on.
+                return
+            self._threads += 1
+
+    def _start(self) -> None:
+        threading.Thread(target=self._serve, name="look", daemon=True).start()
+
+    def _abandon(self) -> list[tuple[_Task, list[Look]]]:
+        """Give up the looks that passed their limit; the lock is held."""
+        now = self._monotonic()
+        late = [task for task in self._running if now - task.started >= self._limit_of(task)]
+        for task in late:
+            task.is_abandoned = True
+            self._running.discard(task)
+            self._waiting.ended(task)
+            self._threads -= 1
+            self._given_up[task.source] += 1
+            self._hung.update((upstream.upstream_id, task.at) for upstream in task.upstreams)
+        reasons = [f"did not answer within {self._limit_of(task):g} s" for task in late]
+        failed = [
+            (task, [_failed(upstream, reason) for upstream in task.upstreams])
+            for task, reason in zip(late, reasons, strict=True)
+        ]
+        return [*failed, *((task, []) for task in self._put_off())]
+
+    def _put_off(self) -> Iterable[_Task]:
+        """Let the rest of a source wait for the next pass when too many looks at it hung.
+
+        That is half of all threads, shared among the sources that hang: else a pass would wait for
+        each part of them in turn.
+        """
+        most = self._most_threads // 2 // max(1, len(self._given_up))
+        for source, count in self._given_up.items():
+            if count >= max(_LEAST_HUNG, most):
+                yield from self._waiting.drop(source)
+
+    def _limit_of(self, task: _Task) -> float:
+        return self._limits.get(task.source, self._deadline_seconds)
+
+    def _serve(self) -> None:
+        while True:
+            with self._work:
+                while not self._waiting:
+                    self._idle_threads += 1
+                    self._work.wait()
+                    self._idle_threads -= 1
+                task = self._waiting.take()
+                task.started = self._monotonic()
+                self._running.add(task)
+            looks = task.context.run(_looks_of, task)
+            with self._work:
+                if task.is_abandoned:
+                    # Another thread took this one's place.
+                    for upstream in task.upstreams:
+                        self._hung.pop(upstream.upstream_id, None)
+                    return
+                self._running.discard(task)
+                self._waiting.ended(task)
+                self._finished.append((task, looks))
+                if not self._waiting and not self._running:
+                    self._done.notify()
+
+
+def _looks_of(task: _Task) -> list[Look]:
+    try:
+        looks = {
+            look.upstream_id: storable_look(look)
+            if look.failure is None
+            else _without_secrets(look)
+            for look in task.probe.look(task.upstreams, at=task.at)
+        }
+    except Exception as error:
+        return [_failed(upstream, _what(error)) for upstream in task.upstreams]
+    return [
+        looks.get(upstream.upstream_id) or _failed(upstream, "was not looked at by its probe")
+        for upstream in task.upstreams
+    ]
+
+
+def storable_look(look: Look) -> Look:
+    """Return a look that a ledger can hold: text that has no UTF-8 would stop every tick."""
+    if not look.events and look.gap is None:
+        return look
+    return replace(
+        look,
+        events=tuple(_storable_event(event) for event in look.events),
+        position=_text_or_none(look.position),
+        upstream_value=_text_or_none(look.upstream_value),
+        gap=_text_or_none(look.gap),
+    )
+
+
+def _storable_event(event: DataChange) -> DataChange:
+    levels = event.partition
+    at = event.snapshot_ts
+    return replace(
+        event,
+        partition=None if levels is None else tuple(map(storable, levels)),
+        snapshot_id=_text_or_none(event.snapshot_id),
+        snapshot_ts=at if at is not None and abs(at) < _PAST_LONGS else None,
+        prev_snapshot_id=_text_or_none(event.prev_snapshot_id),
+        tags={storable(name): storable(text) for name, text in event.tags.items()},
+        lineage=storable(event.lineage),
+    )
+
+
+def _text_or_none(text: str | None) -> str | None:
+    return None if text is None else storable(text)
+
+
+def _without_secrets(look: Look) -> Look:
+    """Hide what a system may have repeated of the login: a failure goes into rows and pages."""
+    return replace(look, failure=storable(masked(look.failure or "")))
+
+
+def _what(error: Exception) -> str:
+    said = storable(masked(str(error)))
+    first_line = next(iter(said.strip().splitlines()), "").rstrip(".")
+    name = type(error).__name__
+    return f"cannot be sensed: {name}: {first_line}" if first_line else f"cannot be sensed: {name}"
+
+
+def _failed(upstream: Upstream, reason: str) -> Look:
+    return Look(
+        upstream_id=upstream.upstream_id,
+        position=upstream.position,
+        upstream_value=upstream.upstream_value,
+        failure=f"{upstream.source} {upstream.sensor_id} {reason}.",
+    )

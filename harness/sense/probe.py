@@ -1,0 +1,148 @@
+"""What a probe takes and returns: ``Upstream`` in, ``Look`` out, ``Probe`` between.
+
+A probe never writes anything and never uses our clock as a cursor: it compares what the source
+reports now with the cursor that the same probe returned last time.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import sha256
+from typing import Protocol
+
+from harness.config.sources import FirstSight
+from harness.events.event import Operation, TableFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryBounds:
+    """What holds for every query over new rows."""
+
+    #: Tables that a preprocess query may read besides the new rows.
+    may_read: frozenset[str] = frozenset()
+    #: A query that takes longer is cancelled: no look waits for it any more.
+    seconds: float = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upstream:
+    """One distinct thing to look at: source, id, read type, upstream key, preprocess query."""
+
+    upstream_id: str
+    source: str
+    sensor_id: str
+    read_type: str
+    upstream_key: str | None = None
+    preprocess_query: str | None = None
+    on_first_sight: FirstSight = FirstSight.EVENT
+    #: JSON text that the same probe returned at the last look that moved; ``None`` at first sight.
+    position: str | None = None
+    #: The largest value of ``upstream_key`` seen so far, as text; ``None`` when there is no key.
+    upstream_value: str | None = None
+    #: Snapshots of events that a killed tick recorded without recording the position after them.
+    told_snapshots: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataChange:
+    """One data-change event as the source tells it, before it is recorded."""
+
+    table: str
+    #: One JSON value per partition level when exactly one partition changed; else ``None``.
+    partition: tuple[str, ...] | None = None
+    snapshot_id: str | None
+    #: Milliseconds since the epoch.
+    snapshot_ts: int | None
+    prev_snapshot_id: str | None
+    table_format: TableFormat
+    operation: Operation
+    tags: Mapping[str, str] = field(default_factory=dict)
+    #: Tells one life of the upstream from the next (a table dropped and created again).
+    lineage: str
+
+    def event_id(self, upstream_id: str) -> str:
+        """Return the deterministic id: the same change recorded twice is one event."""
+        text = "\x1f".join((upstream_id, self.lineage, self.snapshot_id or ""))
+        return sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What one look at one upstream found; ``failure`` set means that it could not look."""
+
+    upstream_id: str
+    #: Where the next look starts. Equal to the upstream's own position when nothing moved.
+    position: str | None = None
+    events: tuple[DataChange, ...] = ()
+    upstream_value: str | None = None
+    #: Something between the last position and this one can no longer be known; says what, in words.
+    gap: str | None = None
+    #: One sentence: why the look failed. Position and events are then meaningless.
+    failure: str | None = None
+
+
+class Probe(Protocol):
+    """Looks at the upstreams of one source. One file with one class, one line in the registry."""
+
+    def group_of(self, upstream: Upstream) -> str:
+        """Name what is looked at together (a cluster, a database); the id itself when alone."""
+        ...
+
+    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+        """Return one look per upstream of one group; a failure is a look, too.
+
+        An error that is raised counts as the failure of every upstream of the group.
+        """
+        ...
+
+
+class NewRows(Protocol):
+    """Asks questions of the rows that one look found, where the log alone cannot answer.
+
+    The only part of sensing that may run Spark jobs; it is started when a ``preprocess_query`` or
+    an ``upstream_key`` needs it and never otherwise.
+    """
+
+    def largest(self, files: "NewFiles", column: str) -> str | None:
+        """Return the largest value among the new rows, as text; the column as SQL names it."""
+        ...
+
+    def any_row(self, files: "NewFiles", query: str) -> bool:
+        """Tell whether the query over ``sensor_new_data`` returns a row."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFile:
+    """One data file that a commit added."""
+
+    #: Relative or absolute, as the log has it (URL-decoded).
+    path: str
+    #: The version that added it.
+    version: int
+    #: Partition column (the log's name for it) and value as the log writes it.
+    partition: tuple[tuple[str, str | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFiles:
+    """The data files that new commits of a Delta table added, and how to read them right."""
+
+    #: Its name where it is sensed by its history, not by its log.
+    table_path: str
+    #: The newest version looked at.
+    version: int
+    #: ``None`` stands for the whole table at that version.
+    files: tuple[NewFile, ...] | None
+    #: False when deletion vectors or column mapping make a plain Parquet read wrong.
+    plain: bool
+
+
+def failed(upstream: Upstream, reason: str) -> Look:
+    """Return a look that failed, in one sentence."""
+    return Look(
+        upstream_id=upstream.upstream_id,
+        position=upstream.position,
+        upstream_value=upstream.upstream_value,
+        failure=f"{upstream.source} {upstream.sensor_id} cannot be sensed: {reason}.",
+    )

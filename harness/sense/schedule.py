@@ -1,0 +1,202 @@
+"""Probes the upstreams that are due, defers those that keep failing, limits the time of each."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Protocol
+
+from harness.config.connections import Connections
+from harness.config.load import Settings
+from harness.config.model import Sensing
+from harness.config.sources import Source
+from harness.errors import StateError
+from harness.sense.backoff import BackOff, load_back_off, save_back_off
+from harness.sense.probe import Look, Upstream
+from harness.store.work_lists import WatchedUpstream
+
+log = logging.getLogger(__name__)
+
+
+class LooksAtAll(Protocol):
+    """Looks at many upstreams; implemented by the looker."""
+
+    def look_at_all(
+        self,
+        upstreams: Sequence[Upstream],
+        *,
+        at: datetime,
+        on_look: Callable[[Look], None] | None = None,
+    ) -> list[Look]:
+        """Return one look per upstream; those whose turn did not come are missing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutOff:
+    """An upstream that this tick did not look at."""
+
+    upstream_id: str
+    reason: str
+    #: ``None``: the next tick.
+    next_look_at: datetime | None = None
+    #: Its last look failed. Otherwise others hang, and nothing is known against this one.
+    is_failing: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What a tick looked at, and what it put off."""
+
+    upstreams: tuple[Upstream, ...] = ()
+    looks: tuple[Look, ...] = ()
+    put_off: tuple[PutOff, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listening:
+    """Who is told about looks while they are made."""
+
+    on_plan: Callable[[int], None] | None = None
+    on_look: Callable[[Look], None] | None = None
+
+
+class Rounds:
+    """Makes one round after the other; what it has to remember is in a file.
+
+    Args:
+        settings: How upstreams are looked at.
+        path: The file of what keeps failing.
+    """
+
+    def __init__(self, settings: Settings, path: Path) -> None:
+        self._settings = settings
+        self._path = path
+        self._configuration = _checksum(settings.file)
+
+    def look(
+        self,
+        wanted: Sequence[WatchedUpstream],
+        looker: Callable[[], LooksAtAll],
+        *,
+        at: datetime,
+        listening: Listening,
+        told: Mapping[str, frozenset[str]] | None = None,
+    ) -> Round:
+        """Look at every upstream that is due.
+
+        Args:
+            wanted: What the tick is to look at.
+            looker: Gives the looker when there is anything to look at.
+            at: The instant of the tick.
+            listening: Who is told meanwhile.
+            told: The snapshots that a tick which was killed has told already, by upstream.
+        """
+        before = load_back_off(self._path, self._configuration)
+        # The ledgers say which upstreams fail; a file from another time may say something else.
+        known = before.without(each.upstream_id for each in wanted if not each.failing_since)
+        failing = known.put_off((each.upstream_id for each in wanted), at)
+        # When too many looks hang, those that have not begun are put off: not what has worked.
+        trusted_first = sorted(wanted, key=lambda each: each.failing_since is not None)
+        upstreams = self._upstreams(trusted_first, told or {})
+        due = [each for each in upstreams if each.upstream_id not in failing]
+        if due and listening.on_plan:
+            listening.on_plan(len(due))
+        looks = looker().look_at_all(due, at=at, on_look=listening.on_look) if due else []
+        after = known.after(looks, at, self._settings.sensing.back_off_at_most_seconds)
+        self._save(before, after.described(due))
+        kept = (
+            PutOff(
+                upstream_id=each.upstream_id,
+                reason=each.reason,
+                next_look_at=each.next_look(at),
+                is_failing=True,
+            )
+            for each in failing.values()
+        )
+        return Round(
+            upstreams=upstreams,
+            looks=tuple(looks),
+            put_off=(*kept, *_left_out(due, looks)),
+        )
+
+    def try_again(self, upstream_ids: Iterable[str]) -> None:
+        """Let upstreams be looked at by the next round, because a person wants it."""
+        before = load_back_off(self._path, self._configuration)
+        self._save(before, before.anew(upstream_ids))
+
+    def keep_only(self, upstream_ids: Iterable[str]) -> None:
+        """Forget all others: no row in force needs them, or its rows are paused."""
+        before = load_back_off(self._path, self._configuration)
+        if before.failing:
+            self._save(before, before.only(upstream_ids))
+
+    def _save(self, before: BackOff, after: BackOff) -> None:
+        if after == before:
+            return
+        if before.failing and not self._path.exists():
+            # Somebody has removed it while we looked: all of it is to be tried again.
+            after = after.anew(after.failing)
+        try:
+            save_back_off(self._path, after, self._configuration)
+        except StateError as error:
+            # Nothing is lost by it: the next tick looks a little too often.
+            log.warning("what keeps failing cannot be written down: %s", error)
+
+    def _upstreams(
+        self, wanted: Iterable[WatchedUpstream], told: Mapping[str, frozenset[str]]
+    ) -> tuple[Upstream, ...]:
+        first_sight_of = self._settings.sensing.first_sight_of
+        return tuple(
+            Upstream(
+                upstream_id=each.upstream_id,
+                source=each.sensor_source,
+                sensor_id=each.sensor_id,
+                read_type=each.sensor_read_type,
+                upstream_key=each.upstream_key,
+                preprocess_query=each.preprocess_query,
+                on_first_sight=first_sight_of(each.sensor_source, each.sensor_id),
+                position=each.position,
+                upstream_value=each.upstream_value,
+                told_snapshots=told.get(each.upstream_id, frozenset()),
+            )
+            for each in wanted
+        )
+
+
+def _left_out(due: Sequence[Upstream], looks: Iterable[Look]) -> Iterable[PutOff]:
+    made: Mapping[str, Look] = {look.upstream_id: look for look in looks}
+    for upstream in due:
+        if upstream.upstream_id not in made:
+            reason = f"too many other looks at {upstream.source} hang"
+            yield PutOff(upstream_id=upstream.upstream_id, reason=reason)
+
+
+def _checksum(file: Path) -> str:
+    try:
+        return sha256(file.read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+#: A slow but living cluster may use up its limit in each: topics, ends, starts, messages.
+_KAFKA_REQUESTS = 4
+#: A database is asked everything within its limit; preprocess queries come on top of it.
+_DATABASE_REQUESTS = 2
+
+
+def look_limits(sensing: Sensing, connections: Connections) -> dict[str, float]:
+    """Return the time limits in seconds of all sources that differ from the project's.
+
+    A look that is given up says nothing of what is wrong, so a connection's own limit has to come
+    first: where ``sensing.limits`` is silent, a source gets time for all requests of a look.
+    """
+    usual = sensing.look_timeout_seconds
+    limits: dict[str, float] = {}
+    for source, seconds in connections.slowest_by_source().items():
+        requests = _KAFKA_REQUESTS if source == Source.KAFKA else _DATABASE_REQUESTS
+        limits[source] = max(usual, seconds * requests)
+    limits.update((str(source), seconds) for source, seconds in sensing.limits.items())
+    return limits

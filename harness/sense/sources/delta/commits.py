@@ -1,0 +1,365 @@
+"""Reads the commits after a cursor one by one, and turns them into changes.
+
+Edge cases: the first observation, a truncated log, a table that was created again.
+Every commit that changes data is an event of its own up to a number; a table that ran far ahead
+gets one more event for the rest of the backlog.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from harness.config.sources import FirstSight
+from harness.errors import LookFailedError
+from harness.events.event import Operation, TableFormat
+from harness.events.partition import Partitions, told_partitions
+from harness.platform.sql_names import parts_of
+from harness.platform.storage import Storage
+from harness.sense.cursor import next_lineage
+from harness.sense.delta_log import (
+    COMMIT_LIMIT_BYTES,
+    Commit,
+    LogFolder,
+    commit_path,
+    digest_of,
+    list_log,
+    read_commit,
+)
+from harness.sense.probe import DataChange
+from harness.sense.sources.delta.classify import operation_of, partitions_of, tags_of
+from harness.sense.sources.delta.cursor import Position, first_position
+from harness.sense.sources.delta.schema import Column, Table, has_plain_features, table_of
+from harness.sense.sources.delta.table_identity import Current, current_of, refuse_unreadable
+
+#: So many changes of one look are an event each; those that follow are one event together.
+TOLD_SINGLY = 500
+#: One look reads at most this many versions; the position tells the next look where to go on.
+VERSIONS_PER_LOOK = 10_000
+#: Past the first ``TOLD_SINGLY`` versions a look reads no longer, and keeps no more, than this.
+READING_SECONDS = 20.0
+FILES_PER_LOOK = 200_000
+
+#: What a commit says of itself that holds for a row of many, if one of them says it.
+_FLAGS = ("schema_changed", "overwrite", "replaced", "by_history")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One event, and what it tells of."""
+
+    event: DataChange
+    #: None when it tells of the whole table, or when the log was not read.
+    commits: tuple[Commit, ...] = ()
+    partitions: Partitions = field(default_factory=Partitions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What a look at the log found, before anyone asked the rows."""
+
+    position: Position
+    changes: tuple[Change, ...] = ()
+    gap: str | None = None
+    #: Set when the look had to find out what the table is now.
+    current: Current | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Portion:
+    """How far one look goes on; a look that is made again goes exactly as far.
+
+    A tick that dies between the events and the position leaves events that the next look finds
+    again. A row of many commits is the same row only if it ends with the same commit, however many
+    have come since.
+    """
+
+    #: Versions with which events end that were recorded, though the position after them was not.
+    told: frozenset[int] = frozenset()
+    has_time: Callable[[], bool] = field(default=lambda: True)
+
+    def is_full(self, *, version: int, read: int, changes: int, files: int = 0) -> bool:
+        """Tell whether a look stops at a version.
+
+        Args:
+            version: Where it has come to.
+            read: The versions it has read.
+            changes: How many of them changed data.
+            files: The files that these added or removed.
+        """
+        if changes > TOLD_SINGLY and version in self.told:
+            return True
+        if any(each > version for each in self.told):
+            return False
+        return read >= TOLD_SINGLY and (files > FILES_PER_LOOK or not self.has_time())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """The table of one look: where it is, what it is called, what matters of it."""
+
+    storage: Storage
+    path: str
+    sensor_id: str
+    #: The column that ``upstream_key`` names.
+    key_name: str | None
+    portion: Portion = field(default_factory=Portion)
+
+
+def told(changes: Sequence[Change]) -> tuple[Change, ...]:
+    """Return the changes of one look as they are told: the first one by one, the rest as one."""
+    rest = changes[TOLD_SINGLY:]
+    if len(rest) < 2:
+        return tuple(changes)
+    return (*changes[:TOLD_SINGLY], _as_one(rest))
+
+
+def _as_one(changes: Sequence[Change]) -> Change:
+    events = [change.event for change in changes]
+    first, last = events[0], events[-1]
+    partitions = _partitions_of(changes)
+    partition, partition_tags = told_partitions(partitions)
+    operations = {event.operation for event in events}
+    tags = {
+        "coalesced_from": str(first.snapshot_id),
+        "coalesced_commits": str(len(changes)),
+        "coalesced_operations": json.dumps(_names(events)),
+        "prev_version": first.tags.get("prev_version"),
+        "table_id": last.tags.get("table_id"),
+        **{flag: "true" for flag in _FLAGS if any(flag in event.tags for event in events)},
+        **partition_tags,
+    }
+    event = replace(
+        last,
+        partition=partition,
+        prev_snapshot_id=first.prev_snapshot_id,
+        operation=operations.pop() if len(operations) == 1 else Operation.UPDATE,
+        tags={key: value for key, value in tags.items() if value is not None},
+    )
+    commits = tuple(commit for change in changes for commit in change.commits)
+    return Change(event=event, commits=commits, partitions=partitions)
+
+
+def _names(events: Sequence[DataChange]) -> list[str]:
+    return sorted({event.tags["operation"] for event in events if "operation" in event.tags})
+
+
+def _partitions_of(changes: Sequence[Change]) -> Partitions:
+    if any("schema_changed" in change.event.tags for change in changes):
+        # The columns that the values belong to may have become others on the way.
+        return Partitions(are_all=False)
+    return Partitions(
+        values=frozenset().union(*(change.partitions.values for change in changes)),
+        are_all=all(change.partitions.are_all for change in changes),
+    )
+
+
+def follow(subject: Subject, position: Position) -> Finding:
+    """Read the commits after a position until the first absence, or until it is enough.
+
+    A commit that cannot be read fails the look only when no good one came before it: what is good
+    is told now, and the next look starts at the bad one.
+
+    Raises:
+        LookFailedError: The next commit cannot be read.
+    """
+    changes: list[Change] = []
+    start, files = position, 0
+    for read in range(1, VERSIONS_PER_LOOK + 1):
+        version = start.version + read
+        try:
+            commit = read_commit(subject.storage, position.path, version)
+            if commit is None:
+                break
+            position, change = _step(position, commit, subject)
+        except LookFailedError:
+            if position is start:
+                raise
+            break
+        if change is not None:
+            changes.append(change)
+            files += len(commit.adds) + len(commit.removes)
+        if subject.portion.is_full(version=version, read=read, changes=len(changes), files=files):
+            break
+    return Finding(position=position, changes=told(changes))
+
+
+def key_of(table: Table, name: str | None) -> Column | None:
+    """Find the column that ``upstream_key`` names.
+
+    Raises:
+        LookFailedError: The table has no such column.
+    """
+    if name is None:
+        return None
+    parts = parts_of(name)
+    column = table.column(parts[0]) if parts else None
+    if column is None:
+        known = ", ".join(column.name for column in table.columns) or "no column at all"
+        raise LookFailedError(f"upstream_key {name} is no column of it; it has {known}")
+    if len(parts) > 1:
+        # The log is not asked for fields of a structure.
+        return Column(name=name, physical=name, type="field")
+    return replace(column, name=name)
+
+
+def change_of(position: Position, commit: Commit, sensor_id: str, operation: Operation) -> Change:
+    """Describe one commit as an event; the position is the one before it."""
+    partitions = partitions_of(commit, position.partition_columns)
+    partition, partition_tags = told_partitions(partitions)
+    tags = {
+        **tags_of(commit),
+        **partition_tags,
+        "table_id": position.table_id,
+        "prev_version": str(commit.version - 1),
+    }
+    if position.has_new_schema:
+        tags["schema_changed"] = "true"
+    event = DataChange(
+        table=sensor_id,
+        partition=partition,
+        snapshot_id=str(commit.version),
+        snapshot_ts=commit.timestamp_ms,
+        prev_snapshot_id=_text(position.data_version, below=commit.version),
+        table_format=TableFormat.DELTA,
+        operation=operation,
+        tags=tags,
+        lineage=position.lineage,
+    )
+    return Change(event=event, commits=(commit,), partitions=partitions)
+
+
+def _text(version: int | None, *, below: int) -> str | None:
+    # A commit that was completed after it had been told is told again, and follows itself.
+    return None if version is None or version >= below else str(version)
+
+
+def _step(position: Position, commit: Commit, subject: Subject) -> tuple[Position, Change | None]:
+    after = replace(
+        _with_description(position, commit, subject.key_name),
+        version=commit.version,
+        fingerprint=commit.fingerprint,
+        digest=commit.digest,
+    )
+    operation = operation_of(commit)
+    if operation is None:
+        return after, None
+    change = change_of(after, commit, subject.sensor_id, operation)
+    return replace(after, data_version=commit.version, has_new_schema=False), change
+
+
+def _with_description(position: Position, commit: Commit, key_name: str | None) -> Position:
+    protocol = commit.protocol or {}
+    refuse_unreadable(protocol)
+    # A commit that names no protocol keeps the old one: what was not plain stays so.
+    position = replace(position, is_plain=position.is_plain and has_plain_features(protocol))
+    if commit.metadata is None:
+        return position
+    table = table_of(commit.metadata, protocol)
+    return replace(
+        position,
+        table_id=table.table_id,
+        partition_columns=table.partition_columns,
+        is_plain=table.is_plain and position.is_plain,
+        schema_digest=table.schema_digest,
+        has_new_schema=position.has_new_schema or table.schema_digest != position.schema_digest,
+        key=key_of(table, key_name),
+    )
+
+
+def first_sight(subject: Subject, mode: FirstSight) -> Finding:
+    """Look at a table for the first time: one listing, one event if it already holds data."""
+    folder = list_log(subject.storage, subject.path, subject.portion.told)
+    current = current_of(subject.storage, subject.path, folder)
+    key = key_of(current.table, subject.key_name)
+    position = first_position(subject.path, current.table, current.newest, key)
+    if not current.holds_data:
+        return Finding(position=position, current=current)
+    operation = Operation.APPEND if current.only_appended else Operation.UPDATE
+    event = _whole_table(position, current, subject, operation, "first_sight")
+    position = replace(position, data_version=position.version)
+    changes = () if mode is FirstSight.BASELINE else (Change(event=event),)
+    return Finding(position=position, changes=changes, current=current)
+
+
+def in_doubt(subject: Subject, position: Position) -> Finding:
+    """Find out what happened to a table whose newest known commit is gone or is another one.
+
+    The table may also be at another place now than the position says.
+    """
+    position = replace(position, path=subject.path)
+    known = commit_path(position.path, position.version)
+    fingerprint = subject.storage.stat(known)
+    if fingerprint is not None:
+        content = subject.storage.read(known, limit=COMMIT_LIMIT_BYTES)
+        if digest_of(content) == position.digest:
+            # The file was only copied or touched, perhaps with the whole table.
+            return follow(subject, replace(position, fingerprint=fingerprint))
+        known_length = position.fingerprint.length
+        if len(content) > known_length and digest_of(content[:known_length]) == position.digest:
+            # The file was half-written at a line's end when it was read: it is told again, whole.
+            return follow(subject, replace(position, version=position.version - 1))
+    folder = list_log(subject.storage, subject.path, subject.portion.told)
+    current = current_of(subject.storage, subject.path, folder)
+    is_same_table = (
+        fingerprint is None
+        and current.table.table_id == position.table_id
+        and folder.newest > position.version
+    )
+    if not is_same_table:
+        return _created_again(subject, position, current)
+    if position.version + 1 in folder.versions:
+        # The log was cleaned up to our own commit; all that is new is still there.
+        return follow(subject, position)
+    return _gap(subject, position, current, folder)
+
+
+def _created_again(subject: Subject, position: Position, current: Current) -> Finding:
+    key = key_of(current.table, subject.key_name)
+    fresh = replace(
+        first_position(subject.path, current.table, current.newest, key),
+        lineage=next_lineage(position.lineage, current.table.table_id),
+    )
+    if not current.holds_data:
+        return Finding(position=fresh, current=current)
+    event = _whole_table(fresh, current, subject, Operation.UPDATE, "recreated")
+    return Finding(
+        position=replace(fresh, data_version=fresh.version),
+        changes=(Change(event=event),),
+        current=current,
+    )
+
+
+def _gap(subject: Subject, position: Position, current: Current, folder: LogFolder) -> Finding:
+    key = key_of(current.table, subject.key_name)
+    fresh = replace(
+        first_position(subject.path, current.table, current.newest, key),
+        lineage=position.lineage,
+        data_version=position.data_version,
+    )
+    event = _whole_table(fresh, current, subject, Operation.UPDATE, "gap")
+    first = position.version + 1
+    event = replace(event, tags={**event.tags, "coalesced_from": str(first)})
+    oldest = next(version for version in folder.versions if version >= first)
+    lost = f"versions {first} to {oldest - 1}"
+    return Finding(
+        position=replace(fresh, data_version=fresh.version),
+        changes=(Change(event=event),),
+        gap=f"The log of {subject.sensor_id} was cleaned before we looked: {lost} are gone.",
+        current=current,
+    )
+
+
+def _whole_table(
+    position: Position, current: Current, subject: Subject, operation: Operation, tag: str
+) -> DataChange:
+    before = position.data_version
+    return DataChange(
+        table=subject.sensor_id,
+        snapshot_id=str(current.newest.version),
+        snapshot_ts=current.newest.timestamp_ms,
+        prev_snapshot_id=None if before is None else str(before),
+        table_format=TableFormat.DELTA,
+        operation=operation,
+        tags={tag: "true", "table_id": current.table.table_id},
+        lineage=position.lineage,
+    )

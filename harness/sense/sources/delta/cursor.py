@@ -1,0 +1,106 @@
+"""Where the last look at a Delta table ended, as small JSON text."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from harness.platform.storage import FileStat
+from harness.sense.cursor import read_position
+from harness.sense.delta_log import Commit
+from harness.sense.sources.delta.schema import Column, Table
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """What must be remembered of a table to see at a glance that nothing is new."""
+
+    path: str
+    table_id: str
+    version: int
+    #: The last version that was told, or taken as the baseline; ``None`` while there was no data.
+    data_version: int | None
+    #: Of the newest commit's file.
+    fingerprint: FileStat
+    digest: str
+    #: The life of the table: the id that it had when the life began, and how many came before.
+    lineage: str
+    schema_digest: str
+    #: The schema changed after the last event; the next one says so.
+    has_new_schema: bool = False
+    is_plain: bool
+    partition_columns: tuple[Column, ...] = ()
+    #: The column that ``upstream_key`` names; its name stands as it was written there.
+    key: Column | None = None
+
+    def to_text(self) -> str:
+        """Return the position as text; equal positions give equal text."""
+        record = {
+            "v": _VERSION,
+            "path": self.path,
+            "table": self.table_id,
+            "version": self.version,
+            "data": self.data_version,
+            "file": [self.fingerprint.length, self.fingerprint.mtime_ms, self.digest],
+            "lineage": self.lineage,
+            "schema": self.schema_digest,
+            "new_schema": self.has_new_schema,
+            "plain": self.is_plain,
+            "partition": [_column_record(column) for column in self.partition_columns],
+            "key": _column_record(self.key) if self.key else None,
+        }
+        return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
+
+
+def position_from(text: str) -> Position:
+    """Read a position back.
+
+    Raises:
+        LookFailedError: The text was written by another version, or is none of ours.
+    """
+    return read_position(text, _VERSION, _from_record)
+
+
+def _from_record(record: dict[str, Any]) -> Position:
+    length, mtime_ms, digest = record["file"]
+    return Position(
+        path=record["path"],
+        table_id=record["table"],
+        version=record["version"],
+        data_version=record["data"],
+        fingerprint=FileStat(length, mtime_ms),
+        digest=digest,
+        lineage=record["lineage"],
+        schema_digest=record["schema"],
+        has_new_schema=record["new_schema"],
+        is_plain=record["plain"],
+        partition_columns=tuple(_column_from(column) for column in record["partition"]),
+        key=_column_from(record["key"]) if record["key"] else None,
+    )
+
+
+def first_position(path: str, table: Table, commit: Commit, key: Column | None) -> Position:
+    """Return the position at the start of a table's first known life."""
+    return Position(
+        path=path,
+        table_id=table.table_id,
+        version=commit.version,
+        data_version=None,
+        fingerprint=commit.fingerprint,
+        digest=commit.digest,
+        lineage=f"{table.table_id}/0",
+        schema_digest=table.schema_digest,
+        is_plain=table.is_plain,
+        partition_columns=table.partition_columns,
+        key=key,
+    )
+
+
+def _column_record(column: Column) -> list[str]:
+    return [column.name, column.physical, column.type]
+
+
+def _column_from(record: list[str]) -> Column:
+    name, physical, kind = record
+    return Column(name=name, physical=physical, type=kind)

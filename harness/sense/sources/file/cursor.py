@@ -1,0 +1,132 @@
+"""What is remembered of the files of one place, and what that makes of the files that are there.
+
+A file is remembered by seven bytes: three of a digest of its path, four of one of path, size and
+modified time. 20,000 files make less than 190 kB of text, as many names would make megabytes. The
+price: one overwriting in four billion is not noticed.
+"""
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from harness.sense.cursor import read_position
+from harness.sense.sources.file.listing import Found
+
+_VERSION = 1
+_NAME_SIZE, _IDENTITY_SIZE = 3, 4
+_SIZE = _NAME_SIZE + _IDENTITY_SIZE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """The files known so far."""
+
+    #: Told, or taken as the baseline.
+    known: frozenset[bytes]
+    #: Seen once, and told if the next look finds them unchanged.
+    pending: frozenset[bytes] = frozenset()
+    #: Looks that found a known file gone or replaced. Put back, it is another event than before.
+    departures: int = 0
+
+    def to_text(self) -> str:
+        """Return the position as text; equal positions give equal text."""
+        record = {
+            "v": _VERSION,
+            "departures": self.departures,
+            "known": _packed(self.known),
+            "pending": _packed(self.pending),
+        }
+        return json.dumps(record, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """One file that is new, or was written again."""
+
+    file: Found
+    identity: bytes
+    #: What it was before it was written again.
+    former: bytes | None
+
+
+def position_from(text: str | None) -> Position:
+    """Read a position back; at first sight nothing is known.
+
+    Raises:
+        LookFailedError: The text was written by another version, or is none of ours.
+    """
+    if text is None:
+        return Position(known=frozenset())
+    return read_position(text, _VERSION, _from_record)
+
+
+def _from_record(record: dict[str, Any]) -> Position:
+    return Position(
+        known=_unpacked(record["known"]),
+        pending=_unpacked(record["pending"]),
+        departures=int(record["departures"]),
+    )
+
+
+def identities_of(files: Iterable[Found]) -> Mapping[bytes, Found]:
+    """Return each file under what is remembered of it."""
+    return {_identity(file): file for file in files}
+
+
+def compare(
+    now: Mapping[bytes, Found], before: Position, *, at_once: bool
+) -> tuple[Position, list[News]]:
+    """Return what is remembered from now on, and the files that are news.
+
+    Args:
+        now: The files that are there.
+        before: What was remembered.
+        at_once: Whether a file is news when it is first seen, and not only when a second look
+            finds it unchanged.
+    """
+    fresh = now.keys() - before.known
+    told = fresh if at_once else fresh & before.pending
+    pending = fresh - told
+    gone = before.known - now.keys()
+    formers = {_name(identity): identity for identity in gone}
+    news = [
+        News(file=now[identity], identity=identity, former=formers.get(_name(identity)))
+        for identity in told
+    ]
+    news.sort(key=lambda each: (each.file.mtime_ns, each.file.path))
+    # A file that is being written again is neither known as it is now nor gone.
+    awaited = {_name(identity) for identity in pending}
+    kept = {identity for identity in gone if _name(identity) in awaited}
+    after = Position(
+        known=(before.known - gone) | told | kept,
+        pending=frozenset(pending),
+        departures=before.departures + (1 if gone - kept else 0),
+    )
+    return after, news
+
+
+def _identity(file: Found) -> bytes:
+    # A name that is no UTF-8 comes from the file system with surrogates.
+    path = file.path.encode(errors="surrogateescape")
+    whole = b"%b\x1f%d\x1f%d" % (path, file.length, file.mtime_ns)
+    return _digest(path, _NAME_SIZE) + _digest(whole, _IDENTITY_SIZE)
+
+
+def _digest(text: bytes, size: int) -> bytes:
+    return blake2b(text, digest_size=size).digest()
+
+
+def _name(identity: bytes) -> bytes:
+    return identity[:_NAME_SIZE]
+
+
+def _packed(identities: frozenset[bytes]) -> str:
+    return base64.b64encode(b"".join(sorted(identities))).decode()
+
+
+def _unpacked(text: str) -> frozenset[bytes]:
+    raw = base64.b64decode(text, validate=True)
+    return frozenset(raw[at : at + _SIZE] for at in range(0, len(raw), _SIZE))

@@ -1,0 +1,99 @@
+"""Looks at files: a folder's, those that match a pattern, or the markers of their writers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from harness.config.sources import FirstSight
+from harness.errors import LookFailedError
+from harness.platform.storage import Storage, Storages, reason_of
+from harness.sense.preprocess.run import Questions, ask
+from harness.sense.probe import Look, Upstream
+from harness.sense.sources.file.cursor import News, Position, compare, identities_of, position_from
+from harness.sense.sources.file.events import events_of
+from harness.sense.sources.file.listing import Found, Place, data_beside, find, place_of
+from harness.sense.sources.file.new_rows import rows_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    after: Position
+    news: list[News]
+    is_baseline: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Idle:
+    files: frozenset[Found]
+    answer: Look
+
+
+class FileProbe:
+    """Senses ``file``: one listing per folder and look.
+
+    A file counts when two looks in a row found it the same, so that one that is being written is
+    not taken for data; a marker counts at once, since it is written last.
+    """
+
+    def __init__(self, storages: Storages, questions: Questions) -> None:
+        self._storages = storages
+        self._questions = questions
+        self._idle: dict[str, _Idle] = {}
+
+    def group_of(self, upstream: Upstream) -> str:
+        """Return the upstream's own id: each place is looked at alone."""
+        return upstream.upstream_id
+
+    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+        """Return one look per upstream; the instant plays no part."""
+        return [self._look(upstream) for upstream in group]
+
+    def _look(self, upstream: Upstream) -> Look:
+        place = place_of(upstream.sensor_id)
+        try:
+            return self._look_closely(upstream, place)
+        except (LookFailedError, OSError) as error:
+            reason = reason_of(error, missing=f"there is no folder {place.base}")
+        return Look(
+            upstream_id=upstream.upstream_id,
+            position=upstream.position,
+            upstream_value=upstream.upstream_value,
+            failure=f"The files {upstream.sensor_id} cannot be sensed: {reason}.",
+        )
+
+    def _look_closely(self, upstream: Upstream, place: Place) -> Look:
+        storage = self._storages.of(place.base)
+        files = frozenset(
+            file for file in find(storage, place) if file.length or place.is_of_markers
+        )
+        idle = self._idle.get(upstream.upstream_id)
+        if idle is not None and idle.answer.position == upstream.position and idle.files == files:
+            return replace(idle.answer, upstream_value=upstream.upstream_value)
+        before, now = position_from(upstream.position), identities_of(files)
+        is_baseline = upstream.position is None and upstream.on_first_sight is FirstSight.BASELINE
+        after, news = compare(now, before, at_once=place.is_of_markers or is_baseline)
+        answer = self._answer(upstream, storage, place, _Change(after, news, is_baseline))
+        if not after.pending:
+            self._idle[upstream.upstream_id] = _Idle(files, replace(answer, events=()))
+        return answer
+
+    def _answer(self, upstream: Upstream, storage: Storage, place: Place, change: _Change) -> Look:
+        is_news, value = bool(change.news) and not change.is_baseline, upstream.upstream_value
+        if change.news and upstream.preprocess_query:
+            files = [each.file for each in change.news]
+            if place.is_of_markers:
+                files = _data_of(storage, files)
+            rows = rows_of(files)
+            answer = ask(self._questions, upstream, rows, is_baseline=change.is_baseline)
+            is_news, value = answer.is_news, answer.upstream_value
+        return Look(
+            upstream_id=upstream.upstream_id,
+            position=change.after.to_text(),
+            events=events_of(upstream, change.news, change.after) if is_news else (),
+            upstream_value=value,
+        )
+
+
+def _data_of(storage: Storage, markers: Sequence[Found]) -> list[Found]:
+    beside = {file for marker in markers for file in data_beside(storage, marker.path)}
+    return sorted(file for file in beside if file.length)

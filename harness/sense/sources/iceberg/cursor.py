@@ -1,0 +1,81 @@
+"""Where the last look at an Iceberg table ended, as small JSON text."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from harness.platform.storage import FileStat
+from harness.sense.cursor import read_position
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pointer:
+    """The metadata file that holds a table's present state."""
+
+    location: str
+    #: Where no catalog tells one life of a file from the next; ``None`` where one does.
+    fingerprint: FileStat | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """What must be remembered of a table to tell what is new in it."""
+
+    uuid: str
+    #: The last snapshot that was looked at; ``None`` while there is none.
+    snapshot: int | None
+    #: Of that snapshot, also when it is expired.
+    sequence: int
+    timestamp_ms: int
+    #: The last snapshot that was told, or taken as the baseline; ``None`` while there was no data.
+    data: int | None
+    #: The schema of that snapshot.
+    schema_id: int | None
+    #: The life of the table: its id, and how often its history was turned back or begun anew.
+    lineage: str
+    #: The metadata file that was read to its end; ``None`` while snapshots are left to be told.
+    pointer: Pointer | None
+
+    def to_text(self) -> str:
+        """Return the position as text; equal positions give equal text."""
+        pointer = self.pointer
+        record = {
+            "v": _VERSION,
+            "table": self.uuid,
+            "snapshot": self.snapshot,
+            "sequence": self.sequence,
+            "at": self.timestamp_ms,
+            "data": self.data,
+            "schema": self.schema_id,
+            "lineage": self.lineage,
+            "file": None if pointer is None else [pointer.location, pointer.fingerprint],
+        }
+        return json.dumps(record, separators=(",", ":"))
+
+
+def position_from(text: str) -> Position:
+    """Read a position back.
+
+    Raises:
+        LookFailedError: The text was written by another version, or is none of ours.
+    """
+    return read_position(text, _VERSION, _from_record)
+
+
+def _from_record(record: dict[str, Any]) -> Position:
+    return Position(
+        uuid=record["table"],
+        snapshot=record["snapshot"],
+        sequence=record["sequence"],
+        timestamp_ms=record["at"],
+        data=record["data"],
+        schema_id=record["schema"],
+        lineage=record["lineage"],
+        pointer=_pointer_from(*record["file"]) if record["file"] else None,
+    )
+
+
+def _pointer_from(location: str, fingerprint: list[int] | None) -> Pointer:
+    return Pointer(location=location, fingerprint=FileStat(*fingerprint) if fingerprint else None)

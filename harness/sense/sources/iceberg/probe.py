@@ -1,0 +1,115 @@
+"""Looks at Iceberg tables by their metadata alone: a snapshot is news if it changed data."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from harness.config.sources import FirstSight
+from harness.errors import LookFailedError
+from harness.platform.storage import Storages, normalized, reason_of
+from harness.sense.preprocess.run import Questions, ask
+from harness.sense.probe import Look, Upstream
+from harness.sense.sources.iceberg.catalog import Catalogs, newest_in, table_from
+from harness.sense.sources.iceberg.cursor import Pointer, Position, position_from
+from harness.sense.sources.iceberg.metadata import read_metadata
+from harness.sense.sources.iceberg.new_rows import rows_of
+from harness.sense.sources.iceberg.partitions import with_partitions
+from harness.sense.sources.iceberg.snapshots import Finding, Table, first_sight, follow
+
+
+class IcebergProbe:
+    """Senses ``iceberg_table``. No Spark job is run unless a row has a ``preprocess_query``.
+
+    Args:
+        storages: Read the metadata files.
+        catalogs: Find tables by name.
+        questions: Asks new rows.
+    """
+
+    def __init__(self, storages: Storages, catalogs: Catalogs, questions: Questions) -> None:
+        self._storages = storages
+        self._catalogs = catalogs
+        self._questions = questions
+
+    def group_of(self, upstream: Upstream) -> str:
+        """Return the catalog that is a database; each other table is looked at alone."""
+        database = self._catalogs.database_of(upstream.sensor_id)
+        return upstream.upstream_id if database is None else f"{database}:"
+
+    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+        """Return one look per upstream of one group; the instant plays no part."""
+        database = self._catalogs.database_of(group[0].sensor_id)
+        if database is None:
+            return [self._look(upstream, None) for upstream in group]
+        try:
+            ids = [upstream.sensor_id for upstream in group]
+            locations = self._catalogs.locations(database, ids)
+        except LookFailedError as error:
+            return [_failed(upstream, str(error)) for upstream in group]
+        return [self._look(upstream, locations) for upstream in group]
+
+    def _look(self, upstream: Upstream, locations: Mapping[str, str] | None) -> Look:
+        try:
+            before = None if upstream.position is None else position_from(upstream.position)
+            pointer = self._pointer(upstream.sensor_id, locations, before)
+            if before is not None and before.pointer == pointer:
+                return _unchanged(upstream)
+            return self._look_closely(upstream, before, pointer)
+        except (LookFailedError, OSError) as error:
+            return _failed(upstream, reason_of(error))
+
+    def _pointer(
+        self, sensor_id: str, locations: Mapping[str, str] | None, before: Position | None
+    ) -> Pointer:
+        if locations is None:
+            folder = self._catalogs.folder_of(sensor_id)
+            known = None if before is None else before.pointer
+            return newest_in(self._storages.of(folder), folder, known)
+        if sensor_id in locations:
+            return Pointer(location=normalized(locations[sensor_id]))
+        table = table_from(sensor_id)
+        raise LookFailedError(
+            f"the catalog {table.catalog} has no table {table.namespace}.{table.name}"
+        )
+
+    def _look_closely(self, upstream: Upstream, before: Position | None, pointer: Pointer) -> Look:
+        metadata = read_metadata(self._storages.of(pointer.location), pointer.location)
+        table = Table(sensor_id=upstream.sensor_id, metadata=metadata, pointer=pointer)
+        found = first_sight(table) if before is None else follow(table, before)
+        is_baseline = before is None and upstream.on_first_sight is FirstSight.BASELINE
+        is_news, value = self._asked(upstream, found, is_baseline=is_baseline)
+        return Look(
+            upstream_id=upstream.upstream_id,
+            position=found.position.to_text(),
+            events=with_partitions(found, metadata.specs, self._storages) if is_news else (),
+            upstream_value=value,
+            gap=found.gap,
+        )
+
+    def _asked(
+        self, upstream: Upstream, found: Finding, *, is_baseline: bool
+    ) -> tuple[bool, str | None]:
+        is_news = bool(found.events) and not is_baseline
+        if not found.events or not upstream.preprocess_query:
+            return is_news, upstream.upstream_value
+        if found.rows is None:
+            return False, upstream.upstream_value
+        rows = rows_of(found.rows)
+        answer = ask(self._questions, upstream, rows, is_baseline=is_baseline)
+        return answer.is_news, answer.upstream_value
+
+
+def _unchanged(upstream: Upstream) -> Look:
+    return Look(
+        upstream_id=upstream.upstream_id,
+        position=upstream.position,
+        upstream_value=upstream.upstream_value,
+    )
+
+
+def _failed(upstream: Upstream, reason: str) -> Look:
+    return Look(
+        upstream_id=upstream.upstream_id,
+        position=upstream.position,
+        upstream_value=upstream.upstream_value,
+        failure=f"The Iceberg table {upstream.sensor_id} cannot be sensed: {reason}.",
+    )

@@ -1,0 +1,268 @@
+"""Compares a table's metadata with the position of the last look: what is new, what is lost."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from harness.events.event import Operation, TableFormat
+from harness.sense.cursor import next_lineage
+from harness.sense.probe import DataChange
+from harness.sense.sources.iceberg.classify import change_of, event_of, operation_of
+from harness.sense.sources.iceberg.cursor import Pointer, Position
+from harness.sense.sources.iceberg.metadata import Metadata, Snapshot
+
+#: One look tells at most this many snapshots; the position tells the next look where to go on.
+SNAPSHOTS_PER_LOOK = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRows:
+    """Where the rows are that came with what a look found."""
+
+    #: The metadata file by which Spark reads the table.
+    metadata: str
+    #: The last snapshot whose rows are old; ``None`` when all rows of the table are meant.
+    since: int | None
+    until: int | None
+    #: Those between the two that may have written rows and are no appends.
+    overwrites: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What a look at the metadata found, before anyone asked the rows."""
+
+    position: Position
+    events: tuple[DataChange, ...] = ()
+    rows: NewRows | None = None
+    gap: str | None = None
+    #: The snapshots that have an event of their own, which touches no more than they did.
+    told: tuple[Snapshot, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """The table of one look."""
+
+    sensor_id: str
+    metadata: Metadata
+    pointer: Pointer
+
+
+class End(StrEnum):
+    """Where the way back from the present snapshot ended."""
+
+    #: At the snapshot that was looked for.
+    KNOWN = "known"
+    #: At a snapshot that has no parent.
+    ROOT = "root"
+    #: At a snapshot whose parent is expired.
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    #: Oldest first.
+    snapshots: Sequence[Snapshot]
+    end: End
+
+
+def first_sight(table: Table) -> Finding:
+    """Look at a table for the first time: one event if it already holds data."""
+    return _all_of(table, _position_at_the_start(table, f"{table.metadata.uuid}/0"), "first_sight")
+
+
+def follow(table: Table, before: Position) -> Finding:
+    """Tell what happened to a table after a position."""
+    metadata = table.metadata
+    if metadata.uuid != before.uuid:
+        lineage = next_lineage(before.lineage, metadata.uuid)
+        return _all_of(table, _position_at_the_start(table, lineage), "recreated")
+    if metadata.head == before.snapshot:
+        return Finding(position=replace(before, pointer=table.pointer))
+    if metadata.current is None:
+        return _emptied(table, before)
+    return _follow_line(table, before, _line(metadata, before.snapshot))
+
+
+def _follow_line(table: Table, before: Position, line: "_Line") -> Finding:
+    if line.end is End.KNOWN:
+        return _told(table, before, line.snapshots)
+    shared = [each for each in line.snapshots if not _is_newer(each, before)]
+    if shared:
+        return _turned_back(table, before, shared[-1], line.snapshots[len(shared) :])
+    if line.end is End.ROOT:
+        return _replaced(table, before, line.snapshots)
+    return _gap(table, before, line.snapshots)
+
+
+def _line(metadata: Metadata, known: int | None) -> _Line:
+    """Walk back from the present snapshot to the one that is known."""
+    passed: dict[int, Snapshot] = {}
+    at = metadata.head
+    while at is not None and at != known:
+        snapshot = metadata.snapshots.get(at)
+        if snapshot is None or at in passed:
+            return _Line(_oldest_first(passed), End.EXPIRED)
+        passed[at] = snapshot
+        at = snapshot.parent
+    return _Line(_oldest_first(passed), End.KNOWN if at == known else End.ROOT)
+
+
+def _oldest_first(passed: dict[int, Snapshot]) -> list[Snapshot]:
+    return list(reversed(passed.values()))
+
+
+def _is_newer(snapshot: Snapshot, before: Position) -> bool:
+    if snapshot.sequence and before.sequence:
+        return snapshot.sequence > before.sequence
+    # Format 1 does not number its commits.
+    return snapshot.timestamp_ms > before.timestamp_ms
+
+
+def _told(table: Table, before: Position, snapshots: Sequence[Snapshot]) -> Finding:
+    """Tell each snapshot that changed data, up to the limit of one look."""
+    position, events, overwrites = before, list[DataChange](), list[int]()
+    told = list[Snapshot]()
+    for snapshot in snapshots[:SNAPSHOTS_PER_LOOK]:
+        operation = operation_of(snapshot)
+        if operation is not None:
+            events.append(event_of(table.sensor_id, position, snapshot, operation))
+            position = _with_data(position, snapshot)
+            told.append(snapshot)
+        if operation is Operation.UPDATE:
+            overwrites.append(snapshot.id)
+        position = _at(position, snapshot)
+    is_all = len(snapshots) <= SNAPSHOTS_PER_LOOK
+    return Finding(
+        position=replace(position, pointer=table.pointer if is_all else None),
+        events=tuple(events),
+        told=tuple(told),
+        rows=NewRows(
+            metadata=table.pointer.location,
+            since=before.snapshot,
+            until=position.snapshot,
+            overwrites=tuple(overwrites),
+        ),
+    )
+
+
+def _turned_back(
+    table: Table, before: Position, base: Snapshot, snapshots: Sequence[Snapshot]
+) -> Finding:
+    """Tell that snapshots were taken back, and what came on top of the one that was kept."""
+    if not _took_back_data(table.metadata, before, base):
+        return _told(table, _at(before, base), snapshots)
+    position = replace(before, lineage=next_lineage(before.lineage, before.uuid))
+    tags = {"rolled_back": "true", "rolled_back_from": str(before.snapshot)}
+    event = change_of(table.sensor_id, position, base, Operation.UPDATE, tags)
+    position = _at(_with_data(position, base), base)
+    return _with_first(_told(table, position, snapshots), event)
+
+
+def _took_back_data(metadata: Metadata, before: Position, base: Snapshot) -> bool:
+    at = before.snapshot
+    while at is not None and at != base.id:
+        snapshot = metadata.snapshots.get(at)
+        if snapshot is None or operation_of(snapshot) is not None:
+            return True
+        at = snapshot.parent
+    return at is None
+
+
+def _replaced(table: Table, before: Position, snapshots: Sequence[Snapshot]) -> Finding:
+    """Tell that the table was replaced by one with a history of its own."""
+    first = snapshots[0]
+    found = _told(table, before, snapshots)
+    tags = {"replaced": "true"}
+    if found.events and found.events[0].snapshot_id == str(first.id):
+        event = found.events[0]
+        tags = {**event.tags, **tags}
+        event = replace(event, operation=Operation.UPDATE, tags=tags)
+        found = replace(found, events=found.events[1:], told=found.told[1:])
+        return _with_first(found, event)
+    return _with_first(found, change_of(table.sensor_id, before, first, Operation.UPDATE, tags))
+
+
+def _with_first(found: Finding, event: DataChange) -> Finding:
+    """Put an event before the others, after which the whole table counts as new."""
+    rows = None if found.rows is None else replace(found.rows, since=None)
+    return replace(found, events=(event, *found.events), rows=rows)
+
+
+def _emptied(table: Table, before: Position) -> Finding:
+    """Tell that the table was replaced by one without any snapshot."""
+    lineage = next_lineage(before.lineage, before.uuid)
+    event = DataChange(
+        table=table.sensor_id,
+        snapshot_id=None,
+        snapshot_ts=None,
+        prev_snapshot_id=None if before.data is None else str(before.data),
+        table_format=TableFormat.ICEBERG,
+        operation=Operation.DELETE,
+        tags={"replaced": "true", "table_id": before.uuid},
+        lineage=lineage,
+    )
+    position = replace(before, snapshot=None, data=None, lineage=lineage, pointer=table.pointer)
+    return Finding(position=position, events=() if before.data is None else (event,))
+
+
+def _gap(table: Table, before: Position, snapshots: Sequence[Snapshot]) -> Finding:
+    """Tell all that came after a position at once, since a part of it is expired."""
+    oldest, newest = snapshots[0], snapshots[-1]
+    event = change_of(table.sensor_id, before, newest, Operation.UPDATE, {"gap": "true"})
+    start = "the first one" if before.snapshot is None else f"{before.snapshot}"
+    return Finding(
+        position=replace(_at(_with_data(before, newest), newest), pointer=table.pointer),
+        events=(event,),
+        rows=NewRows(metadata=table.pointer.location, since=None, until=newest.id),
+        gap=(
+            f"Snapshots of {table.sensor_id} were expired before we looked: those between {start}"
+            f" and {oldest.id} are gone."
+        ),
+    )
+
+
+def _position_at_the_start(table: Table, lineage: str) -> Position:
+    return Position(
+        uuid=table.metadata.uuid,
+        snapshot=None,
+        sequence=0,
+        timestamp_ms=0,
+        data=None,
+        schema_id=None,
+        lineage=lineage,
+        pointer=table.pointer,
+    )
+
+
+def _all_of(table: Table, start: Position, tag: str) -> Finding:
+    """Tell a table as a whole, as it is now."""
+    current = table.metadata.current
+    if current is None:
+        return Finding(position=start)
+    line = _line(table.metadata, None)
+    operations = {operation_of(each) for each in line.snapshots} - {None}
+    is_whole = line.end is not End.EXPIRED
+    if is_whole and not operations:
+        return Finding(position=_at(start, current))
+    only_appended = is_whole and tag == "first_sight" and operations == {Operation.APPEND}
+    operation = Operation.APPEND if only_appended else Operation.UPDATE
+    return Finding(
+        position=_at(_with_data(start, current), current),
+        events=(change_of(table.sensor_id, start, current, operation, {tag: "true"}),),
+        rows=NewRows(metadata=table.pointer.location, since=None, until=current.id),
+    )
+
+
+def _at(position: Position, snapshot: Snapshot) -> Position:
+    return replace(
+        position,
+        snapshot=snapshot.id,
+        sequence=snapshot.sequence,
+        timestamp_ms=snapshot.timestamp_ms,
+    )
+
+
+def _with_data(position: Position, snapshot: Snapshot) -> Position:
+    return replace(position, data=snapshot.id, schema_id=snapshot.schema_id)

@@ -1,0 +1,262 @@
+"""Makes one look at many tables of one database, and says of each what is news."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Protocol
+
+from harness.config.connections import Database, JdbcDatabase
+from harness.config.sources import FirstSight
+from harness.errors import LookFailedError
+from harness.events.event import Operation, TableFormat
+from harness.sense.database_queries import DatabaseDownError, Dialect, Value
+from harness.sense.preprocess.query import rendered
+from harness.sense.probe import DataChange, Look, Upstream, failed
+from harness.sense.sources.jdbc.cursor import News, Position, news_in, position_from, start_after
+from harness.sense.sources.jdbc.session import Asking
+from harness.sense.sources.jdbc.values import milliseconds
+from harness.sense.sources.jdbc.watermark_sql import Seen, Subject, Window, subject_of
+
+_LEAST_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinceRows:
+    """The rows of a table that are new, as far as its key can tell."""
+
+    #: As a statement names it after FROM.
+    relation: str
+    key_name: str
+    #: Where they begin; ``None`` for all rows.
+    start: Value | None
+    #: Whether the start is among them, and rows without a key as well.
+    with_late: bool = False
+
+
+class NewTableRows(Protocol):
+    """Runs a query over new rows; the only part that may run Spark jobs."""
+
+    def any_row(self, database: Database, rows: SinceRows, query: str) -> bool:
+        """Tell whether the query over ``sensor_new_data`` returns a row."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    subject: Subject
+    #: ``None`` at first sight.
+    before: Position | None
+    news: News
+    after: Position
+    now: str
+
+
+class Looking:
+    """One look at one database."""
+
+    def __init__(self, asking: Asking, database: JdbcDatabase, new_rows: NewTableRows) -> None:
+        self._asking = asking
+        self._database = database
+        self._overlap = timedelta(minutes=database.overlap_minutes)
+        self._new_rows = new_rows
+        self._made: dict[str, Look] = {}
+
+    def looks(self, group: Sequence[Upstream]) -> list[Look]:
+        """Return one look per upstream."""
+        try:
+            self._look(group)
+        except DatabaseDownError as error:
+            for upstream in group:
+                self._made.setdefault(upstream.upstream_id, failed(upstream, str(error)))
+        for upstream in group:
+            failure = self._asking.failures.get(upstream.upstream_id)
+            if failure is not None:
+                self._made.setdefault(upstream.upstream_id, failed(upstream, str(failure)))
+        return [self._made.get(upstream.upstream_id) or unmoved(upstream) for upstream in group]
+
+    def _look(self, group: Sequence[Upstream]) -> None:
+        dialect = self._asking.dialect()
+        known: list[tuple[Subject, Position]] = []
+        new: list[tuple[Subject, Position | None]] = []
+        for upstream in group:
+            try:
+                subject = subject_of(upstream, dialect)
+                if upstream.position is None:
+                    new.append((subject, None))
+                else:
+                    known.append((subject, position_from(upstream.position)))
+            except LookFailedError as error:
+                self._made[upstream.upstream_id] = failed(upstream, str(error))
+        changes = self._compared(known, dialect)
+        new += [(each.subject, each.before) for each in changes if each.news is News.EMPTIED]
+        changes = [each for each in changes if each.news is not News.EMPTIED]
+        for subject, before in new:
+            change = self._sighted(subject, before)
+            if change is not None:
+                changes.append(change)
+        self._settle(changes, dialect)
+
+    def _compared(
+        self, known: Sequence[tuple[Subject, Position]], dialect: Dialect
+    ) -> list[_Change]:
+        windows = [
+            Window(subject=subject, column=before.column, start=before.start)
+            for subject, before in known
+        ]
+        seen = self._asking.windows(windows, dialect)
+        changes = []
+        for subject, before in known:
+            now = seen.get(subject.id)
+            if now is None:
+                continue
+            try:
+                news = news_in(before, now)
+            except LookFailedError as error:
+                self._made[subject.id] = failed(subject.upstream, str(error))
+                continue
+            if news is not News.NONE:
+                after = _after(before, news, now)
+                changes.append(
+                    _Change(subject=subject, before=before, news=news, after=after, now=now.now)
+                )
+        return changes
+
+    def _sighted(self, subject: Subject, before: Position | None) -> _Change | None:
+        """Look at a table of which nothing is known, or whose known end is gone."""
+        answer = self._asking.largest(subject)
+        if answer is None:
+            return None
+        largest, now = answer.rows[0]
+        column = answer.columns[0]
+        after = Position(
+            kind=column.kind,
+            type_name=column.type_name,
+            largest=largest,
+            start=None,
+            rows=0,
+            nulls=0,
+            check="0",
+            life=0 if before is None else before.life + 1,
+        )
+        return _Change(
+            subject=subject, before=before, news=News.EMPTIED, after=after, now=now or ""
+        )
+
+    def _settle(self, changes: Sequence[_Change], dialect: Dialect) -> None:
+        """Ask for the windows that the next look starts from, and tell what is news."""
+        ready = []
+        for change in changes:
+            try:
+                after = start_after(change.after, change.now, self._overlap)
+                ready.append(replace(change, after=after))
+            except LookFailedError as error:
+                upstream = change.subject.upstream
+                self._made[upstream.upstream_id] = failed(upstream, str(error))
+        windows = [
+            Window(subject=each.subject, column=each.after.column, start=each.after.start)
+            for each in ready
+        ]
+        seen = self._asking.windows(windows, dialect)
+        for change in ready:
+            now = seen.get(change.subject.id)
+            # Rows that went while we looked are the next look's to judge.
+            if now is not None and (now.largest is None) == (change.after.largest is None):
+                self._tell(replace(change, after=change.after.with_seen(now)))
+
+    def _tell(self, change: _Change) -> None:
+        upstream = change.subject.upstream
+        change = _named(change)
+        try:
+            counts = _is_event(change, upstream)
+            if counts and upstream.preprocess_query:
+                if self._asking.left < _LEAST_SECONDS:
+                    # Found again at the next look, which has time for it.
+                    return
+                counts = self._returns_row(change, upstream)
+        except LookFailedError as error:
+            self._made[upstream.upstream_id] = failed(upstream, str(error))
+            return
+        self._made[upstream.upstream_id] = Look(
+            upstream_id=upstream.upstream_id,
+            position=change.after.to_text(),
+            events=(_event(change, upstream),) if counts else (),
+            upstream_value=change.after.largest,
+        )
+
+    def _returns_row(self, change: _Change, upstream: Upstream) -> bool:
+        query = rendered(upstream) or ""
+        return self._new_rows.any_row(self._database, self._since(change), query)
+
+    def _since(self, change: _Change) -> SinceRows:
+        before, subject = change.before, change.subject
+        rows = SinceRows(relation=subject.relation, key_name=subject.key_name, start=None)
+        if before is None or before.largest is None or change.news is News.EMPTIED:
+            return rows
+        last = Value(kind=before.kind, text=before.largest)
+        if before.start is None:
+            return replace(rows, start=last)
+        first = Value(kind=before.kind, text=before.start)
+        if change.news is News.GROWN and self._asking.count(subject, first, last) == before.rows:
+            return replace(rows, start=last)
+        return replace(rows, start=first, with_late=True)
+
+
+def unmoved(upstream: Upstream) -> Look:
+    """Return a look that found nothing."""
+    return Look(
+        upstream_id=upstream.upstream_id,
+        position=upstream.position,
+        upstream_value=upstream.upstream_value,
+    )
+
+
+def _after(before: Position, news: News, seen: Seen) -> Position:
+    after = before.with_seen(seen)
+    if news is News.GROWN:
+        return replace(after, late=0)
+    if news is News.LATE:
+        return replace(after, late=before.late + 1)
+    if seen.largest != before.largest:
+        # It fell: the same value may come again and be other rows.
+        return replace(after, late=0, life=before.life + 1, marks=())
+    return after
+
+
+def _named(change: _Change) -> _Change:
+    """Give rows without any key a name, too."""
+    after = change.after
+    if after.largest is None and after.nulls and not after.late:
+        return replace(change, after=replace(after, late=1))
+    return change
+
+
+def _is_event(change: _Change, upstream: Upstream) -> bool:
+    before, after = change.before, change.after
+    if before is None:
+        holds_data = after.largest is not None or after.nulls > 0
+        return holds_data and upstream.on_first_sight is FirstSight.EVENT
+    if change.news is News.EMPTIED:
+        return after.largest is not None or after.nulls > before.nulls
+    return change.news is not News.FEWER
+
+
+def _event(change: _Change, upstream: Upstream) -> DataChange:
+    before, after = change.before, change.after
+    tags = {"upstream_key": change.subject.key_name}
+    if after.largest is not None:
+        tags["largest_value"] = after.largest
+    if change.news is News.LATE:
+        tags["late"] = "true"
+    if before is not None and change.news is News.EMPTIED:
+        tags["largest_value_fell"] = "true"
+    has_fallen = "largest_value_fell" in tags
+    return DataChange(
+        table=upstream.sensor_id,
+        snapshot_id=after.snapshot_id,
+        snapshot_ts=milliseconds(after.kind, after.largest),
+        prev_snapshot_id=None if before is None else before.snapshot_id,
+        table_format=TableFormat.JDBC,
+        operation=Operation.UPDATE if has_fallen else Operation.APPEND,
+        tags=tags,
+        lineage=str(after.life),
+    )

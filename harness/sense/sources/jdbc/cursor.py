@@ -1,0 +1,157 @@
+"""Remembers what was at the end of a table, and says what is news there."""
+
+import json
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
+from decimal import Decimal
+from enum import Enum, auto
+from typing import Any
+
+from harness.errors import LookFailedError
+from harness.sense.cursor import read_position
+from harness.sense.database_queries import Column, Kind
+from harness.sense.sources.jdbc.values import moment, overlap_start, rank
+from harness.sense.sources.jdbc.watermark_sql import Seen
+
+_VERSION = 1
+#: Kinds whose overlap is a time before the largest value.
+_KNOWS_TIME = frozenset({Kind.TIME, Kind.ZONED, Kind.DATE})
+#: So many numbers before the largest are always read again: they may be given out, not committed.
+_NUMBERS_AGAIN = 1000
+_MOST_MARKS = 16
+
+
+class News(Enum):
+    """What a window tells."""
+
+    #: Nothing has changed.
+    NONE = auto()
+    #: Rows are gone, and nothing else.
+    FEWER = auto()
+    #: There is a larger key.
+    GROWN = auto()
+    #: There are more rows, or others, up to the largest key.
+    LATE = auto()
+    #: The window is empty: what was in it is gone.
+    EMPTIED = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """What was seen at the last look that found a change."""
+
+    kind: Kind
+    type_name: str
+    largest: str | None
+    #: Rows from here on are read again.
+    start: str | None
+    rows: int
+    nulls: int
+    check: str
+    #: News since the largest key last grew; tells their events apart.
+    late: int = 0
+    #: How often the largest key fell; tells one life of the table from the next.
+    life: int = 0
+    #: The database's clock and the largest key then, for keys that know no time.
+    marks: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def column(self) -> Column:
+        """The type of the key."""
+        return Column(kind=self.kind, type_name=self.type_name)
+
+    @property
+    def snapshot_id(self) -> str | None:
+        """The name of the last news; ``None`` while there has been nothing."""
+        if self.late == 0:
+            return self.largest
+        return f"{'' if self.largest is None else self.largest}+{self.late}"
+
+    def to_text(self) -> str:
+        """Write it down."""
+        return json.dumps({"v": _VERSION, **asdict(self)}, separators=(",", ":"))
+
+    def with_seen(self, seen: Seen) -> "Position":
+        """Return the position after these rows of the same window."""
+        return replace(
+            self, largest=seen.largest, rows=seen.rows, nulls=seen.nulls, check=seen.check
+        )
+
+
+def position_from(text: str) -> Position:
+    """Read a position.
+
+    Raises:
+        LookFailedError: Another version wrote it.
+    """
+    return read_position(text, _VERSION, _from_record)
+
+
+def _from_record(record: dict[str, Any]) -> Position:
+    marks = tuple((str(now), str(largest)) for now, largest in record["marks"])
+    fields = {name: value for name, value in record.items() if name != "v"}
+    return Position(**{**fields, "kind": Kind(record["kind"]), "marks": marks})
+
+
+def news_in(before: Position, seen: Seen) -> News:
+    """Compare the rows of the window with what was in it."""
+    if before.largest is not None and seen.largest is None:
+        return News.EMPTIED
+    if _has_grown(before, seen):
+        return News.GROWN
+    if seen.rows > before.rows or seen.nulls > before.nulls:
+        return News.LATE
+    if (seen.rows, seen.nulls, seen.largest) != (before.rows, before.nulls, before.largest):
+        return News.FEWER
+    return News.NONE if seen.check == before.check else News.LATE
+
+
+def _has_grown(before: Position, seen: Seen) -> bool:
+    if seen.largest is None or seen.largest == before.largest:
+        return False
+    if before.largest is None:
+        return True
+    if before.kind in {Kind.TEXT, Kind.OTHER} and seen.rows >= before.rows:
+        # The database has an order of its own for text; nothing is gone, so it can only be larger.
+        return True
+    return rank(before.kind, seen.largest) > rank(before.kind, before.largest)
+
+
+def start_after(position: Position, now: str, overlap: timedelta) -> Position:
+    """Return the position with the window that the next look asks for.
+
+    Raises:
+        LookFailedError: The largest value is none that others can be compared to.
+    """
+    if position.largest is None:
+        return replace(position, start=None, marks=())
+    if position.kind is Kind.OTHER:
+        raise LookFailedError(
+            f"its upstream_key is of the type {position.type_name}, which has no order of use here"
+        )
+    rank(position.kind, position.largest)
+    if position.kind in _KNOWS_TIME:
+        start = overlap_start(position.kind, position.largest, now, overlap)
+        return replace(position, start=start)
+    marks = _with_mark(position.marks, (now, position.largest), overlap)
+    start = marks[0][1]
+    if position.kind is not Kind.TEXT:
+        start = str(min(Decimal(start), Decimal(position.largest) - _NUMBERS_AGAIN))
+    return replace(position, start=start, marks=marks)
+
+
+def _with_mark(
+    marks: tuple[tuple[str, str], ...], new: tuple[str, str], overlap: timedelta
+) -> tuple[tuple[str, str], ...]:
+    """Add a mark; the first that is kept is the newest that is as old as the overlap."""
+    try:
+        now = moment(new[0], Kind.TIME)
+    except ValueError as error:
+        raise LookFailedError(f"the clock of its database cannot be read: {new[0]!r}") from error
+    old = [mark for mark in marks if moment(mark[0], Kind.TIME) <= now - overlap]
+    young = [mark for mark in marks if moment(mark[0], Kind.TIME) > now - overlap]
+    kept = [*old[-1:], *young]
+    if len(kept) >= _MOST_MARKS:
+        # The first stays: a wider window only costs, a narrower one could miss.
+        kept = [kept[0], *kept[2:]]
+    return (*kept, new)

@@ -1,0 +1,167 @@
+"""Writes the statement that asks many tables at once what is at their end.
+
+Of each table: its largest key, and how many rows there are in the overlap before it, with a sum
+over them that also changes when rows move within it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.config.identifiers import Name, Relation, relation_from
+from harness.errors import LookFailedError
+from harness.platform.sql_names import is_column, parts_of
+from harness.sense.database_queries import Answer, Column, Dialect, Kind, Query, Value
+from harness.sense.probe import Upstream
+
+NO_RELATION = "its sensor_id is neither connection: schema.table nor connection: (select ...)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What one upstream looks at, spelled for its database."""
+
+    upstream: Upstream
+    #: The table's name in quotes, or the query as a derived table.
+    relation: str
+    key: str
+    #: The key's name as the database has it.
+    key_name: str
+
+    @property
+    def id(self) -> str:
+        """The upstream's id."""
+        return self.upstream.upstream_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Where the rows begin that are read again: all rows when there is no start."""
+
+    subject: Subject
+    column: Column
+    start: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What the rows of a window are."""
+
+    largest: str | None
+    #: Rows with a key.
+    rows: int
+    #: Rows without one.
+    nulls: int
+    #: A sum over the keys, where the database can make one.
+    check: str
+    #: The database's own clock.
+    now: str
+
+
+def subject_of(upstream: Upstream, dialect: Dialect) -> Subject:
+    """Spell what an upstream names.
+
+    Raises:
+        LookFailedError: It names nothing that can be asked.
+    """
+    relation = relation_from(upstream.sensor_id)
+    if relation is None:
+        raise LookFailedError(NO_RELATION)
+    if not upstream.upstream_key:
+        raise LookFailedError("upstream_key is empty; name the column that tells new rows")
+    key = key_name(upstream.upstream_key)
+    quoted = dialect.quoted((key,))
+    return Subject(
+        upstream=upstream,
+        relation=_spelled(relation, dialect),
+        key=quoted,
+        key_name=quoted[len(dialect.quote) : -len(dialect.quote)],
+    )
+
+
+def key_name(key: str) -> Name:
+    """Read the name of a column; one in backticks is exact.
+
+    Raises:
+        LookFailedError: It is none, or a field of one.
+    """
+    parts = parts_of(key)
+    if not is_column(key) or len(parts) != 1:
+        raise LookFailedError(f"upstream_key {key!r} is no column name")
+    return Name(parts[0], is_exact=key.startswith("`"))
+
+
+def _spelled(relation: Relation, dialect: Dialect) -> str:
+    if relation.query is not None:
+        return f"{relation.query} sensed"
+    return dialect.quoted(relation.table)
+
+
+def largest_query(subject: Subject) -> Query:
+    """Ask one table, of which nothing is known, for its largest key, its type, and the clock."""
+    return Query(
+        text=f"select max({subject.key}) as largest, current_timestamp as asked_at"
+        f" from {subject.relation}"
+    )
+
+
+def up_to_query(subject: Subject, start: Value, end: Value) -> Query:
+    """Ask one table how many rows there are from a key to another."""
+    key = subject.key
+    return Query(
+        text=f"select count(*) as counted from {subject.relation} where {key} >= ? and {key} <= ?",
+        parameters=(start, end),
+    )
+
+
+def windows_query(windows: Sequence[Window], dialect: Dialect) -> Query:
+    """Ask many tables in one statement; their keys must be of one type."""
+    parts, parameters = [], []
+    for number, window in enumerate(windows):
+        key, relation = window.subject.key, window.subject.relation
+        where = ""
+        if window.start is not None:
+            where = f" where {key} >= ? or {key} is null"
+            parameters.append(Value(kind=window.column.kind, text=window.start))
+        parts.append(
+            f"select {number} as place, max({key}) as largest, count({key}) as with_key,"
+            f" count(*) as all_rows, {_check(key, window.column.kind, dialect)} as checked,"
+            f" current_timestamp as asked_at from {relation}{where}"
+        )
+    return Query(text=" union all ".join(parts), parameters=tuple(parameters))
+
+
+def seen_in(answer: Answer) -> dict[int, Seen]:
+    """Read the answer, by the place of each window in its statement."""
+    seen = {}
+    for place, largest, with_key, all_rows, check, now in answer.rows:
+        seen[int(place or 0)] = Seen(
+            largest=_trimmed(largest, answer.columns[1]),
+            rows=int(with_key or 0),
+            nulls=int(all_rows or 0) - int(with_key or 0),
+            check=_plain(check),
+            now=now or "",
+        )
+    return seen
+
+
+def _trimmed(text: str | None, column: Column) -> str | None:
+    # A CHAR comes filled up with spaces.
+    return text.rstrip(" ") if text and column.kind is Kind.TEXT else text
+
+
+def _plain(number: str | None) -> str:
+    text = number or "0"
+    return text.rstrip("0").rstrip(".") or "0" if "." in text else text
+
+
+def _check(key: str, kind: Kind, dialect: Dialect) -> str:
+    """Return an expression for a sum that does not depend on the order of the rows."""
+    if kind is Kind.NUMBER:
+        return f"sum(cast({key} as decimal(31, 7)))"
+    known = dialect.time_functions
+    if kind is Kind.DATE and "DAYOFMONTH" in known:
+        return f"sum({{fn dayofmonth({key})}})"
+    if kind in {Kind.TIME, Kind.ZONED} and {"SECOND", "MINUTE"} <= known:
+        seconds = f"{{fn second({key})}} + 60 * {{fn minute({key})}}"
+        return f"sum(cast({seconds} as decimal(31, 6)))"
+    return "0"

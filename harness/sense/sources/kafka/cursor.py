@@ -1,0 +1,52 @@
+"""Says where the looks at a topic have come to: its id, and the next offset of each partition."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from harness.sense.cursor import read_position
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """Where the next look at a topic starts."""
+
+    topic_id: str
+    #: By partition number, the next offset to look at.
+    offsets: tuple[int, ...]
+    #: How often offsets were seen to fall back: the same offset then stands for another message.
+    truncations: int = 0
+
+    @property
+    def lineage(self) -> str:
+        """Within one lineage an offset stands for one message."""
+        return f"{self.topic_id}/{self.truncations}"
+
+    def to_text(self) -> str:
+        """Return the position as JSON text, always the same for the same position."""
+        record = {
+            "v": _VERSION,
+            "topic_id": self.topic_id,
+            "truncations": self.truncations,
+            "offsets": self.offsets,
+        }
+        return json.dumps(record, separators=(",", ":"))
+
+
+def position_from(text: str) -> Position:
+    """Read a position.
+
+    Raises:
+        LookFailedError: Another version wrote it.
+    """
+    return read_position(text, _VERSION, _from_record)
+
+
+def _from_record(record: dict[str, Any]) -> Position:
+    return Position(
+        topic_id=str(record["topic_id"]),
+        offsets=tuple(int(each) for each in record["offsets"]),
+        truncations=int(record["truncations"]),
+    )

@@ -1,0 +1,125 @@
+"""Says which findings are events: markers are not data, and a query may turn messages down."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from harness.config.identifiers import TopicName
+from harness.config.sources import FirstSight
+from harness.errors import LookFailedError
+from harness.sense.preprocess.run import Questions, ask
+from harness.sense.probe import Look, Upstream
+from harness.sense.sources.kafka.new_rows import rows_of
+from harness.sense.sources.kafka.offsets import Finding, event_of
+from harness.sense.sources.kafka.types import Cluster, Read, Trouble, Wanted
+
+#: One message proves that there is data.
+_PROOF = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What one upstream's topic shows."""
+
+    upstream: Upstream
+    name: TopicName
+    finding: Finding
+
+    @property
+    def is_silent(self) -> bool:
+        """A first sight that only sets where to start from."""
+        upstream = self.upstream
+        return upstream.position is None and upstream.on_first_sight is FirstSight.BASELINE
+
+    @property
+    def must_be_read(self) -> bool:
+        """Whether there is an event cannot be told from the offsets."""
+        if self.is_silent or not self.finding.ranges:
+            return False
+        return bool(self.upstream.preprocess_query) or not self.finding.counts_unread
+
+    def wanted(self, query_messages: int) -> Wanted:
+        """Return what to read, to know."""
+        most = query_messages if self.upstream.preprocess_query else _PROOF
+        return Wanted(ranges=self.finding.ranges, most=most)
+
+
+class Admission:
+    """Turns findings into looks."""
+
+    def __init__(self, questions: Questions) -> None:
+        self._questions = questions
+
+    def looks(
+        self, cluster: Cluster, found: Sequence[Found]
+    ) -> Iterator[tuple[str, Look | Trouble]]:
+        """Return the look of each upstream by its id, or why there is none."""
+        unread = []
+        for each in found:
+            if each.must_be_read:
+                unread.append(each)
+            else:
+                yield each.upstream.upstream_id, _unread(each)
+        while unread:
+            # Upstreams that share a topic differ in what they read of it.
+            one_per_topic = {each.name.topic: each for each in reversed(unread)}
+            reads = cluster.read(
+                {
+                    topic: each.wanted(cluster.query_messages)
+                    for topic, each in one_per_topic.items()
+                }
+            )
+            for topic, each in one_per_topic.items():
+                yield each.upstream.upstream_id, self._after_reading(each, reads[topic])
+            unread = [each for each in unread if each is not one_per_topic[each.name.topic]]
+
+    def _after_reading(self, found: Found, read: Read) -> Look | Trouble:
+        if not found.upstream.preprocess_query:
+            return _confirmed(found, read)
+        if read.trouble and not read.messages:
+            return Trouble(reason=f"its preprocess_query cannot be asked, since {read.trouble}")
+        try:
+            return self._asked(found, read)
+        except LookFailedError as error:
+            return Trouble(reason=str(error))
+
+    def _asked(self, found: Found, read: Read) -> Look:
+        if not read.messages:
+            return _nothing(found, read.next_offsets)
+        rows = rows_of(found.name.topic, read.messages)
+        answer = ask(self._questions, found.upstream, rows, is_baseline=False)
+        look = _event(found, {}) if answer.is_news else _nothing(found, read.next_offsets)
+        return replace(look, upstream_value=answer.upstream_value)
+
+
+def _unread(found: Found) -> Look:
+    counts = found.finding.counts_unread and not found.upstream.preprocess_query
+    if counts and not found.is_silent:
+        return _event(found, {})
+    return _nothing(found, {})
+
+
+def _confirmed(found: Found, read: Read) -> Look:
+    if read.messages:
+        return _event(found, {})
+    if read.is_whole:
+        # Only markers of transactions, or messages that were taken back.
+        return _nothing(found, read.next_offsets)
+    return _event(found, {"unconfirmed": read.trouble or "not read"})
+
+
+def _event(found: Found, more_tags: Mapping[str, str]) -> Look:
+    table = f"{found.name.product}/{found.name.topic}"
+    look = _nothing(found, {})
+    return replace(look, events=(event_of(found.finding, table, more_tags),))
+
+
+def _nothing(found: Found, next_offsets: Mapping[int, int]) -> Look:
+    """Return a look without an event, that goes on where reading ended."""
+    after = found.finding.after
+    offsets = tuple(next_offsets.get(each, end) for each, end in enumerate(after.offsets))
+    return Look(
+        upstream_id=found.upstream.upstream_id,
+        position=replace(after, offsets=offsets).to_text(),
+        upstream_value=found.upstream.upstream_value,
+        gap=found.finding.gap,
+    )

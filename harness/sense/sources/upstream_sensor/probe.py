@@ -1,0 +1,230 @@
+"""Looks at sensors of other data products: one is news when its job has processed its new data."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from harness.config.sources import FirstSight
+from harness.errors import LookFailedError
+from harness.events.event import Operation, TableFormat
+from harness.platform.storage import reason_of
+from harness.sense.cursor import read_position
+from harness.sense.preprocess.run import Questions, Rows, ask
+from harness.sense.probe import DataChange, Look, Upstream
+from harness.sense.sources.upstream_sensor.rows import COLUMNS, SensorRow, instant_of, is_later
+from harness.sense.sources.upstream_sensor.tables import Known, SensorsTables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_POSITION_VERSION = 1
+_LONGEST_TAG = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Position:
+    #: The table's version at the last event; later ones may hold what was finished in between.
+    version: int
+    #: Sensor -> when it was last finished.
+    finished: Mapping[str, str] = field(default_factory=dict)
+
+    def to_text(self) -> str:
+        record = {
+            "v": _POSITION_VERSION,
+            "version": self.version,
+            "finished": {name: self.finished[name] for name in sorted(self.finished)},
+        }
+        return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
+
+
+class UpstreamSensorProbe:
+    """Senses ``delta_upstream_sensor``: each table is looked at once for all its sensors."""
+
+    def __init__(self, tables: SensorsTables, questions: Questions) -> None:
+        self._tables = tables
+        self._questions = questions
+
+    def group_of(self, upstream: Upstream) -> str:
+        """Return the table: all its sensors are looked at together."""
+        return split(upstream.sensor_id)[0]
+
+    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+        """Return one look per upstream; the instant plays no part."""
+        return list(self._looks(group))
+
+    def _looks(self, group: Sequence[Upstream]) -> Iterator[Look]:
+        try:
+            known = self._tables.known(self.group_of(group[0]), lambda: _oldest_version(group))
+        except (LookFailedError, OSError) as error:
+            reason = reason_of(error)
+        else:
+            for upstream in group:
+                try:
+                    yield self._look(upstream, known)
+                except LookFailedError as error:
+                    yield _failed(upstream, str(error))
+            return
+        for upstream in group:
+            yield _failed(upstream, reason)
+
+    def _look(self, upstream: Upstream, known: Known) -> Look:
+        table, name = split(upstream.sensor_id)
+        before = _position_from(upstream.position)
+        rows = [row for row in known.rows if row.is_about(name)]
+        if not rows:
+            raise LookFailedError(f"{table} has no sensor and no asset {name}")
+        news = _news(rows, known, name, before)
+        if not news and before is not None:
+            return _look(upstream, upstream.position)
+        after = _Position(
+            version=known.version,
+            finished={
+                **(before.finished if before else {}),
+                **{row.sensor_id: row.changed_at for row in news},
+            },
+        )
+        is_baseline = before is None and upstream.on_first_sight is FirstSight.BASELINE
+        value, events = upstream.upstream_value, _events(table, news, before)
+        if news and upstream.preprocess_query:
+            answer = ask(self._questions, upstream, _as_rows(news), is_baseline=is_baseline)
+            value, events = answer.upstream_value, events if answer.is_news else ()
+        return Look(
+            upstream_id=upstream.upstream_id,
+            position=after.to_text(),
+            events=() if is_baseline else events,
+            upstream_value=value,
+        )
+
+
+def split(sensor_id: str) -> tuple[str, str]:
+    """Split ``table: sensor`` at the first colon with a space behind it, and a name at any colon.
+
+    Raises:
+        LookFailedError: One of the two is missing.
+    """
+    table, colon, name = sensor_id.partition(": ")
+    if not colon and "/" not in sensor_id.partition(":")[0]:
+        table, colon, name = sensor_id.partition(":")
+    if not (table.strip() and name.strip()):
+        raise LookFailedError("it must name a table and a sensor, as in sales.sensors: orders")
+    return table.strip(), name.strip()
+
+
+def _news(
+    rows: Sequence[SensorRow], known: Known, name: str, before: _Position | None
+) -> list[SensorRow]:
+    """Return what was finished after the position, oldest first, each once."""
+    finished = [row for row in rows if row.is_finished]
+    if before is None:
+        return finished
+    passed = [
+        each.row
+        for each in known.passed
+        if each.version > before.version and each.row.is_about(name)
+    ]
+    news = {
+        (row.sensor_id, row.changed_at): row
+        for row in (*passed, *finished)
+        if row.sensor_id not in before.finished
+        or is_later(row.changed_at, before.finished[row.sensor_id])
+    }
+    return sorted(news.values(), key=_when)
+
+
+def _when(row: SensorRow) -> tuple[float, str]:
+    found = instant_of(row.changed_at)
+    return (found.timestamp() if found else 0.0, row.changed_at)
+
+
+def _events(
+    table: str, news: Sequence[SensorRow], before: _Position | None
+) -> tuple[DataChange, ...]:
+    last = dict(before.finished) if before else {}
+    events = []
+    for row in news:
+        events.append(_event(table, row, last.get(row.sensor_id)))
+        last[row.sensor_id] = row.changed_at
+    return tuple(events)
+
+
+def _event(table: str, row: SensorRow, former: str | None) -> DataChange:
+    found = instant_of(row.changed_at)
+    tags = {
+        "sensor_id": row.sensor_id,
+        "status_change_timestamp": row.changed_at,
+        "assets": json.dumps(row.assets, ensure_ascii=False)[:_LONGEST_TAG] if row.assets else None,
+        "upstream_key": row.upstream_key,
+        "upstream_value": row.upstream_value,
+    }
+    return DataChange(
+        table=table,
+        snapshot_id=f"{row.sensor_id}@{row.changed_at}",
+        snapshot_ts=round(found.timestamp() * 1000) if found else None,
+        prev_snapshot_id=None if former is None else f"{row.sensor_id}@{former}",
+        table_format=TableFormat.SENSOR,
+        operation=Operation.UPDATE,
+        tags={key: value for key, value in tags.items() if value},
+        lineage="",
+    )
+
+
+def _as_rows(news: Sequence[SensorRow]) -> Rows:
+    schema = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+    content = [
+        (
+            row.sensor_id,
+            list(row.assets),
+            row.status,
+            row.changed_at,
+            row.checkpoint_location,
+            row.upstream_key,
+            row.upstream_value,
+        )
+        for row in news
+    ]
+
+    def read(session: "SparkSession") -> "DataFrame":
+        return session.createDataFrame(content, schema)
+
+    return read
+
+
+def _oldest_version(group: Sequence[Upstream]) -> int | None:
+    versions = []
+    for upstream in group:
+        try:
+            position = _position_from(upstream.position)
+        except LookFailedError:
+            continue  # it is told by the look at that upstream
+        if position is not None:
+            versions.append(position.version)
+    return min(versions, default=None)
+
+
+def _position_from(text: str | None) -> _Position | None:
+    if text is None:
+        return None
+    return read_position(text, _POSITION_VERSION, _from_record)
+
+
+def _from_record(record: dict[str, Any]) -> _Position:
+    return _Position(version=int(record["version"]), finished=dict(record["finished"]))
+
+
+def _failed(upstream: Upstream, reason: str) -> Look:
+    return _look(
+        upstream,
+        upstream.position,
+        f"The upstream sensor {upstream.sensor_id} cannot be sensed: {reason}.",
+    )
+
+
+def _look(upstream: Upstream, position: str | None, failure: str | None = None) -> Look:
+    return Look(
+        upstream_id=upstream.upstream_id,
+        position=position,
+        upstream_value=upstream.upstream_value,
+        failure=failure,
+    )

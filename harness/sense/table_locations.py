@@ -1,0 +1,184 @@
+"""Finds where a table that is given by name keeps its files, and asks again from time to time."""
+
+import logging
+import sys
+import threading
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Protocol
+from zlib import crc32
+
+from harness.errors import LookFailedError
+from harness.platform.sql_names import in_sql, parts_of
+from harness.platform.storage import normalized
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+from harness.platform.spark.session import said
+
+log = logging.getLogger(__name__)
+
+#: A name is asked for again after so long: between the two, so that not all are at once.
+_ASK_AGAIN_SECONDS = (600, 900)
+_SESSION_CATALOG = "spark_catalog"
+#: What Spark says of the first of three parts, here and in a workspace.
+_NO_CATALOG = frozenset(
+    {"REQUIRES_SINGLE_PART_NAMESPACE", "CATALOG_NOT_FOUND", "NO_SUCH_CATALOG_EXCEPTION"}
+)
+_DETAILS = "# Detailed Table Information"
+
+
+class NoSuchTableError(LookFailedError):
+    """The catalog has no Delta table of that name."""
+
+
+class TableLocator(Protocol):
+    """Knows the catalog."""
+
+    def locate(self, name: str) -> str:
+        """Return the path of a table.
+
+        Raises:
+            NoSuchTableError: The catalog has no such table, or it is none of Delta.
+            LookFailedError: The catalog cannot be asked.
+        """
+        ...
+
+    def is_awake(self) -> bool:
+        """Tell whether it can be asked without starting anything."""
+        ...
+
+
+class Places:
+    """Remembers where the tables are, for the life of the process.
+
+    A position has the path of its table, so that a look need not ask the catalog. A table that was
+    dropped and created again elsewhere may leave its old folder behind, where nothing ever happens
+    again; only the catalog can tell.
+    """
+
+    def __init__(self, locator: TableLocator) -> None:
+        self._locator = locator
+        self._lock = threading.Lock()
+        self._asked: dict[str, datetime] = {}
+        self._paths: dict[str, str] = {}
+
+    def locate(self, name: str, at: datetime) -> str:
+        """Ask where a table is.
+
+        Raises:
+            LookFailedError: There is no such Delta table, or the catalog cannot be asked.
+        """
+        path = self._locator.locate(name)
+        with self._lock:
+            self._asked[name], self._paths[name] = at, path
+        return path
+
+    def is_elsewhere(self, name: str, path: str, at: datetime) -> bool:
+        """Tell whether a table is known to be no longer at a path; asks only when it is time.
+
+        Raises:
+            NoSuchTableError: The table was dropped, or another kind of table has its name.
+        """
+        with self._lock:
+            asked = self._asked.setdefault(name, at)
+        if at - asked >= _ask_again_after(name) and self._locator.is_awake():
+            try:
+                self.locate(name, at)
+            except NoSuchTableError:
+                raise
+            except LookFailedError as error:
+                # The catalog is away, and the table need not be: the next look asks again.
+                log.warning("%s: %s", name, error)
+        return self._paths.get(name, path) != path
+
+
+def _ask_again_after(name: str) -> timedelta:
+    least, most = _ASK_AGAIN_SECONDS
+    return timedelta(seconds=least + crc32(name.encode()) % (most - least))
+
+
+class SparkTableLocator:
+    """Asks the Spark session's catalog; the session starts at the first question."""
+
+    def __init__(self, session: "Callable[[], SparkSession]") -> None:
+        self._session = session
+
+    def is_awake(self) -> bool:
+        """Tell whether there is a session already."""
+        spark = sys.modules.get("pyspark")
+        return spark is not None and spark.SparkContext._active_spark_context is not None
+
+    def locate(self, name: str) -> str:
+        """Return the path of a table."""
+        from harness.platform.spark.errors import Py4JError, PySparkException
+
+        try:
+            return self._location(name).rstrip("/")
+        except (PySparkException, Py4JError) as error:
+            condition = getattr(error, "getCondition", str)() or ""
+            if condition in _NO_CATALOG:
+                catalog = parts_of(name)[0]
+                raise NoSuchTableError(f"the session has no catalog {catalog}") from error
+            if "NOT_FOUND" in condition:
+                raise NoSuchTableError(f"the catalog has no table {name}") from error
+            raise LookFailedError(f"the catalog cannot tell where it is: {said(error)}") from error
+
+    def _location(self, name: str) -> str:
+        session = self._session()
+        state: Any = session._jsparkSession.sessionState()
+        parts = list(_strings(state.sqlParser().parseMultipartIdentifier(name)))
+        catalog = str(state.catalogManager().currentCatalog().name())
+        if len(parts) == 3 and parts[0] == _SESSION_CATALOG:
+            catalog, parts = _SESSION_CATALOG, parts[1:]
+        if len(parts) > 2 or catalog != _SESSION_CATALOG:
+            return described_location(session, name)
+        # The session catalog answers without a job and without loading the table.
+        identifier = state.sqlParser().parseTableIdentifier(
+            ".".join(f"`{part.replace('`', '``')}`" for part in parts)
+        )
+        table = state.catalog().getTableMetadata(identifier)
+        provider = table.provider()
+        refuse_other_kinds(
+            name, str(table.tableType().name()), str(provider.get()) if provider.isDefined() else ""
+        )
+        location = table.location()
+        if location.getScheme() in (None, "file"):
+            return str(location.getPath())
+        # A Hadoop path does not escape what a URI does.
+        jvm: Any = session.sparkContext._jvm
+        return str(jvm.org.apache.hadoop.fs.Path(location).toString())
+
+
+def described_location(session: "SparkSession", name: str) -> str:
+    """Ask any catalog for the path of a table, by SQL.
+
+    Raises:
+        LookFailedError: It is no Delta table, or the catalog does not tell.
+        PySparkException: The catalog has no such table, or cannot be asked.
+    """
+    rows = session.sql(f"describe table extended {in_sql(name)}").collect()
+    names = [row["col_name"] for row in rows]
+    details = rows[names.index(_DETAILS) :] if _DETAILS in names else []
+    facts = {str(row["col_name"]).lower(): str(row["data_type"]) for row in details}
+    refuse_other_kinds(name, facts.get("type", ""), facts.get("provider", ""))
+    if "location" not in facts:
+        raise LookFailedError(f"the catalog does not tell where {name} is")
+    return normalized(facts["location"])
+
+
+def refuse_other_kinds(name: str, kind: str, provider: str) -> None:
+    """Raise when what has the name is no Delta table.
+
+    Raises:
+        NoSuchTableError: It is a view, or a table of another format.
+    """
+    if "VIEW" in kind.upper() and kind.upper() != "MATERIALIZED_VIEW":
+        raise NoSuchTableError(f"{name} is a view, which has no log; name the tables that it reads")
+    if provider.lower() != "delta":
+        found = f"a table of {provider}" if provider else "a table of another system"
+        raise NoSuchTableError(f"{name} is {found}, not of Delta")
+
+
+def _strings(sequence: Any) -> list[str]:
+    return [str(sequence.apply(index)) for index in range(sequence.size())]

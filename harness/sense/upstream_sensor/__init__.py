@@ -1,1 +1,0 @@
-"""Senses what other data products say of their own sensors."""

@@ -1,0 +1,70 @@
+"""Finds the run of a start among the runs of its job, when no answer to the start has named it.
+
+A run names by one of its parameters the start to which it belongs. A list without such a run
+proves nothing: runs are deleted, and jobs, too. Every run of the job is read, since the clock by
+which the start was decided may have been wrong.
+"""
+
+from dataclasses import dataclass
+
+from harness.errors import UntoldRunsError
+from harness.fire.submit import Firing
+from harness.fire.token import TOKEN_PARAMETER
+from harness.platform.databricks.api import RunReport
+from harness.store.work_lists import FollowedRun
+
+#: Most runs that are asked about one by one; a job may have a schedule of its own, too.
+LOOKS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """What the runs of a job tell about one start."""
+
+    #: The run of the start.
+    found: RunReport | None = None
+    #: Runs that do not tell to which start they belong; any of them may be the one.
+    untold: tuple[int, ...] = ()
+    #: Why not all runs of the job are listed; nothing when they are.
+    problem: str | None = None
+
+
+def find_run(start: FollowedRun, firing: Firing) -> Search:
+    """Search all listed runs of a start's job for the run of the start.
+
+    Raises:
+        JobsApiError: The runs cannot be listed; this says nothing about the start.
+    """
+    listed: list[RunReport] = []
+    problem = None
+    try:
+        # One by one: what came before a list broke off counts.
+        for report in firing.api.list_runs(start.job_id):
+            listed.append(report)
+    except UntoldRunsError as error:
+        problem = str(error)
+    # A person can only copy the parameters of a run that is there, so the oldest is the start's.
+    told = [report for report in reversed(listed) if TOKEN_PARAMETER in report.parameters]
+    untold = [report for report in listed if TOKEN_PARAMETER not in report.parameters]
+    found = _of(start, told)
+    if found is not None:
+        return Search(found=found)
+    # The newest of them: a start is in doubt for days, and its job's runs go back for months.
+    looked_at = [_looked_at(report, firing) for report in reversed(untold[:LOOKS])]
+    found = _of(start, looked_at)
+    if found is not None:
+        return Search(found=found)
+    silent = [each for each in looked_at if TOKEN_PARAMETER not in each.parameters]
+    beyond = [each.run_id for each in untold[LOOKS:]]
+    return Search(untold=(*(each.run_id for each in silent), *beyond), problem=problem)
+
+
+def _of(start: FollowedRun, reports: list[RunReport]) -> RunReport | None:
+    own = (each for each in reports if each.parameters.get(TOKEN_PARAMETER) == start.token)
+    return next(own, None)
+
+
+def _looked_at(report: RunReport, firing: Firing) -> RunReport:
+    """Look at the single run: a list may leave its parameters out."""
+    firing.questions.take()
+    return firing.api.get_run(report.run_id) or report

@@ -1,0 +1,68 @@
+"""Wants failed runs again by themselves, once their back-off is over; when that is, SQL has said.
+
+What a retry policy wants is a step of the failed run, as what an operator's `retry` wants is. The
+decision finds it in the ledger; it needs no clock, and a process may die on either side of it.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from harness.controls.load import Rows
+from harness.fire.submit import Steps
+from harness.settle.settle import Settled
+from harness.store.rows import Ledger, RunStatus, Store, Tick
+from harness.store.work_lists import FollowedRun, PlannedRetry, StateView
+
+log = logging.getLogger(__name__)
+
+#: Who tells of the step.
+REPORTED_BY = "policy"
+
+
+def planned_retries(rows: Rows, runs: Sequence[FollowedRun]) -> tuple[PlannedRetry, ...]:
+    """Read which failed runs start again by themselves, and when; most often there is none.
+
+    Args:
+        rows: Reads a model.
+        runs: The runs that are followed; without one that holds its job nothing is read.
+
+    Raises:
+        StateError: The model cannot be read.
+    """
+    if not any(run.holds_job for run in runs):
+        return ()
+    found = map(PlannedRetry.from_row, rows("queue_retries"))
+    return tuple(sorted(found, key=lambda each: each.job_id))
+
+
+def want_again(
+    settled: Settled, state: StateView, *, tick: Tick, steps: Steps, store: Store
+) -> Settled:
+    """Give back the events of each failed run whose back-off is over.
+
+    Not of one about which this tick has learned anything, or could not ask; nor while another run
+    of its job goes on that somebody else has started, or a repair of it.
+
+    Args:
+        settled: What following the runs came to in this tick.
+        state: What the tick started from.
+        tick: The present tick.
+        steps: Numbers the steps of the tick.
+        store: Takes the steps.
+
+    Raises:
+        StateError: The ledger cannot be written; the next tick wants the same.
+    """
+    kept = {row.job_id for row in settled.rows} | settled.unanswered.keys() | settled.busy
+    held = {run.job_id: run for run in state.runs if run.holds_job and run.job_id not in kept}
+    due = {each.job_id: each for each in state.retries if each.retry_at <= tick.at}
+    wanted = [run for job_id, run in held.items() if job_id in due and due[job_id].is_about(run)]
+    rows = [
+        replace(run.step(tick, RunStatus.RETRY_REQUESTED, REPORTED_BY), step_number=steps.next())
+        for run in wanted
+    ]
+    store.append(Ledger.RUNS, rows)
+    for run in wanted:
+        log.info("job %s: attempt %s starts by itself", run.job_id, run.attempt + 1)
+    return replace(settled, rows=(*settled.rows, *rows))

@@ -1,0 +1,145 @@
+"""Says what a look at a run that has not ended makes of it; it asks nobody.
+
+A run that goes on in ordinary words leaves no row. What a person should see does: that it waits in
+a queue, that the Jobs API uses words that nobody here knows, or does not know the run.
+"""
+
+import logging
+from dataclasses import replace
+from datetime import timedelta
+
+from harness.platform.databricks.api import RunReport
+from harness.platform.databricks.run_states import is_over, is_understood, is_waiting
+from harness.store.rows import RunRow, RunStatus, Tick
+from harness.store.work_lists import FollowedRun
+
+log = logging.getLogger(__name__)
+
+#: What a run's row says while the Jobs API does not know the run; said again for long, it is lost.
+NOT_KNOWN = "the Jobs API does not know the run"
+LOST_AFTER = timedelta(minutes=10)
+#: What it says while the Jobs API tells no state of the run at all.
+SAYS_NOTHING = "the Jobs API does not say how the run stands"
+#: A run that is over, and of which nobody understands how it ended, is asked about for so long.
+PARKED_AFTER = timedelta(minutes=10)
+
+#: Messages of ours, which stand for an answer: another one is news.
+_OWN_WORDS = frozenset({NOT_KNOWN, SAYS_NOTHING})
+
+
+def looked_at(run: FollowedRun, report: RunReport | None, tick: Tick) -> RunRow | None:
+    """Return the next step of a run that has not ended; nothing when there is nothing to tell.
+
+    Args:
+        run: The run as it was left.
+        report: What the Jobs API says of it; ``None`` when it does not know the run.
+        tick: The present tick.
+    """
+    if report is None:
+        return _missing(run, tick)
+    if report.outcome is not None:
+        return ended(run, report, tick)
+    return _going_on(run, report, tick)
+
+
+def ended(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow:
+    """Return the last step of a run, in the words of the Jobs API."""
+    outcome = report.outcome
+    assert outcome is not None
+    log.info("job %s: run %s ended %s", run.job_id, run.run_id, outcome)
+    return replace(
+        run.step(tick, RunStatus(outcome), "poll"),
+        started_at=report.started_at or run.started_at,
+        ended_at=report.ended_at or tick.at,
+        life_cycle_state=report.life_cycle_state,
+        result_state=report.result_state,
+        state=report.state,
+        termination_code=report.termination_code,
+        message=report.message,
+        run_page_url=report.run_page_url,
+    )
+
+
+def ways_out(job_id: int) -> str:
+    """Say what an operator may do about a run that is parked."""
+    return (
+        f"`retry {job_id}` starts it anew, `complete --job {job_id}` counts it as done, or "
+        f"`release {job_id}` gives its events up"
+    )
+
+
+def _missing(run: FollowedRun, tick: Tick) -> RunRow | None:
+    """Give a run up only when the API goes on not knowing it: one such answer may be a slip."""
+    log.warning("job %s: the Jobs API does not know run %s", run.job_id, run.run_id)
+    if run.message != NOT_KNOWN or _is_ahead(run, tick):
+        return replace(run.step(tick, RunStatus.STARTED, "poll"), message=NOT_KNOWN)
+    if tick.at - run.recorded_at < LOST_AFTER:
+        return None
+    return replace(run.step(tick, RunStatus.LOST, "poll"), ended_at=tick.at)
+
+
+def _going_on(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow | None:
+    told = _told(run, report, tick)
+    if not _says_the_same(run, told):
+        if told.message or told.state or told.life_cycle_state:
+            log.warning("job %s: run %s is %s", run.job_id, run.run_id, _in_words(report))
+        return told
+    if is_over(report) and (_is_ahead(run, tick) or tick.at - run.recorded_at >= PARKED_AFTER):
+        return told if _is_ahead(run, tick) else _parked(told, report, tick)
+    return None
+
+
+def _told(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow:
+    """Return the run with the API's words, or without any where they are the ordinary ones."""
+    row = replace(
+        run.step(tick, RunStatus.STARTED, "poll"),
+        life_cycle_state=report.life_cycle_state,
+        result_state=report.result_state,
+        state=report.state,
+        termination_code=report.termination_code,
+        message=report.message if _in_words(report) else SAYS_NOTHING,
+    )
+    if is_waiting(report) or not is_understood(report):
+        return row
+    return replace(
+        row,
+        life_cycle_state=None,
+        result_state=None,
+        state=None,
+        termination_code=None,
+        message=None,
+    )
+
+
+def _says_the_same(run: FollowedRun, told: RunRow) -> bool:
+    """Tell whether nothing is new; the API's free text may change all the time."""
+    before = (run.life_cycle_state, run.result_state, run.state, run.termination_code)
+    now = (told.life_cycle_state, told.result_state, told.state, told.termination_code)
+    own = {text for text in (run.message, told.message) if text in _OWN_WORDS}
+    return before == now and (not own or run.message == told.message)
+
+
+def _parked(told: RunRow, report: RunReport, tick: Tick) -> RunRow:
+    said = f"the run ended in words that are not understood ({_in_words(report)})"
+    more = f": {report.message}" if report.message else ""
+    return replace(
+        told,
+        run_status=RunStatus.PARKED,
+        ended_at=report.ended_at or tick.at,
+        message=f"{said}{more}; look at it in the workspace, then {ways_out(told.job_id)}",
+    )
+
+
+def _in_words(report: RunReport) -> str:
+    words = (
+        report.life_cycle_state,
+        report.result_state,
+        report.state,
+        report.termination_code,
+    )
+    return ", ".join(dict.fromkeys(word for word in words if word))
+
+
+def _is_ahead(run: FollowedRun, tick: Tick) -> bool:
+    """A clock that went back by a day would else have the job wait for that day."""
+    return run.recorded_at > tick.at

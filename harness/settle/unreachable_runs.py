@@ -1,0 +1,105 @@
+"""Remembers since when nobody could ask about a run, over processes.
+
+A look at a run that fails leaves no row, since it says nothing about the run. The file is a
+convenience for who watches: no tick does anything because of it.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from harness.errors import StateError
+from harness.platform.files import write_whole
+
+_FILE = "unasked.json"
+
+
+class OpenRun(Protocol):
+    """A run that is followed."""
+
+    @property
+    def job_id(self) -> int:
+        """Its job."""
+        ...
+
+    @property
+    def run_id(self) -> int | None:
+        """Its id; nothing while the start has no answer."""
+        ...
+
+    @property
+    def is_open(self) -> bool:
+        """True while it goes on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unasked:
+    """One run that the last ticks could not ask about."""
+
+    run_id: int
+    since: datetime
+    #: Why the last question had no answer.
+    reason: str
+
+
+def note_unasked(
+    home: Path, runs: Iterable[OpenRun], unanswered: Mapping[int, str], at: datetime
+) -> None:
+    """Keep which open runs a tick could not ask about, and since when; forget the others.
+
+    Args:
+        home: The state folder.
+        runs: The runs that the tick followed.
+        unanswered: Jobs whose run had no answer, and why.
+        at: The tick's instant.
+    """
+    before = load_unasked(home)
+    now = {
+        run.job_id: Unasked(
+            run_id=run.run_id,
+            since=_since(before.get(run.job_id), run.run_id, at),
+            reason=unanswered[run.job_id],
+        )
+        for run in runs
+        if run.is_open and run.run_id is not None and run.job_id in unanswered
+    }
+    if now != before:
+        with suppress(StateError):
+            write_whole(home / _FILE, json.dumps(_plain(now)))
+
+
+def load_unasked(home: Path) -> dict[int, Unasked]:
+    """Return the runs that the last tick could not ask about, by job; none without a file."""
+    try:
+        content = json.loads((home / _FILE).read_text())
+        return {
+            int(job_id): Unasked(
+                run_id=int(each["run_id"]),
+                since=datetime.fromisoformat(each["since"]).astimezone(UTC),
+                reason=str(each["reason"]),
+            )
+            for job_id, each in content.items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def _since(known: Unasked | None, run_id: int, at: datetime) -> datetime:
+    return min(known.since, at) if known and known.run_id == run_id else at
+
+
+def _plain(unasked: Mapping[int, Unasked]) -> dict[str, dict[str, str]]:
+    # Ids as text: whoever reads the file by other means may round a large number.
+    return {
+        str(job_id): {
+            "run_id": str(each.run_id),
+            "since": each.since.isoformat(),
+            "reason": each.reason,
+        }
+        for job_id, each in unasked.items()
+    }

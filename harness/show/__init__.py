@@ -1,1 +1,0 @@
-"""What people see: answers as lines and tables for a terminal, and as JSON for scripts."""

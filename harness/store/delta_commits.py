@@ -1,0 +1,117 @@
+"""Reads the commits of a Delta table from its folder, without opening the table.
+
+The log is a folder with one small file for each commit, numbered without a gap. An empty file is a
+commit to every reader, one that changes nothing: whoever opens the table never learns that rows
+are missing.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+from harness.platform.files import force
+
+_DIGITS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One file of a table's log."""
+
+    path: Path
+    size: int
+    modified_ns: int
+
+    @property
+    def version(self) -> int:
+        """The number of the commit."""
+        return int(self.path.name[:_DIGITS])
+
+    @property
+    def fingerprint(self) -> str:
+        """Name the commit: its version, size and time."""
+        return f"{self.path.name}:{self.size}:{self.modified_ns}"
+
+
+def log_of(table: Path) -> Path:
+    """Return the folder of a table's log."""
+    return table / "_delta_log"
+
+
+def is_commit(name: str) -> bool:
+    """Tell whether a file of the log is a commit, by its name."""
+    return len(name) == _DIGITS + 5 and name.endswith(".json") and name[:_DIGITS].isdigit()
+
+
+def newest_commit(table: Path) -> Commit | None:
+    """Return the newest commit; nothing when there is none, or no such table."""
+    log = log_of(table)
+    try:
+        name = max(filter(is_commit, os.listdir(log)), default=None)
+        if name is None:
+            return None
+        said = (log / name).stat()
+    except OSError:
+        return None
+    return Commit(path=log / name, size=said.st_size, modified_ns=said.st_mtime_ns)
+
+
+def has_checkpoint(commit: Commit) -> bool:
+    """Tell whether readers need not read a commit, because a checkpoint has taken it in."""
+    return any(commit.path.parent.glob(f"{commit.version:0{_DIGITS}}.checkpoint*"))
+
+
+def version_in(fingerprint: str) -> int:
+    """Return the version that a fingerprint names.
+
+    Raises:
+        ValueError: It is no fingerprint of a table in a folder.
+    """
+    name = fingerprint.partition(":")[0]
+    if not is_commit(name):
+        raise ValueError(f"'{fingerprint}' names no commit")
+    return int(name[:_DIGITS])
+
+
+def commit_with(table: Path, mark: str, *, after: int) -> Path | None:
+    """Return the commit that carries a mark; nothing when none after a version does."""
+    version = after + 1
+    while (path := log_of(table) / f"{version:0{_DIGITS}}.json").is_file():
+        if mark in path.read_text(errors="replace"):
+            return path
+        version += 1
+    return None
+
+
+def parts_of(table: Path, commit: Path) -> list[Path]:
+    """Return what has to reach the disk for a commit to last, in this order: its rows first."""
+    rows = [table / unquote(path) for path in _added(commit)]
+    # A partition's rows lie in a folder of their own, whose name is an entry of the one above.
+    folders = dict.fromkeys(
+        folder for row in rows for folder in row.parents if table in folder.parents
+    )
+    return [*rows, *folders, table, commit, commit.parent]
+
+
+def force_table(table: Path, force: Callable[[Path], None] = force) -> None:
+    """Force what stands for older files to the disk: the newest commit and the newest checkpoint.
+
+    Raises:
+        OSError: The disk does not take it.
+    """
+    newest = newest_commit(table)
+    log = log_of(table)
+    checkpoint = max(log.glob("*.checkpoint*.parquet"), default=None)
+    parts = [] if newest is None else parts_of(table, newest.path)
+    for part in (*parts, *([checkpoint, log] if checkpoint else [])):
+        force(part)
+
+
+def _added(commit: Path) -> Iterable[str]:
+    for line in commit.read_text().splitlines():
+        added = json.loads(line).get("add")
+        if added:
+            yield added["path"]

@@ -1,0 +1,341 @@
+"""The inbox: files that other processes drop, without a JVM and while a tick runs.
+
+A message is written whole, forced to the disk, and only then given its name; the tick that folds
+it in removes it after what it says is in a ledger. Folding one in twice is folding it in once.
+"""
+
+import contextlib
+import json
+import os
+import re
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from harness.errors import ConfigurationError, StateError
+from harness.platform.files import Disk, unwritable, write_durably
+from harness.store.quarantine import Quarantine, read_regular
+from harness.store.rows import Consumed, RunStatus
+
+#: One tick reads no more messages, and no more bytes of them; the next one reads the rest.
+MESSAGES_PER_TICK = 10_000
+BYTES_PER_TICK = 64 * 2**20
+_LARGEST_FILE = 2**20
+_LARGEST_ID = 2**63 - 1
+_LONGEST_TEXT = 4_000
+#: It has the cells of a control row in it.
+_LONGEST_UPSTREAM = 300_000
+#: A clock may be wrong, but no instant outside of these is a message's.
+_EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
+_LATEST = datetime(2200, 1, 1, tzinfo=UTC)
+#: Controls but tab and line ends, and halves of characters, which have no UTF-8.
+_NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_DIGITS = re.compile("[0-9]{1,19}")
+
+
+class MessageKind(StrEnum):
+    """What somebody wants the next tick to know."""
+
+    #: A job's last task says that its run succeeded.
+    COMPLETE = "complete"
+    #: An operator wants a failed job's events to be run again.
+    RETRY = "retry"
+    #: An operator gives a failed job's events up.
+    RELEASE = "release"
+    #: A job on its own schedule was handed events of one upstream.
+    ACQUIRED = "acquired"
+    #: A job on its own schedule has processed what it was handed.
+    PROCESSED = "processed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One file of the inbox."""
+
+    kind: MessageKind
+    job_id: int
+    run_id: int | None = None
+    intent_id: str | None = None
+    #: The attempt that is meant; the command line always names it where it knows one.
+    attempt: int | None = None
+    #: The status of that attempt as its sender read it.
+    seen_status: RunStatus | None = None
+    sent_at: datetime
+    #: Who asks for it, and why.
+    sent_by: str | None = None
+    reason: str | None = None
+    #: The job's name; known to whoever has read the controls.
+    job_name: str | None = None
+    #: What a job on its own schedule was handed, or has processed.
+    taken: Consumed | None = None
+    #: The file it was read from; ``None`` before it is sent.
+    path: Path | None = None
+
+
+class SeenAttempt(Protocol):
+    """An attempt as the sender of a message reads it."""
+
+    @property
+    def intent_id(self) -> str:
+        """The id of its intent."""
+        ...
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt it is, from 1."""
+        ...
+
+    @property
+    def run_status(self) -> RunStatus:
+        """Its newest status."""
+        ...
+
+
+def naming_attempt(message: Message, seen: SeenAttempt) -> Message:
+    """Return the message as one about this attempt alone, so that it counts once."""
+    return replace(
+        message, intent_id=seen.intent_id, attempt=seen.attempt, seen_status=seen.run_status
+    )
+
+
+class NoMessageError(ValueError):
+    """What a file holds is no message; the text is one sentence."""
+
+
+def send(inbox: Path, message: Message, *, disk: Disk = os) -> Path:
+    """Put a message into the inbox: write, force to disk, rename.
+
+    Raises:
+        ConfigurationError: No tick could read it, such as a run id that no run can have.
+        StateError: The folder cannot be written.
+    """
+    path = inbox / f"{message.sent_at:%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}.json"
+    _write(path, message, disk)
+    return path
+
+
+def bind(message: Message, seen: SeenAttempt) -> Message:
+    """Let a message that names no attempt be about this one for good, in its file, too.
+
+    Raises:
+        StateError: The folder cannot be written.
+    """
+    named = naming_attempt(message, seen)
+    if message.path:
+        _write(message.path, named)
+    return named
+
+
+def _write(path: Path, message: Message, disk: Disk = os) -> None:
+    content = asdict(message)
+    content["sent_at"] = message.sent_at.isoformat()
+    del content["path"]
+    text = json.dumps(content)
+    try:
+        parse_message(text.encode())
+        write_durably(path, text, disk=disk)
+    except NoMessageError as error:
+        raise ConfigurationError(f"This message cannot be left: {error}") from error
+    except OSError as error:
+        reason = error.strerror or error
+        raise StateError(f"The message cannot be left in {path.parent}: {reason}") from error
+
+
+def receive(inbox: Path, quarantine: Quarantine | None = None) -> list[Message]:
+    """Read the messages of one tick, oldest first; never fails on what is in the folder.
+
+    Args:
+        inbox: The folder; one that is not there is empty.
+        quarantine: Takes what cannot be read; without one it is left where it is.
+    """
+    messages: list[Message] = []
+    left = BYTES_PER_TICK
+    for path in _files(inbox, quarantine):
+        if len(messages) >= MESSAGES_PER_TICK or left < 0:
+            break
+        try:
+            content = read_regular(path, _LARGEST_FILE)
+            left -= len(content)
+            messages.append(replace(parse_message(content), path=path))
+        except FileNotFoundError:
+            # A tick has taken it out meanwhile: it is in a ledger.
+            continue
+        except (OSError, ValueError) as error:
+            if quarantine is not None:
+                quarantine.put(path, str(error))
+    return messages
+
+
+def peek(inbox: Path) -> list[Message]:
+    """Read every message, oldest first, beside a tick that may take them out meanwhile."""
+    messages = []
+    for path in _files(inbox, None):
+        # What cannot be read is left for the tick to set aside; what is gone is in a ledger.
+        with contextlib.suppress(OSError, ValueError):
+            messages.append(replace(parse_message(read_regular(path, _LARGEST_FILE)), path=path))
+    return messages
+
+
+def remove(message: Message) -> None:
+    """Take a message out of the inbox, once a ledger has what it says.
+
+    Raises:
+        StateError: The folder cannot be written; the next tick takes it in again, and once.
+    """
+    if message.path:
+        try:
+            message.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise unwritable(message.path.parent, error) from error
+
+
+def _files(inbox: Path, quarantine: Quarantine | None) -> list[Path]:
+    try:
+        names = os.listdir(inbox)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        if quarantine is not None:
+            quarantine.note(inbox, f"the folder cannot be listed: {error.strerror or error}")
+        return []
+    return [inbox / name for name in sorted(names) if name.endswith(".json")]
+
+
+def parse_message(content: bytes) -> Message:
+    """Read the bytes of one message; fields that are not known are ignored.
+
+    Raises:
+        NoMessageError: It is no JSON object, or a field is missing, mistyped or out of range.
+    """
+    said = _Fields(_object(content))
+    return Message(
+        kind=_kind(said.text("kind", is_needed=True)),
+        job_id=_needed("job_id", said.number("job_id")),
+        run_id=said.number("run_id"),
+        intent_id=said.text("intent_id"),
+        attempt=said.number("attempt"),
+        seen_status=_status(said.text("seen_status")),
+        sent_at=_instant(said.text("sent_at", is_needed=True)),
+        sent_by=said.text("sent_by"),
+        reason=said.text("reason"),
+        job_name=said.text("job_name"),
+        taken=_taken(said.get("taken")),
+    )
+
+
+def _object(content: bytes) -> Mapping[str, object]:
+    try:
+        said = json.loads(
+            content.decode("utf-8-sig"),
+            object_pairs_hook=_once_each,
+            parse_constant=_no_number,
+        )
+    except UnicodeDecodeError:
+        raise NoMessageError("it is no text in UTF-8") from None
+    except RecursionError:
+        raise NoMessageError("it is nested too deeply") from None
+    except NoMessageError:
+        raise
+    except ValueError as error:
+        raise NoMessageError(f"it is no JSON ({error})") from None
+    if not isinstance(said, dict):
+        raise NoMessageError("a message is a JSON object")
+    return said
+
+
+def _once_each(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    said = dict(pairs)
+    if len(said) < len(pairs):
+        raise NoMessageError("a key stands in it twice")
+    return said
+
+
+def _no_number(text: str) -> object:
+    raise NoMessageError(f"{text} is no number of JSON")
+
+
+class _Fields:
+    """Reads typed fields of one object."""
+
+    def __init__(self, said: Mapping[str, object]) -> None:
+        self._said = said
+
+    def get(self, name: str) -> object:
+        return self._said.get(name)
+
+    def text(
+        self, name: str, *, is_needed: bool = False, longest: int = _LONGEST_TEXT
+    ) -> str | None:
+        value = self._said.get(name)
+        if value is None and not is_needed:
+            return None
+        if not isinstance(value, str):
+            raise NoMessageError(f"{name} has to be text")
+        if len(value) > longest:
+            raise NoMessageError(f"{name} has {len(value):,} characters; {longest:,} are allowed")
+        if _NOT_TEXT.search(value):
+            raise NoMessageError(f"{name} has a character in it that is no text")
+        return value
+
+    def number(self, name: str, *, least: int = 1) -> int | None:
+        value = self._said.get(name)
+        if value is None:
+            return None
+        # Ids are text where a script has written them.
+        if isinstance(value, str) and _DIGITS.fullmatch(value):
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise NoMessageError(f"{name} has to be a whole number")
+        if not least <= value <= _LARGEST_ID:
+            raise NoMessageError(f"{name} has to be {least} to {_LARGEST_ID}")
+        return value
+
+
+def _needed(name: str, value: int | None) -> int:
+    if value is None:
+        raise NoMessageError(f"{name} is missing")
+    return value
+
+
+def _kind(text: str | None) -> MessageKind:
+    try:
+        return MessageKind(text or "")
+    except ValueError:
+        raise NoMessageError(f"kind is none of {', '.join(MessageKind)}") from None
+
+
+def _status(text: str | None) -> RunStatus | None:
+    try:
+        return None if text is None else RunStatus(text)
+    except ValueError:
+        raise NoMessageError(f"seen_status is none of {', '.join(RunStatus)}") from None
+
+
+def _instant(text: str | None) -> datetime:
+    try:
+        at = datetime.fromisoformat(text or "")
+    except ValueError:
+        raise NoMessageError("sent_at is no instant in ISO 8601") from None
+    if at.tzinfo is None:
+        raise NoMessageError("sent_at has no time zone")
+    if not _EARLIEST <= at < _LATEST:
+        raise NoMessageError(f"sent_at lies outside of {_EARLIEST:%Y} to {_LATEST:%Y}")
+    return at.astimezone(UTC)
+
+
+def _taken(value: object) -> Consumed | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise NoMessageError("taken has to be an object")
+    said = _Fields(value)
+    upstream_id = said.text("upstream_id", is_needed=True, longest=_LONGEST_UPSTREAM)
+    return Consumed(
+        upstream_id=upstream_id or "",
+        from_tick=_needed("from_tick", said.number("from_tick", least=-1)),
+        through_tick=_needed("through_tick", said.number("through_tick", least=-1)),
+    )

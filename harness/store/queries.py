@@ -1,0 +1,349 @@
+"""Reads runs, decisions, jobs and sensors from the tables and the state directory.
+
+It needs no JVM and takes no lock.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from harness.errors import ConfigurationError
+from harness.platform.clock import instant_from
+from harness.store.rows import HOLDING, OPEN, Blocker, Ledger, Row, RunStatus, Store, whole
+from harness.store.trigger_queries import triggers_as_controls
+
+#: An empty file whose time is that of the last tick.
+_LAST_TICK = "last_tick"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFact:
+    """One intent and attempt, as its newest row has it."""
+
+    job_id: int
+    job_name: str
+    intent_id: str
+    attempt: int
+    run_id: int | None
+    run_status: RunStatus
+    decided_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    recorded_at: datetime
+    event_count: int
+    message: str | None
+    run_page_url: str | None
+    #: Upstream id -> the ticks whose events it took: after the first, up to the second.
+    consumed: Mapping[str, tuple[int, int]]
+    #: The row itself.
+    row: Row
+
+    @property
+    def is_open(self) -> bool:
+        """True while the run goes on."""
+        return self.run_status in OPEN
+
+    @property
+    def is_unanswered(self) -> bool:
+        """True while the Jobs API has not said that there is a run."""
+        return self.is_open and self.run_id is None and self.run_status is not RunStatus.ACQUIRED
+
+    @property
+    def holds_job(self) -> bool:
+        """True while the run keeps its job from starting again."""
+        return self.run_status in HOLDING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobReasons:
+    """Why one job may not run now, as the last tick that decided left it."""
+
+    job_id: int
+    job_name: str
+    blockers: tuple[Blocker, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastDecision:
+    """What the last tick that decided left for people."""
+
+    tick_id: str
+    tick_number: int
+    tick_at: datetime
+    jobs: tuple[JobReasons, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockHolder:
+    """The process that holds the state folder."""
+
+    pid: int
+    command: str
+    since: datetime
+
+
+def holder_of(home: Path) -> LockHolder | None:
+    """Return the process that holds the lock; nothing when it is free or its file is unreadable."""
+    try:
+        descriptor = os.open(home / "lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return _holder_in(descriptor)
+    else:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _holder_in(descriptor: int) -> LockHolder | None:
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        said = json.loads(os.pread(descriptor, 4096, 0))
+        since = datetime.fromisoformat(said["since"]).astimezone(UTC)
+        return LockHolder(pid=int(said["pid"]), command=str(said["command"]), since=since)
+    return None
+
+
+def last_decision(path: Path) -> LastDecision | None:
+    """Read what the last tick that decided left; nothing when none has."""
+    try:
+        content = json.loads(path.read_text())
+        return LastDecision(
+            tick_id=str(content["tick_id"]),
+            tick_number=int(content["tick_number"]),
+            tick_at=datetime.fromisoformat(content["tick_at"]).astimezone(UTC),
+            jobs=tuple(
+                JobReasons(
+                    job_id=int(job["job_id"]),
+                    job_name=str(job["job_name"]),
+                    blockers=tuple(map(blocker_from, job["blockers"])),
+                )
+                for job in content["jobs"]
+            ),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def note_tick(home: Path, at: datetime) -> None:
+    """Leave a sign that a tick came to its end, even one that found nothing."""
+    with suppress(OSError):
+        file = home / _LAST_TICK
+        file.touch()
+        os.utime(file, (at.timestamp(), at.timestamp()))
+
+
+def last_tick_at(home: Path, decision: LastDecision | None) -> datetime | None:
+    """Return when the last tick was that came to its end."""
+    signs = [decision.tick_at] if decision else []
+    with suppress(OSError):
+        signs.append(datetime.fromtimestamp((home / _LAST_TICK).stat().st_mtime, UTC))
+    return max(signs, default=None)
+
+
+def blocker_from(row: Row) -> Blocker:
+    """Read a blocker from a row of a table or of the status file."""
+    return Blocker(
+        blocker=str(row["blocker"]),
+        reason=str(row["reason"]),
+        waits_for=str(row["waits_for"]),
+        since=instant_from(row["since"]),
+    )
+
+
+def newest_probe(
+    store: Store, upstream_id: str, folded_through: int
+) -> Mapping[str, object] | None:
+    """Return the newest probe row of an upstream; nothing when it was never probed.
+
+    Raises:
+        StateError: A table cannot be read.
+    """
+    where = [("upstream_id", "=", upstream_id)]
+    tail = [*where, ("tick_number", ">", folded_through)]
+    rows = [*store.read("upstream_state", where=where), *store.read(Ledger.PROBES, where=tail)]
+    return max(rows, key=lambda row: whole(row["tick_number"]), default=None)
+
+
+def runs_now(store: Store, *, folded_through: int, only_relevant: bool = False) -> list[RunFact]:
+    """Return the newest row of each intent and attempt, oldest decision first.
+
+    Args:
+        store: The tables.
+        folded_through: Ledger rows up to this tick are in ``run_state``.
+        only_relevant: Leave out, where files and statistics allow it, what ended well long ago.
+    """
+    wanted = sorted(status.value for status in OPEN | HOLDING)
+    where = [("run_status", "in", wanted)] if only_relevant else []
+    state = store.read("run_state", where=where)
+    tail = store.read(Ledger.RUNS, where=[("tick_number", ">", folded_through)])
+    return newest_runs([*state, *tail])
+
+
+def newest_runs(rows: Iterable[Row]) -> list[RunFact]:
+    """Return the newest of the given rows of each intent and attempt, oldest decision first."""
+    newest: dict[tuple[str, int], Row] = {}
+    for row in rows:
+        key = (str(row["intent_id"]), whole(row["attempt"]))
+        if key not in newest or step_order(row) > step_order(newest[key]):
+            newest[key] = row
+    ordered = sorted(newest.values(), key=lambda row: (whole(row["decided_tick"]), step_order(row)))
+    return [run_from(row) for row in ordered]
+
+
+def step_order(row: Row) -> tuple[int, int]:
+    """Return the place of a row of the ledger of runs among the others."""
+    return whole(row["tick_number"]), whole(row["step_number"])
+
+
+def run_from(row: Row) -> RunFact:
+    """Read a run from a row of the ledger."""
+    consumed = row["consumed"]
+    recorded_at, decided_at = instant_from(row["recorded_at"]), instant_from(row["decided_at"])
+    assert recorded_at is not None and decided_at is not None and isinstance(consumed, Sequence)
+    return RunFact(
+        job_id=whole(row["job_id"]),
+        job_name=str(row["job_name"]),
+        intent_id=str(row["intent_id"]),
+        attempt=whole(row["attempt"]),
+        run_id=None if row["run_id"] is None else whole(row["run_id"]),
+        run_status=RunStatus(str(row["run_status"])),
+        decided_at=decided_at,
+        started_at=instant_from(row["started_at"]),
+        ended_at=instant_from(row["ended_at"]),
+        recorded_at=recorded_at,
+        event_count=whole(row["event_count"]),
+        message=_text(row["message"]),
+        run_page_url=_text(row["run_page_url"]),
+        consumed={
+            str(each["upstream_id"]): (whole(each["from_tick"]), whole(each["through_tick"]))
+            for each in consumed
+        },
+        row=row,
+    )
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def newest_run_of(store: Store, job_id: int) -> RunFact | None:
+    """Return the run of a job that was decided last, with its newest state."""
+    where = [("job_id", "=", job_id)]
+    runs = newest_runs(
+        [*store.read("run_state", where=where), *store.read(Ledger.RUNS, where=where)]
+    )
+    return runs[-1] if runs else None
+
+
+def newest_by_job(runs: Iterable[RunFact]) -> dict[int, RunFact]:
+    """Return the run of each job that was decided last."""
+    return {run.job_id: run for run in runs}
+
+
+def folded_through(store: Store, decision: LastDecision | None) -> int:
+    """Return up to which tick the ledgers are folded into the current-state tables, at least."""
+    where = [("tick_number", ">=", decision.tick_number)] if decision else []
+    rows = store.read(Ledger.TICKS, where=where) or store.read(Ledger.TICKS)
+    newest = max(rows, key=lambda row: whole(row["tick_number"]), default=None)
+    return -1 if newest is None else whole(newest["folded_through"])
+
+
+def recorded_jobs(store: Store) -> dict[int, str]:
+    """Return every job that the controls have or ever had, or a trigger has, by its newest name."""
+    triggers = store.read("event_triggers", columns=["job_id", "job_name"])
+    names = {whole(str(row["job_id"]).strip()): str(row["job_name"]).strip() for row in triggers}
+    names |= {
+        whole(row["job_id"]): str(row["job_name"])
+        for row in sorted(store.read(Ledger.CONTROLS), key=lambda row: whole(row["tick_number"]))
+    }
+    shown = {
+        whole(row["trigger_job_id"]): str(row["trigger_job_name"])
+        for row in store.read("heartbeat_control")
+    }
+    return names | shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensor:
+    """One upstream of one job."""
+
+    sensor_id: str
+    upstream_id: str
+    job_id: int
+    job_name: str
+    is_paused: bool
+
+
+def find_sensor(store: Store, wanted: str, job: str | None = None) -> Sensor:
+    """Return the sensor that an id means: its own, or its upstream's in the controls.
+
+    Raises:
+        ConfigurationError: No sensor, or more than one, has the id.
+    """
+    name = wanted.strip()
+    rows = _recorded(store, name)
+    meant = {key: row for key, row in rows.items() if job is None or _is_job(row, job)}
+    if len(meant) > 1:
+        listed = " and ".join(sorted(meant))
+        raise ConfigurationError(
+            f"{len(meant)} sensors have the id '{name}': name one by its own id, {listed}"
+            + ("" if job else ", or its job with --job")
+        )
+    if not meant:
+        of = f" of job '{job}'" if job else ""
+        known = f"; the sensors of that id are {' and '.join(sorted(rows))}" if rows else ""
+        raise ConfigurationError(
+            f"There is no sensor '{name}'{of}{known or '; `sensors` lists every one by its id'}"
+        )
+    row = next(iter(meant.values()))
+    return Sensor(
+        sensor_id=str(row["control_id"]),
+        upstream_id=str(row["upstream_id"]),
+        job_id=whole(row["job_id"]),
+        job_name=str(row["job_name"]),
+        is_paused=row["job_state"] == "PAUSED",
+    )
+
+
+def _recorded(store: Store, name: str) -> dict[str, Row]:
+    """Return the control rows that have an id, as the ledger last recorded them."""
+    found = [
+        str(row["control_id"])
+        for column in ("control_id", "sensor_id")
+        for row in store.read(Ledger.CONTROLS, where=[(column, "=", name)])
+    ]
+    if not found:
+        named = (row for row in triggers_as_controls(store) if _is_called(row, name))
+        return {str(row["control_id"]): row for row in named}
+    rows = store.read(Ledger.CONTROLS, where=[("control_id", "in", sorted(set(found)))])
+    newest: dict[str, Row] = {}
+    for row in sorted(rows, key=lambda row: (whole(row["tick_number"]), str(row["change"]))):
+        newest[str(row["control_id"])] = row
+    return {key: row for key, row in newest.items() if _has_id(row, name)}
+
+
+def _has_id(row: Row, name: str) -> bool:
+    return row["change"] != "removed" and _is_called(row, name)
+
+
+def _is_called(row: Row, name: str) -> bool:
+    return name in (row["control_id"], row["sensor_id"])
+
+
+def _is_job(row: Row, job: str) -> bool:
+    wanted = job.strip()
+    if wanted == str(row["job_id"]):
+        return True
+    return wanted.lower() == str(row["job_name"]).strip().lower()
+
+
+#: Jobs that Heartbeat never starts; filled from an optional seed.
+SCHEDULED_JOBS = "scheduled_jobs"

@@ -1,0 +1,317 @@
+"""The rows that the harness appends, one frozen type per ledger, and the store's protocol."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+
+class Ledger(StrEnum):
+    """The append-only tables of the heartbeat schema."""
+
+    TICKS = "ledger_ticks"
+    CONTROLS = "ledger_controls"
+    EVENTS = "ledger_data_change_events"
+    PROBES = "ledger_probes"
+    RUNS = "ledger_runs"
+    DECISIONS = "ledger_decisions"
+    TRIGGER_LOOKS = "ledger_trigger_looks"
+
+
+class RunStatus(StrEnum):
+    """What a run's step means; described once, in the model ``run_statuses``."""
+
+    INTENDED = "INTENDED"
+    STARTED = "STARTED"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    CANCELED = "CANCELED"
+    TIMED_OUT = "TIMED_OUT"
+    SKIPPED = "SKIPPED"
+    LOST = "LOST"
+    REFUSED = "REFUSED"
+    PARKED = "PARKED"
+    SUCCEEDED_ELSEWHERE = "SUCCEEDED_ELSEWHERE"
+    RETRY_REQUESTED = "RETRY_REQUESTED"
+    RELEASED = "RELEASED"
+    ACQUIRED = "ACQUIRED"
+
+
+#: A run that goes on. The same as ``is_open`` in the model ``run_statuses``; a test compares them.
+OPEN = frozenset({RunStatus.INTENDED, RunStatus.STARTED, RunStatus.ACQUIRED})
+#: A run that keeps its job from starting until some run of it succeeds: ``holds_job``.
+HOLDING = frozenset(
+    {
+        RunStatus.FAILED,
+        RunStatus.CANCELED,
+        RunStatus.TIMED_OUT,
+        RunStatus.SKIPPED,
+        RunStatus.LOST,
+        RunStatus.REFUSED,
+        RunStatus.PARKED,
+    }
+)
+#: A run that has consumed nothing, whatever it was handed: ``gives_back_events``.
+GIVING_BACK = frozenset({RunStatus.RETRY_REQUESTED, RunStatus.ACQUIRED})
+
+
+class LookOutcome(StrEnum):
+    """What a look that is worth a row amounted to."""
+
+    #: Data-change events.
+    FOUND = "found"
+    #: The position moved and nothing that counts as data changed.
+    MOVED = "moved"
+    #: Events may be missing between the last position and this one.
+    GAP = "gap"
+    FAILED = "failed"
+    #: The first good look after failed ones, with nothing new.
+    RECOVERED = "recovered"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecentEvents:
+    """How many events one tick found at an upstream."""
+
+    tick_number: int
+    event_at: datetime
+    event_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consumed:
+    """The events of one upstream that a run takes: after ``from_tick``, up to ``through_tick``."""
+
+    upstream_id: str
+    from_tick: int
+    through_tick: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocker:
+    """One reason why a job may not run, in words, and what it waits for."""
+
+    blocker: str
+    reason: str
+    waits_for: str
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TickRow:
+    """A tick that recorded something."""
+
+    tick_number: int
+    tick_id: str
+    tick_at: datetime
+    sensed_count: int
+    event_count: int
+    failed_look_count: int
+    settled_count: int
+    started_count: int
+    folded_through: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRow:
+    """A data-change event: LakeChime's nine fields and where it came from."""
+
+    tick_number: int
+    event_ts: int
+    event_id: str
+    upstream_id: str
+    table: str
+    partition: tuple[str, ...] | None
+    snapshot_id: str | None
+    snapshot_ts: int | None
+    prev_snapshot_id: str | None
+    table_format: str
+    operation_type: str
+    tags: Mapping[str, str]
+    #: Names the change itself, by whoever it was learned.
+    change_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeRow:
+    """An upstream after a look that changed something."""
+
+    tick_number: int
+    recorded_at: datetime
+    upstream_id: str
+    outcome: LookOutcome
+    reason: str | None
+    failing_since: datetime | None
+    position: str | None
+    upstream_value: str | None
+    latest_event_tick: int | None
+    latest_event_at: datetime | None
+    recent_events: tuple[RecentEvents, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """A run after one step of its life."""
+
+    tick_number: int
+    step_number: int
+    recorded_at: datetime
+    job_id: int
+    job_name: str
+    intent_id: str
+    attempt: int
+    token: str
+    run_id: int | None = None
+    run_status: RunStatus
+    #: Who says so: ``decision``, ``answer``, ``poll``, ``notice``, ``operator``, ``job``.
+    reported_by: str
+    decided_tick: int
+    decided_at: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    life_cycle_state: str | None = None
+    result_state: str | None = None
+    state: str | None = None
+    termination_code: str | None = None
+    message: str | None = None
+    run_page_url: str | None = None
+    consumed: tuple[Consumed, ...]
+    event_count: int
+    event_ids: tuple[str, ...]
+    #: The job parameters as one JSON object: a resent request has the same body.
+    parameters: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionRow:
+    """A job whose reasons for not running changed; without reasons it was started."""
+
+    tick_number: int
+    recorded_at: datetime
+    job_id: int
+    job_name: str
+    blockers: tuple[Blocker, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlChangeRow:
+    """A control row that was added, changed or removed."""
+
+    tick_number: int
+    recorded_at: datetime
+    control_id: str
+    change: str
+    upstream_id: str
+    sensor_source: str
+    sensor_id: str
+    sensor_read_type: str
+    asset_description: str | None
+    upstream_key: str | None
+    preprocess_query: str | None
+    job_id: int
+    job_name: str
+    job_state: str
+    dependency_flag: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """One tick: its number orders everything, its instant is the only time that it knows."""
+
+    number: int
+    at: datetime
+
+    @property
+    def id(self) -> str:
+        """Name the tick for people: number and instant."""
+        return f"{self.number}-{self.at:%Y%m%dT%H%M%SZ}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerLookRow:
+    """A tick that asks the triggers, and the instant that is their present."""
+
+    tick_number: int
+    looked_at: datetime
+
+
+LedgerRow = TickRow | EventRow | ProbeRow | RunRow | DecisionRow | ControlChangeRow | TriggerLookRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stamp:
+    """Orders the appends of several processes: a ledger takes only what is above its last stamp."""
+
+    application: str
+    version: int
+
+
+class Store(Protocol):
+    """Appends to the ledgers, and reads tables without asking a model."""
+
+    def append(self, ledger: Ledger, rows: Sequence[LedgerRow]) -> None:
+        """Append rows in one commit; no rows, no commit.
+
+        Raises:
+            StateError: The ledger cannot be written.
+        """
+        ...
+
+    def read(
+        self,
+        table: str,
+        *,
+        where: Sequence[tuple[str, str, object]] = (),
+        columns: Sequence[str] = (),
+    ) -> list[dict[str, object]]:
+        """Read a table's rows, filtered by ``(column, operator, value)`` conditions, all of them.
+
+        Operators: ``=``, ``!=``, ``<``, ``<=``, ``>``, ``>=``, ``in``, and ``contains``, for text
+        in any case. Files whose statistics rule a condition out are not opened. A table that is not
+        there has no rows. Without ``columns`` the rows have all of them.
+
+        Raises:
+            StateError: The table cannot be read.
+        """
+        ...
+
+    def exists(self, table: str) -> bool:
+        """Tell whether the table is there."""
+        ...
+
+    def fingerprint(self, table: str) -> str | None:
+        """Name the table's present state: equal while nothing has been written to it."""
+        ...
+
+
+class StampedStore(Store, Protocol):
+    """A store whose ledgers keep the newest stamp in their own log, with the rows of one commit."""
+
+    def append(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp | None = None) -> None:
+        """Append rows in one commit; no rows, no commit.
+
+        With a stamp that is not above the ledger's last one nothing is appended. Some table
+        formats do not tell, so this does not, either: whoever stamps asks afterwards.
+
+        Raises:
+            StateError: The ledger cannot be written, or another stamp came in between.
+        """
+        ...
+
+    def fence(self, stamp: Stamp) -> None:
+        """Let no ledger take an append any more whose stamp is not above this one.
+
+        Raises:
+            StateError: A ledger cannot be written, or does not keep stamps.
+        """
+        ...
+
+
+Row = Mapping[str, object]
+
+
+def whole(value: object) -> int:
+    """Read a whole number."""
+    return int(str(value))

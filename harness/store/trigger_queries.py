@@ -1,0 +1,126 @@
+"""Reads for people which triggers a job has and what they wait for, from the tables alone."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from harness.platform.clock import instant_from
+from harness.store.rows import Ledger, Row, Store, whole
+from harness.store.work_lists import EVENT_TRIGGER
+
+#: The table of the seed.
+TRIGGERS = "event_triggers"
+
+_STATE = "upstream_state"
+_COLUMNS = ("trigger_id", "job_id", "job_name", "dependency_flag", "trigger_state")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A slot that is open, and what it has not got yet."""
+
+    #: The instant, ISO 8601.
+    slot: str
+    missing: tuple[str, ...]
+
+    @property
+    def in_words(self) -> str:
+        """Say it in one phrase."""
+        if not self.missing:
+            return f"slot {self.slot} has all it needs and waits for the run before it"
+        return f"slot {self.slot} waits for {' and '.join(self.missing)}"
+
+
+def triggers_as_controls(store: Store, job_id: int | None = None) -> list[Row]:
+    """Return every trigger, or those of one job, under the names that a control row has.
+
+    Raises:
+        StateError: The table cannot be read.
+    """
+    rows: dict[str, Row] = {}
+    for row in store.read(TRIGGERS, columns=_COLUMNS):
+        cells = {name: str(row[name] or "").strip() for name in _COLUMNS}
+        if not cells["trigger_id"] or job_id not in (None, whole(cells["job_id"])):
+            continue
+        rows[cells["trigger_id"]] = {
+            "control_id": f"trigger:{cells['trigger_id']}_{cells['job_id']}",
+            "sensor_source": EVENT_TRIGGER,
+            "sensor_id": cells["trigger_id"],
+            "upstream_id": f"trigger:{cells['trigger_id']}",
+            "job_id": whole(cells["job_id"]),
+            "job_name": cells["job_name"],
+            "dependency_flag": cells["dependency_flag"].upper() or "TRUE",
+            "job_state": cells["trigger_state"].upper() or "UNPAUSED",
+        }
+    return sorted(rows.values(), key=lambda row: str(row["sensor_id"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailingTrigger:
+    """A trigger that the newest look could not evaluate."""
+
+    trigger_id: str
+    since: datetime
+    reason: str
+
+
+def failing_triggers(store: Store, folded_through: int) -> list[FailingTrigger]:
+    """Return the triggers in the seed that cannot be evaluated, by their ids.
+
+    Raises:
+        StateError: A table cannot be read.
+    """
+    known = {str(row["upstream_id"]) for row in triggers_as_controls(store)}
+    if not known:
+        return []
+    ours: list[tuple[str, str, object]] = [
+        ("upstream_id", ">=", "trigger:"),
+        ("upstream_id", "<", "trigger;"),
+    ]
+    columns = ("upstream_id", "tick_number", "failing_since", "reason")
+    begun = ("failing_since", ">", datetime.fromtimestamp(0, UTC))
+    newest = {
+        row["upstream_id"]: row for row in store.read(_STATE, where=[*ours, begun], columns=columns)
+    }
+    tail = store.read(
+        Ledger.PROBES, where=[*ours, ("tick_number", ">", folded_through)], columns=columns
+    )
+    newest |= {row["upstream_id"]: row for row in sorted(tail, key=_tick)}
+    return [
+        FailingTrigger(
+            trigger_id=upstream_id.removeprefix("trigger:"),
+            since=since,
+            reason=str(row["reason"]),
+        )
+        for upstream_id, row in sorted((str(each), row) for each, row in newest.items())
+        if upstream_id in known and isinstance(since := row["failing_since"], datetime)
+    ]
+
+
+def _tick(row: Row) -> int:
+    return whole(row["tick_number"])
+
+
+def waiting_in(position: str | None) -> tuple[Waiting, ...]:
+    """Return the open slots that a trigger's position has, oldest first."""
+    place = json.loads(position) if position else {}
+    slots: Sequence[str] = place.get("waiting") or ()
+    missing: Sequence[Sequence[str]] = place.get("missing") or [()] * len(slots)
+    return tuple(
+        Waiting(slot=slot, missing=tuple(each or ()))
+        for slot, each in zip(slots, missing, strict=False)
+    )
+
+
+def next_due_at(positions: Iterable[str | None], at: datetime) -> datetime | None:
+    """Return when the first trigger is to be asked again though no event came, as they note it.
+
+    Args:
+        positions: Where the newest looks at the triggers ended.
+        at: The instant of the newest look; whatever was noted up to it is done with.
+    """
+    # A thousand triggers note the same hour.
+    noted = {json.loads(each).get("next_due_at") for each in positions if each}
+    due = (instant_from(each) for each in noted if each)
+    return min((each for each in due if each is not None and each > at), default=None)

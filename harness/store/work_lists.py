@@ -1,0 +1,223 @@
+"""The rows of the models' work lists: upstreams to probe, runs to follow, retries to request."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from typing import Protocol, cast
+
+from harness.platform.clock import instant_from
+from harness.store.rows import HOLDING, OPEN, Consumed, RecentEvents, RunRow, RunStatus, Tick
+
+#: The ``sensor_source`` of a trigger. No control row may have it: its look is SQL, and no probe's.
+EVENT_TRIGGER = "event_trigger"
+#: The triggers are to be asked in any case: when there is anything new to say is not known.
+AT_ONCE = datetime.min.replace(tzinfo=UTC)
+
+#: Where the events of a job begin that never had a run.
+NOTHING_TAKEN = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """The ticks whose events of one upstream the newest run of a job has taken."""
+
+    job_id: int
+    from_tick: int
+    through_tick: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedUpstream:
+    """One row of ``queue_upstreams``: what to look at, and how its last row left it."""
+
+    upstream_id: str
+    sensor_source: str
+    sensor_id: str
+    sensor_read_type: str
+    upstream_key: str | None
+    preprocess_query: str | None
+    job_ids: tuple[int, ...]
+    position: str | None
+    upstream_value: str | None
+    latest_event_tick: int | None
+    latest_event_at: datetime | None
+    recent_events: tuple[RecentEvents, ...]
+    #: What the newest run of each job has taken.
+    taken: tuple[Taken, ...] = ()
+    failing_since: datetime | None
+    reason: str | None
+
+    @property
+    def boundaries(self) -> frozenset[int]:
+        """The ticks after which some job's events begin, or would if its run gave them back."""
+        taken = (tick for each in self.taken for tick in (each.from_tick, each.through_tick))
+        return frozenset({NOTHING_TAKEN, *taken})
+
+    def taken_by(self, job_id: int, consumed: Consumed) -> "WatchedUpstream":
+        """Return a copy after a start of the job."""
+        others = (each for each in self.taken if each.job_id != job_id)
+        mine = Taken(
+            job_id=job_id, from_tick=consumed.from_tick, through_tick=consumed.through_tick
+        )
+        return replace(self, taken=(*others, mine))
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, object]) -> "WatchedUpstream":
+        """Read a row of the model, or of the file."""
+        values = dict(row)
+        values["job_ids"] = tuple(cast(Iterable[int], row["job_ids"]))
+        values["latest_event_at"] = instant_from(row["latest_event_at"])
+        values["failing_since"] = instant_from(row["failing_since"])
+        values["recent_events"] = tuple(
+            RecentEvents(
+                tick_number=int(each["tick_number"]),
+                event_at=cast(datetime, instant_from(each["event_at"])),
+                event_count=int(each["event_count"]),
+            )
+            for each in cast(Iterable[Mapping[str, str]], row["recent_events"] or ())
+        )
+        values["taken"] = tuple(
+            Taken(**dict(each))  # type: ignore[arg-type]
+            for each in cast(Iterable[Mapping[str, object]], row["taken"] or ())
+        )
+        return cls(**values)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowedRun:
+    """One row of ``queue_runs_to_follow``: a run that goes on, or that holds its job."""
+
+    job_id: int
+    job_name: str
+    intent_id: str
+    attempt: int
+    token: str
+    run_id: int | None
+    run_status: RunStatus
+    is_open: bool
+    holds_job: bool
+    consumed: tuple[Consumed, ...]
+    event_ids: tuple[str, ...]
+    parameters: str
+    decided_tick: int
+    decided_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    life_cycle_state: str | None
+    result_state: str | None
+    state: str | None
+    termination_code: str | None
+    message: str | None
+    run_page_url: str | None
+    recorded_at: datetime
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, object]) -> "FollowedRun":
+        """Read a row of the model, or of the file."""
+        values = dict(row)
+        values["run_status"] = RunStatus(str(row["run_status"]))
+        values["event_ids"] = tuple(cast(Iterable[str], row["event_ids"]))
+        values["consumed"] = tuple(
+            Consumed(**dict(each))  # type: ignore[arg-type]
+            for each in cast(Iterable[Mapping[str, object]], row["consumed"])
+        )
+        for name in ("decided_at", "started_at", "ended_at", "recorded_at"):
+            values[name] = instant_from(row[name])
+        return cls(**values)  # type: ignore[arg-type]
+
+    @classmethod
+    def from_step(cls, row: RunRow) -> "FollowedRun":
+        """Follow a run from one of its own ledger rows."""
+        shared = {
+            field.name: getattr(row, field.name)
+            for field in fields(cls)
+            if hasattr(row, field.name)
+        }
+        shared["is_open"] = row.run_status in OPEN
+        shared["holds_job"] = row.run_status in HOLDING
+        return cls(**shared)
+
+    def step(self, tick: Tick, status: RunStatus, reported_by: str) -> RunRow:
+        """Return the row of a further step; it has no number yet."""
+        kept = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name not in ("run_status", "is_open", "holds_job", "recorded_at")
+        }
+        return RunRow(
+            **kept,
+            tick_number=tick.number,
+            step_number=0,
+            recorded_at=tick.at,
+            run_status=status,
+            reported_by=reported_by,
+            event_count=len(self.event_ids),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRetry:
+    """One row of ``queue_retries``: a failed attempt, and when the next one starts by itself."""
+
+    job_id: int
+    intent_id: str
+    attempt: int
+    retry_at: datetime
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, object]) -> "PlannedRetry":
+        """Read a row of the model, or of the file."""
+        values = dict(row) | {"retry_at": instant_from(row["retry_at"])}
+        return cls(**values)  # type: ignore[arg-type]
+
+    def is_about(self, run: FollowedRun) -> bool:
+        """Tell whether this is the attempt that failed."""
+        return (self.intent_id, self.attempt) == (run.intent_id, run.attempt)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orphan:
+    """An event that a killed tick recorded without moving its upstream."""
+
+    event_id: str
+    upstream_id: str
+    snapshot_id: str
+
+
+class StateView(Protocol):
+    """What the steps read of the state that a tick starts from."""
+
+    @property
+    def folded_through(self) -> int:
+        """Ledger rows up to this tick are in the current-state tables."""
+        ...
+
+    @property
+    def runs(self) -> Sequence[FollowedRun]:
+        """The runs that are followed."""
+        ...
+
+    @property
+    def retries(self) -> Sequence[PlannedRetry]:
+        """Which of them start again automatically, and when."""
+        ...
+
+    @property
+    def triggers(self) -> Sequence[WatchedUpstream]:
+        """The upstreams that are evaluated in SQL."""
+        ...
+
+    @property
+    def triggers_due_at(self) -> datetime | None:
+        """When a trigger may release an event without any new event; ``None``: never."""
+        ...
+
+    @property
+    def orphans(self) -> Sequence[Orphan]:
+        """The events that a killed tick has left."""
+        ...
+
+    @property
+    def controls_checksum(self) -> str | None:
+        """The checksum of the controls that are loaded."""
+        ...

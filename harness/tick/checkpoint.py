@@ -1,0 +1,139 @@
+"""Saves the tick state for the next process, and rebuilds it from the models without a valid file.
+
+The file is a shortcut, never the truth: it counts only while the ledgers are exactly as they were
+when it was written. It lets a fresh ``tick`` that finds nothing end without a JVM.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from harness.context import Context
+from harness.platform.clock import instant_from
+from harness.platform.files import write_whole
+from harness.platform.spark.session import unreadable
+from harness.record.probes import orphans_among
+from harness.record.registrations import known_tables
+from harness.settle.retry_policy import planned_retries
+from harness.store.rows import Ledger, Store
+from harness.store.work_lists import FollowedRun, Orphan, PlannedRetry, WatchedUpstream
+from harness.tick.state import TickState
+
+#: Raised when the file's meaning changes; a file of another version is not read.
+VERSION = 5
+
+#: The tables that make the file stale when anything else has written to them.
+WATCHED_TABLES = (
+    *Ledger,
+    "heartbeat_controls",
+    "scheduled_jobs",
+    "retry_policies",
+    "sensor_assets",
+    "event_triggers",
+)
+
+
+def fingerprints(store: Store) -> dict[str, str | None]:
+    """Name the present state of every table that the file stands on."""
+    return {str(table): store.fingerprint(table) for table in WATCHED_TABLES}
+
+
+def save_state(
+    path: Path, state: TickState, store: Store, *, confirm: Callable[[], None] = lambda: None
+) -> None:
+    """Write the file, whole or not at all.
+
+    Args:
+        path: The file.
+        state: What this process knows.
+        store: The ledgers, as they are now.
+        confirm: Raises when another process may have written to them meanwhile, of which this one
+            knows nothing.
+
+    Raises:
+        StateError: It cannot be written; without it the same is read from the tables.
+    """
+    content = _plain(replace(state, fingerprints=fingerprints(store))) | {"version": VERSION}
+    confirm()
+    write_whole(path, json.dumps(content, default=_json))
+
+
+def load_state(path: Path, store: Store) -> TickState | None:
+    """Read the file; nothing when it is missing, broken, or older than the tables."""
+    try:
+        content = json.loads(path.read_text())
+        if content.pop("version") != VERSION or content["fingerprints"] != fingerprints(store):
+            return None
+        content["tick_at"] = instant_from(content["tick_at"])
+        content["triggers_due_at"] = instant_from(content["triggers_due_at"])
+        content["upstreams"] = tuple(map(WatchedUpstream.from_row, content["upstreams"]))
+        content["orphans"] = tuple(Orphan(**each) for each in content["orphans"])
+        content["runs"] = tuple(map(FollowedRun.from_row, content["runs"]))
+        content["retries"] = tuple(map(PlannedRetry.from_row, content["retries"]))
+        return TickState(**content)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _json(value: object) -> object:
+    """Write what JSON does not know, one level at a time: the file has thousands of upstreams."""
+    return value.isoformat() if isinstance(value, datetime) else _plain(value)
+
+
+def _plain(record: object) -> dict[str, object]:
+    if not is_dataclass(record):
+        raise TypeError(f"{type(record).__name__} has no place in the state file")
+    return {each.name: getattr(record, each.name) for each in fields(record)}
+
+
+def load_from_models(context: Context) -> TickState:
+    """Return the state as the ledgers and the models have it.
+
+    Something may have been left undone, so the first tick decides in any case.
+    """
+    ended, folded, tick_at = _last_ended(context)
+    upstreams = tuple(map(WatchedUpstream.from_row, context.rows("queue_upstreams")))
+    recent = context.store.read(Ledger.EVENTS, where=[("tick_number", ">", folded)])
+    runs = tuple(map(FollowedRun.from_row, context.rows("queue_runs_to_follow")))
+    return TickState(
+        tick_number=_last_number(context, ended),
+        ended_tick_number=ended,
+        tick_at=tick_at,
+        folded_through=folded,
+        upstreams=upstreams,
+        orphans=orphans_among(recent, {each.upstream_id: each for each in upstreams}),
+        registered=known_tables(context.store, folded),
+        runs=runs,
+        retries=planned_retries(context.rows, runs),
+        controls_checksum=None,
+        must_decide=True,
+    )
+
+
+def _last_ended(context: Context):  # type: ignore[no-untyped-def]
+    table = f"{context.schema}.{Ledger.TICKS}"
+    try:
+        row = context.session.sql(
+            "select max(tick_number) as ended, max_by(folded_through, tick_number) as folded, "
+            f"max_by(tick_at, tick_number) as tick_at from {table}"
+        ).first()
+    except Exception as error:
+        told = unreadable(table, error)
+        if told is None:
+            raise
+        raise told from error
+    if row is None or row.ended is None:
+        return 0, -1, None
+    return row.ended, row.folded, row.tick_at.astimezone(context.clock.now().tzinfo)
+
+
+def _last_number(context: Context, ended: int) -> int:
+    """Return the newest tick that any ledger has; the ticks' own ledger misses a killed one."""
+    newest = [
+        row["tick_number"]
+        for ledger in Ledger
+        for row in context.store.read(ledger, where=[("tick_number", ">", ended)])
+    ]
+    return max([ended, *(int(str(number)) for number in newest)])

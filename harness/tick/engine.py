@@ -1,0 +1,382 @@
+"""One tick: controls, settle, sense, record, triggers, decide, fire, publish, in this order.
+
+``Engine`` keeps what a process knows between ticks. Each step can be repeated: whatever dies
+between two of them, the next tick goes on from the ledgers.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from harness.context import Context
+from harness.controls.load import record_changes
+from harness.decide.trigger_due import Learned, TriggerTables, triggers_are_due
+from harness.decide.triggers import Evaluation, look_at_triggers
+from harness.errors import DecideError
+from harness.events.payload import restore_handed_over
+from harness.fire.intents import Start, fire
+from harness.fire.submit import Steps
+from harness.platform.logs import log_as_tick
+from harness.platform.stopping import Stop
+from harness.publish.publish import FOLD_AFTER_TICKS, publish
+from harness.record import registrations
+from harness.record.batch_inbox import receive_batches, remove_batches
+from harness.record.correlate import SameChanges
+from harness.record.probes import Known, record
+from harness.sense.probe import Look
+from harness.sense.schedule import Listening, Round, Rounds
+from harness.settle import manual_runs, pull_consumers
+from harness.settle.retry_policy import planned_retries, want_again
+from harness.settle.settle import settle
+from harness.settle.unreachable_runs import note_unasked
+from harness.store.inbox import Message, receive, remove
+from harness.store.quarantine import Quarantine, Quarantined, quarantined_settings
+from harness.store.rows import LookOutcome, RunRow, Tick
+from harness.store.work_lists import AT_ONCE, WatchedUpstream
+from harness.tick.checkpoint import load_from_models, load_state, save_state
+from harness.tick.install import Installation, desk_of, published_of
+from harness.tick.report import Settlement, TickReport, clock_warnings, counts_of
+from harness.tick.state import TickState
+
+log = logging.getLogger(__name__)
+
+#: What is shown of each step while it goes on.
+PHASES = {
+    "controls": "reading the controls",
+    "settle": "following the runs that go on",
+    "sense": "probing the upstreams",
+    "record": "recording what was found",
+    "triggers": "evaluating the triggers",
+    "decide": "deciding",
+    "fire": "starting jobs",
+    "publish": "publishing the tables",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TickOptions:
+    """Which part of the upstreams a tick looks at; what it decides is always the whole."""
+
+    sources: frozenset[str] = frozenset()
+    jobs: frozenset[int] = frozenset()
+    #: Many control rows may leave the CSV at once.
+    allow_mass_removal: bool = False
+    #: Called with each look, for a progress bar, and first with the number of looks to come.
+    on_look: Callable[[Look], None] | None = None
+    on_plan: Callable[[int], None] | None = None
+    #: When the command began (`time.monotonic`), for the time that it took; else the tick itself.
+    began: float | None = None
+
+    def wants(self, upstream: WatchedUpstream) -> bool:
+        """Tell whether this tick looks at the upstream."""
+        by_source = not self.sources or upstream.sensor_source in self.sources
+        return by_source and (not self.jobs or bool(self.jobs & set(upstream.job_ids)))
+
+
+class Engine:
+    """Ticks, and remembers between ticks.
+
+    Args:
+        context: The services; wired once.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._installation = Installation(context)
+        self._rounds = Rounds(context.settings, context.home.back_off)
+        self._trigger_tables = TriggerTables(context.settings.project, context.home.accepted)
+        self._state: TickState | None = None
+        #: What the triggers ask for is worked out, as far as this process knows.
+        self._has_trigger_terms = True
+        #: The limit of starts that one of the decision's views was built with.
+        self._limit_in_views: int | None = None
+
+    def tick(self, options: TickOptions | None = None) -> TickReport:
+        """Do one tick.
+
+        Raises:
+            ControlsError: Many control rows are gone from the CSV; nothing moved.
+            DecideError: dbt did not succeed; what was seen is recorded, nothing was started.
+            StateError: The state folder or a ledger cannot be used.
+            LockedError: Another process has taken over; nothing more is written or started.
+        """
+        options = options or TickOptions()
+        began = time.monotonic()
+        self._context.lock.check()
+        at = self._context.clock.now()
+        self._context.stop.activity.begin("getting ready")
+        if self._state is None:
+            self._installation.check()
+        # Before anything is built: building overwrites them, too.
+        edits = published_of(self._context).edits(at)
+        state = self._ready_state(at, options)
+        tick = Tick(number=state.tick_number + 1, at=at)
+        timer = _Timer(self._context.stop, setup=round(time.monotonic() - began, 3))
+        with log_as_tick(tick.id):
+            try:
+                self._state, report = self._steps(state, tick, options, edits, timer)
+            except BaseException:
+                # What is in memory may be behind the ledgers now; the next tick reads them again.
+                self._state = None
+                raise
+        seconds = time.monotonic() - (began if options.began is None else options.began)
+        return replace(report, wall_seconds=seconds)
+
+    def _ready_state(self, at: datetime, options: TickOptions) -> TickState:
+        context = self._context
+        if self._state is None:
+            self._limit_in_views = None
+            self._installation.ensure(at, allow_mass_removal=options.allow_mass_removal)
+            self._state = load_state(context.home.state, context.store)
+        if self._state is None:
+            self._state = load_from_models(context)
+        return self._state
+
+    def _steps(
+        self,
+        state: TickState,
+        tick: Tick,
+        options: TickOptions,
+        edits: tuple[Quarantined, ...],
+        timer: "_Timer",
+    ) -> tuple[TickState, TickReport]:
+        warnings = clock_warnings(state.tick_at, tick.at)
+        if edits:
+            # Publishing restores the rows.
+            state = replace(state, must_decide=True)
+        quarantine = Quarantine(self._context.home.inbox, tick.at)
+        with timer.phase("controls"):
+            controls, state = self._controls(state, tick, options)
+        messages = receive(self._context.home.inbox, quarantine)
+        steps = Steps()
+        with timer.phase("settle"):
+            settlement, state = self._settle(state, messages, tick, steps)
+        with timer.phase("sense"):
+            sensed = self._sense(state, tick, options)
+        with timer.phase("record"):
+            learned, state = self._record(state, sensed.looks, tick, quarantine)
+        learned = replace(learned, steps=settlement.steps)
+        if triggers_are_due(state, tick, learned, self._trigger_tables):
+            with timer.phase("triggers"):
+                found = self._triggers(state, tick)
+                learned = replace(learned, released=found.recorded)
+                state = state.with_evaluation(found)
+        skipped: tuple[str, ...] = ("decide", "fire", "publish")
+        started: tuple[RunRow, ...] = ()
+        publication = None
+        if _must_decide(state, tick, learned):
+            skipped = ()
+            with timer.phase("decide"):
+                starts = self._decide(state)
+            with timer.phase("fire"):
+                started, state = self._fire(state, starts, tick, steps)
+            with timer.phase("publish"):
+                publication = publish(
+                    self._context,
+                    state,
+                    tick,
+                    counts_of(sensed.looks, learned, settlement, started),
+                    controls_changed=controls.were_loaded or bool(edits),
+                )
+                state = state.published(tick, publication)
+                published_of(self._context).note()
+            self._save(state)
+        elif learned.has_moved:
+            # Nothing was decided; keep what moved silently.
+            state = state.ended(tick, must_decide=False)
+            self._save(state)
+        _clear(messages, settlement, learned)
+        return state, TickReport(
+            tick=tick,
+            sensed=sensed,
+            learned=learned,
+            failing_triggers=state.failing_triggers,
+            settlement=settlement,
+            started=started,
+            publication=publication,
+            control_changes=controls.changes,
+            warnings=(*warnings, *controls.warnings),
+            quarantined=(*edits, *controls.quarantined, *self._misconfigured(), *quarantine.items),
+            skipped=skipped,
+            seconds=timer.seconds,
+        )
+
+    def _controls(
+        self, state: TickState, tick: Tick, options: TickOptions
+    ) -> tuple["_Controls", TickState]:
+        context = self._context
+        desk = desk_of(context)
+        if desk.checksum() == state.controls_checksum:
+            return _Controls(quarantined=desk.quarantined), state
+        accepted = desk.accept(tick.at, allow_mass_removal=options.allow_mass_removal)
+        context.dbt.seed_controls()
+        changes = record_changes(context.rows, context.store, tick)
+        context.forget_jobs()
+        upstreams = tuple(map(WatchedUpstream.from_row, context.rows("queue_upstreams")))
+        self._has_trigger_terms = False
+        # An edit may be what puts an upstream right.
+        self._rounds.try_again(row.upstream_id for row in changes)
+        loaded = _Controls(
+            were_loaded=True,
+            changes=len(changes),
+            warnings=accepted.warnings,
+            quarantined=accepted.quarantined,
+        )
+        return loaded, replace(
+            state,
+            upstreams=upstreams,
+            retries=planned_retries(context.rows, state.runs),
+            controls_checksum=accepted.checksum,
+            must_decide=True,
+            triggers_due_at=AT_ONCE,
+        )
+
+    def _misconfigured(self) -> tuple[Quarantined, ...]:
+        settings = self._context.settings
+        return tuple(quarantined_settings(settings.file, settings.quarantined))
+
+    def _settle(
+        self, state: TickState, messages: Sequence[Message], tick: Tick, steps: Steps
+    ) -> tuple[Settlement, TickState]:
+        context = self._context
+        own_steps = pull_consumers.fold(
+            messages, state, tick=tick, steps=steps, store=context.store
+        )
+        by_hand = manual_runs.ManualRuns()
+        if reports := manual_runs.reports_in(messages, state):
+            by_hand = manual_runs.fold(
+                reports, state, tick=tick, steps=steps, firing=context.firing
+            )
+        settlement = Settlement(own_steps=(*own_steps, *by_hand.rows), manual_runs=by_hand)
+        state = state.with_taken(settlement.own_steps)
+        if not state.runs:
+            return settlement, state
+        restore_handed_over(state.runs, context.store)
+        settled = settle(state.runs, messages, tick=tick, firing=context.firing, steps=steps)
+        settled = want_again(settled, state, tick=tick, steps=steps, store=context.store)
+        note_unasked(context.home.folder, state.runs, settled.unanswered, tick.at)
+        context.crash_point("after_settle")
+        return replace(settlement, settled=settled), state.with_runs(settled.rows)
+
+    def _sense(self, state: TickState, tick: Tick, options: TickOptions) -> Round:
+        # In every tick: one that loaded new controls may have died before it came here.
+        self._rounds.keep_only(each.upstream_id for each in state.sensed)
+        wanted = [each for each in state.sensed if options.wants(each)]
+        if not wanted:
+            return Round()
+        return self._rounds.look(
+            wanted,
+            lambda: self._context.looker,
+            at=tick.at,
+            told=state.told_snapshots,
+            listening=Listening(on_plan=options.on_plan, on_look=options.on_look),
+        )
+
+    def _record(
+        self, state: TickState, looks: Sequence[Look], tick: Tick, quarantine: Quarantine
+    ) -> tuple[Learned, TickState]:
+        context = self._context
+        watched = {each.upstream_id: each for each in state.sensed}
+        context.crash_point("before_record")
+        batches = receive_batches(context.home.inbox, at=tick.at, quarantine=quarantine)
+        if quarantine.items:
+            quarantine.tidy()
+        same = SameChanges(context.store, tick, (each.sensor_id for each in state.sensed))
+        fresh = registrations.fold(
+            batches, state.registered, tick=tick, store=context.store, same=same
+        )
+        known = Known(
+            event_ids=frozenset(orphan.event_id for orphan in state.orphans), join=same.join
+        )
+        recorded = record(looks, tick=tick, watched=watched, store=context.store, known=known)
+        state = replace(state, registered=fresh.tables).with_upstreams(recorded.changed)
+        context.crash_point("after_record")
+        return Learned(registered=fresh, recorded=recorded), state
+
+    def _triggers(self, state: TickState, tick: Tick) -> Evaluation:
+        def prepare() -> None:
+            # An evaluation that failed as a whole may have failed at these.
+            if self._has_trigger_terms and len(state.failing_triggers) < len(state.triggers):
+                return
+            self._has_trigger_terms = False
+            self._installation.ensure_triggers(tick.at, state.folded_through)
+            self._has_trigger_terms = True
+
+        return look_at_triggers(self._context, state, tick, prepare=prepare)
+
+    def _decide(self, state: TickState) -> list[Start]:
+        context = self._context
+        limit = context.settings.jobs.starts_per_tick
+        if self._limit_in_views != limit:
+            variables = {"starts_per_tick": limit, "folded_through": state.folded_through}
+            context.dbt.build("decide", variables)
+            self._limit_in_views = limit
+        context.crash_point("after_decide")
+        starts = [Start.from_row(row) for row in context.rows("trigger_set")]
+        if len({start.job_id for start in starts}) < len(starts):
+            raise DecideError("The trigger set names a job twice, so nothing was started")
+        return starts
+
+    def _fire(
+        self, state: TickState, starts: Sequence[Start], tick: Tick, steps: Steps
+    ) -> tuple[tuple[RunRow, ...], TickState]:
+        if not starts:
+            return (), state
+        rows = fire(starts, tick=tick, firing=self._context.firing, steps=steps)
+        return tuple(rows), state.with_runs(rows)
+
+    def _save(self, state: TickState) -> None:
+        context = self._context
+        save_state(context.home.state, state, context.store, confirm=context.lock.confirm)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Controls:
+    """What reading the controls CSV and the seeds beside it came to."""
+
+    #: They were loaded in this tick, whether or not a row differs from what was recorded.
+    were_loaded: bool = False
+    changes: int = 0
+    warnings: tuple[str, ...] = ()
+    quarantined: tuple[Quarantined, ...] = ()
+
+
+class _Timer:
+    """Measures the phases of a tick; none begins once the process is to end."""
+
+    def __init__(self, stop: Stop, **seconds: float) -> None:
+        self._stop = stop
+        self.seconds = dict(seconds)
+
+    @contextmanager
+    def phase(self, step: str) -> Iterator[None]:
+        """Measure one phase, under the name of its step."""
+        self._stop.check()
+        self._stop.activity.begin(PHASES[step])
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[step] = round(time.perf_counter() - began, 3)
+
+
+def _must_decide(state: TickState, tick: Tick, learned: Learned) -> bool:
+    """Return whether anything happened that a decision could depend on."""
+    is_news = any(row.outcome is not LookOutcome.MOVED for row in learned.probes)
+    # Positions that move in silence and registered events, on which no job depends by themselves,
+    # make the ledgers' tail longer; publishing folds it.
+    tail = tick.number - state.folded_through
+    must_fold = learned.has_moved and tail > 2 * FOLD_AFTER_TICKS
+    return state.must_decide or bool(learned.steps) or is_news or must_fold
+
+
+def _clear(messages: Sequence[Message], settlement: Settlement, learned: Learned) -> None:
+    """Empty the inbox of what the ledgers have; a report of success waits for the run's end."""
+    waiting = settlement.waiting
+    for message in messages:
+        if message not in waiting:
+            remove(message)
+    remove_batches(learned.registered.batches)

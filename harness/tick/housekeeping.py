@@ -1,0 +1,274 @@
+"""Keeps the tables of a state folder small in files, so that no tick gets slower over the years.
+
+Compacting writes the same rows into fewer files and removes, after a while, the files that it
+replaced. It needs no JVM, so a resident process does it between two ticks; folding the ledgers
+into the current state needs Spark, and is done here only when somebody asks for all of it.
+"""
+
+import json
+import logging
+from collections.abc import Iterable
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from harness.config.load import LOCAL_TARGET
+from harness.errors import StateError
+from harness.platform.files import write_whole
+from harness.store.delta_commits import force_table, version_in
+from harness.store.integrity import require_whole
+from harness.tick.checkpoint import load_state, save_state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from deltalake import DeltaTable
+
+    from harness.context import Context
+    from harness.store.rows import Store
+
+log = logging.getLogger(__name__)
+
+#: Small enough to be written again each time without anybody noticing, large enough to be few.
+TARGET_BYTES = 16_000_000
+#: Counting commits means listing folders: cheap, but not for every second of the year.
+_TICKS_BETWEEN_LOOKS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptTable:
+    """What became of one table."""
+
+    name: str
+    files_before: int
+    files_after: int
+    #: Replaced files that are old enough to be gone.
+    removed: int
+    failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What housekeeping did."""
+
+    tables: tuple[KeptTable, ...] = ()
+    has_folded: bool = False
+    #: Handed-over event lists, and the output of local runs.
+    removed_files: int = 0
+
+    @property
+    def failures(self) -> tuple[KeptTable, ...]:
+        """The tables that could not be compacted."""
+        return tuple(each for each in self.tables if each.failure)
+
+
+def maintain(context: "Context") -> Kept:
+    """Do all of it: fold, compact every table, remove old files.
+
+    A workspace compacts its tables itself; there only the fold and the old files are left to do.
+
+    Raises:
+        DecideError: The fold failed.
+        StateError: The state folder is not set up, or cannot be written.
+    """
+    folder = schema_folder(context)
+    if context.target == LOCAL_TARGET and not folder.is_dir():
+        raise StateError(
+            f"The state folder {context.home.folder} is not set up yet: "
+            "run `python -m harness init` first"
+        )
+    require_whole(folder, context.home.state)
+    has_folded = _fold(context)
+    tables = compact(context, sorted(each.parent for each in folder.glob("*/_delta_log")))
+    removed = remove_old_files(
+        context.home.folder, context.clock.now(), _keep(context), _used(context)
+    )
+    return Kept(tables=tables, has_folded=has_folded, removed_files=removed)
+
+
+def compact_when_due(context: "Context") -> tuple[KeptTable, ...]:
+    """Compact the tables that have had enough commits since the last time; cheap when none has.
+
+    Raises:
+        StateError: The state folder cannot be written.
+    """
+    due_after = context.settings.maintenance.compact_after_commits
+    compacted = _compacted_versions(context)
+    due = [
+        table
+        for table in sorted(schema_folder(context).glob("*"))
+        if (version := newest_version(context.store, table.name)) is not None
+        and version - compacted.get(table.name, -1) >= due_after
+    ]
+    return compact(context, due) if due else ()
+
+
+class Housekeeper:
+    """Compacts between the ticks of a resident process; most of the time it does nothing.
+
+    Args:
+        context: The services.
+    """
+
+    def __init__(self, context: "Context") -> None:
+        self._context = context
+        self._ticks = 0
+
+    def between_ticks(self) -> None:
+        """Look at the tables now and then, and compact those that are due.
+
+        Raises:
+            StateError: The state folder cannot be written.
+        """
+        self._ticks += 1
+        if self._ticks % _TICKS_BETWEEN_LOOKS == 0:
+            compact_when_due(self._context)
+
+
+def compact(context: "Context", tables: Iterable[Path]) -> tuple[KeptTable, ...]:
+    """Compact tables; one that cannot be compacted stops no other.
+
+    Raises:
+        StateError: The state folder cannot be written.
+    """
+    keep_hours = context.settings.maintenance.keep_files_hours
+    with _state_kept(context):
+        kept = tuple(compact_table(table, keep_hours=keep_hours) for table in tables)
+    versions = _compacted_versions(context)
+    for each in kept:
+        version = newest_version(context.store, each.name)
+        # One that fails is tried again only after as many commits more.
+        versions[each.name] = versions.get(each.name, -1) if version is None else version
+    write_whole(_file(context), json.dumps(versions))
+    return kept
+
+
+def compact_table(table: Path, *, keep_hours: int) -> KeptTable:
+    """Write the rows of one table into fewer files; those that it replaces go after some hours."""
+    from deltalake import DeltaTable
+
+    before = after = 0
+    removed: list[str] = []
+    try:
+        opened = DeltaTable(table)
+        before = after = len(opened.file_uris())
+        if before > 1:
+            opened.optimize.compact(target_size=TARGET_BYTES)
+        removed = _old_files(opened, table, keep_hours)
+        if removed:
+            opened.vacuum(keep_hours, dry_run=False, enforce_retention_duration=False)
+        opened.update_incremental()
+        opened.create_checkpoint()
+        # What this stands for goes next, and later the replaced files.
+        force_table(table)
+        opened.cleanup_metadata()
+        after = len(opened.file_uris())
+    except Exception as error:
+        reason = next(iter(str(error).strip().splitlines()), repr(error))
+        log.warning("%s cannot be compacted: %s", table.name, reason)
+        return KeptTable(
+            name=table.name, files_before=before, files_after=after, removed=0, failure=reason
+        )
+    log.info("%s: %s files instead of %s", table.name, after, before)
+    return KeptTable(name=table.name, files_before=before, files_after=after, removed=len(removed))
+
+
+def _old_files(opened: "DeltaTable", table: Path, keep_hours: int) -> list[str]:
+    """Name the files that can go; those that went before are named by the log for days still."""
+    listed = opened.vacuum(keep_hours, dry_run=True, enforce_retention_duration=False)
+    return [each for each in listed if (table / unquote(each)).exists()]
+
+
+def schema_folder(context: "Context") -> Path:
+    """Return the folder of the tables."""
+    return context.home.warehouse / f"{context.schema}.db"
+
+
+def newest_version(store: "Store", table: str) -> int | None:
+    """Return the number of a table's newest commit."""
+    fingerprint = store.fingerprint(table)
+    return None if fingerprint is None else version_in(fingerprint)
+
+
+def remove_old_files(home: Path, now: datetime, keep: timedelta, used: frozenset[str]) -> int:
+    """Remove handed-over event lists and the output of local runs; return how many files.
+
+    Args:
+        home: The state folder.
+        now: The present instant.
+        keep: How old a file must be.
+        used: Names, without their end, of files that a run may still read.
+    """
+    removed = 0
+    for path in (*home.glob("handed_over/*"), *home.glob("jobs-api/runs/*.log")):
+        with suppress(OSError):
+            is_old = now.timestamp() - path.stat().st_mtime > keep.total_seconds()
+            if is_old and path.stem not in used:
+                path.unlink()
+                removed += 1
+    return removed
+
+
+def _keep(context: "Context") -> timedelta:
+    return timedelta(hours=context.settings.maintenance.keep_files_hours)
+
+
+def _used(context: "Context") -> frozenset[str]:
+    """Name what runs that go on, or that may be wanted again, were handed."""
+    from harness.store.queries import folded_through, last_decision, runs_now
+
+    store = context.store
+    folded = folded_through(store, last_decision(context.home.status))
+    runs = [
+        run
+        for run in runs_now(store, folded_through=folded, only_relevant=True)
+        if run.is_open or run.holds_job
+    ]
+    handed = {f"{run.intent_id}-{run.attempt}" for run in runs}
+    return frozenset(handed | {str(run.run_id) for run in runs})
+
+
+def _fold(context: "Context") -> bool:
+    """Fold the ledgers' tails into the current state, unless that has just been done."""
+    from harness.publish.publish import fold
+    from harness.tick.checkpoint import load_from_models
+
+    saved = load_state(context.home.state, context.store)
+    if saved is not None and saved.folded_through >= saved.ended_tick_number:
+        return False
+    state = saved or load_from_models(context)
+    if state.is_recovering or state.folded_through >= state.ended_tick_number:
+        # A tick was killed: the next one finds out what it has left.
+        return False
+    through = state.ended_tick_number
+    fold(context, state.folded_through, through, with_triggers=bool(state.triggers))
+    if saved is not None:
+        folded = replace(saved, folded_through=saved.ended_tick_number)
+        save_state(context.home.state, folded, context.store, confirm=context.lock.confirm)
+    return True
+
+
+@contextmanager
+def _state_kept(context: "Context") -> "Iterator[None]":
+    """Let what the last tick left count on: compacting changes files and no row."""
+    state = load_state(context.home.state, context.store)
+    try:
+        yield
+    finally:
+        if state is not None:
+            save_state(context.home.state, state, context.store, confirm=context.lock.confirm)
+
+
+def _file(context: "Context") -> Path:
+    return context.home.folder / "maintenance.json"
+
+
+def _compacted_versions(context: "Context") -> dict[str, int]:
+    """Return the version at which each table was last compacted."""
+    with suppress(OSError, ValueError, TypeError, AttributeError):
+        content = json.loads(_file(context).read_text())
+        return {str(name): int(version) for name, version in content.items()}
+    return {}

@@ -1,0 +1,231 @@
+"""Creates the tables and views of a state directory, and brings them up to date with the models.
+
+A directory that a newer version has written is left alone.
+"""
+
+import json
+import logging
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.config.load import LOCAL_TARGET
+from harness.context import Context
+from harness.controls.accept import Desk
+from harness.controls.edits import PublishedTable
+from harness.errors import DecideError, StateError
+from harness.platform.dbt import unfinished_views
+from harness.platform.files import write_whole
+from harness.store.integrity import require_whole
+
+if TYPE_CHECKING:
+    from harness.context import Context
+
+log = logging.getLogger(__name__)
+
+#: Raised when what a state folder holds changes its meaning.
+STATE_VERSION = 1
+
+
+def desk_of(context: Context) -> Desk:
+    """Return what accepts the seeds of an installation."""
+    return Desk(
+        context.settings.project,
+        context.home.accepted,
+        context.store,
+        may_read=context.settings.sensing.queries_may_read,
+        configured=context.settings,
+    )
+
+
+def published_of(context: Context) -> PublishedTable:
+    """Return the control table of an installation, as it was published."""
+    return PublishedTable(context.home.published, context.store, context.settings.project)
+
+
+class Installation:
+    """The tables of one state folder.
+
+    Args:
+        context: The services.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._file = context.home.folder / "version.json"
+
+    def check(self) -> None:
+        """Check that the state directory may be read and written.
+
+        Raises:
+            StateError: It belongs to a newer version, or a table has lost its newest commit.
+        """
+        if self._context.target == LOCAL_TARGET:
+            # Before anything is built: a commit on top of an empty one would hide it.
+            schema = self._context.home.warehouse / f"{self._context.schema}.db"
+            require_whole(schema, self._context.home.state)
+        self._installed()
+
+    def ensure(
+        self, at: datetime, *, allow_mass_removal: bool = False, rebuild: bool = False
+    ) -> bool:
+        """Build every table and view if some are missing or older than the models.
+
+        Some may be missing when a process was killed while dbt made them anew.
+
+        Args:
+            at: The instant, for the file that says so.
+            allow_mass_removal: Many control rows may leave the CSV at once.
+            rebuild: Build in any case.
+
+        Returns:
+            Whether anything was built.
+
+        Raises:
+            ControlsError: Many control rows are gone, or the controls CSV cannot be read and none
+                was ever accepted; nothing was built.
+            StateError: The folder belongs to a newer version, or cannot be written.
+        """
+        self.check()
+        models = models_checksum(self._context.settings.project)
+        installed = self._installed()
+        is_whole = not unfinished_views(self._context.home.folder).exists()
+        if installed is not None and installed.models == models and is_whole and not rebuild:
+            return False
+        desk = desk_of(self._context)
+        accepted = desk.accept(at, allow_mass_removal=allow_mass_removal)
+        log.info("building every table and view")
+        self._context.stop.activity.begin("building every table and view, once")
+        with_triggers = accepted.has_triggers and self._build_with_triggers()
+        if not with_triggers:
+            self._context.dbt.build_everything(with_triggers=False)
+        self._write(models, at, with_triggers=with_triggers)
+        return True
+
+    def _build_with_triggers(self) -> bool:
+        """Build everything; return whether that succeeded.
+
+        What only the triggers need must not keep the rest from being built: the tick builds it
+        again, and reports why it cannot.
+        """
+        try:
+            self._context.dbt.build_everything(with_triggers=True)
+        except DecideError as error:
+            log.warning("building with the triggers failed (%s); building without them", error)
+            return False
+        return True
+
+    def ensure_triggers(self, at: datetime, folded_through: int) -> None:
+        """Build what only the triggers need; when that is there, only what follows their CSV.
+
+        Most installations have none, and it takes as long as all the rest.
+
+        Args:
+            at: The instant, for the file that says so.
+            folded_through: The tick up to which the ledgers are folded.
+
+        Raises:
+            DecideError: A model failed.
+            StateError: The folder belongs to a newer version, or cannot be written.
+        """
+        installed = self._installed()
+        if installed is not None and installed.with_triggers:
+            self._context.dbt.build("trigger_terms")
+            return
+        log.info("building the views of the triggers")
+        self._context.stop.activity.begin("building the views of the triggers, once")
+        self._context.dbt.build("triggers", {"folded_through": folded_through})
+        if installed is not None:
+            self._write(installed.models, at, with_triggers=True)
+
+    def _installed(self) -> "_Installed | None":
+        """Return what is built; nothing when nothing is."""
+        found = _read(self._file)
+        if found is None:
+            return None
+        if found.version > STATE_VERSION:
+            raise StateError(
+                f"The state folder {self._context.home.folder} was written by a newer Heartbeat "
+                f"(state version {found.version}, this one knows {STATE_VERSION}): use that "
+                "version, or set HEARTBEAT_HOME to another folder"
+            )
+        return found
+
+    def _write(self, models: str, at: datetime, *, with_triggers: bool) -> None:
+        content = {
+            "state_version": STATE_VERSION,
+            "models": models,
+            "with_triggers": with_triggers,
+            "built_at": at.isoformat(),
+        }
+        write_whole(self._file, json.dumps(content))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Installed:
+    """What ``version.json`` says."""
+
+    version: int
+    #: The checksum of the models that are built.
+    models: str
+    with_triggers: bool
+
+
+def state_version(file: Path) -> int | None:
+    """Return the version of a state folder; nothing when it is not set up.
+
+    Raises:
+        StateError: The file cannot be read.
+    """
+    found = _read(file)
+    return None if found is None else found.version
+
+
+def _read(file: Path) -> _Installed | None:
+    try:
+        content = json.loads(file.read_text())
+        return _Installed(
+            version=int(content["state_version"]),
+            models=str(content["models"]),
+            with_triggers=bool(content.get("with_triggers")),
+        )
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        message = f"{file} cannot be read ({error}); remove it, and `init` writes it anew"
+        raise StateError(message) from error
+
+
+def models_checksum(project: Path) -> str:
+    """Return one checksum of everything that dbt builds tables and views from."""
+    digest = sha256()
+    files = [project / "dbt_project.yml", project / "selectors.yml"]
+    for folder in ("models", "macros"):
+        files += sorted(path for path in (project / folder).rglob("*") if path.is_file())
+    for file in files:
+        if file.exists():
+            digest.update(str(file.relative_to(project)).encode())
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def require_state(context: "Context") -> None:
+    """Check that there is something to read.
+
+    Raises:
+        StateError: The folder is not set up, or belongs to a newer version.
+    """
+    home = context.home.folder
+    version = state_version(home / "version.json")
+    if version is None or not context.store.exists("heartbeat_control"):
+        raise StateError(
+            f"The state folder {home} is not set up yet: run `python -m harness init` first"
+        )
+    if version > STATE_VERSION:
+        raise StateError(
+            f"The state folder {home} was written by a newer Heartbeat (state version {version}, "
+            f"this one knows {STATE_VERSION}): use that version, or set HEARTBEAT_HOME to another "
+            "folder"
+        )

@@ -1,0 +1,128 @@
+"""What a process keeps between two ticks, as the work lists of the models have it.
+
+``harness.tick.checkpoint`` hands it to the next process.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from harness.decide.triggers import Evaluation
+from harness.publish.publish import Publication
+from harness.store.rows import RunRow, Tick
+from harness.store.work_lists import (
+    AT_ONCE,
+    EVENT_TRIGGER,
+    FollowedRun,
+    Orphan,
+    PlannedRetry,
+    WatchedUpstream,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TickState:
+    """Everything that a tick starts from."""
+
+    #: The last tick that recorded something; the next one is one more.
+    tick_number: int
+    tick_at: datetime | None
+    #: Ledger rows up to this tick are in the current-state tables.
+    folded_through: int
+    upstreams: tuple[WatchedUpstream, ...]
+    runs: tuple[FollowedRun, ...]
+    #: Which of them start again by themselves.
+    retries: tuple[PlannedRetry, ...] = ()
+    #: The controls CSV that is seeded, by its checksum.
+    controls_checksum: str | None
+    #: The last tick that came to its end; a later one that recorded something was killed.
+    ended_tick_number: int
+    #: They are found again some day.
+    orphans: tuple[Orphan, ...] = ()
+    #: The tables that producers register, by key, and how many partition levels each has, if known.
+    registered: Mapping[str, int | None] = field(default_factory=dict)
+    #: True when the last tick left something to decide: a limit, or it did not come to its end.
+    must_decide: bool
+    #: When a trigger may say something new without any new event; ``None``: never.
+    triggers_due_at: datetime | None = AT_ONCE
+    #: What every table was when this was written.
+    fingerprints: Mapping[str, str | None] = field(default_factory=dict)
+
+    @property
+    def is_recovering(self) -> bool:
+        """True when the last tick was killed before it came to its end."""
+        return self.tick_number > self.ended_tick_number
+
+    @property
+    def sensed(self) -> tuple[WatchedUpstream, ...]:
+        """The upstreams that a probe looks at."""
+        return tuple(each for each in self.upstreams if each.sensor_source != EVENT_TRIGGER)
+
+    @property
+    def triggers(self) -> tuple[WatchedUpstream, ...]:
+        """The upstreams whose look is SQL."""
+        return tuple(each for each in self.upstreams if each.sensor_source == EVENT_TRIGGER)
+
+    @property
+    def failing_triggers(self) -> tuple[WatchedUpstream, ...]:
+        """The triggers that cannot be evaluated."""
+        return tuple(each for each in self.triggers if each.failing_since is not None)
+
+    @property
+    def told_snapshots(self) -> dict[str, frozenset[str]]:
+        """What the killed tick told, by upstream."""
+        told: dict[str, set[str]] = {}
+        for orphan in self.orphans:
+            told.setdefault(orphan.upstream_id, set()).add(orphan.snapshot_id)
+        return {upstream_id: frozenset(each) for upstream_id, each in told.items()}
+
+    def ended(self, tick: Tick, *, must_decide: bool) -> "TickState":
+        """Return a copy after a tick that recorded something and came to its end."""
+        return replace(
+            self,
+            tick_number=tick.number,
+            ended_tick_number=tick.number,
+            tick_at=tick.at,
+            must_decide=must_decide,
+        )
+
+    def with_runs(self, rows: Iterable[RunRow]) -> "TickState":
+        """Return a copy in which runs have taken further steps."""
+        rows = tuple(rows)
+        if not rows:
+            return self
+        runs = {run.job_id: run for run in self.runs}
+        for row in rows:
+            runs[row.job_id] = FollowedRun.from_step(row)
+        kept = [run for run in runs.values() if run.is_open or run.holds_job]
+        return replace(self.with_taken(rows), runs=tuple(kept))
+
+    def with_taken(self, rows: Iterable[RunRow]) -> "TickState":
+        """Return a copy in which runs have taken events; no run is followed because of it."""
+        upstreams = {each.upstream_id: each for each in self.upstreams}
+        for row in rows:
+            for each in row.consumed:
+                if each.upstream_id in upstreams:
+                    before = upstreams[each.upstream_id]
+                    upstreams[each.upstream_id] = before.taken_by(row.job_id, each)
+        return replace(self, upstreams=tuple(upstreams.values()))
+
+    def published(self, tick: Tick, publication: Publication) -> "TickState":
+        """Return a copy after a tick that published."""
+        after = replace(
+            self, retries=publication.retries, folded_through=publication.folded_through
+        )
+        return after.ended(tick, must_decide=publication.is_limited)
+
+    def with_evaluation(self, found: Evaluation) -> "TickState":
+        """Return a copy after the triggers were evaluated."""
+        return replace(
+            self.with_upstreams(found.recorded.changed),
+            triggers_due_at=found.due_at,
+            must_decide=self.must_decide or found.waits_otherwise,
+        )
+
+    def with_upstreams(self, changed: Mapping[str, WatchedUpstream]) -> "TickState":
+        """Return a copy with some upstreams replaced."""
+        upstreams = tuple(changed.get(each.upstream_id, each) for each in self.upstreams)
+        return replace(self, upstreams=upstreams)

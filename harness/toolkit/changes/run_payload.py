@@ -1,0 +1,171 @@
+"""Reads the data-change events that a run was handed: the one reader for jobs, on every target.
+
+A list that is too long for a job's parameters is handed over as a reference: to a file of the state
+folder, and, where the job runs on another machine, to the run's row, from which the events are
+found in the tables.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from harness.errors import ConfigurationError, StateError
+from harness.events.event import ChangeEvent
+from harness.store.rows import Ledger, Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Where a local run finds what a workspace hands over as the job parameter `heartbeat_events`.
+EVENTS_VARIABLE = "HEARTBEAT_EVENTS"
+PARAMETER = "heartbeat_events"
+
+#: A cluster of a workspace, which has a session of its own, is known by it.
+_ON_CLUSTER = "DATABRICKS_RUNTIME_VERSION"
+_LONGEST_SHOWN = 60
+#: The state folder has its tables, and beside them the lists.
+_WAREHOUSE = "warehouse"
+
+
+def read(handed: str | None = None) -> list[ChangeEvent]:
+    """Return the data-change events that this run was handed, in the order of the list.
+
+    Args:
+        handed: The text of the job parameter ``heartbeat_events``, from ``dbutils.widgets.get`` or
+            from the command line; without it, it is taken from the environment, as local jobs have
+            it.
+
+    Raises:
+        ConfigurationError: The run was not started by Heartbeat, or what it was handed is damaged.
+        StateError: It was handed a reference, and what that names cannot be found or read.
+    """
+    text = os.environ.get(EVENTS_VARIABLE, "") if handed is None else handed
+    if not text.strip():
+        raise ConfigurationError(
+            f"This process was not started by Heartbeat: {EVENTS_VARIABLE} is empty; give the text "
+            f"of the job parameter {PARAMETER} to read(...)"
+        )
+    content = _parsed(text)
+    if isinstance(content, dict):
+        return _by_reference(content, text)
+    return _events(content, f"the list of events '{_shown(text)}'")
+
+
+def _by_reference(reference: Mapping[str, object], text: str) -> list[ChangeEvent]:
+    try:
+        file = Path(str(reference["events_file"]))
+        count = int(str(reference["event_count"]))
+        intent_id, attempt = str(reference["intent_id"]), int(str(reference["attempt"]))
+        schema = str(reference["relation"]).rpartition(".")[0] or "heartbeat"
+    except (KeyError, ValueError) as error:
+        raise _damaged(f"the reference '{_shown(text)}'") from error
+    listed = _listed_in(file)
+    source = str(file)
+    if listed is None:
+        store = _store(file, schema)
+        listed = _from_tables(store, intent_id, attempt)
+        source = f"{schema}.{Ledger.EVENTS}"
+    found = _events(listed, f"the list of events in {source}")
+    if len(found) != count:
+        raise StateError(
+            f"This run was handed {count} events, and {source} has {len(found)} of them: look for "
+            "what has removed the others before you run it again"
+        )
+    return found
+
+
+def _listed_in(file: Path) -> object:
+    """Return what a file has; nothing when it is not on this machine, or has been removed."""
+    try:
+        text = file.read_text()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StateError(f"The list of events in {file} cannot be read: {error}") from error
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(f"the list of events in {file}") from error
+
+
+def _store(file: Path, schema: str) -> Store:
+    """Return the tables: those beside the list on this machine, else the session's."""
+    warehouse = file.parent.parent / _WAREHOUSE
+    if (warehouse / f"{schema}.db").is_dir():
+        from harness.store.local import LocalStore
+
+        return LocalStore(warehouse, schema)
+    session = _session()
+    if session is None:
+        raise StateError(
+            f"The list of events is not in {file}, and without a Spark session the tables of "
+            f"{schema} cannot be asked for it: run the job where it can reach one of the two"
+        )
+    from harness.store.catalog import CatalogStore
+
+    return CatalogStore(lambda: session, schema)
+
+
+def _session() -> "SparkSession | None":
+    """Return the session that the job has, or that its cluster has; never a new JVM."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        return None
+    if _ON_CLUSTER in os.environ:
+        return SparkSession.builder.getOrCreate()
+    return SparkSession.getActiveSession()
+
+
+def _from_tables(store: Store, intent_id: str, attempt: int) -> list[dict[str, object]]:
+    """Return the events that the run's row names.
+
+    Raises:
+        StateError: There is no such run, or the tables cannot be read.
+    """
+    from harness.events.payload import handed_to
+    from harness.store.rows import Consumed
+
+    where = [("intent_id", "=", intent_id), ("attempt", "=", attempt)]
+    columns = ["consumed", "event_ids"]
+    # A run that has just begun may not be folded yet.
+    rows = store.read("run_state", where=where, columns=columns)
+    rows = rows or store.read(Ledger.RUNS, where=where, columns=columns)
+    if not rows:
+        raise StateError(
+            f"No run of the intent {intent_id} with the attempt {attempt} is recorded, and its "
+            "list of events has vanished: run it again with `python -m harness retry`"
+        )
+    taken = cast("list[dict[str, object]]", rows[0]["consumed"])
+    event_ids = cast("list[str]", rows[0]["event_ids"])
+    consumed = [Consumed(**each) for each in taken]  # type: ignore[arg-type]
+    return handed_to(consumed, event_ids, store)
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(f"'{_shown(text)}'") from error
+
+
+def _events(content: object, what: str) -> list[ChangeEvent]:
+    if not isinstance(content, list):
+        raise _damaged(what)
+    try:
+        return [ChangeEvent.from_json(each) for each in content]
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise _damaged(what) from error
+
+
+def _damaged(what: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"What this run was handed is damaged: {what} is no JSON list of data-change events and no "
+        f"reference to one; hand over the job parameter {PARAMETER} as it is"
+    )
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"

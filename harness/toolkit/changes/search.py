@@ -1,0 +1,158 @@
+"""Answers which data-change events there were, from the ledger; on the local target without a JVM.
+
+Rows of one change, whoever told it, are one event: the newest row of those, as in the public view
+``data_change_events``.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+from harness.errors import ConfigurationError
+from harness.events.event import ChangeEvent
+from harness.events.order import Row, in_order
+from harness.events.query import By, Instant, Question, asked, by_of, check_range, instant_ms
+from harness.platform.sql_names import parts_of, table_key
+from harness.store.rows import Ledger, Store
+
+PROJECT = Path(__file__).resolve().parents[3]
+
+#: What a trigger has released are copies of events that the ledger has already.
+COPIES = "trigger:"
+
+#: Two who tell of one snapshot may differ by so much in when it was made.
+_CLOCKS_DIFFER_MS = 86_400_000
+
+
+class Wanted(TypedDict, total=False):
+    """What of an event is asked for; what is left out, or ``None``, may be anything."""
+
+    #: One value per level, as text or as what reads the same: ``["2026-03-01", 7]``.
+    partition: Sequence[object] | None
+    #: All of them have to be there.
+    tags: Mapping[str, str] | None
+    #: APPEND, DELETE or UPDATE.
+    operation: str | None
+    #: From this instant on: aware, ISO 8601 (UTC where no zone is named), or milliseconds.
+    start: Instant | None
+    #: Up to this instant, and without it.
+    end: Instant | None
+    #: Whose time the range is in: ``registration`` or ``snapshot``.
+    by: str | None
+    #: The state folder, if it is not HEARTBEAT_HOME; of the local target only.
+    home: str | os.PathLike[str] | None
+
+
+def events(table: str | None = None, **wanted: Unpack[Wanted]) -> list[ChangeEvent]:
+    """Return data-change events, oldest registration first.
+
+    Args:
+        table: Its name, however it is spelled; ``None``: every table.
+        **wanted: ``partition``, ``tags``, ``operation``, ``start``, ``end`` (half-open), ``by``
+            (``registration`` or ``snapshot``: whose time the range is in) and ``home``.
+
+    Raises:
+        ConfigurationError: Something is wrong with what is asked.
+        StateError: The tables cannot be read.
+    """
+    from harness.config.load import HOME_VARIABLE, load_settings
+    from harness.context import Context
+    from harness.tick.install import require_state
+
+    question = question_of(table, wanted)
+    home = wanted.get("home")
+    own = {} if home is None else {HOME_VARIABLE: str(Path(home).absolute())}
+    environment = {**os.environ, **own}
+    context = Context(load_settings(PROJECT, environment), environment)
+    require_state(context)
+    return ask(context.store, question)
+
+
+def question_of(table: str | None, wanted: Wanted) -> Question:
+    """Return what is asked, checked.
+
+    Raises:
+        ConfigurationError: Something is wrong with it.
+    """
+    unknown = sorted(wanted.keys() - Wanted.__optional_keys__)
+    if unknown:
+        allowed = ", ".join(sorted(Wanted.__optional_keys__))
+        raise ConfigurationError(
+            f"Events cannot be asked for by '{unknown[0]}='; allowed beside the table are {allowed}"
+        )
+    start, end = wanted.get("start"), wanted.get("end")
+    question = replace(
+        asked(
+            table=table,
+            partition=wanted.get("partition"),
+            tags=wanted.get("tags"),
+            operation=wanted.get("operation"),
+        ),
+        start=None if start is None else instant_ms(start, "The start"),
+        end=None if end is None else instant_ms(end, "The end"),
+        by=by_of(wanted.get("by") or By.REGISTRATION),
+    )
+    check_range(question.start, question.end)
+    return question
+
+
+def ask(store: Store, question: Question) -> list[ChangeEvent]:
+    """Return the events that answer a question, oldest registration first.
+
+    Raises:
+        StateError: The ledger cannot be read.
+    """
+    newest: dict[tuple[object, ...], Row] = {}
+    for row in store.read(Ledger.EVENTS, where=_within(question)):
+        if str(row["upstream_id"]).startswith(COPIES):
+            continue
+        key = row["event_ts"], row["table"], _change_of(row)
+        if key not in newest or _is_newer(row, newest[key]):
+            newest[key] = row
+    events = map(_event, in_order(newest.values(), told_at=_registration))
+    return [event for event in events if question.is_met_by(event)]
+
+
+def _within(question: Question) -> list[tuple[str, str, object]]:
+    """Return conditions that every row of an event meets, by which most rows are never read."""
+    is_registration = question.by is By.REGISTRATION
+    column, leeway = ("event_ts", 0) if is_registration else ("snapshot_ts", _CLOCKS_DIFFER_MS)
+    conditions = [
+        (column, ">=", None if question.start is None else question.start - leeway),
+        (column, "<", None if question.end is None else question.end + leeway),
+        ("table", "contains", question.table and _own_name(question.table)),
+    ]
+    return [condition for condition in conditions if condition[2] is not None]
+
+
+def _own_name(table: str) -> str | None:
+    """Return what every spelling of a table's name contains."""
+    key = table_key(table)
+    name = key if "/" in key else parts_of(key)[-1]
+    # What is more than letters may have a capital of its own in one place and none in another.
+    return name if name.isascii() and "`" not in name else None
+
+
+def _change_of(row: Row) -> object:
+    """Name the change of a row; older rows have no such name."""
+    return row.get("change_id") or row["event_id"]
+
+
+def _is_newer(row: Row, other: Row) -> bool:
+    age, other_age = _age(row), _age(other)
+    return age > other_age or (age == other_age and str(row["event_id"]) < str(other["event_id"]))
+
+
+def _age(row: Row) -> tuple[int, int]:
+    tags = row["tags"]
+    return int(str(row["tick_number"])), len(tags) if isinstance(tags, Mapping) else 0
+
+
+def _event(row: Row) -> ChangeEvent:
+    return ChangeEvent.from_json({**row, "event_id": _change_of(row)})
+
+
+def _registration(row: Row) -> tuple[int, ...]:
+    return int(str(row["event_ts"] or 0)), int(str(row["tick_number"]))

@@ -1,0 +1,234 @@
+"""Hands a job the events that it has not processed yet, and notes when it has.
+
+Meant for jobs on their own schedule: their first task asks, their last one says that it is done. It
+reads the tables and leaves messages in the inbox; it takes no lock, starts no JVM on the local
+target, and decides nothing: which events a job has consumed is read from its runs.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from harness.errors import ConfigurationError, LookFailedError
+from harness.events.payload import as_handed_over, events_of
+from harness.platform.clock import instant_from
+from harness.platform.format import instant
+from harness.settle.pull_consumers import done_through, last_step, taken_of
+from harness.store.inbox import Message, MessageKind, naming_attempt, peek, send
+from harness.store.queries import SCHEDULED_JOBS, RunFact, Sensor, newest_probe, newest_runs
+from harness.store.rows import GIVING_BACK, HOLDING, OPEN, Consumed, Ledger, RunStatus, Store, whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where an answer is looked up."""
+
+    store: Store
+    inbox: Path
+    #: Ledger rows up to this tick are in the current-state tables.
+    folded_through: int
+    #: The jobs that the last decision left to their own schedules.
+    left_alone: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who asks, and when."""
+
+    at: datetime
+    #: The job's own run, where it is known: what one run was handed, another has not processed.
+    run_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Progress:
+    """How far a job has come with an upstream, messages that no tick has folded in included."""
+
+    done_through: int
+    #: Handed over and not processed yet.
+    acquired_through: int | None
+
+
+def acquire(place: Place, sensor: Sensor, caller: Caller) -> list[dict[str, object]]:
+    """Return the events that the job has not processed, and note that it was handed them.
+
+    Asked again before they are processed, the same events come again, and newer ones with them.
+
+    Raises:
+        ConfigurationError: The job is one that Heartbeat starts, and no run of it goes on.
+        LookFailedError: The upstream cannot be read, so nobody knows whether there is news.
+        StateError: A table cannot be read, or the message cannot be left.
+    """
+    # The inbox first: what a tick folds in meanwhile is then seen twice, and never not at all.
+    messages = _messages(place.inbox, sensor)
+    run = _run_of_heartbeat(place, sensor)
+    if run is not None:
+        return _in_its_hands(place.store, run, sensor)
+    if not _is_on_own_schedule(place, sensor.job_id):
+        raise ConfigurationError(_not_scheduled(sensor))
+    if sensor.is_paused:
+        return []
+    progress = _progress(place, sensor, messages)
+    latest = _latest_event_tick(place, sensor, progress.done_through)
+    if latest is None:
+        return []
+    taken = Consumed(
+        upstream_id=sensor.upstream_id, from_tick=progress.done_through, through_tick=latest
+    )
+    events = as_handed_over(events_of(taken, place.store))
+    if progress.acquired_through != latest or caller.run_id is not None:
+        send(place.inbox, _message(sensor, caller, MessageKind.ACQUIRED, taken))
+    return events
+
+
+def processed(place: Place, sensor: Sensor, caller: Caller) -> bool:
+    """Note that the job has processed what it was handed; return whether there was anything.
+
+    Raises:
+        ConfigurationError: This run of the job was handed nothing.
+        StateError: A table cannot be read, or the message cannot be left.
+    """
+    messages = _messages(place.inbox, sensor)
+    run = _run_of_heartbeat(place, sensor)
+    if run is not None:
+        complete = Message(
+            kind=MessageKind.COMPLETE,
+            job_id=sensor.job_id,
+            run_id=caller.run_id,
+            sent_at=caller.at,
+        )
+        if caller.run_id is None:
+            complete = naming_attempt(complete, run)
+        send(place.inbox, complete)
+        return True
+    progress = _progress(place, sensor, messages)
+    through = progress.acquired_through
+    if caller.run_id is not None:
+        handed = _handed_to(caller.run_id, place, sensor, messages)
+        if not handed and through is not None:
+            raise ConfigurationError(_handed_nothing(caller.run_id, sensor))
+        through = max(handed, default=None)
+    if through is None or through <= progress.done_through:
+        return False
+    taken = Consumed(
+        upstream_id=sensor.upstream_id, from_tick=progress.done_through, through_tick=through
+    )
+    send(place.inbox, _message(sensor, caller, MessageKind.PROCESSED, taken))
+    return True
+
+
+def _messages(inbox: Path, sensor: Sensor) -> list[Message]:
+    return [
+        message
+        for message in peek(inbox)
+        if message.job_id == sensor.job_id
+        and message.taken is not None
+        and message.taken.upstream_id == sensor.upstream_id
+    ]
+
+
+def _is_on_own_schedule(place: Place, job_id: int) -> bool:
+    # While a tick loads an edited seed, its table is empty for a moment.
+    if job_id in place.left_alone:
+        return True
+    return bool(place.store.read(SCHEDULED_JOBS, where=[("job_id", "=", job_id)]))
+
+
+def _not_scheduled(sensor: Sensor) -> str:
+    return (
+        f"{sensor.job_name} ({sensor.job_id}) is started by Heartbeat, and no run of it goes on: "
+        "if it is to run on its own schedule, put its id into seeds/scheduled_jobs.csv, and tick"
+    )
+
+
+def _run_of_heartbeat(place: Place, sensor: Sensor) -> RunFact | None:
+    """Return the job's run that Heartbeat started and that goes on, or holds the job."""
+    wanted = sorted(status.value for status in (OPEN | HOLDING) - GIVING_BACK)
+    own_job = ("job_id", "=", sensor.job_id)
+    state = place.store.read("run_state", where=[own_job, ("run_status", "in", wanted)])
+    runs = newest_runs([*state, *_tail(place, sensor.job_id)])
+    followed = [run for run in runs if run.run_status.value in wanted]
+    return followed[-1] if followed else None
+
+
+def _in_its_hands(store: Store, run: RunFact, sensor: Sensor) -> list[dict[str, object]]:
+    if sensor.upstream_id not in run.consumed:
+        return []
+    from_tick, through_tick = run.consumed[sensor.upstream_id]
+    taken = Consumed(upstream_id=sensor.upstream_id, from_tick=from_tick, through_tick=through_tick)
+    return as_handed_over(events_of(taken, store))
+
+
+def _tail(place: Place, job_id: int) -> list[dict[str, object]]:
+    where = [("job_id", "=", job_id), ("tick_number", ">", place.folded_through)]
+    return place.store.read(Ledger.RUNS, where=where)
+
+
+def _progress(place: Place, sensor: Sensor, messages: Sequence[Message]) -> _Progress:
+    """Put together what the ledgers say and what waits in the inbox; neither ever goes back."""
+    last = last_step(place.store, sensor.job_id, sensor.upstream_id, place.folded_through)
+    done = max([done_through(last), *_through(messages, MessageKind.PROCESSED)])
+    acquired = _through(messages, MessageKind.ACQUIRED)
+    if last is not None and last.run_status is RunStatus.ACQUIRED:
+        acquired.append(last.taken.through_tick)
+    return _Progress(
+        done_through=done,
+        acquired_through=max((tick for tick in acquired if tick > done), default=None),
+    )
+
+
+def _through(messages: Iterable[Message], kind: MessageKind) -> list[int]:
+    return [each.taken.through_tick for each in messages if each.kind is kind and each.taken]
+
+
+def _handed_to(run_id: int, place: Place, sensor: Sensor, messages: Sequence[Message]) -> list[int]:
+    """Return up to where one run of the job was handed events, each time it asked."""
+    where = [("job_id", "=", sensor.job_id), ("run_id", "=", run_id)]
+    recorded = [
+        whole(taken["through_tick"])
+        for row in place.store.read(Ledger.RUNS, where=where)
+        for taken in taken_of(row, sensor.upstream_id)
+    ]
+    told = [message for message in messages if message.run_id == run_id]
+    return recorded + _through(told, MessageKind.ACQUIRED)
+
+
+def _handed_nothing(run_id: int, sensor: Sensor) -> str:
+    return (
+        f"Run {run_id} of {sensor.job_name} ({sensor.job_id}) was handed nothing of "
+        f"{sensor.sensor_id}: call `sense {sensor.sensor_id} --run {run_id}` first, or "
+        "both without --run"
+    )
+
+
+def _latest_event_tick(place: Place, sensor: Sensor, done_through: int) -> int | None:
+    """Return the newest tick with events that are not processed; nothing when there is none.
+
+    Raises:
+        LookFailedError: There is none, and the upstream cannot be read: that is not "no data".
+    """
+    newest = newest_probe(place.store, sensor.upstream_id, place.folded_through)
+    if newest is None:
+        return None
+    latest = newest["latest_event_tick"]
+    if latest is not None and whole(latest) > done_through:
+        return whole(latest)
+    since = instant_from(newest["failing_since"])
+    if since is not None:
+        raise LookFailedError(
+            f"{sensor.sensor_id} cannot be read since {instant(since)} ({newest['reason']}), so "
+            "whether there is anything new is not known; sense again once a tick has read it"
+        )
+    return None
+
+
+def _message(sensor: Sensor, caller: Caller, kind: MessageKind, taken: Consumed) -> Message:
+    return Message(
+        kind=kind,
+        job_id=sensor.job_id,
+        job_name=sensor.job_name,
+        run_id=caller.run_id,
+        sent_at=caller.at,
+        taken=taken,
+    )

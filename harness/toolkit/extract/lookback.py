@@ -1,0 +1,87 @@
+"""Says where the largest value of a bronze table is looked for, and checks what is said."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import TypedDict
+
+from harness.errors import ConfigurationError, ExtractError
+from harness.platform.spark.session import said
+from harness.platform.sql_names import is_column, is_table
+
+PARTITION = "p_extracted_at"
+DAYS = 7
+
+
+class Future(StrEnum):
+    """What becomes of a value that is later than now."""
+
+    #: It is left out of account, and named in a note: rows up to it are extracted meanwhile.
+    IGNORE = "ignore"
+    #: Nothing is extracted.
+    REFUSE = "refuse"
+    #: It counts like any other.
+    TAKE = "take"
+
+
+class LookBack(TypedDict, total=False):
+    """Where the largest value is looked for."""
+
+    #: Partitions so old are looked at; 7.
+    days: int
+    #: The column that bronze is partitioned by; ``p_extracted_at``.
+    partition: str
+    #: What becomes of a value that is later than now; it is ignored.
+    future: Future
+
+
+def checked_table(name: str) -> str:
+    """Return a table's name without spaces around it.
+
+    Raises:
+        ConfigurationError: It is none.
+    """
+    name = name.strip()
+    if not is_table(name):
+        raise ConfigurationError(
+            f"{name!r} is no name of a table; allowed are schema.table and catalog.schema.table,"
+            " with a part in backticks where it has other characters than letters, digits and _"
+        )
+    return name
+
+
+@contextmanager
+def one_sentence(name: str, doing: str = "cannot be read") -> Iterator[None]:
+    """Say in one sentence why Spark fails.
+
+    Raises:
+        ExtractError: It does.
+    """
+    from harness.platform.spark.errors import Py4JError, PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise ExtractError(f"{name} {doing}: {said(error)}") from error
+
+
+def checked_partition(name: str) -> str:
+    """Return the name of the column that bronze is partitioned by.
+
+    Raises:
+        ConfigurationError: It is none.
+    """
+    if not is_column(name) or "." in name:
+        raise ConfigurationError(f"{name!r} is no name of a column to partition by")
+    return name.strip("`")
+
+
+def checked_days(days: int) -> int:
+    """Return how many days are looked back.
+
+    Raises:
+        ConfigurationError: It is no number from 1.
+    """
+    if isinstance(days, bool) or not isinstance(days, int) or days < 1:
+        raise ConfigurationError(f"days is {days!r}; allowed is a whole number from 1")
+    return days

@@ -1,0 +1,203 @@
+"""Extracts from a table of a database over JDBC, by a column that grows.
+
+What is asked about the column goes to the database as bound values. The rows are read by Spark,
+which is given the limits as typed values of its own.
+"""
+
+import os
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from harness.config.connections import Database
+from harness.config.identifiers import relation_from
+from harness.config.secrets import EnvironmentSecrets, SecretResolver
+from harness.errors import ConfigurationError, ExtractError, LookFailedError
+from harness.sense import database_queries as asked
+from harness.sense.sources.jdbc.jvm import JvmQueries
+from harness.sense.sources.jdbc.new_rows import reader_of
+from harness.sense.sources.jdbc.values import moment
+from harness.sense.sources.jdbc.watermark_sql import key_name
+from harness.toolkit.extract.lookback import one_sentence
+from harness.toolkit.extract.sources.base import Batch
+from harness.toolkit.extract.sources.table import batch_of, newest_of
+from harness.toolkit.extract.span import ByColumn, Span, span_of
+from harness.toolkit.extract.target import Bronze
+from harness.toolkit.extract.values import Kind, Value, told
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrameReader, SparkSession
+
+_KINDS = {
+    asked.Kind.ZONED: Kind.INSTANT,
+    asked.Kind.TIME: Kind.CLOCK,
+    asked.Kind.DATE: Kind.DAY,
+    asked.Kind.NUMBER: Kind.NUMBER,
+    asked.Kind.TEXT: Kind.TEXT,
+}
+_ASKED = {kind: word for word, kind in _KINDS.items()}
+#: Spark writes an instant without its zone, so the database is told the one that is meant.
+_SET_UTC = {
+    "jdbc:postgresql:": "SET TIME ZONE 'UTC'",
+    "jdbc:mysql:": "SET time_zone = '+00:00'",
+    "jdbc:mariadb:": "SET time_zone = '+00:00'",
+    "jdbc:oracle:": "ALTER SESSION SET TIME_ZONE = 'UTC'",
+}
+_UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Z"})
+#: No two clocks on Earth differ by more.
+_BETWEEN_ZONES = timedelta(hours=26)
+
+
+def _environment() -> SecretResolver:
+    return EnvironmentSecrets(os.environ)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jdbc(ByColumn):
+    """A table of a database, or a query in parentheses, followed by a column."""
+
+    database: Database
+    #: ``schema.table``, a name in double quotes being exact, or ``(select ...)``.
+    table: str
+    #: Fetches the password, at each login.
+    secrets: SecretResolver = field(default_factory=_environment)
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return self.table
+
+    def read(self, bronze: Bronze) -> Batch | None:
+        """Return the rows from the largest value that bronze has, that value included.
+
+        Raises:
+            ConfigurationError: The column is none that tells how far an extract has come.
+            ExtractError: The database cannot be asked.
+        """
+        self.check_name(self.name)
+        try:
+            return self._read(bronze)
+        except LookFailedError as error:
+            raise ExtractError(f"{self.name} cannot be read: {str(error).rstrip('.')}") from error
+
+    def _read(self, bronze: Bronze) -> Batch:
+        asking = _Asking(bronze, self)
+        kind = asking.kind()
+        self.check(self.name, kind)
+        newest = newest_of(bronze, self.name, self.column, kind)
+        ends = asking.ends(newest, kind) if self.piece is not None else None
+        span = span_of(self, newest, ends)
+        with one_sentence(self.name):
+            reader = reader_of(bronze.session, self.database, self.secrets)
+            reader = reader.option("dbtable", asking.relation)
+            if kind is not Kind.INSTANT:
+                return batch_of(reader.load(), span, asking.column)
+            return self._of_instants(bronze, reader, span, asking.column)
+
+    def _of_instants(
+        self, bronze: Bronze, reader: "DataFrameReader", span: Span, column: str
+    ) -> Batch:
+        """Return the rows of a span, whatever zone Spark writes the limits in.
+
+        What the database is asked for may be more than that, and never is less.
+        """
+        statement = next(
+            (each for start, each in _SET_UTC.items() if self.database.url.startswith(start)), None
+        )
+        asked_for = span
+        if statement is not None:
+            reader = reader.option("sessionInitStatement", statement)
+        if statement is None or not _UTC.issuperset(_zones(bronze.session)):
+            asked_for = span.wider(_BETWEEN_ZONES)
+        batch = batch_of(reader.load(), asked_for, column)
+        exact = span.exact_condition(column)
+        rows = batch.frame if exact is None else batch.frame.where(exact)
+        return replace(batch, frame=rows, since=span.since_text, is_more=span.is_more)
+
+
+def _zones(session: "SparkSession") -> set[str]:
+    """Return the zones in which Spark may write an instant into a query of a database."""
+    jvm: Any = session.sparkContext._jvm
+    return {
+        str(jvm.java.util.TimeZone.getDefault().getID()),
+        str(session.conf.get("spark.sql.session.timeZone")),
+    }
+
+
+class _Asking:
+    """Asks the database about the column."""
+
+    def __init__(self, bronze: Bronze, source: Jdbc) -> None:
+        self._source = source
+        self._queries = JvmQueries(lambda: bronze.session, source.secrets)
+        self._within = source.database.timeout_seconds
+        dialect = self._queries.dialect(source.database, within=self._within)
+        found = relation_from(f"source: {source.table}")
+        if found is None:
+            raise ConfigurationError(
+                f"{source.table!r} is no name of a table in a database; allowed are schema.table"
+                " and (select ...)"
+            )
+        quoted = dialect.quoted((key_name(source.column),))
+        self._key = quoted
+        name = quoted[len(dialect.quote) : -len(dialect.quote)]
+        #: The column as Spark names it.
+        self.column = name if name.isidentifier() else f"`{name}`"
+        #: The table as a statement names it after FROM.
+        self.relation = f"{found.query} extracted" if found.query else dialect.quoted(found.table)
+
+    def kind(self) -> Kind:
+        """Return how the values of the column are compared."""
+        found = self._ask(f"select {self._key} from {self.relation} where 1 = 0").columns[0]
+        kind = _KINDS.get(found.kind)
+        if kind is None:
+            raise ConfigurationError(
+                f"{self._source.name}: {self._source.column} is {found.type_name}, which does not"
+                " tell how far an extract has come; allowed are timestamps, dates, whole numbers,"
+                " decimals and text"
+            )
+        return kind
+
+    def ends(self, newest: Value | None, kind: Kind) -> tuple[Value | None, Value | None]:
+        """Return the first and the last value after how far bronze has come."""
+        text = f"select min({self._key}), max({self._key}) from {self.relation}"
+        if newest is None:
+            first, last = self._ask(text).rows[0]
+        else:
+            bound = asked.Value(kind=_ASKED[kind], text=_bound(newest))
+            first, last = self._ask(f"{text} where {self._key} > ?", bound).rows[0]
+        return self._value(first, kind), self._value(last, kind)
+
+    def _ask(self, text: str, *parameters: asked.Value) -> asked.Answer:
+        query = asked.Query(text=text, parameters=parameters)
+        return self._queries.ask(self._source.database, query, within=self._within)
+
+    def _value(self, text: str | None, kind: Kind) -> Value | None:
+        try:
+            return None if text is None else _value_from(text, kind)
+        except ValueError as error:
+            raise ExtractError(
+                f"{self._source.name}: {self._source.column} has the value {text!r}, which cannot"
+                " be compared; mend that row, or extract without piece"
+            ) from error
+
+
+def _value_from(text: str, kind: Kind) -> Value:
+    match kind:
+        case Kind.INSTANT:
+            return moment(text, asked.Kind.ZONED).replace(tzinfo=UTC)
+        case Kind.CLOCK:
+            return moment(text, asked.Kind.TIME)
+        case Kind.DAY:
+            return date.fromisoformat(text[:10])
+        case Kind.NUMBER:
+            return Decimal(text)
+        case Kind.TEXT:
+            return text
+
+
+def _bound(value: Value) -> str:
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None).isoformat(sep=" ")
+    return told(value) or ""

@@ -1,0 +1,124 @@
+"""Asks the real models about every job of the tests at once: one build, one reading."""
+
+import contextlib
+import io
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.decisions import world
+from tests.support.decisions.cases import CASES
+from tests.support.decisions.histories import random_jobs
+from tests.support.decisions.world import FOLDED, Job, Verdict
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEMA = "decisions"
+Dbt = Callable[..., Any]
+
+
+@pytest.fixture(scope="package")
+def dbt(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Dbt:
+    """Run dbt in this process, in a schema of its own; it returns what came of it."""
+    from dbt.cli.main import dbtRunner
+
+    folder = tmp_path_factory.mktemp("dbt")
+    places = ["--target-path", str(folder / "target"), "--log-path", str(folder / "logs")]
+    parsed: list[Any] = []
+
+    def run(command: str, *arguments: str) -> Any:
+        # Only while dbt runs: later tests of the same process have schemas of their own.
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("HEARTBEAT_SCHEMA", SCHEMA)
+            environment.setenv("DBT_SEND_ANONYMOUS_USAGE_STATS", "false")
+            with contextlib.redirect_stdout(io.StringIO()) as said:
+                if not parsed:
+                    parsed.append(dbtRunner().invoke(["parse", *places]).result)
+                result = dbtRunner(manifest=parsed[0]).invoke([command, *places, *arguments])
+        assert result.success, f"{said.getvalue()[-3000:]}{result.exception or ''}"
+        return result.result
+
+    return run
+
+
+@pytest.fixture(scope="package")
+def verdicts(spark: "SparkSession", dbt: Dbt) -> Mapping[int, Verdict]:
+    """What the models say of each job of the tests, by job id."""
+    jobs = [*(case.job for case in CASES), *random_jobs()]
+    asked = ["+trigger_set", "+job_blockers", "+int_control_rows"]
+    models = ["--select", *asked, "+event_partitions"]
+    dbt("seed")
+    dbt("run", *models)
+    upstream_ids = _write_controls(spark, jobs)
+    world.append(spark, f"{SCHEMA}.retry_policies", world.policy_rows(jobs))
+    probes = list(world.probe_rows(jobs, upstream_ids))
+    runs = list(world.run_rows(jobs, upstream_ids))
+
+    _append_if(spark, probes, runs, lambda tick: tick <= FOLDED)
+    dbt("run", "--selector", "fold")
+    _append_if(spark, probes, runs, lambda tick: tick > FOLDED)
+    variables = f"{{folded_through: {FOLDED}, starts_per_tick: 1000000}}"
+    views = "int_upstreams_now int_runs_now int_dependency_progress int_job_verdicts"
+    dbt("run", "--vars", variables, "--select", *views.split())
+    return _read(spark, {value: key for key, value in upstream_ids.items()}, jobs)
+
+
+def _write_controls(spark: "SparkSession", jobs: Sequence[Job]) -> Mapping[tuple[int, str], str]:
+    """Return the upstream id of each job and sensor id, also of lines that are gone."""
+    ids: dict[tuple[int, str], str] = {}
+    for all_of_them in (True, False):
+        spark.sql(f"delete from {SCHEMA}.heartbeat_controls")
+        rows = world.control_rows(jobs, all_of_them=all_of_them)
+        world.append(spark, f"{SCHEMA}.heartbeat_controls", rows)
+        if all_of_them:
+            staged = spark.table(f"{SCHEMA}.stg_controls").collect()
+            ids = {(row.job_id, row.sensor_id): row.upstream_id for row in staged}
+    return ids
+
+
+def _append_if(
+    spark: "SparkSession",
+    probes: Iterable[world.Row],
+    runs: Iterable[world.Row],
+    is_wanted: Callable[[int], bool],
+) -> None:
+    for ledger, rows in (("ledger_probes", probes), ("ledger_runs", runs)):
+        wanted = [row for row in rows if is_wanted(int(str(row["tick_number"])))]
+        world.append(spark, f"{SCHEMA}.{ledger}", wanted)
+
+
+def _read(
+    spark: "SparkSession", names: Mapping[str, tuple[int, str]], jobs: Sequence[Job]
+) -> Mapping[int, Verdict]:
+    starts = {row.job_id: row for row in spark.table(f"{SCHEMA}.trigger_set").collect()}
+    blockers: dict[int, list[tuple[str, str]]] = defaultdict(list)
+    for row in spark.table(f"{SCHEMA}.job_blockers").collect():
+        blockers[row.job_id].append((row.blocker, row.reason))
+    statuses: dict[int, dict[str, str | None]] = defaultdict(dict)
+    for row in spark.table(f"{SCHEMA}.int_control_rows").collect():
+        statuses[int(row.trigger_job_id)][row.sensor_id] = row.status
+    return {
+        job.job_id: Verdict(
+            consumed={
+                names[each.upstream_id][1]: (each.from_tick, each.through_tick)
+                for each in starts[job.job_id].consumed
+            }
+            if job.job_id in starts
+            else None,
+            attempt=starts[job.job_id].attempt if job.job_id in starts else None,
+            intent_id=starts[job.job_id].intent_id if job.job_id in starts else None,
+            blockers=sorted(blockers[job.job_id]),
+            status=statuses[job.job_id],
+        )
+        for job in jobs
+    }
+
+
+@pytest.fixture(scope="package")
+def project() -> Path:
+    """The folder of the project."""
+    return Path(__file__).resolve().parents[3]

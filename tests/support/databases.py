@@ -1,0 +1,213 @@
+"""Databases in memory that run the very statements of the probes, and do as they are told."""
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from harness.config.connections import Database, JdbcDatabase, SapSystem, SapSystems
+from harness.sense.database_queries import (
+    Answer,
+    Column,
+    DatabaseDownError,
+    Dialect,
+    Kind,
+    Query,
+    QueryRefusedError,
+    QueryTooSlowError,
+)
+from harness.sense.probe import DataChange, Look, Upstream
+from harness.sense.sources.jdbc.compare import SinceRows
+from harness.sense.sources.jdbc.probe import JdbcProbe
+from harness.sense.sources.sap import SapProbe
+
+AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
+NOW = "2025-04-23 21:40:00"
+
+
+class FakeQueries:
+    """Answers from SQLite. Its columns have no types: a declared one says the kind."""
+
+    def __init__(self, dialect: Dialect | None = None) -> None:
+        self.sql = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self.sql.create_function("clock", 0, lambda: self.now)
+        self.now = NOW
+        self.kind = Kind.TIME
+        self.asked: list[str] = []
+        self.is_down = False
+        #: Names of tables whose lock somebody holds.
+        self.locked: set[str] = set()
+        #: Called with the limit of each statement that a lock stops.
+        self.on_wait: Callable[[float], None] = lambda seconds: None
+        self._dialect = dialect or Dialect()
+
+    def dialect(self, database: Database, *, within: float) -> Dialect:
+        self._reach()
+        return self._dialect
+
+    def ask(self, database: Database, query: Query, *, within: float) -> Answer:
+        self._reach()
+        self.asked.append(query.text)
+        if any(f'"{name}"' in query.text for name in self.locked):
+            self.on_wait(within)
+            raise QueryTooSlowError("the database gave the query up: it waited for a lock")
+        text = query.text.replace("current_timestamp", "clock()")
+        try:
+            rows = self.sql.execute(text, [self._bound(each) for each in query.parameters])
+        except sqlite3.Error as error:
+            raise QueryRefusedError(f"the database refuses the query: {error}") from error
+        found = [tuple(None if each is None else str(each) for each in row) for row in rows]
+        column = Column(kind=self.kind, type_name=self.kind.value)
+        return Answer(columns=(column,) * len(rows.description), rows=found)
+
+    def _bound(self, value: Any) -> object:
+        return int(value.text) if value.kind is Kind.NUMBER else value.text
+
+    def _reach(self) -> None:
+        if self.is_down:
+            raise DatabaseDownError("the database cannot be reached: connection refused")
+
+
+@dataclass
+class FakeNewRows:
+    """Says what it is told to, and remembers which rows it was asked about."""
+
+    answer: bool = True
+    asked: list[tuple[SinceRows, str]] = field(default_factory=list)
+
+    def any_row(self, database: Database, rows: SinceRows, query: str) -> bool:
+        self.asked.append((rows, query))
+        return self.answer
+
+
+class Shop:
+    """A database with tables, and one who looks at all of them."""
+
+    def __init__(self, *, timeout: float = 30, overlap: int = 10, **more: Any) -> None:
+        self.queries = FakeQueries(**more)
+        self.new_rows = FakeNewRows()
+        self.seconds = 0.0
+        self.database = JdbcDatabase(
+            url="jdbc:fake:shop", timeout_seconds=timeout, overlap_minutes=overlap
+        )
+        self.upstreams: dict[str, Upstream] = {}
+        self.restart()
+
+    def restart(self) -> None:
+        self.probe = JdbcProbe(
+            {"shop": self.database}, self.queries, self.new_rows, lambda: self.seconds
+        )
+
+    def table(self, name: str = "orders", *keys: object, **more: Any) -> None:
+        """Make a table, and let it be watched."""
+        self.queries.sql.execute(f'create table "{name}" (id integer primary key, changed)')
+        self.watch(name, **more)
+        self.add(*keys, to=name)
+
+    def watch(self, name: str, **more: Any) -> None:
+        self.upstreams[name] = Upstream(
+            upstream_id=name,
+            source="jdbc",
+            sensor_id=f"shop: {name}",
+            read_type="batch",
+            upstream_key=more.pop("upstream_key", "changed"),
+            **more,
+        )
+
+    def add(self, *keys: object, to: str = "orders") -> None:
+        for key in keys:
+            self.queries.sql.execute(f'insert into "{to}" (changed) values (?)', (key,))
+
+    def run(self, statement: str) -> None:
+        self.queries.sql.execute(statement)
+
+    def looks(self, names: Sequence[str] = ()) -> dict[str, Look]:
+        """Look once at all, and take over each answer that is no failure."""
+        group = [self.upstreams[name] for name in names or self.upstreams]
+        looks = {look.upstream_id: look for look in self.probe.look(group, at=AT)}
+        for name, look in looks.items():
+            if look.failure is None:
+                self.upstreams[name] = replace(
+                    self.upstreams[name],
+                    position=look.position,
+                    upstream_value=look.upstream_value,
+                )
+        return looks
+
+    def events(self, name: str = "orders") -> list[DataChange]:
+        look = self.looks()[name]
+        assert look.failure is None, look.failure
+        return list(look.events)
+
+    def sighted(self) -> "Shop":
+        """Look once, so that the next look has a position to start from."""
+        self.looks()
+        self.queries.asked.clear()
+        return self
+
+
+class FakeRuns:
+    """Says what it is told to, and remembers which runs it was asked about."""
+
+    def __init__(self) -> None:
+        self.answer = True
+        self.asked: list[tuple[list[Mapping[str, str]], str]] = []
+
+    def any_of(self, rows: Sequence[Mapping[str, str]], query: str) -> bool:
+        self.asked.append((list(rows), query))
+        return self.answer
+
+
+class Warehouse:
+    """An SAP system with process chains, and one who looks at them."""
+
+    def __init__(self, **more: Any) -> None:
+        self.queries = FakeQueries()
+        self.queries.kind = Kind.TEXT
+        self.system = SapSystem(url="jdbc:fake:bw", **more)
+        self.new_runs = FakeRuns()
+        self.upstreams: dict[str, Upstream] = {}
+        self.queries.sql.execute(
+            "create table RSPCLOGCHAIN"
+            " (CHAIN_ID text, LOG_ID text primary key, DATUM text, ZEIT text, ANALYZED_STATUS text)"
+        )
+        self.restart()
+
+    def restart(self) -> None:
+        systems = SapSystems(sap_bw=self.system)
+        self.probe = SapProbe(systems, self.queries, self.new_runs)
+
+    def watch(self, chain: str = "SALES", **more: Any) -> "Warehouse":
+        more.setdefault("source", "sap_bw")
+        self.upstreams[chain] = Upstream(
+            upstream_id=chain, sensor_id=chain, read_type="batch", **more
+        )
+        return self
+
+    def run(
+        self, log_id: str, status: str = "G", at: str = "20250423010000", chain: str = "SALES"
+    ) -> None:
+        """Let a run have this status, whether it is there already or not."""
+        values = (chain, log_id, at[:8], at[8:], status)
+        self.queries.sql.execute("insert or replace into RSPCLOGCHAIN values (?,?,?,?,?)", values)
+
+    def looks(self) -> dict[str, Look]:
+        looks = {
+            look.upstream_id: look for look in self.probe.look([*self.upstreams.values()], at=AT)
+        }
+        for name, look in looks.items():
+            if look.failure is None:
+                self.upstreams[name] = replace(
+                    self.upstreams[name], position=look.position, upstream_value=look.upstream_value
+                )
+        return looks
+
+    def events(self, looks: int = 2, chain: str = "SALES") -> list[str | None]:
+        """Look so often, and return the log ids that were told."""
+        told = []
+        for _ in range(looks):
+            look = self.looks()[chain]
+            assert look.failure is None, look.failure
+            told += [event.snapshot_id for event in look.events]
+        return told

@@ -1,0 +1,96 @@
+"""Runs that are followed, and one settling of them against a Jobs API in memory."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from harness.fire.submit import Firing, Steps
+from harness.platform.clock import FakeClock
+from harness.platform.databricks.api import JobsApi
+from harness.platform.databricks.fake import FakeJobs
+from harness.platform.databricks.rate_limit import TokenBucket
+from harness.settle.settle import Settled, settle
+from harness.store.inbox import Message, MessageKind
+from harness.store.rows import HOLDING, OPEN, Consumed, RunStatus, Tick
+from harness.store.work_lists import FollowedRun
+from tests.support.memory_store import MemoryStore
+
+JOB = 2**53 + 1
+AT = datetime(2026, 3, 1, 8, tzinfo=UTC)
+TICK = Tick(number=9, at=AT + timedelta(minutes=5))
+
+
+def run_of(
+    jobs: FakeJobs, *, status: RunStatus = RunStatus.STARTED, attempt: int = 1
+) -> FollowedRun:
+    started = replace(intended(), run_id=jobs.start_by_hand(JOB), started_at=AT, attempt=attempt)
+    return replace(started, run_status=status, is_open=status in OPEN, holds_job=status in HOLDING)
+
+
+def intended() -> FollowedRun:
+    """A start that the Jobs API has not answered yet."""
+    status = RunStatus.INTENDED
+    return FollowedRun(
+        job_id=JOB,
+        job_name="daily",
+        intent_id="intent",
+        attempt=1,
+        token="token",
+        run_id=None,
+        run_status=status,
+        is_open=status in OPEN,
+        holds_job=status in HOLDING,
+        consumed=(Consumed(upstream_id="u", from_tick=-1, through_tick=3),),
+        event_ids=("e",),
+        parameters=json.dumps({"heartbeat_intent_id": "intent", "heartbeat_token": "token"}),
+        decided_tick=3,
+        decided_at=AT,
+        started_at=None,
+        ended_at=None,
+        life_cycle_state=None,
+        result_state=None,
+        state=None,
+        termination_code=None,
+        message=None,
+        run_page_url=None,
+        recorded_at=AT,
+    )
+
+
+def fake_jobs() -> FakeJobs:
+    jobs = FakeJobs(clock=FakeClock(AT))
+    jobs.add_job(JOB)
+    return jobs
+
+
+def settled(
+    jobs: JobsApi,
+    run: FollowedRun,
+    *messages: Message,
+    tick: Tick = TICK,
+    store: MemoryStore | None = None,
+) -> Settled:
+    firing = firing_of(jobs, at=tick.at, store=store)
+    return settle([run], messages, tick=tick, firing=firing, steps=Steps())
+
+
+def firing_of(jobs: JobsApi, *, at: datetime, store: MemoryStore | None = None) -> Firing:
+    """What one process has to start and to follow runs with."""
+    clock = FakeClock(at)
+    return Firing(
+        api=jobs,
+        origin="here",
+        store=store or MemoryStore(),
+        starts=TokenBucket(clock, per_second=100),
+        questions=TokenBucket(clock, per_second=100),
+        handed_over=Path("nowhere"),
+        schema="heartbeat",
+        crash_point=lambda name: None,
+    )
+
+
+def notice(*, run_id: int | None = None, intent_id: str | None = None) -> Message:
+    return Message(
+        kind=MessageKind.COMPLETE, job_id=JOB, run_id=run_id, intent_id=intent_id, sent_at=TICK.at
+    )

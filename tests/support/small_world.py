@@ -1,0 +1,135 @@
+"""An installation in memory, for tests of whole ticks: no Spark, no dbt, no Jobs API."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from harness.config.load import load_settings
+from harness.context import Context
+from harness.controls.header import COLUMNS
+from harness.controls.load import CONTROLS, checksum_of
+from harness.errors import DecideError
+from harness.platform.clock import FakeClock
+from harness.sense.probe import Look, Upstream
+from harness.store.state_dir import Home
+from harness.tick.checkpoint import save_state
+from harness.tick.engine import Engine
+from harness.tick.state import TickState
+from tests.support.memory_store import MemoryStore
+
+NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+class Killed(BaseException):
+    """The process died here."""
+
+
+class NoDbt:
+    """Builds what the triggers need, as far as anybody can tell, and refuses to decide."""
+
+    def __init__(self) -> None:
+        #: The selectors that it was asked for.
+        self.built: list[str] = []
+        #: The variables of each.
+        self.variables: list[object] = []
+        #: Builds the decision and what is published, too.
+        self.decides = False
+        #: The selector that cannot be built.
+        self.broken = ""
+
+    def seed_controls(self) -> None: ...
+
+    def build_everything(self, *, with_triggers: bool) -> None: ...
+
+    def build(self, selector: str, variables: object = None) -> None:
+        self.built.append(selector)
+        self.variables.append(variables)
+        if selector == self.broken:
+            raise DecideError(f"there is no {selector}")
+        if not self.decides and selector not in {"look", "triggers", "trigger_terms"}:
+            raise DecideError("there is no dbt here")
+
+
+class SmallLooker:
+    """Finds nothing new, or fails, for the reason that is set."""
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self.looked_at: list[Upstream] = []
+
+    def look_at_all(
+        self,
+        upstreams: Sequence[Upstream],
+        *,
+        at: datetime,
+        on_look: Callable[[Look], None] | None = None,
+    ) -> list[Look]:
+        self.looked_at += upstreams
+        if self.reason is not None:
+            return [Look(upstream_id=each.upstream_id, failure=self.reason) for each in upstreams]
+        return [Look(upstream_id=each.upstream_id, position=each.position) for each in upstreams]
+
+
+class SmallContext(Context):
+    """Reads the models from the world, and dies at the crash point that it names."""
+
+    def __init__(self, world: "SmallWorld") -> None:
+        super().__init__(load_settings(world.project, {}), {}, world.clock)
+        self._world = world
+
+    def rows(self, relation: str) -> list[dict[str, object]]:
+        """Read what the test says that a model has."""
+        return [dict(row) for row in self._world.models[relation]()]
+
+    def crash_point(self, name: str) -> None:
+        """Die here, if it is here."""
+        if name == self._world.dies_at:
+            raise Killed(name)
+
+
+class SmallWorld:
+    """A project, its ledgers in memory, and a scheduler that ticks in processes of their own.
+
+    Args:
+        project: An empty folder.
+        controls: The lines of the controls CSV below its header.
+    """
+
+    def __init__(self, project: Path, controls: str = "") -> None:
+        self.project = project
+        self.clock = FakeClock(NOON)
+        self.store = MemoryStore()
+        self.looker = SmallLooker()
+        self.dbt = NoDbt()
+        #: What each model says when it is read.
+        self.models: dict[str, Callable[[], Sequence[Mapping[str, object]]]] = {}
+        self.dies_at = ""
+        (project / "seeds").mkdir()
+        (project / "heartbeat.yml").write_text("")
+        self.edit(controls)
+
+    @property
+    def home(self) -> Home:
+        """The places of the state folder."""
+        return self.context().home
+
+    def edit(self, controls: str) -> None:
+        """Write the lines of the controls CSV."""
+        (self.project / CONTROLS).write_text(",".join(COLUMNS) + "\n" + controls)
+
+    def remember(self, **known: object) -> None:
+        """Let the next process find what a tick at noon has left, changed as said."""
+        usual = {"tick_number": 1, "folded_through": 1, "ended_tick_number": 1}
+        unmoved = {"tick_at": NOON, "upstreams": (), "runs": (), "must_decide": False}
+        fields = {**usual, **unmoved, "controls_checksum": checksum_of(self.project), **known}
+        save_state(self.home.state, TickState(**fields), self.store)  # type: ignore[arg-type]
+
+    def context(self) -> SmallContext:
+        """Wire a process; each service is made when it is first asked for, and these are here."""
+        context = SmallContext(self)
+        vars(context).update(store=self.store, looker=self.looker, dbt=self.dbt, session=None)
+        return context
+
+    def engine(self) -> Engine:
+        """Return what ticks in one process."""
+        return Engine(self.context())

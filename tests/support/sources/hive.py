@@ -1,0 +1,49 @@
+"""A partitioned table in the embedded metastore, as Spark writes it."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.sense.probe import Probe
+from harness.sense.registry import Surroundings, known_sources
+
+
+class HivePartitions:
+    """A table of Parquet files, with a partition for each arrival."""
+
+    source = "hive_table"
+    looks = 1
+    queries = (
+        "select * from sensor_new_data where id > 0",
+        "select * from sensor_new_data where id < 0",
+    )
+
+    def __init__(self, request: pytest.FixtureRequest, root: Path) -> None:
+        self.options: dict[str, str] = {}
+        self._spark = request.getfixturevalue("spark")
+        self._schema = f"hive{time.monotonic_ns()}"
+        self._spark.sql(f"create schema {self._schema} location '{root}'")
+        self._rows = 0
+        self.sensor_id = f"{self._schema}.orders"
+        self.missing_id = f"{self._schema}.missing"
+
+    def probe(self) -> Probe:
+        surroundings = Surroundings(session=lambda: self._spark, trigger_files_root="")
+        return known_sources().probes(surroundings)[self.source]
+
+    def create(self) -> None:
+        self._spark.sql(
+            f"create table {self.sensor_id} (id bigint, day string)"
+            " using parquet partitioned by (day)"
+        )
+
+    def add(self) -> None:
+        self._rows += 1
+        self._spark.sql(f"insert into {self.sensor_id} values ({self._rows}, 'day {self._rows}')")
+
+    def take_away(self) -> None:
+        self._spark.sql(f"alter table {self.sensor_id} rename to {self._schema}.elsewhere")
+
+    def bring_back(self) -> None:
+        self._spark.sql(f"alter table {self._schema}.elsewhere rename to {self.sensor_id}")

@@ -1,0 +1,55 @@
+"""The seeds beside the controls are checked before they are loaded."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.controls.optional_seeds import SCHEDULED_JOBS, SENSOR_ASSETS, check_seeds
+from harness.errors import ControlsError
+
+PROJECT = Path(__file__).parents[3]
+JOBS, ASSETS = SCHEDULED_JOBS.name, SENSOR_ASSETS.name
+
+
+def told(project: Path, name: str, text: str) -> list[str]:
+    (project / "seeds").mkdir()
+    (project / "seeds" / name).write_text(text)
+    with pytest.raises(ControlsError) as refused:
+        check_seeds(project, {})
+    return str(refused.value).splitlines()[1:]
+
+
+def test_the_seeds_of_the_project_are_right() -> None:
+    check_seeds(PROJECT, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (JOBS, "job_id,note\n111111111,four times a day\n222222222,\n"),
+        (ASSETS, "sensor_id,asset\na_1,sales.orders\na_1,sales.returns\n"),
+    ],
+)
+def test_rows_that_differ_are_fine(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / "seeds").mkdir()
+    (tmp_path / "seeds" / name).write_text(text)
+    check_seeds(tmp_path, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        (JOBS, "job,note\n1,\n", "line 1: the header has to be job_id,note"),
+        (JOBS, "", "line 1: the header has to be job_id,note"),
+        (JOBS, "job_id,note\nnightly,\n", "line 2: job_id 'nightly' has to be the id of a job"),
+        (JOBS, "job_id,note\n0,\n", "line 2: job_id '0' has to be the id of a job"),
+        (JOBS, "job_id,note\n1\n", "line 2: 1 cells; there have to be 2: job_id,note"),
+        (JOBS, "job_id,note\n1,a\n\n 1,b\n", "line 4: it repeats line 2; once is allowed"),
+        (ASSETS, "sensor_id,asset\na_1,\n", "line 2: asset is empty; both columns are needed"),
+        (ASSETS, "sensor_id,asset\na,b\na,b\n", "line 3: it repeats line 2; once is allowed"),
+    ],
+)
+def test_a_bad_row_is_told_with_its_file_and_line(
+    tmp_path: Path, name: str, text: str, said: str
+) -> None:
+    assert told(tmp_path, name, text) == [f"seeds/{name}, {said}"]

@@ -1,0 +1,388 @@
+"""What `status` shows: attention first, one screen for many jobs, and its JSON for scripts."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from datetime import datetime, timedelta
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from harness.cli.views.status import Page
+from harness.cli.views.terminal import console_for
+from harness.inspect.status import CONTROL_COLUMNS, Status, as_json, given_up_since
+from harness.sense.backoff import Failing
+from harness.settle.run_progress import NOT_KNOWN, SAYS_NOTHING
+from harness.store.quarantine import Quarantined
+from harness.store.queries import (
+    JobReasons,
+    LastDecision,
+    LockHolder,
+    RunFact,
+    holder_of,
+    last_decision,
+    last_tick_at,
+    newest_runs,
+    note_tick,
+    run_from,
+    runs_now,
+)
+from harness.store.rows import Blocker, Ledger, RunStatus
+from harness.store.writer.lock import ProcessLock
+from tests.support.ledgers import JOB, TEN, FakeStore, a_day, minutes, run
+
+NOW = minutes(600)
+NOTHING_NEW = Blocker(
+    blocker="waiting_for_required_event",
+    reason="its hard dependency sales.orders has nothing new since its last event was taken",
+    waits_for="a new data-change event of sales.orders",
+    since=TEN,
+)
+
+
+def status_of(count: int, runs: Sequence[RunFact] = (), **blockers: Blocker) -> Status:
+    """So many jobs, each waiting unless a reason is given for its name (``job_3``)."""
+    control = [
+        dict.fromkeys(CONTROL_COLUMNS)
+        | {"trigger_job_id": str(number), "trigger_job_name": f"job_{number}", "sensor_id": "x"}
+        for number in range(count)
+    ]
+    jobs = tuple(
+        JobReasons(
+            job_id=number,
+            job_name=f"job_{number}",
+            blockers=(blockers.get(f"job_{number}", NOTHING_NEW),),
+        )
+        for number in range(count)
+    )
+    decision = LastDecision(tick_id="7-x", tick_number=7, tick_at=minutes(598), jobs=jobs)
+    return Status(
+        now=NOW,
+        control=control,
+        sensors=[],
+        runs=list(runs),
+        decision=decision,
+        holder=None,
+        last_tick_at=minutes(599),
+    )
+
+
+def a_run(job_id: int, status: RunStatus, **changed: object) -> RunFact:
+    row = replace(run(1, 1, minutes(590), status), job_id=job_id, intent_id=str(job_id), **changed)
+    return run_from(asdict(row))
+
+
+def page(status: Status, *, every_job: bool = False) -> list[str]:
+    stream = StringIO()
+    Page(console_for(stream), status, every_job=every_job).show()
+    return stream.getvalue().splitlines()
+
+
+def section(lines: Sequence[str], title: str) -> str:
+    """The lines under a heading, up to the next one."""
+    start = next(place for place, line in enumerate(lines) if line.startswith(title))
+    rest = lines[start + 1 :]
+    end = next((place for place, line in enumerate(rest) if line[:1].strip()), len(rest))
+    return "\n".join(rest[:end])
+
+
+def test_a_hundred_jobs_fit_a_screen() -> None:
+    assert len(page(status_of(100))) <= 24
+
+
+def test_every_job_is_shown_when_asked_for() -> None:
+    assert sum("job_" in line for line in page(status_of(100), every_job=True)) == 100
+
+
+def test_a_failed_job_is_shown_first_and_not_as_waiting() -> None:
+    lines = page(status_of(3, [a_run(1, RunStatus.FAILED, message="boom")]))
+    assert "boom" in section(lines, "needs attention 1")
+    assert "job_1" not in section(lines, "waiting 2")
+
+
+def test_a_start_without_an_answer_needs_attention() -> None:
+    lines = page(status_of(3, [a_run(1, RunStatus.INTENDED, message="503")]))
+    assert "503" in section(lines, "needs attention 1")
+
+
+def test_what_a_job_was_handed_on_its_own_schedule_waits_for_no_answer() -> None:
+    lines = page(status_of(3, [a_run(1, RunStatus.ACQUIRED, decided_at=NOW)]))
+    assert "its own" in section(lines, "running 1")
+    assert not any("no answer" in line for line in lines)
+
+
+def test_a_run_that_goes_on_for_hours_needs_attention() -> None:
+    long = a_run(1, RunStatus.STARTED, run_id=70, started_at=NOW - timedelta(hours=7))
+    short = a_run(2, RunStatus.STARTED, run_id=71, started_at=NOW - timedelta(hours=1))
+    lines = page(status_of(3, [long, short]))
+    assert "run 70" in section(lines, "needs attention 1")
+    assert "71" in section(lines, "running 1")
+
+
+def test_a_run_that_has_succeeded_needs_nothing() -> None:
+    lines = page(status_of(3, [a_run(1, RunStatus.SUCCEEDED, run_id=70, started_at=TEN)]))
+    assert not any(line.startswith("needs attention") for line in lines)
+
+
+def waiting_in_a_queue(minutes_ago: float) -> RunFact:
+    return a_run(
+        1,
+        RunStatus.STARTED,
+        run_id=70,
+        started_at=NOW - timedelta(minutes=90),
+        recorded_at=NOW - timedelta(minutes=minutes_ago),
+        life_cycle_state="QUEUED",
+        state="QUEUED",
+        message="behind another run",
+    )
+
+
+def test_a_run_in_a_queue_is_shown_as_waiting_there() -> None:
+    lines = page(status_of(3, [waiting_in_a_queue(20)]))
+    assert "1 event, QUEUED for 20m" in section(lines, "running 1")
+    assert not any(line.startswith("needs attention") for line in lines)
+
+
+def test_a_run_that_stays_in_a_queue_needs_attention_with_the_deadline() -> None:
+    said = section(page(status_of(3, [waiting_in_a_queue(61)])), "needs attention 1")
+    for part in ("QUEUED", "1h 1m", "run 70 waits (behind another run)", "after 48 hours"):
+        assert part in " ".join(said.split())
+
+
+def test_a_run_in_words_that_nobody_knows_needs_attention_with_the_words() -> None:
+    words = {"life_cycle_state": "WARMING_UP", "state": "WARMING_UP", "message": "soon"}
+    run_in_words = a_run(1, RunStatus.STARTED, run_id=70, started_at=NOW, **words)
+    said = section(page(status_of(3, [run_in_words])), "needs attention 1")
+    assert "(WARMING_UP): soon" in " ".join(said.split())
+
+
+@pytest.mark.parametrize("message", [NOT_KNOWN, SAYS_NOTHING])
+def test_a_run_of_which_the_api_says_nothing_needs_attention(message: str) -> None:
+    silent = a_run(1, RunStatus.STARTED, run_id=70, started_at=NOW, message=message)
+    said = section(page(status_of(3, [silent])), "needs attention 1")
+    assert f"run 70: {message}" in " ".join(said.split())
+
+
+GIVEN_UP = "given up by ada: loaded by hand; it was FAILED: boom"
+
+
+def test_what_an_operator_gave_up_is_told_with_who_and_why_and_needs_nothing() -> None:
+    run_given_up = a_run(1, RunStatus.RELEASED, run_id=70, message=GIVEN_UP)
+    lines = page(replace(status_of(3), given_up=[run_given_up]))
+    assert GIVEN_UP in section(lines, "given up lately 1")
+    assert not any(line.startswith("needs attention") for line in lines)
+
+
+def released(at_minute: int, **changed: object) -> FakeStore:
+    """A job whose first run was given up; its last step is in the folded state."""
+    store = FakeStore()
+    row = run(1, 3, minutes(at_minute), RunStatus.RELEASED, message=GIVEN_UP, **changed)
+    store.append(Ledger.RUNS, [row])
+    store.tables["run_state"] = store.read(Ledger.RUNS)
+    return store
+
+
+def test_a_run_that_was_given_up_is_remembered_for_some_days() -> None:
+    store = released(10)
+    (told,) = given_up_since(store, TEN, folded_through=1)
+    assert told.message == GIVEN_UP
+    assert given_up_since(store, minutes(11), folded_through=1) == []
+
+
+def test_a_run_that_was_given_up_is_of_no_interest_once_the_job_has_run_since() -> None:
+    store = released(10)
+    newer = {"intent_id": "second", "decided_tick": 2, "decided_at": minutes(20)}
+    store.append(Ledger.RUNS, [run(2, 1, minutes(20), RunStatus.STARTED, **newer)])
+    assert given_up_since(store, TEN, folded_through=1) == []
+
+
+def test_an_unreadable_upstream_is_told_once_for_all_its_jobs() -> None:
+    reason = "its hard dependency sales.x cannot be read: no such folder"
+    broken = replace(NOTHING_NEW, reason=reason)
+    lines = page(status_of(9, job_3=broken, job_5=broken, job_8=broken))
+    assert "job_3 +2" in section(lines, "needs attention 1")
+    assert any(line.startswith("waiting 6") for line in lines)
+
+
+def failing(wait_seconds: float, reason: str = "no such folder") -> Failing:
+    return Failing(
+        upstream_id="file:sales.x:ab5c14a4",
+        reason=reason,
+        failed_looks=4,
+        since=NOW - timedelta(hours=1),
+        failed_at=NOW - timedelta(minutes=1),
+        wait_seconds=wait_seconds,
+    )
+
+
+def unreadable() -> Status:
+    reason = "its hard dependency sales.x cannot be read: no such folder"
+    return status_of(9, job_3=replace(NOTHING_NEW, reason=reason))
+
+
+def test_an_unreadable_upstream_is_told_with_its_next_try() -> None:
+    lines = page(replace(unreadable(), failing=[failing(240)]))
+    assert "next try 20:03:00Z; no such folder" in section(lines, "needs attention 1")
+
+
+def test_an_unreadable_upstream_that_is_due_is_tried_by_the_next_tick() -> None:
+    lines = page(replace(unreadable(), failing=[failing(20)]))
+    assert "tried again by the next tick; no such folder" in section(lines, "needs attention 1")
+
+
+def test_an_unreadable_upstream_that_holds_no_job_up_is_told_by_its_name() -> None:
+    lines = page(replace(status_of(9), failing=[failing(240)]))
+    assert "(sales.x)  unreadable" in section(lines, "needs attention 1")
+
+
+def test_unreadable_upstreams_of_one_table_are_told_apart_by_their_queries() -> None:
+    plain = replace(failing(240, "gone"), source="delta_table", read_type="batch")
+    query = "select * from sensor_new_data where amount > 100"
+    filtered = replace(
+        plain, upstream_id="file:sales.x:0", reason="no column amount", preprocess_query=query
+    )
+    lines = page(replace(status_of(9), failing=[plain, filtered]))
+    told = section(lines, "needs attention 2")
+    assert "(sales.x, no query)" in told
+    assert "(sales.x, where amount > 100)" in told
+
+
+def test_the_next_try_stays_when_the_reason_is_too_long_for_the_page() -> None:
+    lines = page(replace(status_of(9), failing=[failing(240, "x" * 500)]))
+    assert "next try 20:03:00Z" in section(lines, "needs attention 1")
+
+
+def test_scripts_get_the_next_try_of_what_fails() -> None:
+    told = as_json(replace(status_of(1), failing=[failing(240)]))
+    assert json.loads(json.dumps(told))["failing"][0] == {
+        "sensor_id": "sales.x",
+        "upstream_id": "file:sales.x:ab5c14a4",
+        "reason": "no such folder",
+        "failing_since": "2026-03-01T19:00:00Z",
+        "failed_looks": 4,
+        "last_look_at": "2026-03-01T19:59:00Z",
+        "next_look_at": "2026-03-01T20:03:00Z",
+    }
+
+
+@pytest.mark.parametrize(
+    ("at", "told"), [(NOW - timedelta(minutes=1), "2026-03-01T19:59:00Z"), (None, None)]
+)
+def test_scripts_get_the_instant_through_which_all_is_told(
+    at: datetime | None, told: str | None
+) -> None:
+    assert as_json(replace(status_of(1), last_tick_at=at))["last_tick_at"] == told
+
+
+def test_jobs_over_the_limit_of_starts_come_before_those_that_wait() -> None:
+    ready = replace(NOTHING_NEW, blocker="over_start_limit", reason="one tick starts no more")
+    waiting = section(page(status_of(100, job_77=ready)), "waiting 100")
+    assert "job_77" in waiting.splitlines()[1]
+
+
+def test_an_old_picture_says_that_it_is_old() -> None:
+    lines = page(replace(status_of(3), last_tick_at=NOW - timedelta(hours=3)))
+    assert "no tick for 3h: this is how things stood then" in lines
+
+
+def test_who_is_at_work_is_told() -> None:
+    holder = LockHolder(pid=4242, command="run", since=NOW - timedelta(minutes=30))
+    assert "`run` is at work, since 30m (pid 4242)" in page(replace(status_of(3), holder=holder))
+
+
+def test_text_of_others_cannot_move_the_cursor() -> None:
+    lines = page(status_of(3, [a_run(1, RunStatus.FAILED, message="\x1b[2Jboom [bold]x")]))
+    assert "\\x1b[2Jboom [bold]x" in section(lines, "needs attention 1")
+
+
+def test_without_a_terminal_there_is_no_colour() -> None:
+    assert not any("\x1b" in line for line in page(status_of(3, [a_run(1, RunStatus.FAILED)])))
+
+
+def test_json_has_its_keys_with_ids_as_strings_and_instants_in_utc() -> None:
+    first = status_of(1, [a_run(0, RunStatus.FAILED, run_id=JOB)])
+    content = json.loads(json.dumps(as_json(first)))
+    assert list(content) == [
+        "control",
+        "blockers",
+        "runs",
+        "sensors",
+        "failing",
+        "failing_triggers",
+        "quarantined",
+        "last_tick_at",
+    ]
+    assert list(content["control"][0]) == list(CONTROL_COLUMNS)
+    assert content["runs"][0]["run_id"] == str(JOB)
+    assert content["blockers"][0]["job_id"] == "0"
+    assert content["blockers"][0]["since"] == "2026-03-01T10:00:00Z"
+
+
+def test_the_newest_step_of_a_run_counts_in_whatever_order_they_are_read() -> None:
+    rows = a_day().read(Ledger.RUNS)
+    statuses = [each.run_status for each in newest_runs(reversed(rows))]
+    assert statuses == [RunStatus.SUCCEEDED, RunStatus.RETRY_REQUESTED, RunStatus.STARTED]
+
+
+def test_the_ledgers_tail_overrules_the_folded_state() -> None:
+    store = a_day()
+    store.tables["run_state"] = [
+        row
+        for row in store.read(Ledger.RUNS)
+        if row["tick_number"] == 3 and row["step_number"] == 2
+    ]
+    (second,) = [
+        each
+        for each in runs_now(store, folded_through=3)
+        if (each.intent_id, each.attempt) == ("second", 1)
+    ]
+    assert second.run_status is RunStatus.RETRY_REQUESTED
+
+
+def test_the_holder_of_the_lock_is_seen_only_while_it_holds_it(tmp_path: Path) -> None:
+    with ProcessLock(tmp_path, command="tick"):
+        holder = holder_of(tmp_path)
+        assert holder is not None
+        assert holder.command == "tick"
+    assert holder_of(tmp_path) is None
+
+
+def test_a_tick_that_found_nothing_leaves_a_sign(tmp_path: Path) -> None:
+    assert last_tick_at(tmp_path, None) is None
+    note_tick(tmp_path, NOW)
+    assert last_tick_at(tmp_path, None) == NOW
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"tick_id": "x"}'])
+def test_a_broken_status_file_is_as_good_as_none(tmp_path: Path, content: str) -> None:
+    (tmp_path / "status.json").write_text(content)
+    assert last_decision(tmp_path / "status.json") is None
+
+
+def test_a_failed_job_that_starts_again_by_itself_says_when_before_it_says_how_it_failed() -> None:
+    failed = a_run(1, RunStatus.FAILED, message="boom " * 100, attempt=2)
+    waits_for = "2026-03-01T20:05:00Z and no other run of it, or `retry 1`"
+    backs_off = replace(
+        NOTHING_NEW, blocker="backing_off", waits_for=waits_for, since=failed.recorded_at
+    )
+    told = section(page(status_of(3, [failed], job_1=backs_off)), "needs attention 1")
+    assert "attempt 3 starts by itself from 2026-03-01T20:05:00Z on; boom" in " ".join(told.split())
+
+
+def test_a_back_off_that_was_told_of_an_earlier_attempt_is_not_told_of_this_one() -> None:
+    failed = a_run(1, RunStatus.FAILED, message="boom", attempt=2)
+    earlier = failed.recorded_at - timedelta(minutes=30)
+    backs_off = replace(NOTHING_NEW, blocker="backing_off", since=earlier)
+    told = section(page(status_of(3, [failed], job_1=backs_off)), "needs attention 1")
+    assert "by itself" not in told
+
+
+def test_what_is_quarantined_is_shown_with_its_reason_to_people_and_scripts() -> None:
+    item = Quarantined(name="1.json", since=minutes(-60), reason="it is a link", path=Path("q"))
+    status = replace(status_of(1, []), quarantined=[item])
+    lines = page(status)
+    assert "1.json" in section(lines, "quarantined 1")
+    assert "it is a link" in section(lines, "quarantined 1")
+    [shown] = as_json(status)["quarantined"]  # type: ignore[misc]
+    assert (shown["name"], shown["reason"]) == ("1.json", "it is a link")

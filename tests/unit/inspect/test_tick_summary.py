@@ -1,0 +1,369 @@
+"""What a tick tells: one line when it found nothing, tables when it did, JSON for scripts."""
+
+import json
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from harness.cli.views.terminal import console_for
+from harness.cli.views.tick import show
+from harness.decide.trigger_due import Learned
+from harness.inspect.tick_summary import as_json, has_news, headline, troubles
+from harness.publish.publish import Publication
+from harness.record.probes import Recorded
+from harness.sense.probe import Look, Upstream
+from harness.sense.schedule import PutOff, Round
+from harness.settle.settle import Settled
+from harness.store.quarantine import Quarantined
+from harness.store.rows import Blocker, RunRow, RunStatus, Tick
+from harness.tick.report import Settlement, TickReport
+from tests.support.ledgers import JOB, ORDERS, TEN, decision, event, minutes, run
+
+WAITING = Blocker(
+    blocker="waiting_for_required_event",
+    reason="its hard dependency sales.x has nothing new since its last event was taken",
+    waits_for="x",
+    since=minutes(-90),
+)
+RUNNING = replace(WAITING, blocker="run_in_progress", reason="its run 70 goes on")
+
+
+def idle(**values: object) -> TickReport:
+    looks = tuple(Look(upstream_id=f"upstream {number}", position=None) for number in range(14))
+    report = TickReport(tick=Tick(number=7, at=TEN), sensed=Round(looks=looks), wall_seconds=0.2)
+    return replace(report, **values)  # type: ignore[arg-type]
+
+
+def started(status: RunStatus, **changed: object) -> RunRow:
+    return run(7, 2, TEN, status, **changed)
+
+
+def busy(*rows: RunRow) -> TickReport:
+    recorded = Recorded(events=(event(7, TEN, ORDERS, "41"),))
+    return idle(learned=Learned(recorded=recorded), started=rows)
+
+
+def with_settled(*rows: RunRow, **unanswered: str) -> TickReport:
+    told = {int(name.removeprefix("job_")): reason for name, reason in unanswered.items()}
+    return idle(settlement=Settlement(settled=Settled(rows=rows, unanswered=told)))
+
+
+def printed(report: TickReport) -> str:
+    stream = StringIO()
+    show(console_for(stream), report)
+    return stream.getvalue()
+
+
+def test_what_a_job_on_its_own_schedule_has_processed_has_ended() -> None:
+    steps = (
+        started(RunStatus.ACQUIRED, reported_by="job"),
+        started(RunStatus.SUCCEEDED, reported_by="job"),
+    )
+    report = idle(settlement=Settlement(own_steps=steps))
+    assert "1 run ended" in headline(report)
+    assert as_json(report, waiting=0)["settled"] == 1
+
+
+def test_a_tick_that_found_nothing_is_one_line() -> None:
+    assert printed(idle()).splitlines() == [headline(idle())]
+    assert "looked at 14 upstreams, nothing new" in headline(idle())
+
+
+def test_a_found_change_is_told_with_its_rows() -> None:
+    assert "sales.orders       1  1,204     -  APPEND" in printed(busy())
+
+
+FILTERED = ORDERS.replace("ab5c14a4", "00000000")
+QUERY = "SELECT *\n  FROM sensor_new_data WHERE amount > 100"
+
+
+def found_twice(**differing: str) -> TickReport:
+    recorded = Recorded(events=(event(7, TEN, ORDERS, "41"), event(7, TEN, FILTERED, "41")))
+    plain = Upstream(
+        upstream_id=ORDERS, source="delta_table", sensor_id="sales.orders", read_type="batch"
+    )
+    upstreams = (plain, replace(plain, upstream_id=FILTERED, **differing))  # type: ignore[arg-type]
+    return idle(learned=Learned(recorded=recorded), sensed=Round(upstreams=upstreams))
+
+
+def test_an_upstream_with_two_queries_is_told_by_what_they_ask() -> None:
+    page = printed(found_twice(preprocess_query=QUERY))
+    assert "  sales.orders, no query " in page
+    assert "  sales.orders, WHERE amount > 100 " in page
+
+
+def test_an_upstream_with_two_keys_is_told_by_them() -> None:
+    page = printed(found_twice(upstream_key="load_date"))
+    assert "  sales.orders, no key " in page
+    assert "  sales.orders, key load_date " in page
+
+
+def test_upstreams_of_one_name_that_nothing_is_known_of_are_told_by_their_ids() -> None:
+    report = replace(found_twice(), sensed=Round())
+    assert f"  {FILTERED} " in printed(report)
+
+
+def test_what_tells_two_queries_apart_is_not_cut_on_a_narrow_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    page = printed(found_twice(preprocess_query=QUERY))
+    assert "…" not in page
+
+
+def test_a_run_that_is_given_back_for_a_retry_has_not_ended_now() -> None:
+    row = started(RunStatus.RETRY_REQUESTED, reported_by="operator", run_id=70)
+    page = printed(with_settled(row))
+    assert "given back for a retry 1" in page
+    assert "1 run given back" in page
+    assert "ended" not in page
+    assert "RETRY_REQUESTED" not in page
+
+
+def test_a_run_that_is_given_back_is_news_and_settled_for_scripts() -> None:
+    report = with_settled(started(RunStatus.RETRY_REQUESTED, reported_by="operator", run_id=70))
+    assert has_news(report)
+    assert as_json(report, 0)["settled"] == 1
+
+
+def test_a_run_that_is_given_up_is_told_with_its_reason_and_has_not_ended_now() -> None:
+    said = "given up by ada: loaded by hand; it was FAILED"
+    report = with_settled(started(RunStatus.RELEASED, reported_by="operator", message=said))
+    page = printed(report)
+    assert "1 run given up" in headline(report)
+    assert said in page
+    assert "ended" not in page
+    assert has_news(report)
+    assert as_json(report, 0)["settled"] == 1
+
+
+@pytest.mark.parametrize(
+    ("upstream_id", "failure", "said"),
+    [
+        (
+            ORDERS,
+            "The Delta table sales.orders cannot be sensed: the catalog has no table sales.orders.",
+            "the catalog has no table.",
+        ),
+        (
+            "delta_table:/lake/a:1",
+            "The Delta table /lake/a cannot be sensed: the folder /lake/a does not exist.",
+            "the folder does not exist.",
+        ),
+        (
+            "delta_table:/lake/a:1",
+            "The Delta table /lake/a cannot be sensed: /lake/a is no Delta table: it is empty.",
+            "it is no Delta table: it is empty.",
+        ),
+        (
+            "delta_table:/lake/a:1",
+            "The Delta table /lake/a cannot be sensed: access to /lake/a/_delta_log is denied.",
+            "access to /lake/a/_delta_log is denied.",
+        ),
+        (
+            "trigger_file:month_end:1",
+            "The trigger folder month_end cannot be sensed: there is no such folder under /in.",
+            "there is no such folder under /in.",
+        ),
+        (
+            ORDERS,
+            "delta_table sales.orders has not answered since 10:00.",
+            "has not answered since 10:00.",
+        ),
+        (ORDERS, "no such folder", "no such folder"),
+    ],
+)
+def test_why_an_upstream_cannot_be_read_does_not_repeat_its_name(
+    upstream_id: str, failure: str, said: str
+) -> None:
+    look = Look(upstream_id=upstream_id, failure=failure)
+    report = idle(sensed=Round(looks=(look,)))
+    assert printed(report).splitlines()[-1].split("  ")[-1].strip() == said
+
+
+def test_a_started_job_is_told_with_its_run() -> None:
+    row = started(RunStatus.STARTED, run_id=2**60)
+    assert str(2**60) in printed(busy(row))
+    assert busy(row).is_clean
+
+
+def test_a_refused_start_is_a_failure_and_says_why() -> None:
+    report = busy(started(RunStatus.REFUSED, message="no such job"))
+    assert not report.is_clean
+    assert "refused: no such job" in printed(report)
+
+
+def test_a_start_that_is_refused_when_it_is_sent_again_is_a_failure() -> None:
+    report = with_settled(started(RunStatus.REFUSED, reported_by="answer", message="no such job"))
+    assert not report.is_clean
+
+
+def test_a_start_of_which_nobody_can_say_whether_it_runs_is_a_failure_and_says_what_to_do() -> None:
+    row = started(RunStatus.PARKED, reported_by="poll", message="no answer; `retry 5` starts it")
+    report = with_settled(row)
+    assert not report.is_clean
+    assert "PARKED" in printed(report)
+    assert "`retry 5` starts it" in printed(report)
+
+
+def test_a_start_that_was_refused_when_sent_again_is_not_said_to_be_sent_once_more() -> None:
+    row = started(RunStatus.INTENDED, reported_by="answer", message="no such job")
+    page = printed(with_settled(replace(row, termination_code="INVALID_PARAMETER_VALUE")))
+    assert "refused when sent again" in page
+    assert "sent again by the next tick" not in page
+
+
+def test_a_start_that_an_earlier_tick_intended_counts_as_fired_not_as_settled() -> None:
+    row = started(RunStatus.STARTED, reported_by="answer", run_id=70)
+    content = as_json(with_settled(row), 0)
+    assert content["settled"] == 0
+    assert content["fired"][0]["run_id"] == "70"  # type: ignore[index]
+
+
+def test_a_job_that_failed_is_no_failure_of_the_tick() -> None:
+    row = started(RunStatus.FAILED, reported_by="poll", run_id=70, message="boom")
+    report = with_settled(replace(row, started_at=TEN, ended_at=minutes(2)))
+    assert report.is_clean
+    assert "boom" in printed(report)
+    assert as_json(report, 0)["settled"] == 1
+
+
+def test_a_run_that_could_not_be_asked_about_is_a_failure() -> None:
+    report = with_settled(job_5="the Jobs API does not answer")
+    assert not report.is_clean
+    assert "the Jobs API does not answer" in printed(report)
+
+
+def test_a_look_that_failed_is_a_failure_and_news() -> None:
+    look = Look(upstream_id=ORDERS, failure="no such folder")
+    report = idle(sensed=Round(looks=(look,)))
+    assert not report.is_clean
+    assert has_news(report)
+    assert as_json(report, 0)["failures"] == [
+        {"sensor_id": "sales.orders", "reason": "no such folder"}
+    ]
+
+
+def test_a_trouble_is_news_once_and_again_when_it_changes() -> None:
+    look = Look(upstream_id=ORDERS, failure="no such folder")
+    report = idle(sensed=Round(looks=(look,)))
+    assert not has_news(report, frozenset({"no such folder"}))
+    assert has_news(report, frozenset({"a corrupt commit"}))
+    assert has_news(idle(), frozenset({"no such folder"}))
+
+
+def with_waiting(*blockers: Blocker) -> TickReport:
+    row = replace(decision(7, TEN), blockers=blockers)
+    publication = Publication(
+        blockers={JOB: blockers},
+        job_names={JOB: "daily"},
+        changed=(row,),
+        has_folded=False,
+        folded_through=-1,
+    )
+    return replace(busy(), publication=publication)
+
+
+def test_a_waiting_job_says_why_and_for_how_long() -> None:
+    assert "daily  1h 30m  its hard dependency sales.x has nothing new" in printed(
+        with_waiting(WAITING)
+    )
+
+
+def test_why_a_job_waits_says_the_name_of_its_upstream_once() -> None:
+    unreadable = replace(
+        WAITING,
+        reason="its hard dependency sales.x cannot be read:"
+        " The Delta table sales.x cannot be sensed: the catalog has no table sales.x.",
+    )
+    assert "its hard dependency sales.x cannot be read: the catalog has no table." in printed(
+        with_waiting(unreadable)
+    )
+
+
+def test_more_dependencies_are_counted() -> None:
+    assert "was taken (and 1 more)" in printed(with_waiting(WAITING, WAITING))
+
+
+def test_a_job_that_runs_does_not_wait() -> None:
+    assert "waiting" not in printed(with_waiting(RUNNING, WAITING))
+
+
+def test_json_has_the_promised_keys() -> None:
+    content = json.loads(json.dumps(as_json(busy(started(RunStatus.STARTED, run_id=70)), 3)))
+    assert {
+        "tick_id",
+        "tick_at",
+        "sensed",
+        "events",
+        "failed_looks",
+        "fired",
+        "settled",
+        "skipped",
+        "seconds",
+        "waiting",
+    } <= set(content)
+    assert content["tick_at"] == "2026-03-01T10:00:00Z"
+    assert content["fired"][0]["job"] == str(JOB)
+    assert content["waiting"] == 3
+
+
+def put_off(*, is_failing: bool = True) -> TickReport:
+    upstream_id = "kafka:shop: orders:ab5c14a4"
+    later = minutes(4) if is_failing else None
+    reason = "The Kafka topic shop: orders cannot be sensed: it is down."
+    each = PutOff(upstream_id=upstream_id, reason=reason, next_look_at=later, is_failing=is_failing)
+    return idle(sensed=replace(idle().sensed, put_off=(each,)))
+
+
+def test_what_is_put_off_is_counted_and_is_not_nothing_new() -> None:
+    assert headline(put_off()).endswith("looked at 14 upstreams, 1 put off  (0.2s)")
+
+
+def test_what_is_put_off_is_shown_with_its_next_try_and_its_reason() -> None:
+    page = printed(put_off())
+    assert "put off 1" in page
+    assert "shop: orders  10:04:00Z  it is down." in page
+
+
+def test_what_others_hold_up_is_shown_for_the_next_tick() -> None:
+    assert "next tick" in printed(put_off(is_failing=False))
+
+
+def test_what_is_put_off_is_no_failure_for_scripts() -> None:
+    told = as_json(put_off(), 0)
+    assert (told["failed_looks"], told["failures"], told["put_off"]) == (0, [], 1)
+    assert told["put_off_looks"] == [
+        {
+            "sensor_id": "shop: orders",
+            "reason": "The Kafka topic shop: orders cannot be sensed: it is down.",
+            "next_look_at": "2026-03-01T10:04:00Z",
+        }
+    ]
+
+
+def test_a_tick_that_puts_off_what_fails_is_not_clean() -> None:
+    assert not put_off().is_clean
+
+
+def test_a_failure_that_is_put_off_and_tried_again_is_told_once() -> None:
+    reason = put_off().sensed.put_off[0].reason
+    look = Look(upstream_id="kafka:shop: orders:ab5c14a4", failure=reason)
+    failed = idle(sensed=Round(looks=(look,)))
+    assert not has_news(put_off(), troubles(failed))
+    assert not has_news(failed, troubles(put_off()))
+
+
+def test_what_a_tick_could_not_read_is_shown_and_ends_it_with_one() -> None:
+    item = Quarantined(name="1.json", since=TEN, reason="it is a link", path=Path("q"))
+    report = idle(quarantined=(item,))
+    assert not report.is_clean
+    assert "1 quarantined" in headline(report)
+    assert "it is a link" in printed(report)
+    assert as_json(report, 0)["quarantined"] == [
+        {"name": "1.json", "reason": "it is a link", "path": "q"}
+    ]
+    assert has_news(report)
+    assert not has_news(report, troubles(report))

@@ -1,0 +1,155 @@
+"""What dbt's wrapper says of a project that cannot be read, and leaves while it makes views."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from harness.errors import DecideError, StateError
+from harness.platform.dbt import Dbt, unfinished_views, unparsed
+from harness.tick.install import Installation, models_checksum
+from tests.support.small_world import NOON, SmallWorld
+
+if TYPE_CHECKING:
+    from dbt.cli.main import dbtRunner, dbtRunnerResult
+    from dbt.contracts.graph.manifest import Manifest
+
+TARGET = Path("/srv/home/target")
+
+
+def test_a_damaged_target_folder_is_told_with_the_way_out() -> None:
+    error = IsADirectoryError(21, "Is a directory", f"{TARGET}/partial_parse.msgpack")
+    assert str(unparsed(error, TARGET)) == (
+        f"dbt parse: [Errno 21] Is a directory: '{TARGET}/partial_parse.msgpack'; "
+        f"remove {TARGET}, which dbt makes anew, and tick again"
+    )
+
+
+def test_a_mistake_in_the_project_is_told_as_dbt_tells_it() -> None:
+    assert str(unparsed(ValueError("no such ref"), TARGET)) == "dbt parse: no such ref"
+
+
+class _Interrupted(BaseException):
+    """The process ends here."""
+
+
+class _FakeRuns(Dbt):
+    """Runs nothing: ends as it is told, and looks for the mark meanwhile."""
+
+    def __init__(self, home: Path, ends: "dbtRunnerResult | BaseException") -> None:
+        super().__init__(home, home, target="local", before=self._start_session)
+        self.accepted = home / "accepted"
+        self._ends = ends
+        self.mark = unfinished_views(home)
+        self.saw_mark: list[bool] = []
+        self.session_error: Exception | None = None
+
+    def _start_session(self) -> None:
+        if self.session_error is not None:
+            raise self.session_error
+
+    def _runner(self) -> "dbtRunner":
+        return cast("dbtRunner", None)
+
+    def _run(self, *_: object) -> "dbtRunnerResult":
+        self.saw_mark.append(self.mark.exists())
+        if isinstance(self._ends, BaseException):
+            raise self._ends
+        return self._ends
+
+
+def _ended(status: str, materialized: str) -> "dbtRunnerResult":
+    node = SimpleNamespace(name="a_model", config=SimpleNamespace(materialized=materialized))
+    done = SimpleNamespace(status=status, message=status, node=node)
+    return _result(success=status == "success", results=[done])
+
+
+def _result(
+    *, success: bool, results: list[object], error: BaseException | None = None
+) -> "dbtRunnerResult":
+    ended = SimpleNamespace(
+        success=success, exception=error, result=SimpleNamespace(results=results)
+    )
+    return cast("dbtRunnerResult", ended)
+
+
+def test_while_views_are_made_a_mark_says_so_and_one_who_only_fills_tables_leaves_none(
+    tmp_path: Path,
+) -> None:
+    dbt = _FakeRuns(tmp_path, _ended("success", "view"))
+    dbt.build("decide")
+    dbt.build_everything(with_triggers=True)
+    dbt.build("publish")
+    dbt.build("look")
+    assert dbt.saw_mark == [True, True, False, False]
+    assert not dbt.mark.exists()
+
+
+def test_the_seeds_that_are_in_force_are_loaded_and_the_others_from_the_project(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "accepted" / "seeds" / "a.csv"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    nodes = {
+        name: SimpleNamespace(resource_type=kind, original_file_path=f"seeds/{name}.csv")
+        for name, kind in (("a", "seed"), ("b", "seed"))
+    }
+    dbt = _FakeRuns(tmp_path, _ended("success", "seed"))
+    dbt.manifest = cast("Manifest", SimpleNamespace(nodes=nodes))
+    for _ in range(2):
+        dbt.seed_controls()
+        accepted = nodes["a"]
+        assert Path(accepted.root_path, accepted.original_file_path) == file
+        # dbt writes the SQL of a seed below its target folder, at this path.
+        assert not Path(accepted.original_file_path).is_absolute()
+        assert nodes["b"].original_file_path == "seeds/b.csv"
+
+
+@pytest.mark.parametrize(
+    ("ends", "is_left"),
+    [
+        pytest.param(_ended("error", "table"), False, id="a table failed"),
+        pytest.param(_ended("fail", "test"), False, id="a gate failed"),
+        pytest.param(_ended("error", "view"), True, id="a view failed: Spark may have died"),
+        pytest.param(
+            _result(success=False, results=[], error=ConnectionError("the JVM is gone")),
+            True,
+            id="dbt broke off",
+        ),
+        pytest.param(_Interrupted(), True, id="the process ended"),
+    ],
+)
+def test_the_mark_stays_when_views_may_be_missing(
+    tmp_path: Path, ends: "dbtRunnerResult | BaseException", is_left: bool
+) -> None:
+    dbt = _FakeRuns(tmp_path, ends)
+    with pytest.raises((DecideError, _Interrupted)):
+        dbt.build("fold")
+    assert dbt.saw_mark == [True]
+    assert dbt.mark.exists() is is_left
+
+
+def test_a_session_that_does_not_start_leaves_no_mark(tmp_path: Path) -> None:
+    dbt = _FakeRuns(tmp_path, _ended("success", "view"))
+    dbt.session_error = StateError("the lease is another's")
+    with pytest.raises(StateError, match="another's"):
+        dbt.build("fold")
+    assert dbt.saw_mark == []
+    assert not dbt.mark.exists()
+
+
+def test_views_that_a_killed_process_has_left_unfinished_are_made_anew(tmp_path: Path) -> None:
+    world = SmallWorld(tmp_path)
+    home = world.home.folder
+    installed = {"state_version": 1, "models": models_checksum(tmp_path)}
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "version.json").write_text(json.dumps(installed))
+    built = []
+    for is_unfinished in (False, True):
+        if is_unfinished:
+            unfinished_views(home).write_text("build")
+        built.append(Installation(world.context()).ensure(NOON))
+    assert built == [False, True]

@@ -1,0 +1,450 @@
+"""Tables that ran far ahead between two looks: nothing is lost, nothing is told twice."""
+
+import itertools
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.sense.probe import DataChange, Look
+from harness.sense.sources.delta.commits import (
+    FILES_PER_LOOK,
+    TOLD_SINGLY,
+    VERSIONS_PER_LOOK,
+    Portion,
+)
+from tests.support.golden import (
+    Action,
+    FakeHistory,
+    GoldenTable,
+    Watcher,
+    add,
+    info,
+    metadata,
+    protocol,
+    remove,
+    stats,
+)
+from tests.unit.sense.sources.delta.test_edges import clean, write_checkpoint
+from tests.unit.sense.sources.delta.test_history import row
+
+#: Commits of two lives of a table are never the same text.
+NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> GoldenTable:
+    return GoldenTable(tmp_path / "orders").create()
+
+
+@pytest.fixture
+def watcher(table: GoldenTable) -> Watcher:
+    """One who has seen the table without data, at version 0."""
+    watcher = Watcher(str(table.path))
+    watcher.look()
+    return watcher
+
+
+def appends(table: GoldenTable, count: int, **more: object) -> None:
+    for _ in range(count):
+        table.commit(info("WRITE"), add(f"f{next(NUMBERS)}", **more))
+
+
+def versions(events: Iterable[DataChange]) -> list[int]:
+    """Return every version that the events tell of, as often as they do."""
+    told: list[int] = []
+    for event in events:
+        newest = int(event.snapshot_id or 0)
+        told += range(int(event.tags.get("coalesced_from", newest)), newest + 1)
+    return told
+
+
+def last(look: Look) -> DataChange:
+    return look.events[-1]
+
+
+# One by one, and together
+
+
+def test_hundreds_of_commits_are_an_event_each(table: GoldenTable, watcher: Watcher) -> None:
+    appends(table, TOLD_SINGLY)
+
+    events = watcher.look().events
+
+    assert [event.snapshot_id for event in events] == [str(n) for n in range(1, TOLD_SINGLY + 1)]
+
+
+def test_the_commits_beyond_a_number_are_one_event_that_says_so(
+    table: GoldenTable, watcher: Watcher
+) -> None:
+    appends(table, TOLD_SINGLY + 240)
+
+    look = watcher.look()
+
+    assert len(look.events) == TOLD_SINGLY + 1
+    assert (last(look).snapshot_id, last(look).prev_snapshot_id) == ("740", "500")
+    assert (last(look).tags["coalesced_from"], last(look).tags["coalesced_commits"]) == (
+        "501",
+        "240",
+    )
+
+
+def test_one_commit_beyond_the_number_is_an_event_of_its_own(
+    table: GoldenTable, watcher: Watcher
+) -> None:
+    appends(table, TOLD_SINGLY + 1)
+
+    look = watcher.look()
+
+    assert "coalesced_from" not in last(look).tags
+    assert versions(look.events) == [*range(1, TOLD_SINGLY + 2)]
+
+
+def test_what_was_told_together_is_told_once(table: GoldenTable, watcher: Watcher) -> None:
+    appends(table, TOLD_SINGLY + 240)
+    watcher.look()
+    watcher.restart()
+
+    assert watcher.operations() == []
+
+
+def test_what_comes_after_is_an_event_each_again(table: GoldenTable, watcher: Watcher) -> None:
+    appends(table, TOLD_SINGLY + 240)
+    watcher.look()
+    appends(table, 2)
+
+    events = watcher.look().events
+
+    assert [(event.snapshot_id, event.prev_snapshot_id) for event in events] == [
+        ("741", "740"),
+        ("742", "741"),
+    ]
+
+
+def test_commits_that_change_no_data_count_for_nothing(
+    table: GoldenTable, watcher: Watcher
+) -> None:
+    for _ in range(TOLD_SINGLY + 10):
+        appends(table, 1)
+        table.commit(info("OPTIMIZE"), add("moved", dataChange=False))
+
+    look = watcher.look()
+
+    assert (len(look.events), last(look).tags["coalesced_commits"]) == (TOLD_SINGLY + 1, "10")
+    assert last(look).snapshot_id == str(table.version - 1)
+
+
+def test_a_position_past_silent_commits_is_idle(table: GoldenTable, watcher: Watcher) -> None:
+    appends(table, TOLD_SINGLY + 10)
+    table.commit(info("OPTIMIZE"), add("moved", dataChange=False))
+    watcher.look()
+    watcher.storage.calls.clear()
+    watcher.look()
+
+    assert [call.split()[0] for call in watcher.storage.calls] == ["stat", "stat"]
+
+
+CHANGE: list[Action] = [info("UPDATE"), remove("a"), add("b")]
+
+
+@pytest.mark.parametrize(
+    ("actions", "operation"),
+    [([info("WRITE"), add("a")], "APPEND"), (CHANGE, "UPDATE"), ([remove("a")], "UPDATE")],
+)
+def test_together_they_are_an_append_only_if_each_is(
+    table: GoldenTable, watcher: Watcher, actions: list[Action], operation: str
+) -> None:
+    appends(table, TOLD_SINGLY + 5)
+    table.commit(*actions)
+
+    assert last(watcher.look()).operation == operation
+
+
+def test_deletions_together_are_a_deletion(table: GoldenTable, watcher: Watcher) -> None:
+    appends(table, TOLD_SINGLY)
+    for _ in range(3):
+        table.commit(info("DELETE"), remove("a"))
+
+    assert last(watcher.look()).operation == "DELETE"
+
+
+def test_the_names_of_what_was_done_are_kept(table: GoldenTable, watcher: Watcher) -> None:
+    appends(table, TOLD_SINGLY + 2)
+    table.commit(*CHANGE)
+
+    assert last(watcher.look()).tags["coalesced_operations"] == '["UPDATE", "WRITE"]'
+
+
+# Partitions
+
+
+@pytest.fixture
+def partitioned(tmp_path: Path) -> GoldenTable:
+    return GoldenTable(tmp_path / "by_day").create(partitions=["day"])
+
+
+def beyond(table: GoldenTable, *days: str) -> DataChange:
+    """Let that many commits more than are told singly come, and return the last event."""
+    watcher = Watcher(str(table.path))
+    watcher.look()
+    appends(table, TOLD_SINGLY, partitionValues={"day": "2025-01-01"})
+    for day in days:
+        appends(table, 1, partitionValues={"day": day})
+    return last(watcher.look())
+
+
+def test_the_one_partition_of_all_is_the_partition(partitioned: GoldenTable) -> None:
+    assert beyond(partitioned, "2025-04-23", "2025-04-23").partition == ('"2025-04-23"',)
+
+
+def test_the_partitions_of_all_are_told(partitioned: GoldenTable) -> None:
+    event = beyond(partitioned, "2025-04-24", "2025-04-23", "2025-04-24")
+
+    assert (event.partition, event.tags["partitions"]) == (
+        None,
+        '[["2025-04-23"],["2025-04-24"]]',
+    )
+
+
+def test_partitions_are_not_put_together_across_a_change_of_the_schema(
+    partitioned: GoldenTable,
+) -> None:
+    watcher = Watcher(str(partitioned.path))
+    watcher.look()
+    appends(partitioned, TOLD_SINGLY + 1, partitionValues={"day": "2025-01-01"})
+    partitioned.commit(
+        info("REPLACE TABLE"),
+        metadata(partitions=["name"]),
+        add("n", partitionValues={"name": "x"}),
+    )
+
+    tags = last(watcher.look()).tags
+
+    assert (tags["partitions_truncated"], tags["schema_changed"], tags["replaced"]) == (
+        "true",
+        "true",
+        "true",
+    )
+    assert "partitions" not in tags
+
+
+# A tick that dies between the events and the position after them
+
+
+def test_a_look_that_is_made_again_tells_the_same_though_more_has_come(
+    table: GoldenTable, watcher: Watcher
+) -> None:
+    appends(table, TOLD_SINGLY + 240)
+    lost = watcher.die_after_the_events()
+    appends(table, 100)
+
+    again = watcher.look()
+
+    assert [event.event_id("u") for event in again.events] == [
+        event.event_id("u") for event in lost.events
+    ]
+    assert again.events == lost.events
+
+
+def test_however_often_it_dies_each_commit_is_told_once(
+    table: GoldenTable, watcher: Watcher
+) -> None:
+    recorded: dict[str, DataChange] = {}
+    for _ in range(3):
+        appends(table, TOLD_SINGLY + 240)
+        recorded |= {event.event_id("u"): event for event in watcher.die_after_the_events().events}
+    for _ in range(4):
+        recorded |= {event.event_id("u"): event for event in watcher.look().events}
+
+    assert sorted(versions(recorded.values())) == [*range(1, table.version + 1)]
+
+
+def test_a_look_that_dies_below_the_number_is_no_limit_to_the_next(
+    table: GoldenTable, watcher: Watcher
+) -> None:
+    appends(table, 300)
+    watcher.die_after_the_events()
+    appends(table, 400)
+
+    look = watcher.look()
+
+    assert (len(look.events), versions(look.events)) == (TOLD_SINGLY + 1, [*range(1, 701)])
+
+
+def test_a_tick_that_dies_before_it_records_anything_changes_nothing(
+    table: GoldenTable, watcher: Watcher
+) -> None:
+    appends(table, TOLD_SINGLY + 240)
+    watcher.peek()
+    watcher.restart()
+    appends(table, 100)
+
+    assert versions(watcher.look().events) == [*range(1, TOLD_SINGLY + 341)]
+
+
+def first_sight(table: GoldenTable) -> Watcher:
+    appends(table, 3)
+    return Watcher(str(table.path))
+
+
+def a_gap(table: GoldenTable) -> Watcher:
+    watcher = Watcher(str(table.path))
+    watcher.look()
+    appends(table, 8)
+    write_checkpoint(table, 7)
+    clean(table, 7)
+    return watcher
+
+
+def another_life(table: GoldenTable) -> Watcher:
+    appends(table, 3)
+    watcher = Watcher(str(table.path))
+    watcher.look()
+    shutil.rmtree(table.path)
+    table.log.mkdir(parents=True)
+    table.version = -1
+    table.create(table_id="t-2")
+    appends(table, 5)
+    return watcher
+
+
+@pytest.mark.parametrize("begun", [first_sight, a_gap, another_life])
+def test_an_event_for_the_whole_table_is_the_same_when_the_look_is_made_again(
+    table: GoldenTable, begun: Callable[[GoldenTable], Watcher]
+) -> None:
+    watcher = begun(table)
+    lost = watcher.die_after_the_events()
+    appends(table, 2)
+    write_checkpoint(table, table.version)
+
+    again, after = watcher.look(), watcher.look()
+
+    assert again.events == lost.events
+    assert [event.snapshot_id for event in after.events] == [
+        str(table.version - 1),
+        str(table.version),
+    ]
+
+
+# How far one look goes
+
+
+def test_a_look_at_a_slow_store_reads_the_first_ones_and_leaves_the_rest(
+    table: GoldenTable, watcher: Watcher
+) -> None:
+    appends(table, TOLD_SINGLY + 240)
+    watcher.slowness = 60.0
+
+    told = [versions(watcher.look().events) for _ in range(3)]
+
+    assert told == [[*range(1, TOLD_SINGLY + 1)], [*range(TOLD_SINGLY + 1, TOLD_SINGLY + 241)], []]
+
+
+def test_a_look_that_is_made_again_goes_as_far_however_slow_the_store_has_become(
+    table: GoldenTable, watcher: Watcher
+) -> None:
+    appends(table, TOLD_SINGLY + 240)
+    lost = watcher.die_after_the_events()
+    watcher.slowness = 60.0
+
+    assert watcher.look().events == lost.events
+
+
+@pytest.mark.parametrize(("read", "is_full"), [(TOLD_SINGLY - 1, False), (TOLD_SINGLY, True)])
+def test_a_look_that_keeps_many_files_reads_only_the_first_ones(read: int, is_full: bool) -> None:
+    found = Portion().is_full(version=read, read=read, changes=1, files=FILES_PER_LOOK + 1)
+
+    assert found is is_full
+
+
+def test_more_than_one_look_reads_is_left_to_the_next(table: GoldenTable, watcher: Watcher) -> None:
+    appends(table, VERSIONS_PER_LOOK + 1)
+
+    told = [len(watcher.look().events) for _ in range(3)]
+
+    assert told == [TOLD_SINGLY + 1, 1, 0]
+
+
+# Keys and queries
+
+
+def test_the_largest_value_of_all_together_is_the_one_that_counts(tmp_path: Path) -> None:
+    table = GoldenTable(tmp_path / "keyed").create()
+    watcher = Watcher(str(table.path), source="lmu_delta_table", key="id")
+    watcher.look()
+    for number in range(1, TOLD_SINGLY + 1):
+        appends(table, 1, stats=stats(id=number))
+    for number in (7, 9000, 8):
+        appends(table, 1, stats=stats(id=number))
+
+    look = watcher.look()
+
+    assert (len(look.events), last(look).snapshot_id) == (TOLD_SINGLY + 1, "503")
+    assert (look.upstream_value, watcher.rows.asked) == ("9000", [])
+
+
+def test_together_they_are_no_news_when_the_largest_value_did_not_grow(tmp_path: Path) -> None:
+    table = GoldenTable(tmp_path / "keyed").create()
+    watcher = Watcher(str(table.path), source="lmu_delta_table", key="id")
+    watcher.look()
+    for number in range(1, TOLD_SINGLY + 1):
+        appends(table, 1, stats=stats(id=number))
+    appends(table, 3, stats=stats(id=5))
+
+    assert len(watcher.look().events) == TOLD_SINGLY
+
+
+def test_a_query_is_asked_once_over_the_new_files_of_all(table: GoldenTable) -> None:
+    watcher = Watcher(str(table.path), query="select * from sensor_new_data")
+    watcher.look()
+    appends(table, TOLD_SINGLY + 240)
+    watcher.look()
+
+    [(files, _)] = watcher.rows.asked
+    assert files.files is not None
+    assert (len(files.files), files.version) == (TOLD_SINGLY + 240, TOLD_SINGLY + 240)
+
+
+# By history
+
+
+@pytest.fixture
+def by_history(tmp_path: Path) -> Watcher:
+    table = GoldenTable(tmp_path / "managed")
+    table.commit(protocol("catalogManaged"), metadata(), add("a"))
+    watcher = Watcher(str(table.path))
+    watcher.history = FakeHistory(row(0))
+    watcher.restart()
+    watcher.look()
+    return watcher
+
+
+def more_history(watcher: Watcher, count: int) -> None:
+    newest = watcher.history.rows[0].version
+    watcher.history.rows[:0] = [row(newest + number) for number in range(count, 0, -1)]
+
+
+def test_a_long_history_is_told_singly_and_together_too(by_history: Watcher) -> None:
+    more_history(by_history, TOLD_SINGLY + 240)
+
+    look = by_history.look()
+
+    assert (len(look.events), versions(look.events)) == (TOLD_SINGLY + 1, [*range(1, 741)])
+
+
+def test_a_look_at_a_long_history_that_is_made_again_tells_the_same(by_history: Watcher) -> None:
+    more_history(by_history, TOLD_SINGLY + 240)
+    lost = by_history.die_after_the_events()
+    more_history(by_history, 100)
+
+    assert by_history.look().events == lost.events
+    assert versions(by_history.look().events) == [*range(741, 841)]
+
+
+def test_what_an_older_life_told_holds_up_no_look(table: GoldenTable, watcher: Watcher) -> None:
+    appends(table, 10)
+    watcher.upstream = replace(watcher.upstream, told_snapshots=frozenset({"9999", "x@y", ""}))
+
+    assert versions(watcher.look().events) == [*range(1, 11)]

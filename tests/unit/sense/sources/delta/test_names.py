@@ -1,0 +1,250 @@
+"""Tables that are given by name: the catalog is asked when it must be, and not at every look."""
+
+import shutil
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from harness.errors import LookFailedError
+from harness.sense.table_locations import NoSuchTableError, described_location, refuse_other_kinds
+from tests.support.golden import AT, FakeHistory, FakeLocator, GoldenTable, Watcher, add, info
+from tests.unit.sense.sources.delta.test_history import row
+
+LATER = AT + timedelta(minutes=16)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> GoldenTable:
+    return GoldenTable(tmp_path / "orders").create(add("a"))
+
+
+@pytest.fixture
+def watcher(table: GoldenTable) -> Watcher:
+    watcher = Watcher("shop.orders")
+    watcher.locator.paths["shop.orders"] = str(table.path)
+    watcher.look()
+    watcher.locator.asked.clear()
+    return watcher
+
+
+@pytest.fixture
+def move(watcher: Watcher, tmp_path: Path) -> Callable[[], GoldenTable]:
+    """Let the name be another table elsewhere, while the old folder stays."""
+
+    def create() -> GoldenTable:
+        fresh = GoldenTable(tmp_path / "elsewhere").create(add("b"), table_id="t-2")  # type: ignore[arg-type]
+        watcher.locator.paths["shop.orders"] = str(fresh.path)
+        return fresh
+
+    return create
+
+
+def test_the_catalog_is_not_asked_at_every_look(watcher: Watcher) -> None:
+    for minute in range(10):
+        watcher.at = AT + timedelta(minutes=minute)
+        watcher.look()
+
+    assert watcher.locator.asked == []
+
+
+def test_the_catalog_is_asked_again_from_time_to_time(watcher: Watcher) -> None:
+    for minute in range(60):
+        watcher.at = AT + timedelta(minutes=minute)
+        watcher.look()
+
+    assert 3 <= len(watcher.locator.asked) <= 6
+
+
+def test_names_are_not_all_asked_for_again_at_once(tmp_path: Path) -> None:
+    locator, watchers = FakeLocator(), []
+    for number in range(20):
+        table = GoldenTable(tmp_path / f"t{number}").create(add("a"))
+        watchers.append(Watcher(f"shop.t{number}"))
+        watchers[-1].locator = locator
+        locator.paths[f"shop.t{number}"] = str(table.path)
+        watchers[-1].restart()
+        watchers[-1].look()
+    locator.asked.clear()
+    for watcher in watchers:
+        watcher.at = AT + timedelta(minutes=12, seconds=30)
+        watcher.look()
+
+    assert 0 < len(locator.asked) < 20
+
+
+def test_a_name_that_is_another_table_now_is_followed_though_the_old_folder_stays(
+    watcher: Watcher, move: Callable[[], GoldenTable]
+) -> None:
+    fresh = move()
+    before = watcher.operations()
+    watcher.at = LATER
+    [event] = watcher.look().events
+    fresh.commit(info("WRITE"), add("c"))
+
+    assert (before, event.tags["recreated"], watcher.operations()) == ([], "true", ["APPEND"])
+
+
+def test_what_came_to_the_old_folder_meanwhile_is_another_tables_news(
+    table: GoldenTable, watcher: Watcher, move: Callable[[], GoldenTable]
+) -> None:
+    move()
+    table.commit(info("WRITE"), add("late"))
+    watcher.at = LATER
+
+    assert [event.tags.get("recreated") for event in watcher.look().events] == ["true"]
+
+
+def test_a_table_that_was_moved_with_its_log_is_no_news(
+    table: GoldenTable, watcher: Watcher, tmp_path: Path
+) -> None:
+    shutil.copytree(table.path, tmp_path / "moved")
+    watcher.locator.paths["shop.orders"] = str(tmp_path / "moved")
+    watcher.at = LATER
+    moved = watcher.operations()
+    table.path = tmp_path / "moved"
+    table.log = table.path / "_delta_log"
+    table.commit(info("WRITE"), add("b"))
+
+    assert (moved, watcher.operations()) == ([], ["APPEND"])
+
+
+def test_a_name_that_was_dropped_is_a_failure_though_the_folder_stays(watcher: Watcher) -> None:
+    del watcher.locator.paths["shop.orders"]
+    watcher.at = LATER
+
+    failures = [watcher.look().failure for _ in range(2)]
+
+    expected = "The Delta table shop.orders cannot be sensed: the catalog has no table shop.orders."
+    assert failures == [expected, expected]
+
+
+def test_a_name_that_comes_back_unchanged_is_no_news(table: GoldenTable, watcher: Watcher) -> None:
+    del watcher.locator.paths["shop.orders"]
+    watcher.at = LATER
+    watcher.look()
+    watcher.locator.paths["shop.orders"] = str(table.path)
+
+    assert watcher.operations() == []
+
+
+def test_a_catalog_that_is_away_holds_up_no_look_at_a_place_that_is_known(
+    table: GoldenTable, watcher: Watcher
+) -> None:
+    watcher.locator.is_down = True
+    watcher.at = LATER
+    table.commit(info("WRITE"), add("b"))
+
+    assert watcher.operations() == ["APPEND"]
+
+
+def test_a_session_is_not_started_only_to_ask_again(
+    watcher: Watcher, move: Callable[[], GoldenTable]
+) -> None:
+    move()
+    watcher.locator.awake = False
+    watcher.at = LATER
+
+    assert (watcher.operations(), watcher.locator.asked) == ([], [])
+
+
+def test_a_path_is_never_asked_for(table: GoldenTable) -> None:
+    watcher = Watcher(str(table.path))
+    watcher.look()
+    watcher.at = LATER
+    watcher.look()
+
+    assert watcher.locator.asked == []
+
+
+class Locked:
+    """A store that shows nothing to us."""
+
+    def stat(self, path: str) -> None:
+        raise PermissionError(13, "Permission denied", path)
+
+    def list_files(self, folder: str) -> None:
+        raise PermissionError(13, "Permission denied", folder)
+
+
+def test_a_table_whose_files_may_not_be_read_is_sensed_by_its_name(table: GoldenTable) -> None:
+    watcher = Watcher("shop.orders")
+    watcher.locator.paths["shop.orders"] = str(table.path)
+    watcher.storage._storage = Locked()  # type: ignore[assignment]
+    watcher.history = FakeHistory(row(0))
+    watcher.restart()
+    first = watcher.operations()
+    watcher.history.rows.insert(0, row(1))
+
+    assert (first, watcher.operations()) == (["UPDATE"], ["APPEND"])
+
+
+def test_files_that_are_locked_for_a_while_change_nothing_of_how_a_table_is_sensed(
+    table: GoldenTable, watcher: Watcher
+) -> None:
+    unlocked = watcher.storage._storage
+    watcher.storage._storage = Locked()  # type: ignore[assignment]
+    watcher.history = FakeHistory(row(0))
+    watcher.restart()
+    locked = watcher.look().failure
+    watcher.storage._storage = unlocked
+    table.commit(info("WRITE"), add("b"))
+
+    assert (locked is None, watcher.operations()) == (False, ["APPEND"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "provider", "said"),
+    [
+        ("VIEW", "", "shop.orders is a view, which has no log; name the tables that it reads"),
+        ("MANAGED", "parquet", "shop.orders is a table of parquet, not of Delta"),
+        ("EXTERNAL", "", "shop.orders is a table of another system, not of Delta"),
+    ],
+)
+def test_what_is_no_delta_table_is_refused_in_one_sentence(
+    kind: str, provider: str, said: str
+) -> None:
+    with pytest.raises(NoSuchTableError) as raised:
+        refuse_other_kinds("shop.orders", kind, provider)
+
+    assert str(raised.value) == said
+
+
+@pytest.mark.parametrize("kind", ["MANAGED", "EXTERNAL", "STREAMING_TABLE", "MATERIALIZED_VIEW"])
+def test_every_kind_that_keeps_a_delta_log_is_taken(kind: str) -> None:
+    refuse_other_kinds("shop.orders", kind, "DELTA")
+
+
+class Described:
+    """A session whose catalog describes one table; it stands in for a catalog of a workspace."""
+
+    def __init__(self, *facts: tuple[str, str]) -> None:
+        self.facts = facts
+        self.statements: list[str] = []
+
+    def sql(self, statement: str) -> "Described":
+        self.statements.append(statement)
+        return self
+
+    def collect(self) -> list[dict[str, str]]:
+        return [{"col_name": name, "data_type": told} for name, told in self.facts]
+
+
+HEAD = (("id", "bigint"), ("location", "string"), ("# Detailed Table Information", ""))
+
+
+def test_any_catalog_tells_the_place_by_its_description() -> None:
+    session = Described(
+        *HEAD, ("Type", "MANAGED"), ("Location", "abfss://a@b/orders/"), ("Provider", "delta")
+    )
+
+    assert described_location(session, "main.shop.orders") == "abfss://a@b/orders"  # type: ignore[arg-type]
+    assert session.statements == ["describe table extended `main`.`shop`.`orders`"]
+
+
+def test_a_column_called_location_is_not_the_place() -> None:
+    session = Described(*HEAD, ("Type", "MANAGED"), ("Provider", "delta"))
+
+    with pytest.raises(LookFailedError, match="does not tell where"):
+        described_location(session, "main.shop.orders")  # type: ignore[arg-type]

@@ -1,0 +1,372 @@
+"""Sensors of another product: when one has processed its new data."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from harness.config.sources import FirstSight
+from harness.errors import LookFailedError
+from harness.events.event import TableFormat
+from harness.platform.storage import LocalStorage, Storages
+from harness.sense.probe import Look, Upstream
+from harness.sense.sources.upstream_sensor.probe import UpstreamSensorProbe, split
+from harness.sense.sources.upstream_sensor.rows import LakeRowReader, SensorRow
+from harness.sense.sources.upstream_sensor.tables import SensorsTables
+from tests.support.golden import AT, FakeLocator
+from tests.support.sources.worlds import sensors
+from tests.unit.sense.sources.file.test_file import FakeQuestions
+
+DONE, BUSY = "PROCESSED_NEW_DATA", "ACQUIRED_NEW_DATA"
+Row = tuple[str, Sequence[str], str | None, str | None]
+
+
+class CountingReader:
+    """Counts how often a table is read, and never by Spark."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def read(self, table: str, path: str) -> list[SensorRow]:
+        self.count += 1
+        return LakeRowReader(self._no_session).read(table, path)
+
+    def _no_session(self) -> None:  # type: ignore[return]
+        raise AssertionError("Spark was started")
+
+
+class Product:
+    """Another product's table, and one who looks at its sensors again and again."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.questions = FakeQuestions()
+        self.watched: dict[str, Upstream] = {}
+        self.restart()
+
+    def restart(self) -> None:
+        local = LocalStorage()
+        self.reader = CountingReader()
+        locator = FakeLocator(**{"sales.sensors": str(self.path)})
+        tables = SensorsTables(Storages(local, local), locator, self.reader)
+        self.probe = UpstreamSensorProbe(tables, self.questions)
+
+    def write(self, *rows: Row) -> None:
+        write_deltalake(self.path, sensors(rows), mode="overwrite")
+
+    def merge(self, *rows: Row) -> None:
+        """Change rows as the model that publishes them does."""
+        merger = DeltaTable(self.path).merge(
+            sensors(rows), "old.sensor_id = new.sensor_id", source_alias="new", target_alias="old"
+        )
+        merger.when_matched_update_all().when_not_matched_insert_all().execute()
+
+    def watch(self, name: str = "orders_1", **more: object) -> None:
+        self.watched[name] = Upstream(
+            upstream_id=name,
+            source="delta_upstream_sensor",
+            sensor_id=f"sales.sensors: {name}",
+            read_type="batch",
+            **more,  # type: ignore[arg-type]
+        )
+
+    def looks(self) -> list[Look]:
+        looks = self.probe.look(list(self.watched.values()), at=AT)
+        for look in looks:
+            if look.failure is None:
+                self.watched[look.upstream_id] = replace(
+                    self.watched[look.upstream_id],
+                    position=look.position,
+                    upstream_value=look.upstream_value,
+                )
+        return looks
+
+    def told(self) -> list[str]:
+        looks = self.looks()
+        assert [look.failure for look in looks if look.failure] == []
+        return [event.snapshot_id or "" for look in looks for event in look.events]
+
+
+@pytest.fixture
+def product(tmp_path: Path) -> Product:
+    """A product whose sensor has found data that its job still works at."""
+    product = Product(tmp_path / "sensors")
+    product.write(("orders_1", ["sales.orders"], BUSY, at(0)), ("other_1", [], DONE, at(0)))
+    product.watch()
+    product.told()
+    return product
+
+
+def at(minute: int) -> str:
+    return f"2025-04-23T21:{minute:02}:00.000Z"
+
+
+def test_a_finished_job_is_an_event(product: Product) -> None:
+    product.merge(("orders_1", [], DONE, at(1)))
+
+    assert product.told() == [f"orders_1@{at(1)}"]
+
+
+def test_new_data_that_is_only_found_is_no_event(product: Product) -> None:
+    product.merge(("orders_1", [], BUSY, at(1)))
+
+    assert product.told() == []
+
+
+def test_a_sensor_without_a_status_is_no_event(product: Product) -> None:
+    product.merge(("orders_1", [], None, None))
+
+    assert product.told() == []
+
+
+def test_another_sensor_of_the_table_is_no_event(product: Product) -> None:
+    product.merge(("other_1", [], DONE, at(1)))
+
+    assert product.told() == []
+
+
+def test_a_row_written_again_with_the_same_time_is_no_event(product: Product) -> None:
+    product.merge(("orders_1", [], DONE, at(1)))
+    product.told()
+    product.merge(("orders_1", ["sales.orders"], DONE, at(1)))
+
+    assert product.told() == []
+
+
+def test_an_older_time_is_no_event(product: Product) -> None:
+    product.merge(("orders_1", [], DONE, at(2)))
+    product.told()
+    product.merge(("orders_1", [], DONE, at(1)))
+
+    assert product.told() == []
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("2025-04-23 21:59:00", "2025-04-23T22:00:00Z"),
+        ("2025-04-23T21:59:00Z", "2025-04-23T21:59:00.001Z"),
+        ("2025-04-23T23:59:00+02:00", "2025-04-23T22:00:00Z"),
+        ("a1", "a2"),
+    ],
+)
+def test_times_are_compared_as_times_however_they_are_written(
+    product: Product, earlier: str, later: str
+) -> None:
+    told = []
+    for changed_at in (earlier, later, earlier):
+        product.merge(("orders_1", [], DONE, changed_at))
+        told.append(len(product.told()))
+
+    assert told == [1, 1, 0]
+
+
+def test_an_asset_stands_for_each_sensor_that_has_it(product: Product) -> None:
+    product.watch("sales.orders")
+    product.told()
+    product.merge(("orders_1", ["sales.orders"], DONE, at(1)))
+    product.merge(("late_1", ["a", "sales.orders"], DONE, at(2)))
+
+    looks = {look.upstream_id: look.events for look in product.looks()}
+
+    assert [event.snapshot_id for event in looks["sales.orders"]] == [
+        f"orders_1@{at(1)}",
+        f"late_1@{at(2)}",
+    ]
+
+
+def test_a_job_that_is_at_work_again_before_we_look_has_finished_all_the_same(
+    product: Product,
+) -> None:
+    product.merge(("orders_1", [], DONE, at(1)))
+    product.merge(("orders_1", [], BUSY, at(2)))
+
+    assert product.told() == [f"orders_1@{at(1)}"]
+
+
+def test_each_of_several_runs_between_two_looks_is_an_event(product: Product) -> None:
+    for minute in (1, 2, 3):
+        product.merge(("orders_1", [], DONE, at(minute)))
+
+    assert product.told() == [f"orders_1@{at(minute)}" for minute in (1, 2, 3)]
+
+
+def test_a_run_that_was_passed_while_we_were_down_is_told(product: Product) -> None:
+    product.restart()
+    product.merge(("orders_1", [], DONE, at(1)))
+    product.merge(("orders_1", [], BUSY, at(2)))
+
+    assert product.told() == [f"orders_1@{at(1)}"]
+
+
+def test_a_look_that_was_not_recorded_finds_a_passed_run_again(product: Product) -> None:
+    product.merge(("orders_1", [], DONE, at(1)))
+    product.merge(("orders_1", [], BUSY, at(2)))
+    product.probe.look(list(product.watched.values()), at=AT)
+
+    assert product.told() == [f"orders_1@{at(1)}"]
+
+
+def test_one_who_comes_later_is_not_told_of_runs_before(product: Product) -> None:
+    product.merge(("orders_1", ["x"], DONE, at(1)))
+    product.merge(("orders_1", ["x"], BUSY, at(2)))
+    product.told()
+    product.watch("x")
+
+    assert (product.told(), product.told()) == ([], [])
+
+
+def test_files_that_were_vacuumed_leave_what_the_table_says_now(product: Product) -> None:
+    product.merge(("orders_1", [], DONE, at(1)))
+    old = set(DeltaTable(product.path).file_uris())
+    product.merge(("orders_1", [], DONE, at(2)))
+    for file in old - set(DeltaTable(product.path).file_uris()):
+        Path(file).unlink()
+
+    assert product.told() == [f"orders_1@{at(2)}"]
+
+
+def test_a_table_created_again_goes_on_by_its_times(product: Product, tmp_path: Path) -> None:
+    product.merge(("orders_1", [], DONE, at(1)))
+    product.told()
+    product.path.rename(tmp_path / "old")
+    product.write(("orders_1", [], DONE, at(1)))
+    same = product.told()
+    product.merge(("orders_1", [], DONE, at(2)))
+
+    assert (same, product.told()) == ([], [f"orders_1@{at(2)}"])
+
+
+# First sight
+
+
+def test_a_sensor_that_is_finished_at_first_sight_is_an_event(product: Product) -> None:
+    product.watch("other_1")
+
+    assert product.told() == [f"other_1@{at(0)}"]
+
+
+def test_a_finished_sensor_as_baseline_is_silent(product: Product) -> None:
+    product.watch("other_1", on_first_sight=FirstSight.BASELINE)
+
+    assert (product.told(), product.told()) == ([], [])
+
+
+# One reading for all
+
+
+def test_the_table_is_read_once_for_all_its_sensors(product: Product) -> None:
+    product.watch("other_1")
+    product.restart()
+    product.told()
+
+    assert product.reader.count == 1
+
+
+def test_all_sensors_of_a_table_are_one_group(product: Product) -> None:
+    product.watch("other_1")
+
+    assert {product.probe.group_of(each) for each in product.watched.values()} == {"sales.sensors"}
+
+
+def test_the_table_is_not_read_while_its_log_has_no_new_commit(product: Product) -> None:
+    before = product.reader.count
+    product.told()
+
+    assert product.reader.count == before
+
+
+def test_a_new_commit_is_read(product: Product) -> None:
+    before = product.reader.count
+    product.merge(("other_1", [], DONE, at(1)))
+    product.told()
+
+    assert product.reader.count == before + 1
+
+
+# Events
+
+
+def test_an_event_says_which_sensor_and_what_is_available(product: Product) -> None:
+    product.merge(("orders_1", ["sales.orders"], DONE, at(1)))
+    [look] = product.looks()
+    [event] = look.events
+
+    assert (event.table, event.table_format, event.snapshot_ts) == (
+        "sales.sensors",
+        TableFormat.SENSOR,
+        1745442060000,
+    )
+    assert (event.tags["sensor_id"], json.loads(event.tags["assets"])) == (
+        "orders_1",
+        ["sales.orders"],
+    )
+
+
+def test_an_event_follows_the_one_before(product: Product) -> None:
+    product.merge(("orders_1", [], DONE, at(1)))
+    product.merge(("orders_1", [], DONE, at(2)))
+    [look] = product.looks()
+
+    assert [event.prev_snapshot_id for event in look.events] == [None, f"orders_1@{at(1)}"]
+
+
+def test_a_query_that_returns_no_row_makes_it_no_event(product: Product) -> None:
+    product.watch("other_1", preprocess_query="select * from sensor_new_data")
+    product.questions.returns_row = False
+
+    assert (product.told(), product.told(), len(product.questions.asked)) == ([], [], 1)
+
+
+# Failures
+
+
+def failure_of(product: Product) -> str:
+    return [look.failure or "" for look in product.looks()][-1]
+
+
+def test_a_name_that_the_table_does_not_have_is_a_failure(product: Product) -> None:
+    product.watch("missing_1")
+
+    assert failure_of(product) == (
+        "The upstream sensor sales.sensors: missing_1 cannot be sensed:"
+        " sales.sensors has no sensor and no asset missing_1."
+    )
+
+
+def test_a_sensor_taken_out_of_the_table_is_a_failure(product: Product) -> None:
+    product.write(("other_1", [], DONE, at(0)))
+
+    assert "has no sensor and no asset orders_1" in failure_of(product)
+
+
+def test_a_table_with_other_columns_is_a_failure(product: Product) -> None:
+    write_deltalake(
+        product.path, pa.table({"sensor_id": ["x"]}), mode="overwrite", schema_mode="overwrite"
+    )
+
+    assert "it is no sensors table: it has no column status" in failure_of(product)
+
+
+@pytest.mark.parametrize(
+    ("sensor_id", "parts"),
+    [
+        ("sales.sensors: orders_1", ("sales.sensors", "orders_1")),
+        ("sales.sensors:orders_1", ("sales.sensors", "orders_1")),
+        ("sales.sensors: s3://bucket/orders", ("sales.sensors", "s3://bucket/orders")),
+        ("s3a://bucket/sensors: orders_1", ("s3a://bucket/sensors", "orders_1")),
+        ("/data/sensors: sales: orders", ("/data/sensors", "sales: orders")),
+    ],
+)
+def test_a_table_and_a_name_are_told_apart(sensor_id: str, parts: tuple[str, str]) -> None:
+    assert split(sensor_id) == parts
+
+
+@pytest.mark.parametrize("sensor_id", ["sales.sensors", "sales.sensors: ", ": x", "/data:x"])
+def test_without_a_table_and_a_name_there_is_nothing_to_look_at(sensor_id: str) -> None:
+    with pytest.raises(LookFailedError, match="must name a table and a sensor"):
+        split(sensor_id)

@@ -1,0 +1,414 @@
+"""Many upstreams side by side."""
+
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+import pytest
+
+from harness.platform.logs import FileFormatter, log_as_tick
+from harness.platform.masking import mask
+from harness.sense.pool import Looker
+from harness.sense.probe import Look, Upstream
+from tests.support.golden import AT
+
+
+def upstream(name: str, source: str = "delta_table") -> Upstream:
+    return Upstream(
+        upstream_id=name, source=source, sensor_id=name, read_type="batch", position="there"
+    )
+
+
+class FakeProbe:
+    """Answers, raises for ``bad``, and hangs for ``hangs`` until it is let go."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+        self.hanging = threading.Event()
+        self.back = threading.Event()
+        self.seen: list[str] = []
+
+    def group_of(self, upstream: Upstream) -> str:
+        if upstream.sensor_id == "no group":
+            raise ValueError("it has no colon")
+        return upstream.sensor_id.partition(":")[0]
+
+    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+        names = [one.sensor_id for one in group]
+        self.seen.append(",".join(names))
+        if "bad" in names:
+            raise RuntimeError("the disk is on fire\nat line 7")
+        if "hangs" in names:
+            self.hanging.set()
+            self.let_go.wait(30)
+            self.back.set()
+        return [
+            Look(upstream_id=one.upstream_id, position="here")
+            for one in group
+            if one.sensor_id != "forgotten"
+        ]
+
+
+@pytest.fixture
+def probe() -> Iterator[FakeProbe]:
+    probe = FakeProbe()
+    yield probe
+    probe.let_go.set()
+
+
+class Stopwatch:
+    """Stands at zero until the look hangs, then is past every deadline."""
+
+    def __init__(self, probe: FakeProbe) -> None:
+        self._probe = probe
+
+    def __call__(self) -> float:
+        hangs = self._probe.hanging.is_set() and not self._probe.let_go.is_set()
+        return 1000.0 if hangs else 0.0
+
+
+def test_every_upstream_gets_one_look_in_the_order_given(probe: FakeProbe) -> None:
+    names = [f"t{number}" for number in range(100)]
+
+    looks = Looker({"delta_table": probe}).look_at_all([upstream(n) for n in names], at=AT)
+
+    assert [look.upstream_id for look in looks] == names
+
+
+def test_a_look_that_raises_is_a_failure_and_stops_no_other(probe: FakeProbe) -> None:
+    looker = Looker({"delta_table": probe}, threads=1)
+
+    bad, good = looker.look_at_all([upstream("bad"), upstream("good")], at=AT)
+
+    assert bad.failure == ("delta_table bad cannot be sensed: RuntimeError: the disk is on fire.")
+    assert (good.failure, good.position) == (None, "here")
+
+
+def test_a_failure_keeps_the_position(probe: FakeProbe) -> None:
+    [bad] = Looker({"delta_table": probe}).look_at_all([upstream("bad")], at=AT)
+
+    assert bad.position == "there"
+
+
+def test_a_look_that_hangs_is_a_failure_and_stops_no_other(probe: FakeProbe) -> None:
+    looker = Looker(
+        {"delta_table": probe}, threads=1, deadline_seconds=60, monotonic=Stopwatch(probe)
+    )
+
+    looks = looker.look_at_all([upstream("hangs"), upstream("good")], at=AT)
+
+    assert [look.failure for look in looks] == [
+        "delta_table hangs did not answer within 60 s.",
+        None,
+    ]
+
+
+def test_an_upstream_is_not_looked_at_while_its_last_look_hangs(probe: FakeProbe) -> None:
+    looker = Looker({"delta_table": probe}, monotonic=Stopwatch(probe))
+    looker.look_at_all([upstream("hangs")], at=AT)
+
+    [again] = looker.look_at_all([upstream("hangs")], at=AT)
+
+    assert again.failure == "delta_table hangs has not answered since 2025-04-23T21:40:00+00:00."
+    assert probe.seen == ["hangs"]
+
+
+def test_an_upstream_is_looked_at_again_when_its_hung_look_came_back(probe: FakeProbe) -> None:
+    looker = Looker({"delta_table": probe}, monotonic=Stopwatch(probe))
+    looker.look_at_all([upstream("hangs")], at=AT)
+    probe.let_go.set()
+    probe.back.wait(30)
+    looks = [Look(upstream_id="hangs", failure="not yet")]
+    while looks[0].failure:  # the thread puts its name off the list a moment after it is back
+        looks = looker.look_at_all([upstream("hangs")], at=AT)
+
+    assert looks[0].position == "here"
+
+
+def test_upstreams_of_one_group_are_looked_at_together(probe: FakeProbe) -> None:
+    Looker({"delta_table": probe}).look_at_all([upstream("c:1"), upstream("c:2")], at=AT)
+
+    assert probe.seen == ["c:1,c:2"]
+
+
+def test_an_upstream_without_an_answer_is_a_failure(probe: FakeProbe) -> None:
+    [look] = Looker({"delta_table": probe}).look_at_all([upstream("forgotten")], at=AT)
+
+    assert look.failure == "delta_table forgotten was not looked at by its probe."
+
+
+def test_an_upstream_whose_group_cannot_be_told_fails_alone(probe: FakeProbe) -> None:
+    looker = Looker({"delta_table": probe})
+
+    looks = looker.look_at_all([upstream("no group"), upstream("good")], at=AT)
+
+    assert [look.failure for look in looks] == [
+        "delta_table no group cannot be sensed: ValueError: it has no colon.",
+        None,
+    ]
+
+
+def test_an_unknown_source_is_a_failure_that_names_the_known_ones(probe: FakeProbe) -> None:
+    looker = Looker({"delta_table": probe})
+
+    [look] = looker.look_at_all([upstream("x", source="pigeon")], at=AT)
+
+    assert look.failure == "pigeon x is of no known source; sensor_source may be delta_table."
+
+
+def test_each_look_is_told_as_it_comes_in(probe: FakeProbe) -> None:
+    told: list[str] = []
+    upstreams = [upstream("bad"), upstream("good"), upstream("x", source="pigeon")]
+
+    Looker({"delta_table": probe}).look_at_all(
+        upstreams, at=AT, on_look=lambda look: told.append(look.upstream_id)
+    )
+
+    assert sorted(told) == ["bad", "good", "x"]
+
+
+def test_slow_looks_run_side_by_side() -> None:
+    barrier = threading.Barrier(8, timeout=30)
+
+    class Meeting(FakeProbe):
+        def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+            barrier.wait()
+            return super().look(group, at=at)
+
+    looker = Looker({"delta_table": Meeting()}, threads=8)
+
+    looks = looker.look_at_all([upstream(f"t{number}") for number in range(8)], at=AT)
+
+    assert [look.failure for look in looks] == [None] * 8
+
+
+class Patient(FakeProbe):
+    """Comes back only when the other source has been looked at as often as it should."""
+
+    def __init__(self, others: int) -> None:
+        super().__init__()
+        self._others = others
+        self._seen_others: list[str] = []
+        self.all_seen = threading.Event()
+        self.came_back: list[bool] = []
+
+    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+        if group[0].source == "kafka":
+            self.came_back.append(self.all_seen.wait(10))
+        else:
+            self._seen_others.append(group[0].sensor_id)
+            if len(self._seen_others) == self._others:
+                self.all_seen.set()
+        return super().look(group, at=at)
+
+
+def test_the_hanging_looks_of_one_source_leave_threads_for_the_others() -> None:
+    probe = Patient(others=20)
+    looker = Looker({"kafka": probe, "delta_table": probe}, threads=4, monotonic=lambda: 0.0)
+    hanging = [upstream(f"k{number}:", "kafka") for number in range(10)]
+
+    looker.look_at_all([*hanging, *(upstream(f"t{n}") for n in range(20))], at=AT)
+
+    assert probe.came_back == [True] * 10
+
+
+def test_a_source_has_its_own_time_limit(probe: FakeProbe) -> None:
+    looker = Looker({"kafka": probe}, limits={"kafka": 90}, monotonic=Stopwatch(probe))
+
+    [look] = looker.look_at_all([upstream("hangs", "kafka")], at=AT)
+
+    assert look.failure == "kafka hangs did not answer within 90 s."
+
+
+class Shy(Stopwatch):
+    """Past 100 seconds while the look hangs; lets it come back when asked often enough."""
+
+    def __init__(self, probe: FakeProbe) -> None:
+        super().__init__(probe)
+        self._probe = probe
+        self._asked = 0
+
+    def __call__(self) -> float:
+        self._asked += self._probe.hanging.is_set()
+        if self._asked > 3:
+            self._probe.let_go.set()
+        return 100.0 if self._probe.hanging.is_set() else 0.0
+
+
+@pytest.mark.parametrize(
+    ("usual", "limits"), [(200, {"kafka": 90}), (90, {"jdbc": 200})], ids=["others", "longer"]
+)
+def test_the_limit_of_a_source_is_its_own_and_no_other(
+    probe: FakeProbe, usual: float, limits: dict[str, float]
+) -> None:
+    looker = Looker({"jdbc": probe}, deadline_seconds=usual, limits=limits, monotonic=Shy(probe))
+
+    [look] = looker.look_at_all([upstream("hangs", "jdbc")], at=AT)
+
+    assert look.failure is None
+
+
+class HangingDisk(FakeProbe):
+    """Looks at ``t...`` hang; time passes while so many do. The others wait for a failure."""
+
+    now = 0.0
+    needed = 2
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gave_up = threading.Event()
+
+    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+        if group[0].sensor_id.startswith("t"):
+            self.seen.append(group[0].sensor_id)
+            self.let_go.wait(30)
+        else:
+            self.gave_up.wait(30)
+        return [Look(upstream_id=one.upstream_id, position="here") for one in group]
+
+    def monotonic(self) -> float:
+        is_asked_for_limits = threading.current_thread() is threading.main_thread()
+        if is_asked_for_limits and len(self.seen) >= self.needed and not self.gave_up.is_set():
+            self.now += 1000.0
+        return self.now
+
+    def on_look(self, look: Look) -> None:
+        if look.failure:
+            self.gave_up.set()
+
+
+@pytest.fixture
+def disk() -> Iterator[HangingDisk]:
+    disk = HangingDisk()
+    yield disk
+    disk.let_go.set()
+    disk.gave_up.set()
+
+
+def looker_at(disk: HangingDisk, threads: int = 4) -> Looker:
+    probes = {"delta_table": disk, "kafka": disk}
+    limits = {"kafka": 1e9}
+    return Looker(probes, threads=threads, limits=limits, monotonic=disk.monotonic)
+
+
+def test_when_half_of_all_threads_hang_on_a_source_its_others_are_put_off(
+    disk: HangingDisk,
+) -> None:
+    looks = looker_at(disk).look_at_all([upstream(f"t{number}") for number in range(50)], at=AT)
+
+    assert len(looks) == len(disk.seen) < 10
+
+
+def test_several_sources_that_hang_are_waited_for_together_and_not_in_turn(
+    disk: HangingDisk,
+) -> None:
+    disk.needed = 16
+    sources = ("delta_table", "file", "jdbc", "sap_bw")
+    looker = Looker(dict.fromkeys(sources, disk), threads=16, monotonic=disk.monotonic)
+    upstreams = [upstream(f"t{source}{n}", source) for source in sources for n in range(20)]
+
+    looks = looker.look_at_all(upstreams, at=AT)
+
+    assert len(looks) == len(disk.seen) == 16
+
+
+def test_what_is_put_off_in_one_source_is_looked_at_in_the_others(disk: HangingDisk) -> None:
+    upstreams = [upstream(f"t{number}") for number in range(50)]
+    upstreams += [upstream(f"k{number}:", "kafka") for number in range(50)]
+
+    looks = looker_at(disk).look_at_all(upstreams, at=AT, on_look=disk.on_look)
+
+    assert sum(look.position == "here" for look in looks) == 50
+
+
+def test_what_was_put_off_is_looked_at_by_the_next_pass(disk: HangingDisk) -> None:
+    looker = looker_at(disk)
+    upstreams = [upstream(f"t{number}") for number in range(50)]
+    first = {look.upstream_id for look in looker.look_at_all(upstreams, at=AT)}
+    disk.let_go.set()
+    disk.gave_up.set()
+    rest = [each for each in upstreams if each.upstream_id not in first]
+
+    looks = looker.look_at_all(rest, at=AT)
+
+    assert [look.failure for look in looks] == [None] * len(rest)
+
+
+def test_looks_that_hung_in_an_earlier_pass_put_nothing_off(disk: HangingDisk) -> None:
+    looker = looker_at(disk, threads=12)
+    disk.needed = 6
+    looker.look_at_all([upstream(f"t{n}") for n in range(6)], at=AT, on_look=disk.on_look)
+    disk.gave_up.clear()
+    disk.needed = 7
+    one_hangs = [upstream("t6"), *(upstream(f"q{number}") for number in range(20))]
+
+    looks = looker.look_at_all(one_hangs, at=AT, on_look=disk.on_look)
+
+    assert len(looks) == 21
+
+
+class Crowded(Looker):
+    """On a machine that gives so many threads and no more."""
+
+    most = 1
+
+    def _start(self) -> None:
+        if self.most == 0:
+            raise RuntimeError("can't start new thread")
+        self.most -= 1
+        super()._start()
+
+
+def test_a_machine_without_more_threads_looks_with_those_it_has(probe: FakeProbe) -> None:
+    looks = Crowded({"delta_table": probe}).look_at_all(
+        [upstream(f"t{n}") for n in range(9)], at=AT
+    )
+
+    assert len(looks) == 9
+
+
+def test_a_machine_that_gives_no_thread_puts_off_what_is_left(probe: FakeProbe) -> None:
+    looker = Crowded({"delta_table": probe}, threads=4, monotonic=Stopwatch(probe))
+
+    looks = looker.look_at_all([upstream("hangs"), upstream("good")], at=AT)
+
+    assert [look.upstream_id for look in looks] == ["hangs"]
+
+
+def test_a_failure_does_not_repeat_a_secret() -> None:
+    mask("hunter2-hunter2")
+
+    class Talkative(FakeProbe):
+        def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+            if group[0].sensor_id == "raises":
+                raise RuntimeError("login with hunter2-hunter2 refused")
+            return [Look(upstream_id=group[0].upstream_id, failure="hunter2-hunter2 is wrong.")]
+
+    looks = Looker({"kafka": Talkative()}).look_at_all(
+        [upstream("raises", "kafka"), upstream("tells", "kafka")], at=AT
+    )
+
+    assert [look.failure for look in looks] == [
+        "kafka raises cannot be sensed: RuntimeError: login with *** refused.",
+        "*** is wrong.",
+    ]
+
+
+def test_nothing_to_look_at_is_no_look() -> None:
+    assert Looker({}).look_at_all([], at=AT) == []
+
+
+def test_what_a_look_logs_names_the_tick_that_asked_for_it() -> None:
+    lines: list[str] = []
+
+    class LoggingProbe(FakeProbe):
+        def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+            lines.append(FileFormatter().format(logging.makeLogRecord({"msg": "looking"})))
+            return super().look(group, at=at)
+
+    looker = Looker({"delta_table": LoggingProbe()}, threads=1)
+    for tick_id in ("first tick", "second tick"):
+        with log_as_tick(tick_id):
+            looker.look_at_all([upstream("a")], at=AT)
+    assert ["first tick" in lines[0], "second tick" in lines[1]] == [True, True]

@@ -1,0 +1,239 @@
+"""The looks of one tick: what is due, what is put off, and what the next process knows of it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from harness.config.load import load_settings
+from harness.sense.backoff import BackOff, load_back_off
+from harness.sense.probe import Look, Upstream
+from harness.sense.schedule import Listening, Round, Rounds
+from harness.store.work_lists import WatchedUpstream
+from tests.support.golden import AT
+from tests.support.watched import NEVER_SEEN
+
+NOBODY = Listening()
+
+
+def watched(name: str, *, fails: bool = True) -> WatchedUpstream:
+    return replace(
+        NEVER_SEEN,
+        upstream_id=name,
+        sensor_source="kafka",
+        sensor_id=f"shop: {name}",
+        sensor_read_type="stream",
+        failing_since=AT if fails else None,
+        reason="it is down." if fails else None,
+    )
+
+
+@dataclass
+class FakeLooker:
+    """Fails for ``down``, and leaves ``left_out`` out, as if others hung."""
+
+    down: set[str] = field(default_factory=lambda: {"dead"})
+    left_out: set[str] = field(default_factory=set)
+    asked: list[list[str]] = field(default_factory=list)
+    meanwhile: Callable[[], None] = lambda: None
+
+    def look_at_all(
+        self,
+        upstreams: Sequence[Upstream],
+        *,
+        at: datetime,
+        on_look: Callable[[Look], None] | None = None,
+    ) -> list[Look]:
+        ids = [each.upstream_id for each in upstreams]
+        self.asked.append(ids)
+        self.meanwhile()
+        return [
+            Look(upstream_id=each, failure="it is down." if each in self.down else None)
+            for each in ids
+            if each not in self.left_out
+        ]
+
+
+@dataclass
+class Ticking:
+    """Ticks every 30 seconds, each one in a process of its own."""
+
+    folder: Path
+    looker: FakeLooker = field(default_factory=FakeLooker)
+    number: int = 0
+    text: str = ""
+    upstreams: list[WatchedUpstream] = field(
+        default_factory=lambda: [watched("dead"), watched("alive", fails=False)]
+    )
+
+    @property
+    def rounds(self) -> Rounds:
+        (self.folder / "heartbeat.yml").write_text(self.text)
+        return Rounds(load_settings(self.folder, {}), self.folder / "back_off.json")
+
+    def tick(self, upstreams: Sequence[WatchedUpstream] | None = None) -> Round:
+        at = AT + timedelta(seconds=30 * self.number)
+        self.number += 1
+        wanted = self.upstreams if upstreams is None else upstreams
+        return self.rounds.look(wanted, lambda: self.looker, at=at, listening=NOBODY)
+
+    def ticks(self, count: int) -> Round:
+        return [self.tick() for _ in range(count)][-1]
+
+
+@pytest.fixture
+def ticking(tmp_path: Path) -> Ticking:
+    return Ticking(tmp_path)
+
+
+def test_what_keeps_failing_is_put_off_and_the_others_are_looked_at(ticking: Ticking) -> None:
+    made = ticking.ticks(4)
+    assert ticking.looker.asked[-1] == ["alive"]
+    assert [look.upstream_id for look in made.looks] == ["alive"]
+
+
+def test_what_is_put_off_is_told_with_its_reason_and_its_next_look(ticking: Ticking) -> None:
+    [put_off] = ticking.ticks(4).put_off
+    assert (put_off.upstream_id, put_off.reason) == ("dead", "it is down.")
+    assert put_off.next_look_at == AT + timedelta(seconds=120)
+    assert put_off.is_failing
+
+
+def test_what_is_put_off_is_no_look_at_all(ticking: Ticking) -> None:
+    assert "dead" not in {look.upstream_id for look in ticking.ticks(4).looks}
+
+
+def test_what_is_put_off_is_looked_at_when_its_time_has_come(ticking: Ticking) -> None:
+    ticking.ticks(5)
+    assert ticking.looker.asked[-1] == ["alive", "dead"]
+
+
+def test_a_resident_process_puts_off_just_as_fresh_ones_do(ticking: Ticking) -> None:
+    rounds = ticking.rounds
+    for number in range(5):
+        rounds.look(
+            ticking.upstreams,
+            lambda: ticking.looker,
+            at=AT + timedelta(seconds=30 * number),
+            listening=NOBODY,
+        )
+    fresh = Ticking(ticking.folder / "fresh")
+    fresh.folder.mkdir()
+    fresh.ticks(5)
+    assert ticking.looker.asked == fresh.looker.asked
+
+
+def test_a_success_puts_nothing_off_any_longer(ticking: Ticking) -> None:
+    ticking.ticks(4)
+    ticking.looker.down.clear()
+    ticking.tick()
+    ticking.looker.down.add("dead")
+    ticking.ticks(2)
+    assert ticking.looker.asked[-1] == ["alive", "dead"]
+
+
+def test_an_edited_control_row_is_looked_at_by_the_next_tick(ticking: Ticking) -> None:
+    ticking.ticks(3)
+    ticking.rounds.try_again(["dead"])
+    ticking.tick()
+    assert ticking.looker.asked[-1] == ["alive", "dead"]
+
+
+def test_the_edited_row_of_another_upstream_changes_nothing(ticking: Ticking) -> None:
+    ticking.ticks(3)
+    ticking.rounds.try_again(["alive"])
+    ticking.tick()
+    assert ticking.looker.asked[-1] == ["alive"]
+
+
+def test_what_nobody_looks_at_any_longer_is_forgotten(ticking: Ticking) -> None:
+    ticking.ticks(3)
+    ticking.rounds.keep_only(["alive"])
+    assert not (ticking.folder / "back_off.json").exists()
+
+
+def test_a_wait_that_a_person_ends_while_a_round_looks_has_ended(ticking: Ticking) -> None:
+    ticking.upstreams.append(watched("slow"))
+    ticking.looker.down.add("slow")
+    ticking.ticks(4)
+    ticking.looker.meanwhile = (ticking.folder / "back_off.json").unlink
+    ticking.tick()
+    ticking.tick()
+    assert ticking.looker.asked[-1] == ["alive", "dead", "slow"]
+
+
+def test_an_edited_configuration_is_tried_by_the_next_tick(ticking: Ticking) -> None:
+    ticking.ticks(3)
+    ticking.text = "connections: {kafka: {shop: {bootstrap_servers: 'other:9092'}}}"
+    ticking.tick()
+    assert ticking.looker.asked[-1] == ["alive", "dead"]
+
+
+def test_what_works_under_an_edited_configuration_is_no_longer_shown_as_failing(
+    ticking: Ticking,
+) -> None:
+    ticking.ticks(3)
+    ticking.text = "connections: {kafka: {shop: {bootstrap_servers: 'other:9092'}}}"
+    ticking.looker.down.clear()
+    ticking.tick()
+    assert load_back_off(ticking.folder / "back_off.json") == BackOff()
+
+
+def test_what_nobody_needs_is_forgotten_under_an_edited_configuration_too(
+    ticking: Ticking,
+) -> None:
+    ticking.ticks(3)
+    ticking.text = "connections: {kafka: {shop: {bootstrap_servers: 'other:9092'}}}"
+    ticking.rounds.keep_only(["alive"])
+    assert load_back_off(ticking.folder / "back_off.json") == BackOff()
+
+
+def test_an_upstream_that_fails_no_more_by_the_ledgers_is_looked_at(ticking: Ticking) -> None:
+    ticking.ticks(3)
+    ticking.tick([replace(watched("dead"), failing_since=None)])
+    assert ticking.looker.asked[-1] == ["dead"]
+
+
+def test_a_tick_that_looks_at_a_part_forgets_nothing_of_the_rest(ticking: Ticking) -> None:
+    ticking.ticks(3)
+    ticking.tick([watched("alive", fails=False)])
+    ticking.number -= 1
+    ticking.tick()
+    assert ticking.looker.asked[-1] == ["alive"]
+
+
+def test_what_worked_at_its_last_look_is_looked_at_before_what_failed(ticking: Ticking) -> None:
+    ticking.tick()
+    assert ticking.looker.asked == [["alive", "dead"]]
+
+
+def test_what_others_hold_up_is_put_off_to_the_next_tick_and_not_failing(ticking: Ticking) -> None:
+    ticking.looker.left_out.add("alive")
+    [put_off] = ticking.tick().put_off
+    assert (put_off.upstream_id, put_off.next_look_at, put_off.is_failing) == ("alive", None, False)
+    assert put_off.reason == "too many other looks at kafka hang"
+
+
+def test_no_looker_is_made_when_all_is_put_off(ticking: Ticking) -> None:
+    ticking.upstreams = [watched("dead")]
+    ticking.ticks(4)
+    assert len(ticking.looker.asked) == 3
+
+
+def test_the_number_of_looks_to_come_is_told_without_those_put_off(ticking: Ticking) -> None:
+    ticking.ticks(3)
+    told: list[int] = []
+    ticking.rounds.look(
+        ticking.upstreams,
+        lambda: ticking.looker,
+        at=AT + timedelta(seconds=90),
+        listening=Listening(on_plan=told.append),
+    )
+    assert told == [1]
+
+
+def test_a_file_that_cannot_be_written_stops_no_tick(ticking: Ticking) -> None:
+    (ticking.folder / "back_off.json").mkdir()
+    assert len(ticking.tick().looks) == 2

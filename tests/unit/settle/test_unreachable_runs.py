@@ -1,0 +1,171 @@
+"""A run that nobody could ask about is remembered from the first time on, and told after a while."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from harness.config.model import Attention
+from harness.errors import JobsApiError
+from harness.inspect.attention import trouble_of
+from harness.inspect.explain import answer_to
+from harness.inspect.job_history import history_of
+from harness.inspect.status import Status
+from harness.platform.databricks.api import RunReport
+from harness.platform.databricks.fake import FakeJobs
+from harness.settle.unreachable_runs import Unasked, load_unasked, note_unasked
+from harness.store.queries import RunFact
+from harness.store.rows import RunStatus
+from harness.tick.checkpoint import load_state, save_state
+from harness.tick.engine import Engine
+from tests.support.following import JOB as FOLLOWED_JOB
+from tests.support.following import run_of
+from tests.support.ledgers import JOB, a_day, minutes
+from tests.unit.inspect.test_status import a_run, page, section, status_of
+from tests.unit.tick.test_deferred_upstreams import World
+
+AT = datetime(2026, 3, 1, 10, tzinfo=UTC)
+DOWN = {1: "the Jobs API did not report on run 70: 503"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    job_id: int = 1
+    run_id: int | None = 70
+    is_open: bool = True
+
+
+def note(home: Path, after: int, unanswered: dict[int, str], *runs: Followed) -> dict[int, Unasked]:
+    note_unasked(home, runs or [Followed()], unanswered, AT + timedelta(minutes=after))
+    return load_unasked(home)
+
+
+def test_the_first_tick_that_could_not_ask_is_remembered_by_all_that_follow(tmp_path: Path) -> None:
+    note(tmp_path, 0, DOWN)
+    (told,) = note(tmp_path, 9, {1: "timed out"}).values()
+    assert told == Unasked(run_id=70, since=AT, reason="timed out")
+
+
+def test_a_run_that_could_be_asked_about_is_forgotten(tmp_path: Path) -> None:
+    note(tmp_path, 0, DOWN)
+    assert note(tmp_path, 5, {}) == {}
+    assert note(tmp_path, 9, DOWN)[1].since == AT + timedelta(minutes=9)
+
+
+def test_another_run_of_the_job_begins_anew(tmp_path: Path) -> None:
+    note(tmp_path, 0, DOWN)
+    assert note(tmp_path, 5, DOWN, Followed(run_id=71))[1].since == AT + timedelta(minutes=5)
+
+
+def test_a_clock_that_went_back_makes_the_silence_no_shorter_than_it_is(tmp_path: Path) -> None:
+    note(tmp_path, 60, DOWN)
+    assert note(tmp_path, 0, DOWN)[1].since == AT
+
+
+@pytest.mark.parametrize("run", [Followed(run_id=None), Followed(is_open=False)])
+def test_a_start_without_an_answer_and_a_run_that_is_over_are_told_otherwise(
+    tmp_path: Path, run: Followed
+) -> None:
+    assert note(tmp_path, 0, DOWN, run) == {}
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"1": {}}', '{"x": null}'])
+def test_a_file_that_cannot_be_read_is_as_good_as_none(tmp_path: Path, content: str) -> None:
+    (tmp_path / "unasked.json").write_text(content)
+    assert load_unasked(tmp_path) == {}
+    assert note(tmp_path, 0, DOWN)[1].since == AT
+
+
+def silent(status: Status, minutes_ago: int, run_id: int = 70) -> Status:
+    since = status.now - timedelta(minutes=minutes_ago)
+    return replace(status, unasked={1: Unasked(run_id=run_id, since=since, reason="503")})
+
+
+@pytest.fixture
+def runs() -> Sequence[RunFact]:
+    return [a_run(1, RunStatus.STARTED, run_id=70, started_at=status_of(1).now)]
+
+
+def test_a_run_that_nobody_could_ask_about_for_long_needs_attention(
+    runs: Sequence[RunFact],
+) -> None:
+    lines = section(page(silent(status_of(3, runs), 16)), "needs attention 1")
+    assert "not asked" in lines
+    assert "nobody knows how run 70 stands: 503" in " ".join(lines.split())
+
+
+def test_a_run_that_nobody_could_ask_about_for_a_moment_only_runs(runs: Sequence[RunFact]) -> None:
+    assert "70" in section(page(silent(status_of(3, runs), 14)), "running 1")
+
+
+def test_the_silence_of_an_older_run_says_nothing_of_the_one_that_goes_on(
+    runs: Sequence[RunFact],
+) -> None:
+    assert "70" in section(page(silent(status_of(3, runs), 600, run_id=69)), "running 1")
+
+
+@pytest.mark.parametrize(
+    ("attention", "what"),
+    [
+        (Attention(unasked_minutes=4), "not asked"),
+        (Attention(running_minutes=1), "runs long"),
+        (Attention(), None),
+    ],
+)
+def test_the_configuration_says_after_how_long_a_run_needs_attention(
+    attention: Attention, what: str | None
+) -> None:
+    status = silent(replace(status_of(3), attention=attention), 5)
+    run = a_run(1, RunStatus.STARTED, run_id=70, started_at=status.now - timedelta(minutes=2))
+    trouble = trouble_of(run, status)
+    assert (trouble and trouble.what) == what
+
+
+def test_the_configuration_says_how_long_a_run_may_wait_in_a_queue() -> None:
+    status = replace(status_of(3), attention=Attention(queued_minutes=600))
+    run = a_run(1, RunStatus.STARTED, run_id=70, state="QUEUED", recorded_at=minutes(120))
+    assert trouble_of(run, status) is None
+    shorter = replace(status, attention=Attention(queued_minutes=60))
+    assert (trouble_of(run, shorter) or run) != run
+
+
+def test_explain_says_since_when_nobody_could_ask() -> None:
+    told = history_of(a_day(), JOB, at=minutes(55), is_now=True)
+    run = told.last_run
+    assert run is not None and run.is_open and run.run_id is not None
+    unasked = Unasked(run_id=run.run_id, since=minutes(52), reason="503")
+    sentence = answer_to(replace(told, unasked=unasked)).sentence
+    assert "nobody could ask about it since" in sentence and sentence.endswith("(503)")
+
+
+class _Silent(FakeJobs):
+    """Tells nothing of a run until it is to."""
+
+    tells = False
+
+    def get_run(self, run_id: int) -> RunReport | None:
+        if not self.tells:
+            raise JobsApiError(f"the Jobs API did not report on run {run_id}: 503")
+        return super().get_run(run_id)
+
+
+def test_a_tick_remembers_the_run_that_it_could_not_ask_about(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    jobs = _Silent(clock=world.clock)
+    jobs.add_job(FOLLOWED_JOB)
+    run = run_of(jobs)
+    context = world.context()
+    state = load_state(context.home.state, world.store)
+    assert state is not None
+    save_state(context.home.state, replace(state, runs=(run,)), world.store)
+    vars(context)["jobs"] = jobs
+    engine, began = Engine(context), world.clock.now()
+    for _ in range(3):
+        world.tick(engine)
+    (told,) = load_unasked(context.home.folder).values()
+    assert (told.run_id, told.since) == (run.run_id, began)
+    jobs.tells = True
+    world.tick(engine)
+    assert load_unasked(context.home.folder) == {}

@@ -1,0 +1,174 @@
+"""The resident loop: its slots, its errors, and how it ends."""
+
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from harness.errors import ControlsError, DecideError, HeartbeatError, LockedError, StateError
+from harness.platform.clock import FakeClock
+from harness.platform.stopping import Interrupted, Stop
+from harness.store.rows import Tick
+from harness.tick.engine import TickOptions
+from harness.tick.loop import Listeners, Pace, run_loop, seconds_to_next_slot
+from harness.tick.report import TickReport
+
+NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+@dataclass
+class FakeEngine:
+    """Ticks that take some time and fail as told."""
+
+    clock: FakeClock
+    seconds: float = 0.0
+    failures: dict[int, Exception] = field(default_factory=dict)
+    began: list[datetime] = field(default_factory=list)
+    during: Callable[[], object] = lambda: None
+
+    def tick(self, options: TickOptions | None = None) -> TickReport:
+        self.began.append(self.clock.now())
+        self.clock.sleep(self.seconds)
+        self.during()
+        number = len(self.began)
+        if number in self.failures:
+            raise self.failures[number]
+        return TickReport(tick=Tick(number=number, at=self.began[-1]))
+
+
+@dataclass
+class Heard:
+    reports: list[TickReport] = field(default_factory=list)
+    pauses: int = 0
+
+    def listeners(self) -> Listeners:
+        return Listeners(on_report=self.reports.append, between=self.pause)
+
+    def pause(self) -> None:
+        self.pauses += 1
+
+
+def begun(engine: FakeEngine) -> list[float]:
+    return [round((at - NOON).total_seconds(), 3) for at in engine.began]
+
+
+def loop(engine: FakeEngine, pace: Pace, heard: Heard | None = None) -> int:
+    with Stop() as stop:
+        listeners = (heard or Heard()).listeners()
+        return run_loop(engine, pace, clock=engine.clock, stop=stop, listeners=listeners)
+
+
+def test_ticks_begin_at_their_slots_and_do_not_drift() -> None:
+    engine = FakeEngine(FakeClock(NOON), seconds=3)
+    loop(engine, Pace(every_seconds=10, ticks=4))
+    assert begun(engine) == [0, 10, 20, 30]
+
+
+def test_slots_that_a_long_tick_has_run_over_are_skipped() -> None:
+    engine = FakeEngine(FakeClock(NOON), seconds=25)
+    loop(engine, Pace(every_seconds=10, ticks=3))
+    assert begun(engine) == [0, 30, 60]
+
+
+def test_the_loop_ends_before_a_slot_that_is_past_its_time() -> None:
+    engine = FakeEngine(FakeClock(NOON))
+    assert loop(engine, Pace(every_seconds=10, for_seconds=25)) == 3
+
+
+def test_a_clock_that_jumps_back_does_not_stop_the_loop() -> None:
+    clock = FakeClock(NOON)
+    engine = FakeEngine(clock)
+    engine.during = lambda: clock.set(clock.now() - timedelta(hours=1))
+    assert loop(engine, Pace(every_seconds=10, ticks=3)) == 3
+
+
+def test_one_failed_tick_does_not_stop_the_next() -> None:
+    engine = FakeEngine(FakeClock(NOON), failures={1: DecideError("dbt"), 2: StateError("full")})
+    heard = Heard()
+    assert loop(engine, Pace(every_seconds=10, ticks=3), heard) == 3
+    assert [report.tick.number for report in heard.reports] == [3]
+
+
+@pytest.mark.parametrize("error", [ControlsError("line 3"), StateError("newer version")])
+def test_what_a_person_must_put_right_ends_the_loop_at_its_start(error: HeartbeatError) -> None:
+    engine = FakeEngine(FakeClock(NOON), failures={1: error})
+    with pytest.raises(type(error)):
+        loop(engine, Pace(every_seconds=10, ticks=3))
+
+
+def test_a_process_whose_place_was_taken_ends_at_whatever_tick_it_learns_so() -> None:
+    engine = FakeEngine(FakeClock(NOON), failures={3: LockedError("another has the lease")})
+    with pytest.raises(LockedError):
+        loop(engine, Pace(every_seconds=10, ticks=9))
+    assert len(engine.began) == 3
+
+
+def test_five_unforeseen_errors_in_a_row_end_the_loop() -> None:
+    gone = {number: ConnectionError("the JVM is gone") for number in range(1, 100)}
+    del gone[3]
+    engine = FakeEngine(FakeClock(NOON), failures=gone)
+    with pytest.raises(ConnectionError):
+        loop(engine, Pace(every_seconds=10, ticks=50))
+    assert len(engine.began) == 8
+
+
+def test_housekeeping_comes_between_ticks_and_its_failure_stops_nothing() -> None:
+    class Untidy(Heard):
+        def pause(self) -> None:
+            super().pause()
+            raise StateError("the disk is full")
+
+    heard = Untidy()
+    assert loop(FakeEngine(FakeClock(NOON)), Pace(every_seconds=10, ticks=3), heard) == 3
+    assert heard.pauses == 3
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_breaks_off_the_tick_in_progress_and_no_other_begins(number: int) -> None:
+    engine = FakeEngine(FakeClock(NOON), during=lambda: os.kill(os.getpid(), number))
+    heard = Heard()
+    with pytest.raises(Interrupted):
+        loop(engine, Pace(every_seconds=10), heard)
+    assert (len(engine.began), heard.reports) == (1, [])
+
+
+def test_a_tick_that_fails_because_it_was_stopped_is_followed_by_no_other() -> None:
+    stop = Stop()
+
+    def cancelled() -> None:
+        stop.is_wanted = True
+        raise DecideError("the job was cancelled")
+
+    engine = FakeEngine(FakeClock(NOON), during=cancelled)
+    with pytest.raises(Interrupted):
+        run_loop(
+            engine,
+            Pace(every_seconds=10),
+            clock=engine.clock,
+            stop=stop,
+            listeners=Heard().listeners(),
+        )
+    assert len(engine.began) == 1
+
+
+def test_signals_that_a_tick_took_for_itself_are_taken_back() -> None:
+    def take() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    class Signalled(Heard):
+        def pause(self) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    engine = FakeEngine(FakeClock(NOON), during=take)
+    with pytest.raises(Interrupted):
+        loop(engine, Pace(every_seconds=10, ticks=9), Signalled())
+    assert len(engine.began) == 1
+
+
+def test_the_next_slot_is_never_now() -> None:
+    assert seconds_to_next_slot(0, 10) == 10
+    assert seconds_to_next_slot(10, 10) == 10
+    assert seconds_to_next_slot(9.5, 10) == 0.5
