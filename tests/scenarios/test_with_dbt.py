@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.installation import Installation
+from harness.tick.install import Installation
 from tests.scenarios.conftest import SCHEMA, StoryHome
 
 if TYPE_CHECKING:
