@@ -61,6 +61,10 @@ docs: $(READY) ## Build dbt's documentation into target/ (dbt docs serve shows i
 	$(BIN)/dbt --quiet docs generate; \
 	echo "Written: target/index.html, target/catalog.json"
 
+.PHONY: reference
+reference: $(READY) ## Write the generated parts of docs/reference from the code
+	@PYTHONPATH=. $(BIN)/python docs/reference/generate.py
+
 ##@ Test
 
 # Those marked `long` kill real ticks, one at each crash point, refresh tables batch by batch (all but a path of each type), run the demo, and

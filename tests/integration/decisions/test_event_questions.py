@@ -21,7 +21,7 @@ Queries = dict[str, str]
 Answers = dict[str, list[str]]
 
 FLIGHTS = "delta_table:lake.flights:ab5c14a4"
-PAGE = (Path(__file__).parents[3] / "docs" / "events.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "register_events.md").read_text()
 SHOWN = "as the page shows it"
 #: What a case's query ends with; no SQL has it.
 END = "-- the end of a question"

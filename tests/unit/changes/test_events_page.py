@@ -16,7 +16,7 @@ from harness.batches import receive_batches
 from harness.changes import ChangeEvent
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "events.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "register_events.md").read_text(encoding="utf-8")
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BAD = [
     {"table": "web.visits", "table_format": "HIVE", "partition": ["2026-03-01"]},
