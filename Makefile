@@ -65,6 +65,11 @@ docs: $(READY) ## Build dbt's documentation into target/ (dbt docs serve shows i
 reference: $(READY) ## Write the generated parts of docs/reference from the code
 	@PYTHONPATH=. $(BIN)/python docs/reference/generate.py
 
+.PHONY: site
+site: $(READY) ## Build the static site of the manual into target/site; a broken link fails
+	@$(BIN)/properdocs build --quiet --strict --config-file properdocs.yml
+	@echo "Written: target/site/index.html"
+
 ##@ Test
 
 # Those marked `long` kill real ticks, one at each crash point, refresh tables batch by batch (all but a path of each type), run the demo, and
@@ -121,7 +126,7 @@ bench: $(READY) ## Run the benchmarks and print their figures
 ##@ Check
 
 .PHONY: lint
-lint: format types imports sql models ## Run every linter
+lint: format types imports words sql models ## Run every linter
 	@:
 
 .PHONY: format
@@ -136,6 +141,13 @@ types: $(READY) ## Check types with mypy
 .PHONY: imports
 imports: $(READY) ## Check the import rules between the steps
 	@$(BIN)/lint-imports
+
+# Spelling, and the words that the style of the project replaces; a name in backticks may have any.
+WORDS := README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs
+
+.PHONY: words
+words: $(READY) ## Check the words of the documentation with codespell and docs/words.txt
+	@$(BIN)/codespell --dictionary - --dictionary docs/words.txt --ignore-regex '`[^`]*`' $(WORDS)
 
 .PHONY: sql
 sql: $(READY) ## Check the style of SQL with sqlfluff

@@ -99,7 +99,9 @@ VIEW = "{{ config(materialized='view', post_hook='{{ heartbeat.register_change()
 @pytest.fixture(scope="module")
 def shop(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     models = {**PRODUCERS, **CONSUMERS, **ICEBERG, "a_view": VIEW}
-    models["copied"] = example("how-to/read_changed_rows.md").replace("ref('orders')", "ref('merged')")
+    models["copied"] = example("how-to/read_changed_rows.md").replace(
+        "ref('orders')", "ref('merged')"
+    )
     project = Shop(tmp_path_factory.mktemp("shop"), models).parse()
     yield project
     spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
