@@ -267,7 +267,7 @@ def test_a_range_may_begin_so_long_ago() -> None:
 def shown(language: str) -> list[str]:
     """What the page on events shows of asking, in one language."""
     page = (Path(__file__).parents[3] / "docs" / "how-to" / "register_events.md").read_text()
-    section = page.partition("\n## Asking what changed\n")[2].partition("\n### ")[0]
+    section = page.partition("\n## Query events\n")[2].partition("\n### ")[0]
     return re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
 
 

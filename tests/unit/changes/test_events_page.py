@@ -91,7 +91,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
 
 
 def test_every_way_to_register_that_the_page_shows_registers(shell: Shell) -> None:
-    said = [shell.run(kind, text) for kind, text in _section("Registering")]
+    said = [shell.run(kind, text) for kind, text in _section("Register")]
     assert '{"events": 2}' in "".join(said)
     orders = [event for event in shell.registered() if event.table == "sales.orders"]
     visits = [event for event in shell.registered() if event.table == "web.visits"]
