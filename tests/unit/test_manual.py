@@ -10,6 +10,9 @@ from types import ModuleType
 
 import pytest
 
+from harness.controls import COLUMNS, check
+from harness.controls.reading import parse_controls
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("*/README.md"), *(ROOT / "docs").rglob("*.md")])
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
@@ -40,6 +43,18 @@ def _broken(page: Path) -> Iterator[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_link_of_a_page_leads_to_a_file_and_a_heading(page: Path) -> None:
     assert list(_broken(page)) == []
+
+
+def _csv_examples() -> Iterator[str]:
+    for page in PAGES:
+        for example in re.findall(r"```csv\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
+            if example.startswith(",".join(COLUMNS)):
+                yield example
+
+
+@pytest.mark.parametrize("example", list(_csv_examples()))
+def test_the_controls_that_the_manual_shows_are_right(example: str) -> None:
+    assert check(parse_controls(example.encode(), Path("heartbeat_controls.csv"))) == []
 
 
 @pytest.fixture(scope="module")
