@@ -68,6 +68,7 @@ reference: $(READY) ## Write the generated parts of docs/reference from the code
 .PHONY: site
 site: $(READY) ## Build the static site of the manual into target/site; a broken link fails
 	@$(BIN)/properdocs build --quiet --strict --config-file properdocs.yml
+	@! grep -rnE '<(script|link|img)[^>]+(src|href)="(https?:)?//' --include='*.html' target/site
 	@echo "Written: target/site/index.html"
 
 ##@ Test
