@@ -45,6 +45,13 @@ def test_every_link_of_a_page_leads_to_a_file_and_a_heading(page: Path) -> None:
     assert list(_broken(page)) == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_file_that_a_page_names_exists(page: Path) -> None:
+    pattern = r"`((?:benchmarks|bundle|docs|harness|macros|models|seeds|tests)/[\w./-]+)`"
+    named = re.findall(pattern, _text(page))
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
 def _csv_examples() -> Iterator[str]:
     for page in PAGES:
         for example in re.findall(r"```csv\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
