@@ -17,8 +17,8 @@ from ruamel.yaml import YAML
 from typer.cli import get_docs_for_click
 from typer.main import get_command
 
-from harness.cli import app
-from harness.settings_keys import settings_keys
+from harness.cli.app import app
+from harness.config.reference import settings_keys
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "reference"
