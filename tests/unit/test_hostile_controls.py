@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jinja2 import Environment, FileSystemLoader
 
 from harness.controls import COLUMNS, check, has_errors, render_findings
 from harness.controls.reading import ControlsFile, parse_controls
@@ -16,8 +15,9 @@ from harness.sense.types import Source
 from harness.text import escaped
 from tests.hostile import PRINTABLE, UNSEEN
 from tests.unit.controls.controls_text import GOOD, HEADER
+from tests.unit.macros.calling import Macros
 
-MACROS = Path(__file__).resolve().parents[2] / "macros"
+MACROS = Macros()
 HOSTILE = [*PRINTABLE, *UNSEEN]
 SOURCES = [source.value for source in Source]
 
@@ -39,11 +39,7 @@ def controls_of(**cells: str) -> ControlsFile:
 
 def literal_of(text: str) -> str:
     """Return the literal that the seed writes for a cell."""
-    environment = Environment(
-        loader=FileSystemLoader(MACROS), extensions=["jinja2.ext.do"], autoescape=False
-    )
-    macro = environment.get_template("seed_literal.sql").module.seed_literal  # type: ignore[attr-defined]
-    return str(macro(text, "string"))
+    return str(MACROS.call._sql_literal(text, "string"))
 
 
 @pytest.mark.parametrize("column", COLUMNS)
