@@ -5,7 +5,7 @@
         partition_by=['era', 'bucket']
     )
 }}
--- one row per data-change event and partition that it touched: narrow, for looks at all history
+-- one row per data-change event and partition that it touched: narrow, for queries over all history
 with
 
 int_event_partitions as (

@@ -4,7 +4,7 @@ with
 ledger_data_change_events as (
 
     select * from {{ ref('ledger_data_change_events') }}
-    -- What a trigger handed to its job is a copy of an event, and none itself.
+    -- What a trigger passed to its job is a copy of an event.
     where upstream_id not like 'trigger:%'
 
 ),
@@ -47,7 +47,7 @@ final as (
 
     select
         with_partitions.tick_number,
-        -- Ticks that lie near each other lie in one folder: who asks for what is new reads few.
+        -- Ticks that lie near each other lie in one folder: a query for new events reads few.
         cast(with_partitions.tick_number div 10000 as int) as era,
         cast(pmod(with_partitions.table_key, 16) as int) as bucket,
         with_partitions.table_key,
