@@ -39,7 +39,7 @@ final as (
         cleaned.max_backoff_minutes,
         cleaned.retry_on
     from cleaned
-    -- Half a row is no policy: without one a job is held, and nothing starts by itself.
+    -- An incomplete row is no policy: its job is held, and nothing is retried automatically.
     where cleaned.max_attempts is not null
         and cleaned.backoff_minutes is not null
 

@@ -1,15 +1,16 @@
--- one row per unpaused trigger: how it is to be asked, if at all, and where the last look at it ended
+-- one row per unpaused trigger: how it is evaluated, if at all, and where the last evaluation ended
+-- Over 120 lines: whether a trigger is idle and what is parsed of its cursor are one decision.
 with
 
-int_trigger_paces as (
+int_trigger_schedules as (
 
-    select * from {{ ref('int_trigger_paces') }}
+    select * from {{ ref('int_trigger_schedules') }}
 
 ),
 
-int_trigger_news as (
+int_trigger_pending_events as (
 
-    select * from {{ ref('int_trigger_news') }}
+    select * from {{ ref('int_trigger_pending_events') }}
 
 ),
 
@@ -33,7 +34,7 @@ ledger_trigger_looks as (
 
 ),
 
-newest_look as (
+newest_evaluation as (
 
     select
         max(ledger_trigger_looks.tick_number) as look_tick,
@@ -43,19 +44,19 @@ newest_look as (
 
 ),
 
-with_position as (
+with_cursor as (
 
     select
-        int_trigger_paces.*,
-        (select newest_look.looked_at from newest_look) as looked_at,
-        (select newest_look.look_tick from newest_look) as look_tick,
+        int_trigger_schedules.*,
+        (select newest_evaluation.looked_at from newest_evaluation) as looked_at,
+        (select newest_evaluation.look_tick from newest_evaluation) as look_tick,
         int_upstreams_now.position,
         from_json(
             int_upstreams_now.position,
             'next_due_at timestamp, pace_key bigint, is_ready boolean'
         ) as note,
-        int_trigger_news.upstream_id is not null as has_news,
-        -- One slot at a time: the next one is handed out when the run of the last one has succeeded.
+        int_trigger_pending_events.upstream_id is not null as has_pending_events,
+        -- One slot at a time: the next one is passed on when the run of the last one has succeeded.
         coalesce(
             int_upstreams_now.latest_event_tick
             <= int_dependency_progress.consumed_through_tick
@@ -63,34 +64,33 @@ with_position as (
             and not int_dependency_progress.holds_job,
             int_upstreams_now.latest_event_tick is null
         ) as may_release
-    from int_trigger_paces
+    from int_trigger_schedules
     left join int_upstreams_now
-        on int_trigger_paces.upstream_id = int_upstreams_now.upstream_id
-    left join int_trigger_news
-        on int_trigger_paces.upstream_id = int_trigger_news.upstream_id
+        on int_trigger_schedules.upstream_id = int_upstreams_now.upstream_id
+    left join int_trigger_pending_events
+        on int_trigger_schedules.upstream_id = int_trigger_pending_events.upstream_id
     left join int_dependency_progress
-        on int_trigger_paces.upstream_id = int_dependency_progress.upstream_id
-            and int_trigger_paces.job_id = int_dependency_progress.job_id
+        on int_trigger_schedules.upstream_id = int_dependency_progress.upstream_id
+            and int_trigger_schedules.job_id = int_dependency_progress.job_id
 
 ),
 
--- Most triggers have nothing to say at most looks: they are left alone after a glance at what the last
--- one noted of them.
+-- Most evaluations have no result for most triggers: what the last one recorded suffices to skip them.
 with_idleness as (
 
     select
-        with_position.*,
+        with_cursor.*,
         coalesce(
-            with_position.note.next_due_at > with_position.looked_at
-            and with_position.note.pace_key = with_position.pace_key
-            and not with_position.has_news
+            with_cursor.note.next_due_at > with_cursor.looked_at
+            and with_cursor.note.pace_key = with_cursor.pace_key
+            and not with_cursor.has_pending_events
             and not (
-                with_position.may_release
-                and coalesce(with_position.note.is_ready, false)
+                with_cursor.may_release
+                and coalesce(with_cursor.note.is_ready, false)
             ),
             false
         ) as is_idle
-    from with_position
+    from with_cursor
 
 ),
 

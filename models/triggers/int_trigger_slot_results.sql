@@ -1,4 +1,4 @@
--- one row per open slot of a partition trigger: what the newest look makes of it
+-- one row per open slot of a partition trigger: its result at the newest evaluation
 with
 
 int_trigger_matches as (
@@ -31,7 +31,7 @@ by_slot as (
 
 ),
 
--- What was not asked again is as the last look left it.
+-- What was not read again is as of the last evaluation.
 with_missing as (
 
     select

@@ -1,10 +1,11 @@
 {{ config(materialized='table', file_format='delta') }}
--- one row per trigger that is asked at the newest look: which of its slots open, by their numbers
+-- one row per trigger that the newest evaluation reads: which of its slots open, by their numbers
+-- Over 120 lines: the arithmetic of slots needs one window, or the optimizer repeats it at each use.
 with
 
-int_trigger_positions as (
+int_trigger_cursors as (
 
-    select * from {{ ref('int_trigger_positions') }}
+    select * from {{ ref('int_trigger_cursors') }}
     where is_idle is not true
 
 ),
@@ -13,47 +14,47 @@ int_trigger_positions as (
 with_numbers as (
 
     select
-        int_trigger_positions.*,
+        int_trigger_cursors.*,
         transform(
             array(
-                int_trigger_positions.looked_at,
-                int_trigger_positions.opened_through
+                int_trigger_cursors.looked_at,
+                int_trigger_cursors.opened_through
             ),
             moment -> get(
                 filter(
                     transform(
                         array(1, 0, -1),
                         near -> near + case
-                            when int_trigger_positions.step_seconds is not null
+                            when int_trigger_cursors.step_seconds is not null
                                 then (
                                     unix_seconds(moment)
-                                    - unix_seconds(int_trigger_positions.start_at)
-                                ) div int_trigger_positions.step_seconds
-                            when int_trigger_positions.step_days > 0
+                                    - unix_seconds(int_trigger_cursors.start_at)
+                                ) div int_trigger_cursors.step_seconds
+                            when int_trigger_cursors.step_days > 0
                                 then datediff(
                                         from_utc_timestamp(
-                                            moment, int_trigger_positions.time_zone
+                                            moment, int_trigger_cursors.time_zone
                                         ),
-                                        int_trigger_positions.start_wall
-                                    ) div int_trigger_positions.step_days
-                            when int_trigger_positions.step_months > 0
+                                        int_trigger_cursors.start_wall
+                                    ) div int_trigger_cursors.step_days
+                            when int_trigger_cursors.step_months > 0
                                 then floor(
                                         months_between(
                                             from_utc_timestamp(
-                                                moment, int_trigger_positions.time_zone
+                                                moment, int_trigger_cursors.time_zone
                                             ),
-                                            int_trigger_positions.start_wall
+                                            int_trigger_cursors.start_wall
                                         )
-                                    ) div int_trigger_positions.step_months
+                                    ) div int_trigger_cursors.step_months
                         end
                     ),
                     number -> number >= 0
-                    and {{ trigger_slot('int_trigger_positions', 'number') }} <= moment
+                    and {{ trigger_slot('int_trigger_cursors', 'number') }} <= moment
                 ),
                 0
             )
         ) as numbers
-    from int_trigger_positions
+    from int_trigger_cursors
 
 ),
 
@@ -84,7 +85,7 @@ counted as (
 
 ),
 
--- What came due together with a later slot was missed. Even who wants all of them gets 1,000 at most
+-- What came due together with a later slot was missed. With missed_slots ALL at most 1,000 open
 -- that wait at the same time; the others follow as these are done.
 opening as (
 

@@ -1,5 +1,6 @@
 {{ config(materialized='table', file_format='delta') }}
--- one row per trigger and table: what an event has to be to count, its levels and tags taken apart
+-- one row per trigger and table: what makes an event count, its levels and tags parsed
+-- Over 120 lines: it is the one grammar of a cell with partitions and tags.
 with
 
 stg_event_triggers as (
@@ -63,7 +64,7 @@ with_levels as (
 
 -- A level between braces is a function of the slot: offset, unit, pattern, zone; the pattern alone
 -- has to be there.
-taken_apart as (
+with_functions as (
 
     select
         with_levels.*,
@@ -81,7 +82,7 @@ taken_apart as (
                     level, '^[{] *([+-]?[0-9]{1,6} +[A-Za-z]+ +)?| *[}]$', ''
                 )
             )
-        ) as told
+        ) as functions
     from with_levels
 
 ),
@@ -89,13 +90,13 @@ taken_apart as (
 final as (
 
     select
-        taken_apart.upstream_id,
-        taken_apart.trigger_type,
-        taken_apart.`table`,
-        taken_apart.table_key,
-        cast(pmod(taken_apart.table_key, 16) as int) as bucket,
+        with_functions.upstream_id,
+        with_functions.trigger_type,
+        with_functions.`table`,
+        with_functions.table_key,
+        cast(pmod(with_functions.table_key, 16) as int) as bucket,
         transform(
-            taken_apart.told,
+            with_functions.functions,
             level -> named_struct(
                 'literal', level.literal,
                 'months', coalesce(level.offset.months, 0),
@@ -111,14 +112,14 @@ final as (
                         regexp_extract(level.shape, "^(?:'[^']*'|[^' ]+) +([^ ]+)$", 1),
                         ''
                     ),
-                    taken_apart.time_zone
+                    with_functions.time_zone
                 )
             )
         ) as levels,
-        coalesce(taken_apart.required_tag_keys, cast(array() as array<bigint>))
+        coalesce(with_functions.required_tag_keys, cast(array() as array<bigint>))
             as required_tag_keys,
-        taken_apart.trigger_tags
-    from taken_apart
+        with_functions.trigger_tags
+    from with_functions
 
 )
 

@@ -1,4 +1,5 @@
--- one row per trigger that has something to say at the newest look, or that cannot be evaluated
+-- one row per trigger with a result at the newest evaluation, or that cannot be evaluated
+-- Over 120 lines: cursor, events and reason of a trigger have to come from one reading.
 with
 
 int_trigger_faults as (
@@ -7,15 +8,15 @@ int_trigger_faults as (
 
 ),
 
-int_trigger_clock as (
+int_trigger_due_slots as (
 
-    select * from {{ ref('int_trigger_clock') }}
+    select * from {{ ref('int_trigger_due_slots') }}
 
 ),
 
-int_trigger_outcomes as (
+int_trigger_slot_results as (
 
-    select * from {{ ref('int_trigger_outcomes') }}
+    select * from {{ ref('int_trigger_slot_results') }}
 
 ),
 
@@ -28,66 +29,66 @@ int_trigger_changes as (
 slots_by_trigger as (
 
     select
-        int_trigger_outcomes.upstream_id,
+        int_trigger_slot_results.upstream_id,
         bool_or(
-            int_trigger_outcomes.has_changed
-            or int_trigger_outcomes.is_released
-            or int_trigger_outcomes.is_expired
+            int_trigger_slot_results.has_changed
+            or int_trigger_slot_results.is_released
+            or int_trigger_slot_results.is_expired
         ) as has_changed,
         sort_array(
             collect_list(
                 if(
-                    int_trigger_outcomes.is_released or int_trigger_outcomes.is_expired,
+                    int_trigger_slot_results.is_released or int_trigger_slot_results.is_expired,
                     null,
                     struct(
-                        int_trigger_outcomes.slot,
-                        int_trigger_outcomes.missing,
-                        int_trigger_outcomes.expires_at
+                        int_trigger_slot_results.slot,
+                        int_trigger_slot_results.missing,
+                        int_trigger_slot_results.expires_at
                     )
                 )
             )
         ) as waiting,
         max(
             if(
-                int_trigger_outcomes.is_released,
-                struct(int_trigger_outcomes.slot, int_trigger_outcomes.events),
+                int_trigger_slot_results.is_released,
+                struct(int_trigger_slot_results.slot, int_trigger_slot_results.events),
                 null
             )
         ) as released,
         sort_array(
             collect_list(
                 if(
-                    int_trigger_outcomes.is_expired,
+                    int_trigger_slot_results.is_expired,
                     concat(
                         'the slot ',
                         date_format(
-                            int_trigger_outcomes.slot, "yyyy-MM-dd'T'HH:mm:ss'Z'"
+                            int_trigger_slot_results.slot, "yyyy-MM-dd'T'HH:mm:ss'Z'"
                         ),
                         ' expired without ',
-                        array_join(int_trigger_outcomes.missing, ' and ')
+                        array_join(int_trigger_slot_results.missing, ' and ')
                     ),
                     null
                 )
             )
         ) as expired
-    from int_trigger_outcomes
-    group by int_trigger_outcomes.upstream_id
+    from int_trigger_slot_results
+    group by int_trigger_slot_results.upstream_id
 
 ),
 
 joined as (
 
     select
-        int_trigger_clock.upstream_id,
-        int_trigger_clock.opened_through,
-        int_trigger_clock.skipped_count,
-        int_trigger_clock.pace_key,
-        int_trigger_clock.is_repaced,
-        int_trigger_clock.noted_due_at,
-        coalesce(slots_by_trigger.has_changed, int_trigger_clock.takes_changes)
-        or int_trigger_clock.skipped_count > 0 as has_outcome,
+        int_trigger_due_slots.upstream_id,
+        int_trigger_due_slots.opened_through,
+        int_trigger_due_slots.skipped_count,
+        int_trigger_due_slots.pace_key,
+        int_trigger_due_slots.is_repaced,
+        int_trigger_due_slots.noted_due_at,
+        coalesce(slots_by_trigger.has_changed, int_trigger_due_slots.takes_changes)
+        or int_trigger_due_slots.skipped_count > 0 as has_outcome,
         least(
-            int_trigger_clock.next_slot_at,
+            int_trigger_due_slots.next_slot_at,
             array_min(
                 transform(
                     slots_by_trigger.waiting,
@@ -97,32 +98,32 @@ joined as (
         ) as next_due_at,
         slots_by_trigger.waiting,
         slots_by_trigger.expired,
-        -- What a snapshot trigger has not handed out is its next slot's to take.
+        -- What a snapshot trigger has not passed on belongs to its next slot.
         if(
-            int_trigger_clock.trigger_type = 'SNAPSHOT'
-            and cardinality(int_trigger_clock.opened) = 0,
+            int_trigger_due_slots.trigger_type = 'SNAPSHOT'
+            and cardinality(int_trigger_due_slots.opened) = 0,
             coalesce(
                 int_trigger_changes.looked_through,
-                int_trigger_clock.looked_through,
-                int_trigger_clock.look_tick
+                int_trigger_due_slots.looked_through,
+                int_trigger_due_slots.look_tick
             ),
-            int_trigger_clock.look_tick
+            int_trigger_due_slots.look_tick
         ) as looked_through,
         coalesce(
             slots_by_trigger.released,
             if(
-                cardinality(int_trigger_clock.opened) > 0,
+                cardinality(int_trigger_due_slots.opened) > 0,
                 struct(
-                    get(int_trigger_clock.opened, 0) as slot, int_trigger_changes.events
+                    get(int_trigger_due_slots.opened, 0) as slot, int_trigger_changes.events
                 ),
                 null
             )
         ) as released
-    from int_trigger_clock
+    from int_trigger_due_slots
     left join slots_by_trigger
-        on int_trigger_clock.upstream_id = slots_by_trigger.upstream_id
+        on int_trigger_due_slots.upstream_id = slots_by_trigger.upstream_id
     left join int_trigger_changes
-        on int_trigger_clock.upstream_id = int_trigger_changes.upstream_id
+        on int_trigger_due_slots.upstream_id = int_trigger_changes.upstream_id
 
 ),
 
@@ -145,7 +146,7 @@ final as (
         {{ missed_slot_words('joined') }} as reason,
         cast(null as string) as failure
     from joined
-    -- What it noted of itself has to stay true, or it is asked at every look.
+    -- What it recorded of itself has to stay true, or it is read at every evaluation.
     where joined.has_outcome
         or joined.is_repaced
         or not joined.next_due_at <=> joined.noted_due_at
