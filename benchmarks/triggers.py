@@ -159,7 +159,7 @@ class Bench:
         stamp = pa.array([self._now]).cast(pa.timestamp("us", tz="UTC"))
         append_to(looks, iter([{"tick_number": np.array([self._tick]), "looked_at": stamp}]))
         clock = timed(lambda: context.dbt.build("look"))[0]
-        took, said = timed(lambda: self._context.rows("queue_trigger_looks"))
+        took, said = timed(lambda: self._context.rows("queue_trigger_evaluations"))
         assert isinstance(said, list)
         matched = sum(len(row["matched"]) for row in said)
         line(self._events, what, clock + took, f"{len(said):,} say something, {matched:,} events")

@@ -66,7 +66,7 @@ class Services(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerLook:
-    """One row of ``queue_trigger_looks``: what one trigger has to say."""
+    """One row of ``queue_trigger_evaluations``: what one trigger has to say."""
 
     upstream_id: str
     #: ``None`` where the trigger cannot be evaluated.
@@ -166,7 +166,7 @@ def _evaluated(
     # The models know no clock: this row is their present.
     store.append(Ledger.TRIGGER_LOOKS, [TriggerLookRow(tick_number=tick.number, looked_at=tick.at)])
     services.dbt.build("look")
-    looks = [TriggerLook.from_row(row) for row in services.rows("queue_trigger_looks")]
+    looks = [TriggerLook.from_row(row) for row in services.rows("queue_trigger_evaluations")]
     watched = {each.upstream_id: each for each in state.triggers}
     known = [look for look in looks if look.upstream_id in watched]
     events, probes = _rows(known, _Ledger(store, known, state), watched, tick)

@@ -45,7 +45,7 @@
 {%- endmacro %}
 
 {#- Where a look at a trigger ends, as JSON: what the next look goes on from, and by which it sees at a glance that it
-    need not (int_trigger_positions reads it). -#}
+    need not (int_trigger_cursors reads it). -#}
 {% macro trigger_position(trigger) -%}
     to_json(
         named_struct(

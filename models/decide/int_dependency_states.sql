@@ -1,4 +1,5 @@
--- one row per dependency of a job, and one per dependency that a run took and that left the seeds since
+-- one row per dependency of a job, and one per dependency that a run consumed and that has left the seeds
+-- Over 120 lines: both sides of the outer join and what follows from them are spelled out, column by column.
 with
 
 int_dependencies as (
@@ -66,8 +67,8 @@ with_events as (
 
     select
         joined.*,
-        int_upstreams_now.outcome as look_outcome,
-        int_upstreams_now.reason as look_reason,
+        int_upstreams_now.outcome as probe_outcome,
+        int_upstreams_now.reason as probe_reason,
         int_upstreams_now.failing_since,
         if(
             joined.sensor_source = 'event_trigger',
@@ -111,8 +112,8 @@ final as (
         with_events.is_in_controls,
         with_events.is_paused,
         with_events.is_required,
-        with_events.look_outcome,
-        with_events.look_reason,
+        with_events.probe_outcome,
+        with_events.probe_reason,
         with_events.failing_since,
         with_events.open_slot,
         with_events.latest_event_tick,
@@ -122,8 +123,8 @@ final as (
         -- A paused row is left alone: its events wait for the day when it is unpaused.
         with_events.is_in_controls
         and with_events.has_unconsumed_event
-        and not with_events.is_paused as is_takeable,
-        -- What a job on its own schedule took may end before the latest event, where nothing was
+        and not with_events.is_paused as is_consumable,
+        -- What a pull consumer consumed may end before the latest event, where nothing was
         -- kept of the ticks between: the latest one stands in for them.
         coalesce(
             get(with_events.unconsumed_events, 0).tick_number,

@@ -1,4 +1,5 @@
--- one row per job of the controls: its state, and when its failed run starts again by itself
+-- one row per job of the controls: its state, and when its failed run is retried automatically
+-- Over 120 lines: the instant of the retry and the reason of the hold follow from one row of the policies.
 with
 
 int_job_states as (
@@ -66,11 +67,11 @@ with_retry as (
 
     select
         with_policy.*,
-        -- One attempt is what every job has: a row that says so takes it out of the row `*`.
+        -- Every job has one attempt: a row that allows one excludes its job from the row `*`.
         if(
             with_policy.policy.max_attempts > 1, with_policy.policy.max_attempts, null
         ) as max_attempts,
-        -- Counted from recorded instants alone: it is the same whenever it is asked.
+        -- Counted from recorded instants alone, so that a replay gives the same instant.
         if(
             with_policy.attempt < with_policy.policy.max_attempts
             and array_contains(with_policy.policy.retry_on, with_policy.run_status),
@@ -101,10 +102,10 @@ final as (
         with_retry.is_paused,
         with_retry.is_on_own_schedule,
         with_retry.required_count,
-        with_retry.news_count,
+        with_retry.unconsumed_upstream_count,
         with_retry.oldest_unconsumed_tick,
         with_retry.oldest_unconsumed_at,
-        with_retry.takeable,
+        with_retry.unconsumed_events,
         with_retry.unready,
         with_retry.intent_id,
         with_retry.attempt,

@@ -1,4 +1,5 @@
 -- one row per job of the controls: its dependencies, and its newest run
+-- Over 120 lines: dependencies and newest run come from one grouping, so that the rows are read once.
 with
 
 int_dependency_states as (
@@ -21,24 +22,24 @@ grouped as (
         count_if(int_dependency_states.is_in_controls) as control_count,
         bool_and(int_dependency_states.is_paused) as is_paused,
         count_if(int_dependency_states.is_required) as required_count,
-        count_if(int_dependency_states.is_takeable) as news_count,
+        count_if(int_dependency_states.is_consumable) as unconsumed_upstream_count,
         min(
             if(
-                int_dependency_states.is_takeable,
+                int_dependency_states.is_consumable,
                 int_dependency_states.oldest_unconsumed_tick,
                 null
             )
         ) as oldest_unconsumed_tick,
         min(
             if(
-                int_dependency_states.is_takeable,
+                int_dependency_states.is_consumable,
                 int_dependency_states.oldest_unconsumed_at,
                 null
             )
         ) as oldest_unconsumed_at,
         collect_list(
             if(
-                int_dependency_states.is_takeable,
+                int_dependency_states.is_consumable,
                 named_struct(
                     'upstream_id', int_dependency_states.upstream_id,
                     'from_tick', int_dependency_states.consumed_through_tick,
@@ -46,7 +47,7 @@ grouped as (
                 ),
                 null
             )
-        ) as takeable,
+        ) as unconsumed_events,
         collect_list(
             if(
                 int_dependency_states.is_required
@@ -57,8 +58,8 @@ grouped as (
                 named_struct(
                     'sensor_id', int_dependency_states.sensor_id,
                     'is_paused', int_dependency_states.is_paused,
-                    'look_outcome', int_dependency_states.look_outcome,
-                    'look_reason', int_dependency_states.look_reason,
+                    'probe_outcome', int_dependency_states.probe_outcome,
+                    'probe_reason', int_dependency_states.probe_reason,
                     'failing_since', int_dependency_states.failing_since,
                     'latest_event_at', int_dependency_states.latest_event_at,
                     'decided_at', int_dependency_states.decided_at,
@@ -103,10 +104,10 @@ final as (
         grouped.is_paused,
         scheduled_jobs.job_id is not null as is_on_own_schedule,
         grouped.required_count,
-        grouped.news_count,
+        grouped.unconsumed_upstream_count,
         grouped.oldest_unconsumed_tick,
         grouped.oldest_unconsumed_at,
-        sort_array(grouped.takeable) as takeable,
+        sort_array(grouped.unconsumed_events) as unconsumed_events,
         sort_array(grouped.unready) as unready,
         grouped.last_run.intent_id,
         grouped.last_run.attempt,
@@ -115,11 +116,11 @@ final as (
         grouped.last_run.message as run_message,
         grouped.last_run.ended_at as run_ended_at,
         grouped.last_run.recorded_at as run_recorded_at,
-        -- What a job took by itself is no start of ours: it does not count against their limit.
+        -- What a pull consumer started does not count towards the limit of starts.
         if(scheduled_jobs.job_id is null, grouped.last_run.decided_tick, null)
             as decided_tick,
         grouped.last_run.decided_at,
-        -- What a job took by itself and has not processed keeps nobody waiting: it may have died.
+        -- An open run of a pull consumer blocks nothing: its process may have died.
         coalesce(
             grouped.last_run.is_open
             and not coalesce(grouped.last_run.gives_back_events, false),

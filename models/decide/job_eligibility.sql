@@ -1,26 +1,26 @@
 -- one row per job: eligible exactly when it has no blocker
 with
 
-int_job_verdicts as (
+int_job_decisions as (
 
-    select * from {{ ref('int_job_verdicts') }}
+    select * from {{ ref('int_job_decisions') }}
 
 ),
 
 final as (
 
     select
-        int_job_verdicts.job_id,
-        int_job_verdicts.job_name,
-        cardinality(int_job_verdicts.blockers) = 0 as is_eligible,
-        int_job_verdicts.blockers,
-        int_job_verdicts.news_count,
-        int_job_verdicts.oldest_unconsumed_at,
-        int_job_verdicts.intent_id,
-        int_job_verdicts.attempt,
-        int_job_verdicts.is_retry,
-        int_job_verdicts.takeable
-    from int_job_verdicts
+        int_job_decisions.job_id,
+        int_job_decisions.job_name,
+        cardinality(int_job_decisions.blockers) = 0 as is_eligible,
+        int_job_decisions.blockers,
+        int_job_decisions.unconsumed_upstream_count as news_count,
+        int_job_decisions.oldest_unconsumed_at,
+        int_job_decisions.intent_id,
+        int_job_decisions.attempt,
+        int_job_decisions.is_retry,
+        int_job_decisions.unconsumed_events as takeable
+    from int_job_decisions
 
 )
 

@@ -1,4 +1,4 @@
--- one row per job whose failed run starts again by itself
+-- one row per job whose failed run is retried automatically
 with
 
 int_job_retries as (

@@ -12,7 +12,7 @@ final as (
     select
         job_eligibility.job_id,
         job_eligibility.job_name,
-        -- A wanted repetition is a new attempt of the same intent. Otherwise the intent is named
+        -- A requested retry is a new attempt of the same intent. Otherwise the intent is named
         -- by what it consumes: decided twice, it has the same name.
         if(
             job_eligibility.is_retry,

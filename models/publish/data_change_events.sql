@@ -1,4 +1,4 @@
--- one row per change, as the newest data-change event that tells of it
+-- one row per change, as its newest data-change event describes it
 with
 
 ledger_data_change_events as (

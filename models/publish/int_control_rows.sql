@@ -14,10 +14,10 @@ with_status as (
 
     select
         int_dependency_states.*,
-        -- No run has processed what an operator gave up, though it counts as consumed.
+        -- No run has processed what an operator discarded, though it counts as consumed.
         coalesce(int_dependency_states.run_status = 'RELEASED', false) as is_given_up,
         case
-            -- What a run has in its hands is the run's until it ends.
+            -- What a run has consumed shows the run's status until it ends.
             when int_dependency_states.is_kept_by_run
                 then int_dependency_states.run_control_status
             when int_dependency_states.has_unconsumed_event
@@ -73,7 +73,7 @@ final as (
         with_change.job_state,
         with_change.dependency_flag,
         with_change.upstream_value,
-        -- The first event that no successful run has taken.
+        -- The first event that no successful run has consumed.
         coalesce(
             get(
                 filter(

@@ -1,4 +1,4 @@
--- one row per started run: an intent and attempt, with everything the Jobs API said of it
+-- one row per started run: an intent and attempt, with everything that the Jobs API reported of it
 with
 
 int_runs_now as (

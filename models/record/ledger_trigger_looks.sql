@@ -1,2 +1,2 @@
--- one row per time that the triggers were asked
+-- one row per evaluation of the triggers
 {{ ledger_rows() }}

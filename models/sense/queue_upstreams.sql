@@ -1,4 +1,4 @@
--- one row per distinct upstream that an unpaused control row needs: what the next tick looks at
+-- one row per distinct upstream that an unpaused control row needs: what the next tick probes
 with
 
 int_dependencies as (
@@ -41,7 +41,7 @@ needed as (
 
 ),
 
-taken as (
+consumed as (
 
     select
         int_dependency_progress.upstream_id,
@@ -72,14 +72,14 @@ final as (
         int_upstreams_now.latest_event_tick,
         int_upstreams_now.latest_event_at,
         int_upstreams_now.recent_events,
-        taken.taken,
+        consumed.taken,
         int_upstreams_now.failing_since,
         int_upstreams_now.reason
     from needed
     left join int_upstreams_now
         on needed.upstream_id = int_upstreams_now.upstream_id
-    left join taken
-        on needed.upstream_id = taken.upstream_id
+    left join consumed
+        on needed.upstream_id = consumed.upstream_id
 
 )
 

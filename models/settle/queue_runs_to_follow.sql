@@ -18,7 +18,7 @@ followed as (
     select * from int_dependency_progress
     where is_last_of_job
         and (is_open or holds_job)
-        -- A job on its own schedule tells by itself; the Jobs API is not asked.
+        -- A pull consumer reports its own end; the Jobs API is not polled.
         and not coalesce(is_open and gives_back_events, false)
 
 ),

@@ -1,16 +1,17 @@
--- one row per snapshot trigger with a slot due at the newest look, or that is new, if something came
+-- one row per snapshot trigger with a slot due at the newest evaluation, or that is new, if it has events
+-- Over 120 lines: the state table and the tail are joined to the triggers apart, each by its own columns.
 with
 
-int_trigger_clock as (
+int_trigger_due_slots as (
 
-    select * from {{ ref('int_trigger_clock') }}
+    select * from {{ ref('int_trigger_due_slots') }}
     where takes_changes
 
 ),
 
-int_trigger_levels as (
+int_trigger_conditions as (
 
-    select * from {{ ref('int_trigger_levels') }}
+    select * from {{ ref('int_trigger_conditions') }}
 
 ),
 
@@ -27,17 +28,17 @@ event_partitions as (
 
 ),
 
-asked as (
+evaluated as (
 
     select
-        int_trigger_clock.upstream_id,
-        int_trigger_clock.looked_through,
-        int_trigger_levels.table_key,
-        int_trigger_levels.bucket,
-        int_trigger_levels.required_tag_keys
-    from int_trigger_clock
-    inner join int_trigger_levels
-        on int_trigger_clock.upstream_id = int_trigger_levels.upstream_id
+        int_trigger_due_slots.upstream_id,
+        int_trigger_due_slots.looked_through,
+        int_trigger_conditions.table_key,
+        int_trigger_conditions.bucket,
+        int_trigger_conditions.required_tag_keys
+    from int_trigger_due_slots
+    inner join int_trigger_conditions
+        on int_trigger_due_slots.upstream_id = int_trigger_conditions.upstream_id
 
 ),
 
@@ -45,9 +46,9 @@ oldest as (
 
     select
         cast(
-            min(coalesce(int_trigger_clock.looked_through, 0)) div 10000 as int
+            min(coalesce(int_trigger_due_slots.looked_through, 0)) div 10000 as int
         ) as era
-    from int_trigger_clock
+    from int_trigger_due_slots
 
 ),
 
@@ -82,17 +83,17 @@ newest_changes as (
 begun as (
 
     select
-        asked.upstream_id,
-        asked.table_key,
-        asked.bucket,
-        asked.required_tag_keys,
+        evaluated.upstream_id,
+        evaluated.table_key,
+        evaluated.bucket,
+        evaluated.required_tag_keys,
         coalesce(
-            asked.looked_through,
-            max(newest_changes.tick_number) over (partition by asked.upstream_id) - 1
+            evaluated.looked_through,
+            max(newest_changes.tick_number) over (partition by evaluated.upstream_id) - 1
         ) as looked_through
-    from asked
+    from evaluated
     left join newest_changes
-        on asked.table_key = newest_changes.table_key
+        on evaluated.table_key = newest_changes.table_key
 
 ),
 

@@ -9,9 +9,9 @@ stg_event_triggers as (
 
 ),
 
-int_trigger_levels as (
+int_trigger_conditions as (
 
-    select * from {{ ref('int_trigger_levels') }}
+    select * from {{ ref('int_trigger_conditions') }}
 
 ),
 
@@ -43,12 +43,12 @@ of_rows as (
 levels as (
 
     select
-        int_trigger_levels.upstream_id,
-        int_trigger_levels.`table`,
-        int_trigger_levels.levels is null as has_none,
-        explode_outer(int_trigger_levels.levels) as level
-    from int_trigger_levels
-    where int_trigger_levels.trigger_type = 'PARTITION'
+        int_trigger_conditions.upstream_id,
+        int_trigger_conditions.`table`,
+        int_trigger_conditions.levels is null as has_none,
+        explode_outer(int_trigger_conditions.levels) as level
+    from int_trigger_conditions
+    where int_trigger_conditions.trigger_type = 'PARTITION'
 
 ),
 

@@ -1,4 +1,5 @@
 -- one row per open slot of a partition trigger and table of the trigger: the events that satisfy it
+-- Over 120 lines: the tail decides for which slots the state table is read at all.
 with
 
 int_trigger_partitions as (
@@ -42,9 +43,9 @@ with_tail as (
 
 ),
 
--- All history is asked for a slot that has just opened, and again when something came that it waits
--- for, or when it is its turn: nothing else can have changed. What is known of the slot goes along,
--- so that nobody has to ask for it again.
+-- All history is searched for a slot that has just opened, and again when something came that it waits
+-- for, or when it is next: nothing else can have changed. What is known of the slot goes along,
+-- so that it is not read again.
 with_decision as (
 
     select
@@ -117,7 +118,7 @@ found as (
 
 ),
 
--- A change that two have told of, or that the fold and the tail both have, counts once.
+-- A change of two events, or in both the state table and the tail, counts once.
 by_change as (
 
     select

@@ -8,9 +8,9 @@ int_trigger_slots as (
 
 ),
 
-int_trigger_levels as (
+int_trigger_conditions as (
 
-    select * from {{ ref('int_trigger_levels') }}
+    select * from {{ ref('int_trigger_conditions') }}
 
 ),
 
@@ -25,13 +25,13 @@ rendered as (
         int_trigger_slots.expires_at,
         int_trigger_slots.is_overdue,
         int_trigger_slots.may_release,
-        int_trigger_levels.`table`,
-        int_trigger_levels.table_key,
-        int_trigger_levels.bucket,
-        int_trigger_levels.required_tag_keys,
-        int_trigger_levels.trigger_tags,
+        int_trigger_conditions.`table`,
+        int_trigger_conditions.table_key,
+        int_trigger_conditions.bucket,
+        int_trigger_conditions.required_tag_keys,
+        int_trigger_conditions.trigger_tags,
         transform(
-            int_trigger_levels.levels,
+            int_trigger_conditions.levels,
             level -> coalesce(
                 level.literal,
                 date_format(
@@ -48,8 +48,8 @@ rendered as (
             )
         ) as wanted
     from int_trigger_slots
-    inner join int_trigger_levels
-        on int_trigger_slots.upstream_id = int_trigger_levels.upstream_id
+    inner join int_trigger_conditions
+        on int_trigger_slots.upstream_id = int_trigger_conditions.upstream_id
 
 ),
 

@@ -1,20 +1,20 @@
--- one row per unpaused trigger and slot that is open at the newest look: still waiting, or opened by it
+-- one row per unpaused trigger and slot that is open at the newest evaluation: still waiting, or opened by it
 with
 
-int_trigger_clock as (
+int_trigger_due_slots as (
 
-    select * from {{ ref('int_trigger_clock') }}
+    select * from {{ ref('int_trigger_due_slots') }}
 
 ),
 
 listed as (
 
     select
-        int_trigger_clock.*,
+        int_trigger_due_slots.*,
         inline(
             concat(
                 transform(
-                    int_trigger_clock.opened,
+                    int_trigger_due_slots.opened,
                     opened -> named_struct(
                         'slot', opened,
                         'is_new', true,
@@ -24,16 +24,16 @@ listed as (
                 ),
                 transform(
                     coalesce(
-                        int_trigger_clock.waiting, cast(array() as array<timestamp>)
+                        int_trigger_due_slots.waiting, cast(array() as array<timestamp>)
                     ),
                     (waiting, place) -> named_struct(
                         'slot', waiting,
                         'is_new', false,
-                        'missing', get(int_trigger_clock.missing, place),
+                        'missing', get(int_trigger_due_slots.missing, place),
                         'is_oldest_satisfied', coalesce(
                             place + 1 = array_position(
                                 transform(
-                                    int_trigger_clock.missing,
+                                    int_trigger_due_slots.missing,
                                     missing -> cardinality(missing) = 0
                                 ),
                                 true
@@ -44,7 +44,7 @@ listed as (
                 )
             )
         ) as (slot, is_slot_new, missing_before, is_oldest_satisfied)
-    from int_trigger_clock
+    from int_trigger_due_slots
 
 ),
 
@@ -56,7 +56,7 @@ with_expiry as (
             listed.may_expire,
             timestamp_seconds(
                 unix_seconds(
-                    -- The calendar is asked only where it matters: an hour may occur twice in it.
+                    -- The calendar is consulted only where it matters: an hour may occur twice in it.
                     if(
                         listed.expiry_months = 0 and listed.expiry_days = 0,
                         listed.slot,

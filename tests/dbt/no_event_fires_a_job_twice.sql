@@ -1,4 +1,4 @@
--- one row per upstream and pair of a job's runs that took the same events, none of them given back
+-- one row per upstream and pair of a job's runs that consumed the same events, none of them requeued
 with
 
 ledger_runs as (

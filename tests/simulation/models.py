@@ -85,7 +85,7 @@ class Models:
             "queue_runs_to_follow": self._runs_to_follow,
             "queue_retries": self._retries,
             "queue_control_changes": self._control_changes,
-            "queue_trigger_looks": self.trigger_looks,
+            "queue_trigger_evaluations": self.trigger_looks,
             "trigger_set": self._trigger_set,
             "job_blockers": self._job_blockers,
         }

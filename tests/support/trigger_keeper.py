@@ -1,4 +1,4 @@
-"""What triggers make of events, in Python: what the SQL of ``queue_trigger_looks`` has to agree with.
+"""What triggers make of events, in Python: what the SQL of ``queue_trigger_evaluations`` has to agree with.
 
 The models join tables of slots with tables of partitions. Here a trigger is asked alone: it opens its
 slots one by one, and looks for the events of each among all that there are. Instants are in UTC, and
@@ -179,7 +179,7 @@ class _Openings:
 def answer(
     trigger: Trigger, position: str | None, question: Question, *, may_release: bool
 ) -> dict[str, object] | None:
-    """Return what a trigger has to say, as a row of ``queue_trigger_looks``.
+    """Return what a trigger has to say, as a row of ``queue_trigger_evaluations``.
 
     Args:
         trigger: It is not paused.

@@ -62,7 +62,7 @@ def verdicts(spark: "SparkSession", dbt: Dbt) -> Mapping[int, Verdict]:
     dbt("run", "--selector", "fold")
     _append_if(spark, probes, runs, lambda tick: tick > FOLDED)
     variables = f"{{folded_through: {FOLDED}, starts_per_tick: 1000000}}"
-    views = "int_upstreams_now int_runs_now int_dependency_progress int_job_verdicts"
+    views = "int_upstreams_now int_runs_now int_dependency_progress int_job_decisions"
     dbt("run", "--vars", variables, "--select", *views.split())
     return _read(spark, {value: key for key, value in upstream_ids.items()}, jobs)
 

@@ -26,7 +26,7 @@ SLOT = datetime(2026, 3, 1, 14, 5, 9, tzinfo=UTC)
 #: In the order in which each reads those before it.
 MODELS = (
     "stg_event_triggers",
-    "int_trigger_levels",
+    "int_trigger_conditions",
     "int_trigger_faults",
     "int_trigger_partitions",
     "int_event_partitions",
@@ -95,7 +95,7 @@ class Models:
         shape = ", ".join(f"`{column}` string" for column in COLUMNS)
         cells = ([row.cells[column] or None for column in COLUMNS] for row in rows)
         self.view("event_triggers", cells, shape)
-        self.make("stg_event_triggers", "int_trigger_levels", "int_trigger_faults")
+        self.make("stg_event_triggers", "int_trigger_conditions", "int_trigger_faults")
         found = self.spark.table("cells_int_trigger_faults").collect()
         return {row.upstream_id.removeprefix("trigger:"): row.fault for row in found}
 

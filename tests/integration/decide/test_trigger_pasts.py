@@ -81,7 +81,7 @@ class Lake:
         at = self.clock.now()
         self._store.append(Ledger.TRIGGER_LOOKS, [TriggerLookRow(tick_number=tick, looked_at=at)])
         self._dbt.build("look")
-        found = self._spark.table(f"{SCHEMA}.queue_trigger_looks").collect()
+        found = self._spark.table(f"{SCHEMA}.queue_trigger_evaluations").collect()
         by_models = {row.upstream_id: _said(row.asDict(recursive=True)) for row in found}
         question = Question(
             looked_at=at,

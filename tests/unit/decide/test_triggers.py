@@ -79,7 +79,7 @@ class FakeServices:
 
     def rows(self, relation: str) -> list[dict[str, object]]:
         assert self.has_counted_slots
-        assert relation == "queue_trigger_looks"
+        assert relation == "queue_trigger_evaluations"
         return [dict(each) for each in self.looks]
 
     def crash_point(self, name: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from harness.store.rows import GIVING_BACK, HOLDING, OPEN, RunStatus
 
 ROOT = Path(__file__).parents[3]
-MODEL = ROOT / "models" / "settle" / "run_statuses.sql"
+MODEL = ROOT / "models" / "state" / "run_statuses.sql"
 #: name, control_status, is_open, holds_job, gives_back_events
 ROW = re.compile(r"'([A-Z_]+)', '[A-Z_]+', (true|false), (true|false), (true|false),")
 ROWS = ROW.findall(MODEL.read_text(encoding="utf-8"))

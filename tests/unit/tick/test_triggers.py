@@ -48,7 +48,7 @@ class World(SmallWorld):
         self.models.update(
             queue_upstreams=lambda: [asdict(NEVER_SEEN), asdict(DAILY)],
             queue_control_changes=lambda: [],
-            queue_trigger_looks=self._ask,
+            queue_trigger_evaluations=self._ask,
             trigger_set=lambda: [],
             job_blockers=lambda: [],
         )
@@ -188,19 +188,19 @@ def test_a_trigger_that_cannot_be_evaluated_is_recorded_once_and_shown_by_every_
 def test_an_evaluation_that_fails_as_a_whole_keeps_nothing_from_being_decided_and_started(
     world: World,
 ) -> None:
-    answer = world.models["queue_trigger_looks"]
-    world.models["queue_trigger_looks"] = fails("queue_trigger_looks cannot be read")
+    answer = world.models["queue_trigger_evaluations"]
+    world.models["queue_trigger_evaluations"] = fails("queue_trigger_evaluations cannot be read")
     world.models["trigger_set"] = lambda: []
     world.dbt.decides = True
     failed = world.tick(minutes=31)
 
-    reason = "no trigger can be evaluated: queue_trigger_looks cannot be read"
+    reason = "no trigger can be evaluated: queue_trigger_evaluations cannot be read"
     assert outcomes(world) == [("trigger:daily", "failed", reason)]
     assert (failed.skipped, failed.is_clean) == ((), False)
     assert world.dbt.built.index("decide") < world.dbt.built.index("publish")
 
     # The next tick evaluates again, though nothing is due, and what the models stand on is built anew.
-    world.models["queue_trigger_looks"] = answer
+    world.models["queue_trigger_evaluations"] = answer
     world.dbt.built.clear()
     again = world.tick(minutes=1)
     assert world.asked == 1
