@@ -61,6 +61,16 @@ docs: $(READY) ## Build dbt's documentation into target/ (dbt docs serve shows i
 	$(BIN)/dbt --quiet docs generate; \
 	echo "Written: target/index.html, target/catalog.json"
 
+.PHONY: reference
+reference: $(READY) ## Write the generated parts of docs/reference from the code
+	@PYTHONPATH=. $(BIN)/python docs/reference/generate.py
+
+.PHONY: site
+site: $(READY) ## Build the static site of the manual into target/site; a broken link fails
+	@$(BIN)/properdocs build --quiet --strict --config-file properdocs.yml
+	@! grep -rnE '<(script|link|img)[^>]+(src|href)="(https?:)?//' --include='*.html' target/site
+	@echo "Written: target/site/index.html"
+
 ##@ Test
 
 # Those marked `long` kill real ticks, one at each crash point, refresh tables batch by batch (all but a path of each type), run the demo, and
@@ -117,7 +127,7 @@ bench: $(READY) ## Run the benchmarks and print their figures
 ##@ Check
 
 .PHONY: lint
-lint: format types imports sql models ## Run every linter
+lint: format types imports words sql models ## Run every linter
 	@:
 
 .PHONY: format
@@ -132,6 +142,15 @@ types: $(READY) ## Check types with mypy
 .PHONY: imports
 imports: $(READY) ## Check the import rules between the steps
 	@$(BIN)/lint-imports
+
+# Spelling, and the words that the style of the project replaces; a name in backticks may have any. The
+# generated pages repeat the texts of the code.
+WORDS := README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs
+GENERATED := docs/reference/cli.md,docs/reference/columns.md,docs/reference/configuration.md,docs/reference/blockers.md
+
+.PHONY: words
+words: $(READY) ## Check the words of the documentation with codespell and docs/words.txt
+	@$(BIN)/codespell --dictionary - --dictionary docs/words.txt --ignore-regex '`[^`]*`' --skip $(GENERATED) $(WORDS)
 
 .PHONY: sql
 sql: $(READY) ## Check the style of SQL with sqlfluff

@@ -262,8 +262,8 @@ def changed(
     took, report = timed(lambda: sound(engine.tick()))
     assert isinstance(report, TickReport)
     expected = len(kinds) * len(numbers)
-    if len(report.learned.events) != expected:
-        raise SystemExit(f"{len(report.learned.events)} events were told, and {expected} had come")
+    if report.event_count != expected:
+        raise SystemExit(f"{report.event_count} events were told, and {expected} had come")
     return took, report
 
 

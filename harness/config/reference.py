@@ -1,28 +1,22 @@
-"""Lists every key of ``heartbeat.yml`` from the models, for documentation and for hints."""
+"""Lists every key of ``heartbeat.yml`` from the JSON schema, for documentation and for hints."""
 
-import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cache
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
-
-from annotated_types import Ge, Gt, Le
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
+from typing import Any
 
 from harness.config.model import ConfigurationFile
-from harness.config.secrets import SecretReference
-from harness.config.section import KeyName
+from harness.config.section import FREE_KEY
+
+#: A part of the JSON schema.
+Schema = Mapping[str, Any]
 
 _WORDS = {
-    str: "text",
-    int: "whole number",
-    float: "number",
-    SecretReference: "secret reference",
-    dict: "mapping",
-    tuple: "list",
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "array": "list",
+    "null": "",
 }
 
 
@@ -44,7 +38,8 @@ class SettingsKey:
 
 @cache
 def _all_keys() -> tuple[SettingsKey, ...]:
-    return tuple(_keys_of(ConfigurationFile, ()))
+    schema = ConfigurationFile.model_json_schema()
+    return tuple(_Walk(schema.get("$defs", {})).keys_of(schema, ()))
 
 
 def settings_keys() -> list[SettingsKey]:
@@ -74,92 +69,70 @@ def _matches(pattern: tuple[str, ...], path: tuple[str, ...]) -> bool:
     return all(each[0] in "<[" or each == part for each, part in zip(pattern, path, strict=False))
 
 
-def _keys_of(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[SettingsKey]:
-    for name, field in model.model_fields.items():
-        annotation = _with_metadata(field)
-        yield SettingsKey(
-            path=(*path, name),
-            type=_type(annotation) + _bounds(field),
-            default=_default(field),
-            meaning=field.description or "",
-        )
-        yield from _inner_keys(annotation, (*path, name))
+class _Walk:
+    """Walks the JSON schema of the file."""
+
+    def __init__(self, definitions: Mapping[str, Schema]) -> None:
+        self._definitions = definitions
+
+    def keys_of(self, section: Schema, path: tuple[str, ...]) -> Iterator[SettingsKey]:
+        """Yield the keys of a section, each with those below it."""
+        for name, schema in section["properties"].items():
+            yield SettingsKey(
+                path=(*path, name),
+                type=self._type(schema),
+                default="required" if name in section.get("required", ()) else _default(schema),
+                meaning=schema.get("description", ""),
+            )
+            yield from self._inner_keys(schema, (*path, name))
+
+    def _inner_keys(self, schema: Schema, path: tuple[str, ...]) -> Iterator[SettingsKey]:
+        for branch in self._branches(schema):
+            if "properties" in branch:
+                yield from self.keys_of(branch, path)
+            elif "items" in branch:
+                yield from self._inner_keys(branch["items"], (*path, "[]"))
+            elif FREE_KEY in branch:
+                inside = (*path, f"<{branch[FREE_KEY]}>")
+                value = branch["additionalProperties"]
+                if "description" in value:
+                    yield SettingsKey(
+                        path=inside,
+                        type=self._type(value),
+                        default="",
+                        meaning=value["description"],
+                    )
+                yield from self._inner_keys(value, inside)
+
+    def _branches(self, schema: Schema) -> list[Schema]:
+        """Return the alternatives of a value, each without a reference."""
+        if "$ref" in schema:
+            return self._branches(self._definitions[schema["$ref"].rpartition("/")[2]])
+        inner = schema.get("anyOf") or schema.get("oneOf")
+        return [each for part in inner for each in self._branches(part)] if inner else [schema]
+
+    def _type(self, schema: Schema) -> str:
+        words = [_words(branch) for branch in self._branches(schema)]
+        return " or ".join(dict.fromkeys(word for word in words if word))
 
 
-def _bounds(field: FieldInfo) -> str:
-    limits = {
-        type(each): getattr(each, type(each).__name__.lower())
-        for each in field.metadata
-        if isinstance(each, Ge | Gt | Le)
-    }
-    if Le not in limits:
+def _words(branch: Schema) -> str:
+    if "properties" in branch:
+        return "section"
+    if "enum" in branch:
+        return " or ".join(f"`{each}`" for each in branch["enum"])
+    kind = branch["type"]
+    return branch.get("format") or _WORDS.get(kind, "mapping") + _bounds(branch)
+
+
+def _bounds(branch: Schema) -> str:
+    if "maximum" not in branch:
         return ""
-    low = f"{limits[Ge]:,}" if Ge in limits else f"over {limits[Gt]:,}"
-    return f", {low} to {limits[Le]:,}"
+    over = branch.get("exclusiveMinimum")
+    low = f"{branch['minimum']:,}" if over is None else f"over {over:,}"
+    return f", {low} to {branch['maximum']:,}"
 
 
-def _with_metadata(field: FieldInfo) -> Any:
-    annotation: Any = field.annotation
-    for each in field.metadata:
-        if isinstance(each, KeyName):
-            annotation = Annotated[annotation, each]
-    return annotation
-
-
-def _inner_keys(annotation: Any, path: tuple[str, ...]) -> Iterator[SettingsKey]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield from _keys_of(annotation, path)
-        return
-    if get_origin(annotation) is Annotated:
-        plain, *metadata = get_args(annotation)
-        names = [each.name for each in metadata if isinstance(each, KeyName)]
-        if names and get_origin(plain) is dict:
-            inside = (*path, f"<{names[0]}>")
-            yield from _plain_values(get_args(plain)[1], inside)
-            yield from _inner_keys(get_args(plain)[1], inside)
-        else:
-            yield from _inner_keys(plain, path)
-        return
-    inner = (*path, "[]") if get_origin(annotation) is tuple else path
-    for each in get_args(annotation):
-        if get_origin(annotation) is not Literal:
-            yield from _inner_keys(each, inner)
-
-
-def _plain_values(annotation: Any, path: tuple[str, ...]) -> Iterator[SettingsKey]:
-    """Describe the values of a mapping that are no sections, where they say what they mean."""
-    for each in getattr(annotation, "__metadata__", ()):
-        if isinstance(each, FieldInfo) and each.description:
-            kind = _type(annotation) + _bounds(each)
-            yield SettingsKey(path=path, type=kind, default="", meaning=each.description)
-
-
-def _type(annotation: Any) -> str:
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return _type(arguments[0])
-    if origin is Literal:
-        return " or ".join(f"`{each}`" for each in arguments)
-    if origin in (Union, types.UnionType):
-        branches = [_type(each) for each in arguments if each is not type(None)]
-        return " or ".join(dict.fromkeys(branches))
-    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
-        return " or ".join(f"`{each.value}`" for each in annotation)
-    return _WORDS.get(origin or annotation, "section")
-
-
-def _default(field: FieldInfo) -> str:
-    if field.is_required():
-        return "required"
-    if field.default is PydanticUndefined or field.default is None or field.default == ():
-        return ""
-    value: object = field.default
-    return f"`{value.value if isinstance(value, StrEnum) else value}`"
-
-
-def documentation_table(keys: list[SettingsKey] | None = None) -> list[str]:
-    """Return the rows of the table in ``docs/configuration.md``."""
-    return [
-        f"| `{key.name}` | {key.type} | {key.default} | {key.meaning} |"
-        for key in keys or settings_keys()
-    ]
+def _default(schema: Schema) -> str:
+    value = schema.get("default")
+    return f"`{value}`" if value not in (None, []) else ""

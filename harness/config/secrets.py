@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
-from pydantic import BaseModel, GetCoreSchemaHandler, SecretStr
+from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler, SecretStr
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from harness.errors import ConfigurationError
@@ -92,6 +93,13 @@ class SecretReference:
         return core_schema.no_info_plain_validator_function(
             cls.parse, serialization=core_schema.to_string_ser_schema()
         )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Describe a reference as text of a format of its own."""
+        return {"type": "string", "format": "secret reference"}
 
 
 def references_in(

@@ -19,7 +19,7 @@ class Severity(StrEnum):
 
 
 class Code(StrEnum):
-    """The stable name of what was found; ``docs/controls.md`` explains each."""
+    """The stable name of what was found; ``docs/reference/controls.md`` explains each."""
 
     # The file as a whole
     NOT_UTF8 = "not_utf8"

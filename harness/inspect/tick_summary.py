@@ -119,7 +119,7 @@ def as_json(report: "TickReport", waiting: int) -> dict[str, object]:
         "tick_id": report.tick.id,
         "tick_at": report.tick.at.isoformat().replace("+00:00", "Z"),
         "sensed": len(report.looks),
-        "events": len(report.learned.events),
+        "events": report.event_count,
         "failed_looks": len(report.failures),
         "failures": [
             {"sensor_id": upstream_name(look.upstream_id), "reason": look.failure}
@@ -187,7 +187,7 @@ def has_news(report: "TickReport", known: frozenset[str] = frozenset()) -> bool:
     """
     runs = runs_of(report)
     return bool(
-        report.learned.events
+        report.event_count
         or releases_of(report)
         or runs.started
         or runs.ended
@@ -203,8 +203,7 @@ def headline(report: "TickReport") -> str:
     """Return one line: what the tick came to."""
     runs = runs_of(report)
     told = [f"looked at {count(len(report.looks), 'upstream')}"]
-    events = len(report.learned.events)
-    told += [count(events, "event")] if events else []
+    told += [count(report.event_count, "event")] if report.event_count else []
     told += [f"{len(report.failures)} cannot be read"] if report.failures else []
     told += [f"{len(report.sensed.put_off)} put off"] if report.sensed.put_off else []
     failing = report.failing_triggers

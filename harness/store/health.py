@@ -24,7 +24,8 @@ _MOST_NAMED = 3
 
 RESTORE = "restore the state folder from the backup"
 _REMOVE_NEWEST = (
-    f"{RESTORE}, or do without what this commit held: docs/operating.md, `A table is damaged`"
+    f"{RESTORE}, or do without what this commit held: "
+    "docs/how-to/troubleshoot.md, `A table is damaged`"
 )
 
 

@@ -67,6 +67,11 @@ class TickReport:
         return self.sensed.looks
 
     @property
+    def event_count(self) -> int:
+        """How many data-change events were recorded."""
+        return len(self.learned.events)
+
+    @property
     def failures(self) -> tuple[Look, ...]:
         """The probes that failed, whether or not that was known already."""
         return tuple(look for look in self.looks if look.failure is not None)

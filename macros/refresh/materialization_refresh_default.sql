@@ -1,4 +1,4 @@
-{#- Brings batches of rows into a table by one of six strategies (docs/refresh.md). Batches that a run before has left
+{#- Brings batches of rows into a table by one of six strategies (docs/how-to/refresh_models.md). Batches that a run before has left
     between two steps are finished first; then those that are new are taken, one after the other. -#}
 {% materialization refresh, default %}
     {%- do heartbeat.refresh_refuse_samples(model) -%}

@@ -91,7 +91,7 @@ def test_a_job_that_fails_twice_succeeds_by_itself_with_one_list_of_everything(
     third = story.tick(minutes=15)
     assert (story.started(third), third.started[0].attempt) == ([JOB], 3)
     healing.wait_for_the_end()
-    assert [row.run_status for row in story.tick().settled.rows] == [RunStatus.SUCCEEDED]
+    assert [row.run_status for row in story.tick().settlement.settled.rows] == [RunStatus.SUCCEEDED]
 
     first, again, last = healing.handed
     assert [len(each) for each in (first, again, last)] == [1, 2, 3]
@@ -137,7 +137,7 @@ def test_after_its_last_attempt_a_job_is_held_and_a_manual_success_lets_it_go(
         RealClock().sleep(0.01)
     statuses: list[RunStatus] = []
     for _ in range(20):
-        statuses += [row.run_status for row in story.tick().settled.rows]
+        statuses += [row.run_status for row in story.tick().settlement.settled.rows]
         if statuses:
             break
     assert statuses == [RunStatus.SUCCEEDED_ELSEWHERE]

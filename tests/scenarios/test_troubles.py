@@ -157,7 +157,7 @@ def test_maintenance_commits_are_no_events_and_cost_no_decision(story: Story) ->
 
     report = story.tick()
 
-    assert len(report.learned.events) == 0
+    assert report.event_count == 0
     assert report.skipped == ("decide", "fire", "publish")
 
 
@@ -170,7 +170,7 @@ def test_one_upstream_of_many_jobs_is_looked_at_once_and_consumed_by_each(story:
     report = story.tick()
 
     assert len(report.looks) == 1
-    assert len(report.learned.events) == 1
+    assert report.event_count == 1
     assert story.started(report) == jobs
 
 

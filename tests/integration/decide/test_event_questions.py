@@ -21,7 +21,7 @@ Queries = dict[str, str]
 Answers = dict[str, list[str]]
 
 FLIGHTS = "delta_table:lake.flights:ab5c14a4"
-PAGE = (Path(__file__).parents[3] / "docs" / "events.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "register_events.md").read_text()
 SHOWN = "as the page shows it"
 #: What a case's query ends with; no SQL has it.
 END = "-- the end of a question"
@@ -47,9 +47,7 @@ def ledger(spark: "SparkSession", spark_home: Path, dbt: Dbt) -> Path:
 def queries(ledger: Path, dbt: Dbt) -> Queries:
     """What the macro makes of each question."""
     asked = {case.sentence: call_of(case) for case in CASES}
-    asked[SHOWN] = (
-        PAGE.partition("\n## Asking what changed\n")[2].split("```")[7].removeprefix("sql")
-    )
+    asked[SHOWN] = PAGE.partition("\n## Query events\n")[2].split("```")[7].removeprefix("sql")
     whole = dbt("compile", "--inline", f"\n{END}\n".join(asked.values()))
     return dict(zip(asked, whole.results[0].node.compiled_code.split(END), strict=True))
 

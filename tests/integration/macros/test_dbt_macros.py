@@ -74,7 +74,7 @@ PRODUCERS: Mapping[str, str] = {
         materialized="table",
         partition_by=["place"],
     ),
-    "documented": example("events.md") + rows(ONE),
+    "documented": example("how-to/register_events.md") + rows(ONE),
 }
 DELTA = [name for name in PRODUCERS if name not in ("hive", "said")]
 
@@ -100,7 +100,9 @@ VIEW = "{{ config(materialized='view', post_hook='{{ heartbeat.register_change()
 @pytest.fixture(scope="module")
 def shop(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     models = {**PRODUCERS, **CONSUMERS, **ICEBERG, "a_view": VIEW}
-    models["copied"] = example("incremental_compute.md").replace("ref('orders')", "ref('merged')")
+    models["copied"] = example("how-to/read_changed_rows.md").replace(
+        "ref('orders')", "ref('merged')"
+    )
     project = Shop(tmp_path_factory.mktemp("shop"), models).parse()
     yield project
     spark.conf.unset("spark.sql.sources.partitionOverwriteMode")

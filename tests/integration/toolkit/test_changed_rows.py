@@ -367,7 +367,7 @@ def test_the_job_of_the_examples_counts_what_changed(
 def test_the_examples_of_the_page_keep_a_copy_up_to_date(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = (PROJECT / "docs" / "incremental_compute.md").read_text()
+    page = (PROJECT / "docs" / "how-to" / "read_changed_rows.md").read_text()
     story = Story(steps=("append 3c", "remove id < 3", "append 2x 4-"), properties=FEED)
     orders = DeltaOrders(spark, tmp_path / "orders", story)
     spark.sql("create schema if not exists sales")

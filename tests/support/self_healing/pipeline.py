@@ -1,4 +1,4 @@
-"""The example of docs/self_healing.md as a project in a folder, and what is done to it: extracts, appends, runs that die."""
+"""The example of docs/how-to/self_healing_models.md as a project in a folder, and what is done to it: extracts, appends, runs that die."""
 
 import json
 import re
@@ -25,7 +25,9 @@ _HOOKS = """
 """
 #: The models that the manual goes through: a daily full job, that of document 004, and ours.
 DAILY, DOCUMENT, OURS = re.findall(
-    r"^```sql\n(.*?)^```", (PACKAGE / "docs/self_healing.md").read_text("utf-8"), re.M | re.S
+    r"^```sql\n(.*?)^```",
+    (PACKAGE / "docs/how-to/self_healing_models.md").read_text("utf-8"),
+    re.M | re.S,
 )
 SAYS = "shop, order_number, status, amount, cast(last_modified_at as timestamp_ntz) as changed_at"
 

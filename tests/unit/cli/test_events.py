@@ -16,7 +16,7 @@ from harness.record.batch_inbox import receive_batches
 from harness.toolkit.changes import ChangeEvent
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "events.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "register_events.md").read_text(encoding="utf-8")
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BAD = [
     {"table": "web.visits", "table_format": "HIVE", "partition": ["2026-03-01"]},
@@ -91,7 +91,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
 
 
 def test_every_way_to_register_that_the_page_shows_registers(shell: Shell) -> None:
-    said = [shell.run(kind, text) for kind, text in _section("Registering")]
+    said = [shell.run(kind, text) for kind, text in _section("Register")]
     assert '{"events": 2}' in "".join(said)
     orders = [event for event in shell.registered() if event.table == "sales.orders"]
     visits = [event for event in shell.registered() if event.table == "web.visits"]

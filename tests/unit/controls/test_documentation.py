@@ -6,7 +6,9 @@ from pathlib import Path
 from harness.controls.findings import WARNINGS, Code
 from harness.controls.header import COLUMNS
 
-PAGE = (Path(__file__).parents[3] / "docs" / "controls.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "controls.md").read_text(
+    encoding="utf-8"
+)
 
 
 def test_every_finding_is_explained_once_in_the_order_of_the_codes() -> None:

@@ -29,7 +29,7 @@ def test_the_harness_and_the_model_agree_on_which_runs_give_their_events_back() 
 
 
 def test_the_manual_describes_every_status() -> None:
-    page = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
-    table = page.partition("### job_runs")[2].partition("\n## ")[0]
+    page = (ROOT / "docs" / "reference" / "statuses.md").read_text(encoding="utf-8")
+    table = page.partition("## job_runs")[2].partition("\n## ")[0]
     told = re.findall(r"^\| ([A-Z_, ]+) \|", table, flags=re.MULTILINE)
     assert sorted(", ".join(told).split(", ")) == sorted(status.value for status in RunStatus)

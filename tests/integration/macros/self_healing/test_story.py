@@ -152,6 +152,6 @@ def test_a_daily_pipeline_needs_somebody_to_run_days_again_and_the_manual_says_h
     assert classical.silver != expected
     steps = classical.steps_by_hand()
     assert classical.silver == expected
-    page = (PACKAGE / "docs" / "self_healing.md").read_text(encoding="utf-8")
+    page = (PACKAGE / "docs" / "how-to" / "self_healing_models.md").read_text(encoding="utf-8")
     [told] = re.findall(r"(\d+) runs by hand", page)
     assert int(told) == steps

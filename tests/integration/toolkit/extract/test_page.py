@@ -11,7 +11,7 @@ from tests.conftest import PROJECT
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PAGE = PROJECT / "docs" / "extract.md"
+PAGE = PROJECT / "docs" / "how-to" / "extract_to_bronze.md"
 
 
 def test_the_examples_of_the_page_extract_each_row(

@@ -288,7 +288,7 @@ def test_a_project_without_the_file_has_no_triggers(tmp_path: Path) -> None:
         read_triggers(tmp_path)
 
 
-PAGE = (Path(__file__).parents[4] / "docs" / "triggers.md").read_text()
+PAGE = (Path(__file__).parents[4] / "docs" / "reference" / "triggers.md").read_text()
 
 
 def test_the_triggers_that_the_documentation_shows_are_right() -> None:

@@ -266,8 +266,8 @@ def test_a_range_may_begin_so_long_ago() -> None:
 
 def shown(language: str) -> list[str]:
     """What the page on events shows of asking, in one language."""
-    page = (Path(__file__).parents[4] / "docs" / "events.md").read_text()
-    section = page.partition("\n## Asking what changed\n")[2].partition("\n### ")[0]
+    page = (Path(__file__).parents[4] / "docs" / "how-to" / "register_events.md").read_text()
+    section = page.partition("\n## Query events\n")[2].partition("\n### ")[0]
     return re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
 
 
