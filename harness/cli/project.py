@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from contextlib import chdir
 from pathlib import Path
 from typing import Annotated
 
@@ -117,7 +118,10 @@ def setup() -> None:
     from harness.platform.spark.setup import prepare
 
     try:
-        for sentence in prepare(PACKAGE, dict(os.environ)):
-            say(sentence)
+        # Java looks for log4j2.properties here.
+        with chdir(PACKAGE):
+            prepared = prepare(PACKAGE, dict(os.environ))
     except (subprocess.CalledProcessError, OSError) as error:
         raise StateError(f"This environment cannot be prepared: {error}") from error
+    for sentence in prepared:
+        say(sentence)
