@@ -65,8 +65,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, str]:
         shutil.copy(PROJECT / name, project)
     for folder in ("models", "seeds", "macros"):
         (project / folder).mkdir()
-    for macro in ("spark__list_relations_without_caching", "list_relations_by_name"):
-        shutil.copy(PROJECT / "macros" / f"{macro}.sql", project / "macros")
+    shutil.copy(PROJECT / "macros" / "engine" / "list_relations.sql", project / "macros")
     (project / "dbt_project.yml").write_text(DBT_PROJECT)
     (project / "seeds" / "a_seed.csv").write_text("id,name\n9007199254740993,x\n")
     (project / "models" / "a_table.sql").write_text(TABLE)

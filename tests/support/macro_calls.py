@@ -104,9 +104,12 @@ class Macros:
             **context,
         }
         for code in _compiled():
-            module = Template.from_code(jinja, code, jinja.globals).module
-            for name in (name for name in vars(module) if not name.startswith("_")):
-                setattr(package, name, self._as_dbt_calls(getattr(module, name)))
+            template = Template.from_code(jinja, code, jinja.globals)
+            # A module has no names that begin with an underscore; the context of its template does.
+            context = template.new_context()
+            list(template.root_render_func(context))
+            for name, macro in context.vars.items():
+                setattr(package, name, self._as_dbt_calls(macro))
         self.call = package
 
     def _as_dbt_calls(self, macro: Callable[..., object]) -> Callable[..., object]:

@@ -10,8 +10,9 @@ from types import ModuleType
 
 import pytest
 
-from harness.controls import COLUMNS, check
-from harness.controls.reading import parse_controls
+from harness.controls.check import check
+from harness.controls.header import COLUMNS
+from harness.controls.parse import parse_controls
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("*/README.md"), *(ROOT / "docs").rglob("*.md")])

@@ -161,7 +161,7 @@ def test_of_two_runs_that_write_to_a_log_at_the_same_step_one_is_refused(
 ) -> None:
     log = f"{SCHEMA}.contended_ledger"
     spark.sql(f"create schema if not exists {SCHEMA}")
-    columns = dict(Macros().call.refresh_ledger_columns())
+    columns = dict(Macros().call._refresh_batch_log_columns())
     listed = ", ".join(f"{name} {kind}" for name, kind in columns.items())
     spark.sql(f"create or replace table {log} ({listed}) using delta")
 
@@ -172,7 +172,7 @@ def test_of_two_runs_that_write_to_a_log_at_the_same_step_one_is_refused(
         load = {"name": "contended", "settings": {}, "tables": {"ledger": log}, "step": step}
         answer = Macros(run_query=lambda query: _answer(spark, query))
         try:
-            answer.call.refresh_record(load, [facts], "CLAIMED")
+            answer.call._refresh_record_batches(load, [facts], "CLAIMED")
         except (CompilationError, PySparkException, Py4JJavaError):
             return False
         return True

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jinja2 import Environment, FileSystemLoader
 
 from harness.config.sources import Source
 from harness.controls.check import check
@@ -18,8 +17,9 @@ from harness.controls.parse import ControlsFile, parse_controls
 from harness.platform.text import escaped
 from tests.support.controls_text import GOOD, HEADER
 from tests.support.hostile import PRINTABLE, UNSEEN
+from tests.support.macro_calls import Macros
 
-MACROS = Path(__file__).resolve().parents[3] / "macros"
+MACROS = Macros()
 HOSTILE = [*PRINTABLE, *UNSEEN]
 SOURCES = [source.value for source in Source]
 
@@ -41,11 +41,7 @@ def controls_of(**cells: str) -> ControlsFile:
 
 def literal_of(text: str) -> str:
     """Return the literal that the seed writes for a cell."""
-    environment = Environment(
-        loader=FileSystemLoader(MACROS), extensions=["jinja2.ext.do"], autoescape=False
-    )
-    macro = environment.get_template("seed_literal.sql").module.seed_literal  # type: ignore[attr-defined]
-    return str(macro(text, "string"))
+    return str(MACROS.call._sql_literal(text, "string"))
 
 
 @pytest.mark.parametrize("column", COLUMNS)

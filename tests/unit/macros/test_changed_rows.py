@@ -27,7 +27,7 @@ TABLE: Mapping[str, object] = {
 def chained(events: list[ChangeEvent], macros: Macros = MACROS) -> dict[str, object]:
     listed = [event.to_json() for event in events]
     table = {**TABLE, "format": str(events[0].table_format)}
-    return dict(macros.call.chain_of_events(listed, table))
+    return dict(macros.call._chain_of_events(listed, table))
 
 
 def ends(chain: Mapping[str, object]) -> tuple[str | None, str | None]:
@@ -124,7 +124,7 @@ def test_partitions_that_cannot_be_picked_out_stand_for_the_whole_table(
 )
 def test_events_are_of_a_table_whatever_the_spelling_of_its_name(said: str, is_meant: bool) -> None:
     event = replace(step(0, 1), table=said).to_json()
-    assert len(MACROS.call.events_of_table([event], TABLE)) == is_meant
+    assert len(MACROS.call._events_of_table([event], TABLE)) == is_meant
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_events_are_of_a_table_whatever_the_spelling_of_its_name(said: str, is_m
     ],
 )
 def test_a_name_is_spelled_as_python_spells_it(name: str) -> None:
-    assert MACROS.call.plain_name(name) == table_key(name)
+    assert MACROS.call._plain_name(name) == table_key(name)
 
 
 EVENTS = [step(0, 1).to_json()]
@@ -160,18 +160,18 @@ EVENTS = [step(0, 1).to_json()]
     ids=["list", "text", "environment", "file"],
 )
 def test_a_run_finds_its_events_wherever_it_was_handed_them(macros: Macros) -> None:
-    assert macros.call.handed_events() == EVENTS
+    assert macros.call._run_payload() == EVENTS
 
 
 def test_no_events_and_an_empty_list_of_events_are_two_things() -> None:
-    assert Macros().call.handed_events() is None
-    assert Macros(variables={"heartbeat_events": "[]"}).call.handed_events() == []
+    assert Macros().call._run_payload() is None
+    assert Macros(variables={"heartbeat_events": "[]"}).call._run_payload() == []
 
 
 @pytest.mark.parametrize("said", ["nonsense", "{}", "7"])
 def test_what_is_no_list_of_events_is_refused(said: str) -> None:
     with pytest.raises(CompilationError, match="neither a JSON list of events nor a reference"):
-        Macros(variables={"heartbeat_events": said}).call.handed_events()
+        Macros(variables={"heartbeat_events": said}).call._run_payload()
 
 
 def incremental(*, exists: bool, **more: object) -> Macros:
@@ -181,7 +181,7 @@ def incremental(*, exists: bool, **more: object) -> Macros:
 
 
 def range_of(macros: Macros) -> dict[str, object]:
-    return dict(macros.call.range_of_changes("sales.orders", TABLE, None))
+    return dict(macros.call._range_of_changes("sales.orders", TABLE, None))
 
 
 def test_a_run_that_was_handed_nothing_is_told_what_to_do() -> None:

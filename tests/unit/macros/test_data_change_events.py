@@ -1,68 +1,38 @@
 """The macro's question as it is rendered: instants as literals, and what is wrong in one sentence."""
 
 import datetime
-import json
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from types import SimpleNamespace
-from typing import NoReturn
 
 import pytest
 import pytz
-from jinja2 import Environment
 
 from tests.support.event_questions import DAY, INSTANTS, MARCH, NO_INSTANTS
+from tests.support.macro_calls import CompilationError, Macros
 
-MACROS = Path(__file__).parents[3] / "macros"
-NAMES = (
-    "data_change_events_between",
-    "epoch_milliseconds",
-    "event_condition",
-    "event_instant",
-    "has_partition",
-    "seed_literal",
-    "table_spelling",
+MACROS = Macros(
+    modules=SimpleNamespace(datetime=datetime, pytz=pytz, re=re),
+    ref=lambda model: f"heartbeat.{model}",
 )
 
 
-def refuse(message: str) -> NoReturn:
-    raise ValueError(message)
-
-
-def from_json(text: str, default: object) -> object:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return default
-
-
 def rendered(name: str, *arguments: object, **named: object) -> str:
-    """What dbt would make of a macro, with as much of its context as these need."""
-    source = "".join((MACROS / f"{each}.sql").read_text() for each in NAMES)
-    context = {
-        "exceptions": SimpleNamespace(raise_compiler_error=refuse),
-        "fromjson": from_json,
-        "modules": SimpleNamespace(datetime=datetime, pytz=pytz, re=re),
-        "ref": lambda model: f"heartbeat.{model}",
-        "tojson": json.dumps,
-    }
-    environment = Environment(extensions=["jinja2.ext.do"], autoescape=False)
-    module = environment.from_string(source, globals=context).module
-    return str(getattr(module, name)(*arguments, **named)).strip()
+    """What dbt would make of a macro."""
+    return str(getattr(MACROS.call, name)(*arguments, **named)).strip()
 
 
 @pytest.mark.parametrize(("said", "milliseconds"), INSTANTS)
 def test_the_macro_takes_an_instant_as_python_does(
     said: datetime.datetime | str | int, milliseconds: int
 ) -> None:
-    assert rendered("epoch_milliseconds", said, "start") == str(milliseconds)
+    assert rendered("_epoch_milliseconds", said, "start") == str(milliseconds)
 
 
 @pytest.mark.parametrize("said", NO_INSTANTS)
 def test_the_macro_refuses_what_is_no_instant(said: str) -> None:
-    with pytest.raises(ValueError, match=f"^start '{said}' is no instant; write for example"):
-        rendered("epoch_milliseconds", said, "start")
+    with pytest.raises(CompilationError, match=f"^start '{said}' is no instant; write for example"):
+        rendered("_epoch_milliseconds", said, "start")
 
 
 def test_a_range_becomes_literals_of_the_column_that_is_meant() -> None:
@@ -84,5 +54,5 @@ def test_a_range_becomes_literals_of_the_column_that_is_meant() -> None:
     ],
 )  # fmt: skip
 def test_the_macro_refuses_a_wrong_wish(wanted: Mapping[str, object], said: str) -> None:
-    with pytest.raises(ValueError, match=f"^{said}"):
+    with pytest.raises(CompilationError, match=f"^{said}"):
         rendered("data_change_events_between", **{"start": None, "end": None, **wanted})

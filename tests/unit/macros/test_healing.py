@@ -25,7 +25,7 @@ def found(
     look_back_days: int | None = 7,
     max_batches: int | None = None,
 ) -> dict[str, list[str]]:
-    told = MACROS.call.partitions_to_take(there, taken, look_back_days, max_batches, NOW)
+    told = MACROS.call._select_partitions(there, taken, look_back_days, max_batches, NOW)
     return {name: [each["value"] for each in partitions] for name, partitions in dict(told).items()}
 
 
@@ -96,9 +96,9 @@ def test_runs_of_so_many_partitions_take_each_once_and_oldest_first(
 
 def test_a_variable_overrules_the_limit_of_a_model() -> None:
     macros = Macros(variables={"max_batches_per_run": 3, "look_back_days": "all"})
-    assert macros.call.partition_limit("max_batches_per_run", None, 1) == 3
-    assert macros.call.partition_limit("look_back_days", 7, 0) is None
-    assert MACROS.call.partition_limit("look_back_days", 7, 0) == 7
+    assert macros.call._partition_limit("max_batches_per_run", None, 1) == 3
+    assert macros.call._partition_limit("look_back_days", 7, 0) is None
+    assert MACROS.call._partition_limit("look_back_days", 7, 0) == 7
 
 
 @pytest.mark.parametrize("said", ["0", "-1", "some", "1.5"])
@@ -107,14 +107,14 @@ def test_what_is_no_limit_is_refused(said: str) -> None:
         CompilationError,
         match=f"max_batches_per_run is '{said}': give a whole number from 1 on, or all",
     ):
-        Macros(variables={"max_batches_per_run": said}).call.partition_limit(
+        Macros(variables={"max_batches_per_run": said}).call._partition_limit(
             "max_batches_per_run", None, 1
         )
 
 
 def test_partitions_are_named_by_literals_and_none_is_no_partition() -> None:
     column = {"name": "p", "type": "date"}
-    call = MACROS.call.partition_filter
+    call = MACROS.call._partition_filter
     assert call(column, []) == "(`p` in (null))"
     assert (
         call(column, [{"value": None}, {"value": "2026-03-01"}])
@@ -154,7 +154,7 @@ def test_what_a_query_has_read_is_what_is_recorded_even_if_it_looks_like_the_end
         "id": "s",
         "partitions": chosen,
     }
-    macros.call.partitions_of = lambda *_: source
+    macros.call._partitions_of = lambda *_: source
     condition = macros.call.pending_partitions("bronze")
     assert condition.split(" */ (", 1)[0].count("*") == 1  # the one that begins the comment
     model = SimpleNamespace(name="silver", compiled_code=f"select 1 where {condition}")
@@ -179,4 +179,4 @@ def test_a_surrogate_key_of_no_column_is_refused() -> None:
 @pytest.mark.parametrize("item", ["lower(v) desc", "v sideways", "n desc nulls", ""])
 def test_an_order_that_cannot_be_compared_with_known_rows_is_refused(item: str) -> None:
     with pytest.raises(CompilationError, match="deduplicate: with known, order_by names columns"):
-        MACROS.call.comes_before("a", "b", ["id", item])
+        MACROS.call._comes_before("a", "b", ["id", item])

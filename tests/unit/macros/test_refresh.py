@@ -38,7 +38,7 @@ def node(**refresh: object) -> dict[str, object]:
 
 
 def settings(**refresh: object) -> dict[str, object]:
-    return dict(MACROS.call.refresh_settings(node(**refresh)))
+    return dict(MACROS.call._refresh_settings(node(**refresh)))
 
 
 #: As much of pytz as dbt's macros ask for.
@@ -97,7 +97,7 @@ def taken(
             "range_from": str(min(instants)) if instants and is_ranged else None,
             "range_to": str(max(instants)) if instants and is_ranged else None,
         }
-        if MACROS.call.refresh_reason_to_skip({**load, "batches": live}, fact) is None:
+        if MACROS.call._refresh_skip_reason({**load, "batches": live}, fact) is None:
             live.append(fact)
     return [int(str(fact["id"])) for fact in live]
 
@@ -183,7 +183,7 @@ CUSTOM: dict[str, object] = {
 def test_a_custom_batch_deletes_and_adds_in_one_statement_and_counts_both(*, is_redo: bool) -> None:
     run = Run(describe=HUB, merge=[(3, 0, 1, 2)])
     batch: dict[str, object] = {"id": 2}
-    run.macros.call.refresh_apply_custom(run.load(**CUSTOM), batch, is_redo)
+    run.macros.call._refresh_apply_custom(run.load(**CUSTOM), batch, is_redo)
     writing = [query for query in run.queries if not query.startswith(("describe", "select"))]
     assert [query.split()[:3] for query in writing] == [["merge", "into", "shop.orders_hub"]]
     assert (
@@ -196,7 +196,7 @@ def test_a_custom_batch_deletes_and_adds_in_one_statement_and_counts_both(*, is_
 
 def test_a_custom_batch_whose_commit_is_in_the_hub_is_not_applied_again() -> None:
     run = Run(describe=HUB, select_1_from=[(1,)])
-    run.macros.call.refresh_apply_custom(run.load(**CUSTOM), {"id": 2}, True)
+    run.macros.call._refresh_apply_custom(run.load(**CUSTOM), {"id": 2}, True)
     assert not [query for query in run.queries if query.startswith("merge")]
 
 
@@ -227,7 +227,7 @@ def configured(**config: object) -> dict[str, object]:
 @pytest.mark.parametrize("change", ["ignore", "append_new_columns"])
 def test_what_dbt_gives_every_model_and_what_a_refresh_honours_is_accepted(change: str) -> None:
     given = configured(**{**HONOURED, "on_schema_change": change})
-    assert dict(MACROS.call.refresh_settings(given))["key"] == ["k"]
+    assert dict(MACROS.call._refresh_settings(given))["key"] == ["k"]
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_an_option_beside_the_settings_is_never_ignored(
     given = configured(**{name: value})
     graph = {"nodes": {"model.shop.orders": {**given, "resource_type": "model"}}}
     for check in (
-        lambda: MACROS.call.refresh_settings(given),
+        lambda: MACROS.call._refresh_settings(given),
         Macros(graph=graph).call.refresh_check,
     ):
         with pytest.raises(CompilationError) as refused:
@@ -273,7 +273,9 @@ def recorded(run: Run, state: str) -> str:
     """The statement that writes an event of a batch to the ledger."""
     load = {**run.load(type="none"), "name": "orders", "step": 7}
     facts = {"id": 3, "received_at": STARTED, "batch": None, "fingerprint": "f", "record_count": 1}
-    run.macros.call.refresh_record(load, [{**facts, "range_from": None, "range_to": None}], state)
+    run.macros.call._refresh_record_batches(
+        load, [{**facts, "range_from": None, "range_to": None}], state
+    )
     assert load["step"] == 8
     return run.queries[-1]
 
@@ -292,21 +294,21 @@ def test_each_event_takes_the_next_step_and_none_that_another_run_has_taken() ->
 def test_rows_reach_the_archive_after_their_number_is_claimed_and_before_they_are_staged() -> None:
     steps: list[str] = []
     call = Macros().call
-    for name in ("make_tables", "archive", "finish"):
-        setattr(call, f"refresh_{name}", lambda *_, name=name: steps.append(name))
-    call.refresh_record = lambda _load, _batches, state: steps.append(state)
+    for name in ("create_tables", "archive_batches", "complete_batches"):
+        setattr(call, f"_refresh_{name}", lambda *_, name=name: steps.append(name))
+    call._refresh_record_batches = lambda _load, _batches, state: steps.append(state)
     load = {"are_tables_ready": True, "is_replay": False, "batches": []}
-    call.refresh_bring(load, [{"id": 3}])
-    assert steps == ["CLAIMED", "archive", "STAGED", "finish"]
+    call._refresh_apply_batches(load, [{"id": 3}])
+    assert steps == ["CLAIMED", "archive_batches", "STAGED", "complete_batches"]
 
 
 def test_a_batch_that_was_claimed_and_never_staged_is_taken_under_another_number() -> None:
     claimed = {"id": 3, "batch": "monday", "state": "CLAIMED", "fingerprint": "f"}
     call = Macros(run_started_at=STARTED).call
-    call.refresh_batch_facts = lambda _: [{"batch": "monday", "fingerprint": "f"}]
-    call.refresh_declare_range = lambda *_: None
+    call._refresh_batch_facts = lambda _: [{"batch": "monday", "fingerprint": "f"}]
+    call._refresh_declare_range = lambda *_: None
     load = {"name": "orders", "settings": settings(type="none"), "batches": [claimed]}
-    (pending,) = call.refresh_pending(load)
+    (pending,) = call._refresh_pending_batches(load)
     assert (pending["id"], pending["batch"]) == (4, "monday")
 
 
@@ -314,34 +316,34 @@ def test_a_batch_is_never_received_before_the_one_before_it_whatever_the_clock()
     run = Run()
     micros = int(STARTED.timestamp()) * 1_000_000
     behind, ahead = {"received_micros": micros - 5}, {"received_micros": micros + 5}
-    assert run.macros.call.refresh_receipt({"batches": [behind, {}]}) == STARTED
+    assert run.macros.call._refresh_received_at({"batches": [behind, {}]}) == STARTED
     later = STARTED + datetime.timedelta(microseconds=5)
-    assert run.macros.call.refresh_receipt({"batches": [ahead, behind]}) == later
+    assert run.macros.call._refresh_received_at({"batches": [ahead, behind]}) == later
 
 
 def test_a_log_of_an_earlier_version_gets_the_columns_that_it_lacks() -> None:
-    columns = dict(MACROS.call.refresh_ledger_columns())
+    columns = dict(MACROS.call._refresh_batch_log_columns())
     old = [(name, kind) for name, kind in columns.items() if name not in ("step", "watermark")]
     run = Run(["ledger"], describe=old)
-    run.macros.call.refresh_make_ledger("ledger")
+    run.macros.call._refresh_create_batch_log("ledger")
     assert run.queries[-1] == "alter table ledger add columns (step bigint, watermark string)"
     run = Run(["ledger"], describe=list(columns.items()))
-    run.macros.call.refresh_make_ledger("ledger")
+    run.macros.call._refresh_create_batch_log("ledger")
     assert len(run.queries) == 1
-    assert "step" not in str(run.macros.call.refresh_order_of_ledger(["state", "recorded_at"]))
+    assert "step" not in str(run.macros.call._refresh_batch_log_order(["state", "recorded_at"]))
 
 
 def test_the_view_of_the_metrics_is_made_again_when_its_text_is_another() -> None:
     first = Run()
-    first.macros.call.refresh_make_metrics(first.load(type="none"))
+    first.macros.call._refresh_create_metrics(first.load(type="none"))
     (made,) = first.queries
     told = re.findall(r"tblproperties \('heartbeat.text' = '(md5 \w+)'\)", made)
     same = Run([TABLES["metrics"]], show_tblproperties=[("heartbeat.text", told[0])])
-    same.macros.call.refresh_make_metrics(same.load(type="none"))
+    same.macros.call._refresh_create_metrics(same.load(type="none"))
     assert len(same.queries) == 1
     for answer in ([("heartbeat.text", "md5 of another text")], []):
         other = Run([TABLES["metrics"]], show_tblproperties=answer)
-        other.macros.call.refresh_make_metrics(other.load(type="none"))
+        other.macros.call._refresh_create_metrics(other.load(type="none"))
         assert other.queries[-1] == made
 
 
@@ -354,7 +356,7 @@ def watermark(
     """What the query of a model gets, given the batches of its ledger."""
     run = Run(["ledger"], select=[(json.dumps(batch),) for batch in logged])
     run.model.update(node(**refresh))
-    run.macros.call.refresh_tables = lambda _: SimpleNamespace(ledger="ledger")
+    run.macros.call._refresh_tables = lambda _: SimpleNamespace(ledger="ledger")
     return str(run.macros.call.refresh_watermark(initial, **how))
 
 
@@ -398,10 +400,10 @@ def test_a_model_of_any_type_reads_on_by_a_column_of_its_own(refresh: Mapping[st
 def test_a_run_is_refused_whose_query_reads_on_from_a_log_that_has_moved_since() -> None:
     run = Run()
     load = {**run.load(type="none"), "name": "orders", "step": 4}
-    run.macros.call.refresh_check_read_on(load, "select 1 where t > 10 /* batch log at step 4 */")
-    run.macros.call.refresh_check_read_on(load, "select 1")
+    run.macros.call._refresh_check_read_on(load, "select 1 where t > 10 /* batch log at step 4 */")
+    run.macros.call._refresh_check_read_on(load, "select 1")
     with pytest.raises(CompilationError, match="since refresh_watermark read it"):
-        run.macros.call.refresh_check_read_on(load, "where t > 10 /* batch log at step 3 */")
+        run.macros.call._refresh_check_read_on(load, "where t > 10 /* batch log at step 3 */")
 
 
 def test_rows_of_one_instant_are_ordered_by_the_tie_breaker_and_then_by_every_other_column() -> (
@@ -416,7 +418,7 @@ def test_rows_of_one_instant_are_ordered_by_the_tie_breaker_and_then_by_every_ot
     ]
     named = [{"name": name, "quoted": f"`{name}`", "type": kind} for name, kind in columns]
     given = settings(type="key", key="k", updated_at="at", tie_breaker="rank")
-    said = " ".join(str(MACROS.call.refresh_rank({"settings": given, "columns": named})).split())
+    said = " ".join(str(MACROS.call._refresh_rank({"settings": given, "columns": named})).split())
     assert "order by s_update_timestamp desc, s_deleted_flag desc, `rank` desc, `v` desc," in said
     assert "`at` desc, to_json(`tags`, map(" in said
     assert said.endswith(") desc, s_row_num desc )")
@@ -429,7 +431,7 @@ def test_without_an_archive_a_batch_replaces_all_rows_there_that_no_batch_needs(
         {"id": 3, "state": "CLAIMED", "is_vacuumed": False},
         {"id": 4, "state": "CLAIMED"},
     ]
-    replaced = MACROS.call.refresh_replaced_in_archive
+    replaced = MACROS.call._refresh_replaced_in_archive
     load = {"settings": settings(type="none", archive_days=0), "batches": known}
     assert replaced(load, known[3:]) == "s_input_id not in (2)"
     assert replaced({**load, "batches": known[:1]}, known[3:]) == "s_input_id not in (0)"
@@ -443,10 +445,13 @@ def test_without_an_archive_a_batch_that_is_complete_is_out_of_it_in_the_same_ev
 ) -> None:
     told: list[object] = []
     call = Macros().call
-    call.refresh_apply_rows = lambda *_: None
-    call.refresh_record = lambda _load, batches, _state: told.append(dict(batches[0]))
+    call._refresh_apply_rows = lambda *_: None
+    call._refresh_record_batches = lambda _load, batches, _state: told.append(dict(batches[0]))
     load = {"settings": settings(type="none", archive_days=days), "batches": []}
-    call.refresh_finish(load, [{"id": 4}], False)
+    call._refresh_complete_batches(load, [{"id": 4}], False)
     assert told == [{"id": 4, **({"is_vacuumed": True} if is_gone else {})}]
     # Nothing is left to be taken out: no query asks for it.
-    assert call.refresh_outdated({"batches": [{"state": "COMPLETE", "is_vacuumed": True}]}, 0) == []
+    assert (
+        call._refresh_outdated_batches({"batches": [{"state": "COMPLETE", "is_vacuumed": True}]}, 0)
+        == []
+    )

@@ -76,7 +76,7 @@ def test_what_cannot_be_meant_is_refused_in_one_sentence(
 
 def event(commit: Mapping[str, object] = COMMIT, **given: object) -> dict[str, object]:
     tags, partition = given.get("tags"), given.get("partition")
-    return dict(MACROS.call.event_of_commit({**COMMIT, **commit}, TABLE, tags, partition))
+    return dict(MACROS.call._event_of_commit({**COMMIT, **commit}, TABLE, tags, partition))
 
 
 def test_a_partition_that_the_model_names_is_json_as_the_sensors_write_it() -> None:
@@ -104,7 +104,7 @@ def test_more_partitions_than_fit_into_a_tag_are_cut_and_said_to_be() -> None:
     assert tags["partitions_truncated"] == "true"
     assert tags["partitions"].startswith('[["00000",7],["00001",7]')
     assert tags["partitions"].endswith('["00999",7]]')
-    long = MACROS.call.partition_tags([['"' + "x" * 40_000 + '"']] * 2, False)
+    long = MACROS.call._partition_tags([['"' + "x" * 40_000 + '"']] * 2, False)
     assert len(long["partitions"]) < 65_536 and long["partitions_truncated"] == "true"
 
 
@@ -124,18 +124,18 @@ def test_an_event_without_a_snapshot_has_a_name_so_that_it_is_taken_in_once() ->
     ids=["variable", "environment", "own project"],
 )
 def test_the_inbox_is_where_the_run_is_told(macros: Macros, folder: str) -> None:
-    assert macros.call.inbox_folder() == folder
+    assert macros.call._inbox_folder() == folder
 
 
 @pytest.mark.parametrize("kind", ["spark", "databricks"])
 def test_a_run_that_is_not_told_where_the_inbox_is_ends_with_a_sentence(kind: str) -> None:
     home = {"HEARTBEAT_HOME": "/driver"} if kind == "databricks" else {}
     with pytest.raises(CompilationError, match="set the variable heartbeat_inbox to the"):
-        Macros(target=SimpleNamespace(type=kind), environment=home).call.inbox_folder()
+        Macros(target=SimpleNamespace(type=kind), environment=home).call._inbox_folder()
 
 
 def test_a_folder_of_the_inbox_is_named_by_run_and_content_and_quoted() -> None:
-    statement = Macros(variables={"heartbeat_inbox": "/it's"}).call.leave_in_inbox([event()])
+    statement = Macros(variables={"heartbeat_inbox": "/it's"}).call._write_to_inbox([event()])
     assert "insert overwrite directory '/it\\'s/registered-run-1-" in statement
-    other = Macros(variables={"heartbeat_inbox": "/it's"}).call.leave_in_inbox([event({"a": 1})])
+    other = Macros(variables={"heartbeat_inbox": "/it's"}).call._write_to_inbox([event({"a": 1})])
     assert statement.splitlines()[0] == other.splitlines()[0]

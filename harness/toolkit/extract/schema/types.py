@@ -43,7 +43,7 @@ _DIGITS: dict[type[t.DataType], int] = {
 def widens(narrow: t.DataType, wide: t.DataType) -> bool:
     """Tell whether Delta widens a column in place from one type to another.
 
-    As the macro ``refresh_widens`` has it: each value keeps its text.
+    As the macro ``_refresh_widens`` has it: each value keeps its text.
     """
     match narrow, wide:
         case t.DecimalType(), t.DecimalType():
