@@ -47,7 +47,7 @@ $(READY): requirements.lock requirements-java.lock pyproject.toml profiles.yml h
 	@echo "Installing what requirements.lock names (the first time takes a minute or two)"
 	@$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
 	@echo "Fetching the Delta jars"
-	@$(BIN)/python -m harness.platform.spark.setup
+	@$(BIN)/python -m harness setup
 	@touch $(READY)
 
 .PHONY: demo

@@ -1,4 +1,4 @@
-"""Lets ``python -m harness`` run the command line."""
+"""Runs the command line, for ``python -m harness`` and for the command ``heartbeat``."""
 
 import atexit
 import logging
@@ -21,7 +21,8 @@ def _run() -> int:
         return INTERRUPTED
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Run the command line and end the process."""
     code = _run()
     # Native threads of the Delta reader can abort an ordinary interpreter exit after all work is
     # done; what there is to flush is flushed, and the exit code is ours.
@@ -33,3 +34,7 @@ if __name__ == "__main__":
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from harness.config.load import LOCAL_TARGET, Settings, target_of
 from harness.config.model import JobsTarget
+from harness.config.project import dbt_project_of
 from harness.config.workspace_secrets import secrets_for
 from harness.controls.load import asks_for_iceberg_rows, every_job_name
 from harness.fire.submit import Firing
@@ -122,7 +123,7 @@ class Context:
     def dbt(self) -> Dbt:
         """dbt, in this process."""
         dbt = Dbt(
-            self.settings.project,
+            dbt_project_of(self.settings.project),
             self.home.folder,
             target=self.target,
             before=self._before_dbt,
@@ -130,6 +131,7 @@ class Context:
         )
         dbt.activity = self.stop.activity
         dbt.accepted = self.home.accepted
+        dbt.profiles = self.settings.project
         return dbt
 
     def dbt_of(self, project: Path) -> Dbt:

@@ -5,17 +5,23 @@ import logging
 import os
 import sys
 import traceback
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from harness.cli import consume, events, init, inspect, maintain, operate, refresh, tick
+from harness import __version__
+from harness.cli import consume, events, init, inspect, maintain, operate, project, refresh, tick
 from harness.errors import ExitCode, HeartbeatError
 
 DEBUG = "HEARTBEAT_DEBUG"
 
+#: What the examples in the help of each command have.
+_MODULE = "python -m harness"
+_SCRIPT = "heartbeat"
+
 app = typer.Typer(
-    name="python -m harness",
+    name=_MODULE,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -23,10 +29,22 @@ app = typer.Typer(
 )
 
 
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"{_SCRIPT} {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     debug: Annotated[
         bool, typer.Option("--debug", envvar=DEBUG, help="Show the stack trace of an error.")
+    ] = False,
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Is there new data, and which jobs may run because of it?
@@ -38,14 +56,18 @@ def options(
         os.environ[DEBUG] = "1"
 
 
-for module in (init, tick, inspect, operate, consume, events, refresh, maintain):
+for module in (project, init, tick, inspect, operate, consume, events, refresh, maintain):
     module.register(app)
 
 
 def main(arguments: list[str]) -> int:
     """Run the command line and return the exit code."""
     try:
-        app(_with_options_first(arguments), prog_name="python -m harness")
+        called = _SCRIPT if Path(sys.argv[0]).stem == _SCRIPT else _MODULE
+        command = typer.main.get_command(app)
+        for each in getattr(command, "commands", {}).values():
+            each.help = each.help.replace(_MODULE, called)
+        command(_with_options_first(arguments), prog_name=called)
     except SystemExit as stop:
         return _code_of(stop)
     except HeartbeatError as error:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-PROJECT = Path(__file__).resolve().parents[2]
-
 #: When the process began, as far as it can tell, for the time that a command took.
 BEGAN = time.monotonic()
 
@@ -41,10 +39,11 @@ def settings_of_project(*, may_quarantine: bool = False) -> "Settings":
         ConfigurationError: It has problems; all of them are named.
     """
     from harness.config.load import load_settings
+    from harness.config.project import project_folder
     from harness.platform.masking import mask_environment
 
     mask_environment(os.environ)
-    return load_settings(PROJECT, os.environ, may_quarantine=may_quarantine)
+    return load_settings(project_folder(os.environ), os.environ, may_quarantine=may_quarantine)
 
 
 #: Commands that go on without a connection that is wrong; the others stop.

@@ -8,7 +8,6 @@ import typer
 
 from harness.cli.common import (
     AS_JSON,
-    PROJECT,
     interruptible,
     job_named,
     leave,
@@ -176,12 +175,13 @@ def doctor(as_json: Annotated[bool, AS_JSON] = False) -> None:
     """
     from harness.cli.views import doctor as shown
     from harness.cli.views.terminal import answers
+    from harness.config.project import project_folder
     from harness.inspect.doctor.findings import Level, worst
     from harness.inspect.doctor.installation import patient_of
     from harness.inspect.doctor.run import examine
 
     with interruptible("stopped"):
-        patient = patient_of(PROJECT, os.environ, real_clock())
+        patient = patient_of(project_folder(os.environ), os.environ, real_clock())
         findings = examine(patient)
     if as_json:
         print_json(shown.as_json(findings))

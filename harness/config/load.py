@@ -54,7 +54,7 @@ _Checked = TypeVar("_Checked")
 class Settings:
     """The configuration of one process; every path is absolute."""
 
-    #: The folder with ``dbt_project.yml``.
+    #: The folder with ``heartbeat.yml`` and ``seeds``.
     project: Path
     #: The configuration file that was read.
     file: Path
@@ -95,7 +95,7 @@ def load_settings(
     """Read the configuration of a project.
 
     Args:
-        project: The folder with ``dbt_project.yml``; relative paths start from it.
+        project: The folder with ``heartbeat.yml`` and ``seeds``; relative paths start from it.
         environment: The variables of the process, for HEARTBEAT_CONFIG and HEARTBEAT_HOME.
         may_quarantine: Leave a connection out that is wrong, instead of stopping; its upstreams
             then fail their probe.

@@ -38,7 +38,8 @@ class Dbt:
     """The one wrapper around ``dbtRunner``; never two invocations at once.
 
     Args:
-        project: The folder with ``dbt_project.yml``; read-only.
+        project: The folder with ``dbt_project.yml``, and with ``profiles.yml`` unless ``profiles``
+            is set; read-only.
         home: The state folder, which gets dbt's target folder and logs.
         target: The output of ``profiles.yml``; without it the one that the profile names.
         before: Called before every invocation: starts the session that dbt is to use.
@@ -63,6 +64,8 @@ class Dbt:
         self.activity = Activity()
         #: Has the seeds that are in force; those that it lacks are the project's.
         self.accepted: Path | None = None
+        #: The folder with ``profiles.yml``.
+        self.profiles = project
         #: What parsing came to. Who has it already for the same files and state folder may set it.
         self.manifest: Manifest | None = None
 
@@ -182,8 +185,8 @@ class Dbt:
         folders = {"--target-path": self._home / "target", "--log-path": self._home / "logs"}
         paths = [part for name, path in folders.items() for part in (name, str(path))]
         place = ["--project-dir", str(self._project)]
-        if (self._project / "profiles.yml").is_file():
-            place += ["--profiles-dir", str(self._project)]
+        if (self.profiles / "profiles.yml").is_file():
+            place += ["--profiles-dir", str(self.profiles)]
         quiet = ["--quiet", "--no-use-colors", "--log-level", "none", "--no-write-json"]
         target = ["--target", self._target] if self._target else []
         return [*quiet, "--no-send-anonymous-usage-stats", *paths, *place, *target]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.config.load import LOCAL_TARGET
+from harness.config.project import dbt_project_of, link_package
 from harness.context import Context
 from harness.controls.accept import Desk
 from harness.controls.edits import PublishedTable
@@ -89,11 +90,14 @@ class Installation:
             StateError: The folder belongs to a newer version, or cannot be written.
         """
         self.check()
-        models = models_checksum(self._context.settings.project)
+        project = self._context.settings.project
+        models = models_checksum(dbt_project_of(project))
         installed = self._installed()
         is_whole = not unfinished_views(self._context.home.folder).exists()
         if installed is not None and installed.models == models and is_whole and not rebuild:
             return False
+        if dbt_project_of(project) != project:
+            link_package(project)
         desk = desk_of(self._context)
         accepted = desk.accept(at, allow_mass_removal=allow_mass_removal)
         log.info("building every table and view")

@@ -1,16 +1,14 @@
 """What a notebook imports from ``harness``: as the commands ``sense`` and ``processed``."""
 
 import os
-from pathlib import Path
 
 from harness.config.load import load_settings
+from harness.config.project import project_folder
 from harness.context import Context
 from harness.store.queries import LastDecision, find_sensor, folded_through, last_decision
 from harness.tick.install import require_state
 from harness.toolkit import consume as asking
 from harness.toolkit.consume import Caller, Place
-
-PROJECT = Path(__file__).resolve().parents[2]
 
 #: The blocker of a job that starts itself, as the model ``int_rule_blockers`` names it.
 ON_OWN_SCHEDULE = "on_own_schedule"
@@ -31,7 +29,7 @@ def acquired(
         LookFailedError: The upstream cannot be read, so nobody knows whether there is news.
         StateError: The state folder cannot be used.
     """
-    context = Context(load_settings(PROJECT, os.environ), os.environ)
+    context = Context(load_settings(project_folder(os.environ), os.environ), os.environ)
     return acquire_in(context, sensor, job=job, run=run)
 
 
@@ -47,7 +45,7 @@ def processed(sensor: str, *, job: str | int | None = None, run: int | None = No
         ConfigurationError: There is no such sensor, more than one, or the run was handed nothing.
         StateError: The state folder cannot be used.
     """
-    context = Context(load_settings(PROJECT, os.environ), os.environ)
+    context = Context(load_settings(project_folder(os.environ), os.environ), os.environ)
     return process_in(context, sensor, job=job, run=run)
 
 

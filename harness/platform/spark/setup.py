@@ -1,7 +1,6 @@
 """Prepares the virtual environment for Spark, once: a Java, the jars, and where they are.
 
-``make setup`` runs it as ``python -m harness.platform.spark.setup``. It writes only below
-``sys.prefix``. With
+The command ``setup`` runs it, and so does ``make setup``. It writes only below ``sys.prefix``. With
 the jars of Delta in place Spark need not resolve its packages at each start, so that plain
 ``dbt seed`` starts sooner, prints none of the resolver's lines and needs no network. Those of
 Iceberg lie in a folder beside them, for a session that asks for rows of an Iceberg table. The
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlparse
 
-from harness.errors import ConfigurationError, HeartbeatError, StateError
+from harness.errors import ConfigurationError, StateError
 from harness.platform.spark.jars import ICEBERG_JARS, ICEBERG_PACKAGE, SHA256
 from harness.platform.spark.java import JavaHome, find_java, java_variables, use_java
 from harness.platform.spark.session import session_settings
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PINNED = "harness/platform/spark/jars.py"
-PROJECT = Path(__file__).resolve().parents[3]
 
 #: Below ``sys.prefix``.
 JARS = Path("share", "heartbeat", "jars")
@@ -76,8 +74,10 @@ def _java(project: Path, environ: Mapping[str, str]) -> JavaHome:
     try:
         return find_java(environ)
     except ConfigurationError:
-        lock = str(project / "requirements-java.lock")
-        options = ("--quiet", "--require-hashes", "--requirement", lock)
+        lock = project / "requirements-java.lock"
+        if not lock.is_file():
+            raise
+        options = ("--quiet", "--require-hashes", "--requirement", str(lock))
         command = [sys.executable, "-m", "pip", "install", *options]
         subprocess.run(command, check=True)
         return find_java(environ)
@@ -237,18 +237,3 @@ def startup_line(java: JavaHome, *, archive_size: int = 0) -> str:
             for name, value in java_variables(java).items()
         ]
     return "; ".join(statements) + "\n"
-
-
-def main() -> int:
-    """Prepare the environment of the running Python."""
-    try:
-        lines = prepare(PROJECT, dict(os.environ))
-    except (HeartbeatError, subprocess.CalledProcessError, OSError) as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 1
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.config.load import DEFAULT_HOME, HOME_VARIABLE, LOCAL_TARGET, target_of
+from harness.config.project import project_folder
 from harness.errors import ConfigurationError
 from harness.events.event import ChangeEvent
 from harness.events.validate import check
 from harness.platform.clock import Clock, RealClock
 from harness.platform.sql_names import table_key
-
-PROJECT = Path(__file__).resolve().parents[3]
 
 #: More events have to be registered in several goes.
 MOST_EVENTS = 100_000
@@ -42,7 +41,8 @@ def state_folder(home: str | Path | None = None) -> Path:
     """Return the state folder that is meant; without a name it is the one of the commands."""
     if home is not None:
         return Path(home).absolute()
-    return PROJECT / (os.environ.get(HOME_VARIABLE) or DEFAULT_HOME)
+    named = Path(os.environ.get(HOME_VARIABLE) or DEFAULT_HOME)
+    return named if named.is_absolute() else project_folder(os.environ) / named
 
 
 def register(

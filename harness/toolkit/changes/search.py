@@ -17,8 +17,6 @@ from harness.events.query import By, Instant, Question, asked, by_of, check_rang
 from harness.platform.sql_names import parts_of, table_key
 from harness.store.rows import Ledger, Store
 
-PROJECT = Path(__file__).resolve().parents[3]
-
 #: What a trigger has released are copies of events that the ledger has already.
 COPIES = "trigger:"
 
@@ -58,6 +56,7 @@ def events(table: str | None = None, **wanted: Unpack[Wanted]) -> list[ChangeEve
         StateError: The tables cannot be read.
     """
     from harness.config.load import HOME_VARIABLE, load_settings
+    from harness.config.project import project_folder
     from harness.context import Context
     from harness.tick.install import require_state
 
@@ -65,7 +64,7 @@ def events(table: str | None = None, **wanted: Unpack[Wanted]) -> list[ChangeEve
     home = wanted.get("home")
     own = {} if home is None else {HOME_VARIABLE: str(Path(home).absolute())}
     environment = {**os.environ, **own}
-    context = Context(load_settings(PROJECT, environment), environment)
+    context = Context(load_settings(project_folder(environment), environment), environment)
     require_state(context)
     return ask(context.store, question)
 

@@ -19,6 +19,8 @@ from harness.store.writer.lock import ProcessLock
 
 PROJECT = Path(__file__).resolve().parents[3]
 COMMANDS = (
+    "new",
+    "setup",
     "init",
     "validate",
     "tick",

