@@ -9,20 +9,11 @@ from typing import Any
 from urllib.parse import unquote
 
 from harness.errors import LookFailedError
+from harness.platform.json_file import MALFORMED
 from harness.platform.storage import FileStat, Listed, Storage
 
 #: More than this of one commit is not read: what it did is then said without its partitions.
 COMMIT_LIMIT_BYTES = 64 * 1024 * 1024
-
-#: What reading JSON raises that others wrote, whatever stands in it.
-NO_JSON_OF_OURS = (
-    ValueError,
-    TypeError,
-    KeyError,
-    AttributeError,
-    OverflowError,
-    RecursionError,
-)
 
 _COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
 _CHECKPOINT_NAME = re.compile(
@@ -162,7 +153,7 @@ def _parse(version: int, fingerprint: FileStat, content: bytes, *, is_cut: bool)
         for line in lines:
             if line.strip():
                 actions.take(json.loads(line))
-    except NO_JSON_OF_OURS as error:
+    except MALFORMED as error:
         message = f"commit {version} of the Delta log is corrupt or half-written"
         raise LookFailedError(f"{message}; the next look reads it again") from error
     if actions.count == 0:

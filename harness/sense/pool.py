@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from harness.platform.masking import masked
-from harness.platform.text import storable
+from harness.platform.text import first_line, storable
 from harness.sense.fair_queue import Turns
 from harness.sense.probe import DataChange, Look, Probe, Upstream
 
@@ -288,9 +288,9 @@ def _without_secrets(look: Look) -> Look:
 
 def _what(error: Exception) -> str:
     said = storable(masked(str(error)))
-    first_line = next(iter(said.strip().splitlines()), "").rstrip(".")
+    reason = first_line(said, "").rstrip(".")
     name = type(error).__name__
-    return f"cannot be sensed: {name}: {first_line}" if first_line else f"cannot be sensed: {name}"
+    return f"cannot be sensed: {name}: {reason}" if reason else f"cannot be sensed: {name}"
 
 
 def _failed(upstream: Upstream, reason: str) -> Look:

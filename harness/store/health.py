@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
+from harness.platform.json_file import UNREADABLE
 from harness.store.delta_commits import is_commit, log_of
 
 #: A file with fewer bytes is small: reading many of these takes longer than reading their rows.
@@ -159,7 +160,7 @@ class _Log:
             named = int(json.loads(hint.read_text())["version"])
         except FileNotFoundError:
             return
-        except (OSError, ValueError, KeyError, TypeError):
+        except UNREADABLE:
             named = -1
         if named not in self._checkpoints:
             yield Damage(

@@ -11,6 +11,7 @@ from pathlib import Path
 from harness.errors import JobsApiError
 from harness.platform.clock import RealClock
 from harness.platform.jobs_emulator.server import Endpoint
+from harness.platform.json_file import load
 
 _NAME = "jobs-api"
 _SECONDS_BETWEEN_TRIES = 0.05
@@ -34,11 +35,10 @@ class ApiFolder:
 
     def read_endpoint(self) -> Endpoint | None:
         """Return where the server listens, as far as anybody wrote it down."""
-        try:
-            told = json.loads(self.endpoint_file.read_text())
-            return Endpoint(host=str(told["host"]), token=str(told["token"]))
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+        return load(
+            self.endpoint_file,
+            lambda told: Endpoint(host=str(told["host"]), token=str(told["token"])),
+        )
 
     def write_endpoint(self, endpoint: Endpoint) -> None:
         """Say where the server listens, in one step, readable for the owner only."""

@@ -8,9 +8,9 @@ from typing import Any
 
 from harness.errors import LookFailedError
 from harness.events.event import Operation
+from harness.platform.json_file import UNREADABLE
 from harness.platform.storage import Storage
 from harness.sense.delta_log import (
-    NO_JSON_OF_OURS,
     BareLogSaysTooLittleError,
     Commit,
     LogFolder,
@@ -134,7 +134,7 @@ def _checkpoint(storage: Storage, path: str, folder: LogFolder) -> _Checkpoint:
                 facts.metadata = facts.metadata or _action(row, "metaData")
                 facts.protocol = facts.protocol or _action(row, "protocol")
                 facts.has_files = facts.has_files or _is_file(row)
-        except (*NO_JSON_OF_OURS, NotImplementedError, OSError) as error:
+        except (*UNREADABLE, NotImplementedError) as error:
             raise LookFailedError(f"the checkpoint {name} of {path} cannot be read") from error
         if facts.metadata and facts.protocol and facts.has_files:
             break
