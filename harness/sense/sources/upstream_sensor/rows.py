@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.errors import LookFailedError
+from harness.platform.delta_log import read_commit
 from harness.platform.sql_names import in_sql, is_path
 from harness.platform.storage import Storage, is_remote
 from harness.platform.text import first_line
-from harness.sense.delta_log import read_commit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
