@@ -22,7 +22,8 @@ from harness.platform.databricks.api import Accepted, Outcome, RunReport
 from harness.platform.databricks.client import ClientSettings, DatabricksJobs
 from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
 from harness.platform.jobs_emulator.runs.states import PHASE_BY_NAME
-from harness.platform.jobs_emulator.server import LocalJobsServer, ServerSettings
+from harness.platform.jobs_emulator.server import LocalJobsServer
+from tests.support.jobs_emulator.server import ControlledServer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,7 @@ class Bench:
 
 @pytest.fixture
 def bench() -> Iterator[Bench]:
-    with LocalJobsServer(ServerSettings(for_tests=True)) as server:
+    with ControlledServer() as server:
         yield Bench(server)
 
 
@@ -123,7 +124,7 @@ def test_runs_of_one_job_go_one_after_the_other(bench: Bench) -> None:
 
 
 def test_closing_the_server_ends_its_commands_in_time() -> None:
-    with LocalJobsServer() as server:
+    with ControlledServer() as server:
         bench = Bench(server)
         bench.start(JobDefinition(job_id=1, name="job", command="sleep 600"))
     assert [thread.name for thread in threading.enumerate() if thread.name[:4] == "run-"] == []

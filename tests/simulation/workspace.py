@@ -19,11 +19,10 @@ from harness.platform.databricks.run_states import OUTCOME_OF_RESULT, RunWords, 
 from harness.platform.jobs_emulator.api.requests import RunNow
 from harness.platform.jobs_emulator.api.responses import ApiError
 from harness.platform.jobs_emulator.api.routes import Routes
-from harness.platform.jobs_emulator.history import History
 from harness.platform.jobs_emulator.runs.database import RunFilter, RunRow, Store
 from harness.platform.jobs_emulator.runs.engine import Engine
 from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
-from harness.platform.jobs_emulator.runs.registry import Assumptions, Registry
+from harness.platform.jobs_emulator.runs.registry import Assumptions, Effects, Registry
 from harness.platform.jobs_emulator.runs.states import phase_from
 from tests.simulation.fate import Fate
 from tests.simulation.record import Request
@@ -44,7 +43,7 @@ class _SeededIds(Store):
         return 2**53 + self._chance.randrange(2**61) | 1
 
 
-class _Told(History):
+class _Told(Effects):
     """Keeps what happened in the API."""
 
     def __init__(self) -> None:

@@ -14,7 +14,15 @@ from harness.platform.jobs_emulator.server import Endpoint
 from harness.platform.json_file import load
 
 _NAME = "jobs-api"
+#: Two files of this size at most, and what one server adds.
+LARGEST_LOG = 16 * 2**20
 _SECONDS_BETWEEN_TRIES = 0.05
+
+
+def set_aside(path: Path, largest: int = LARGEST_LOG) -> None:
+    """Rename a file that is larger, to the same name with ``.1``; the one before is replaced."""
+    if path.is_file() and path.stat().st_size > largest:
+        path.replace(path.with_name(f"{path.name}.1"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ class Engine:
     def __init__(self, registry: Registry, launcher: Launcher) -> None:
         self._registry = registry
         self._store = registry.store
-        self._history = registry.history
+        self._effects = registry.effects
         self._assumptions = registry.assumptions
         self._lock = registry.lock
         self._launcher = launcher
@@ -50,7 +50,7 @@ class Engine:
                 return known
             job = job_from(row.job_id, row.settings)
             run = self._admit(job, request)
-            self._history.add(
+            self._effects.add(
                 run.created_ms,
                 "run_created",
                 run_id=run.run_id,
@@ -92,7 +92,7 @@ class Engine:
             run = self.run(run_id)
             if run.phase.is_over or run.phase == states.TERMINATING:
                 return
-            self._history.add(
+            self._effects.add(
                 self._registry.now_ms(), "cancel_asked", run_id=run_id, job_id=run.job_id
             )
             if run.phase.waits:
@@ -125,7 +125,7 @@ class Engine:
             if not self.run(run_id).phase.is_over:
                 raise invalid(f"Run {run_id} is active and cannot be deleted.")
             self._store.delete_run(run_id)
-        self._history.add(self._registry.now_ms(), "run_deleted", run_id=run_id)
+        self._effects.add(self._registry.now_ms(), "run_deleted", run_id=run_id)
 
     def forget_old_runs(self) -> None:
         """Forget the runs that a workspace would have forgotten, with what they wrote."""
@@ -150,7 +150,7 @@ class Engine:
                 raise invalid("latest_repair_id must be the id of the latest repair of the run.")
             repair_id = self._store.add_repair(run_id)
             facts = {"run_id": run_id, "job_id": run.job_id, "repair_id": repair_id}
-            self._history.add(self._registry.now_ms(), "run_repaired", **facts)
+            self._effects.add(self._registry.now_ms(), "run_repaired", **facts)
             job = job_from(row.job_id, row.settings)
             self._begin(replace(run, script=job.script, ended_ms=None), job)
             return repair_id
@@ -195,7 +195,7 @@ class Engine:
         with self._lock:
             self._bury_the_dead()
             self._store.close()
-        self._history.close()
+        self._effects.close()
 
     # How a run goes
 
@@ -270,7 +270,7 @@ class Engine:
     def _finish(self, run: RunRow, phase: Phase, *, at_ms: int | None = None) -> None:
         ended_ms = at_ms if at_ms is not None else self._registry.now_ms()
         self._store.save_run(replace(run, phase=phase, ended_ms=ended_ms))
-        self._history.add(
+        self._effects.add(
             ended_ms,
             "run_ended",
             run_id=run.run_id,

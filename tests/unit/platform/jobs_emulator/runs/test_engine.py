@@ -10,7 +10,7 @@ import pytest
 from harness.platform.clock import FakeClock
 from harness.platform.jobs_emulator.api.requests import RunNow, run_now_from
 from harness.platform.jobs_emulator.api.responses import ApiError
-from harness.platform.jobs_emulator.history import set_aside
+from harness.platform.jobs_emulator.folder import set_aside
 from harness.platform.jobs_emulator.runs import states
 from harness.platform.jobs_emulator.runs.database import RunFilter, RunRow, Store
 from harness.platform.jobs_emulator.runs.engine import Engine
