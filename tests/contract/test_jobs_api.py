@@ -18,11 +18,11 @@ from harness.platform.databricks.api import Accepted, JobsApi, NotAllowed, Outco
 from harness.platform.databricks.client import ClientSettings, DatabricksJobs
 from harness.platform.databricks.fake import FakeJobs
 from harness.platform.jobs_emulator.api.requests import run_now_from
-from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
 from harness.settle.settle import settle
 from harness.store.rows import RunRow, RunStatus, Tick
 from tests.support.following import firing_of, intended
 from tests.support.jobs_emulator.faults import Fault, FaultKind, When
+from tests.support.jobs_emulator.scripts import ScriptedJob
 from tests.support.jobs_emulator.server import ControlledServer, ControlledSettings
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -104,7 +104,7 @@ class ServedWorkspace:
 
     def add_job(self, job_id: int) -> None:
         script = ({"phase": "RUNNING"},)
-        job = JobDefinition(job_id=job_id, name="job", script=script, max_concurrent_runs=1000)
+        job = ScriptedJob(job_id=job_id, name="job", script=script, max_concurrent_runs=1000)
         self.server.put_job(job)
 
     def delete_job(self, job_id: int) -> None:

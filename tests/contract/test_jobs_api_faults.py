@@ -22,11 +22,11 @@ from harness.platform.databricks.api import (
     Unknown,
 )
 from harness.platform.databricks.client import ClientSettings, DatabricksJobs
-from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
 from tests.support.jobs_emulator.faults import Fault, FaultKind, When
+from tests.support.jobs_emulator.scripts import ScriptedJob
 from tests.support.jobs_emulator.server import ControlledServer, ControlledSettings
 
-JOB = JobDefinition(job_id=1, name="job", script=({"phase": "RUNNING"},), max_concurrent_runs=1000)
+JOB = ScriptedJob(job_id=1, name="job", script=({"phase": "RUNNING"},), max_concurrent_runs=1000)
 
 
 @pytest.fixture

@@ -18,13 +18,13 @@ from harness.platform.databricks.api import (
     Unknown,
 )
 from harness.platform.databricks.client import ClientSettings, DatabricksJobs
-from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
 from harness.platform.jobs_emulator.runs.registry import Assumptions
 from tests.support.jobs_emulator.faults import Fault, FaultKind, When
 from tests.support.jobs_emulator.http import LOGIN_PATH
+from tests.support.jobs_emulator.scripts import ScriptedJob
 from tests.support.jobs_emulator.server import ControlledServer, ControlledSettings
 
-JOB = JobDefinition(job_id=1, name="job", script=({"phase": "FAILED"},), max_concurrent_runs=1000)
+JOB = ScriptedJob(job_id=1, name="job", script=({"phase": "FAILED"},), max_concurrent_runs=1000)
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_a_run_that_is_repaired_keeps_its_id_and_runs_once_more(
     sdk = WorkspaceClient(host=endpoint.host, token=endpoint.token, auth_type="pat")
     answer = run_now(jobs)
     assert isinstance(answer, Accepted)
-    server.put_job(JobDefinition(job_id=1, name="job", script=({"phase": "SUCCESS"},)))
+    server.put_job(ScriptedJob(job_id=1, name="job", script=({"phase": "SUCCESS"},)))
 
     repair = sdk.jobs.repair_run(answer.run_id, rerun_all_failed_tasks=True).response
 
@@ -186,7 +186,7 @@ def test_a_repair_that_knows_nothing_of_the_one_before_is_refused(
         sdk.jobs.repair_run(answer.run_id)
     sdk.jobs.repair_run(answer.run_id, latest_repair_id=first)
     with pytest.raises(InvalidParameterValue, match="is active"):
-        going_on = JobDefinition(job_id=2, name="other", script=({"phase": "RUNNING"},))
+        going_on = ScriptedJob(job_id=2, name="other", script=({"phase": "RUNNING"},))
         server.put_job(going_on)
         other = jobs.run_now(job_id=2, token="t", parameters={})
         assert isinstance(other, Accepted)

@@ -21,8 +21,8 @@ from harness.platform.clock import RealClock
 from harness.platform.databricks.api import Accepted, Outcome, RunReport
 from harness.platform.databricks.client import ClientSettings, DatabricksJobs
 from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
-from harness.platform.jobs_emulator.runs.states import PHASE_BY_NAME
 from harness.platform.jobs_emulator.server import LocalJobsServer
+from tests.support.jobs_emulator.scripts import PHASE_BY_NAME, ScriptedJob
 from tests.support.jobs_emulator.server import ControlledServer
 
 
@@ -131,7 +131,7 @@ def test_closing_the_server_ends_its_commands_in_time() -> None:
 
 
 def test_the_sdk_sees_every_field_that_the_server_sends(bench: Bench) -> None:
-    bench.server.put_job(JobDefinition(job_id=1, name="job", script=({"phase": "RUNNING"},)))
+    bench.server.put_job(ScriptedJob(job_id=1, name="job", script=({"phase": "RUNNING"},)))
     run_id = bench.sdk.jobs.run_now(1, job_parameters={"a": "b"}).run_id
     for name in PHASE_BY_NAME:
         bench.server.engine.put_phase(run_id, {"phase": name, "message": "why"})
@@ -191,7 +191,7 @@ def test_paths_of_2_1_answer_as_well(bench: Bench) -> None:
 
 def test_active_and_completed_runs_are_told_apart(bench: Bench) -> None:
     bench.server.put_job(JobDefinition(job_id=1, name="over"))
-    bench.server.put_job(JobDefinition(job_id=2, name="on", script=({"phase": "RUNNING"},)))
+    bench.server.put_job(ScriptedJob(job_id=2, name="on", script=({"phase": "RUNNING"},)))
     over, going_on = bench.sdk.jobs.run_now(1).run_id, bench.sdk.jobs.run_now(2).run_id
     assert [run.run_id for run in bench.sdk.jobs.list_runs(completed_only=True)] == [over]
     assert [run.run_id for run in bench.sdk.jobs.list_runs(active_only=True)] == [going_on]
@@ -258,7 +258,7 @@ def test_a_body_that_is_no_json_is_refused(bench: Bench) -> None:
 
 def test_requests_of_many_threads_with_one_token_make_one_run(bench: Bench) -> None:
     script = ({"phase": "RUNNING"},)
-    bench.server.put_job(JobDefinition(job_id=1, name="job", script=script))
+    bench.server.put_job(ScriptedJob(job_id=1, name="job", script=script))
     barrier = threading.Barrier(8)
 
     def send() -> None:

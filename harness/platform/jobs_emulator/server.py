@@ -55,12 +55,14 @@ class LocalJobsServer:
 
     Args:
         settings: How it is set up.
-        clock: Drives run scripts, the queue and times.
+        clock: Drives the queue and times.
         effects: Hears of every effect.
     """
 
-    #: Speaks with one client.
+    #: What speaks with one client, keeps the jobs and decides on the runs.
     handler = Handler
+    registry_type = Registry
+    engine_type = Engine
 
     def __init__(
         self,
@@ -79,8 +81,10 @@ class LocalJobsServer:
         store = Store(None if self._borrowed else folder / _STATE_FILE)
         self._token = self.settings.token or secrets.token_urlsafe(24)
         self._workspace_id = store.fact("workspace_id", str(9 * 10**17 + secrets.randbelow(10**16)))
-        self.registry = Registry(store, clock or RealClock(), effects, self.settings.assumptions)
-        self.engine = Engine(self.registry, CommandLauncher(folder / _LOGS))
+        self.registry = self.registry_type(
+            store, clock or RealClock(), effects, self.settings.assumptions
+        )
+        self.engine = self.engine_type(self.registry, CommandLauncher(folder / _LOGS))
         self._control = Control(self.registry, self.engine, self.stopped.set)
         self._http = LoopbackServer(self, self.settings.port, self.handler)
         self._routes = Routes(self.registry, self.engine, self.endpoint.host)

@@ -15,6 +15,7 @@ from tests.support.jobs_emulator.faults import Fault, Faults
 from tests.support.jobs_emulator.history import History
 from tests.support.jobs_emulator.http import FaultyHandler
 from tests.support.jobs_emulator.logins import SERVER_PATH, TOKEN_PATH, Logins
+from tests.support.jobs_emulator.scripts import ScriptedEngine, ScriptedRegistry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,9 @@ class ControlledServer(LocalJobsServer):
     """
 
     handler = FaultyHandler
+    registry_type = ScriptedRegistry
+    engine_type = ScriptedEngine
+    engine: ScriptedEngine
 
     def __init__(
         self, settings: ControlledSettings | None = None, *, clock: Clock | None = None

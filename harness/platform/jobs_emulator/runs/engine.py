@@ -1,6 +1,5 @@
 """Decides what happens to the runs of the local Jobs API; it knows nothing of HTTP."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from harness.platform.jobs_emulator.api.requests import RunNow
@@ -10,8 +9,7 @@ from harness.platform.jobs_emulator.runs.database import RunFilter, RunRow, Toke
 from harness.platform.jobs_emulator.runs.job_settings import JobDefinition, job_from
 from harness.platform.jobs_emulator.runs.launcher import Launcher
 from harness.platform.jobs_emulator.runs.registry import Registry
-from harness.platform.jobs_emulator.runs.scripts import place_in
-from harness.platform.jobs_emulator.runs.states import Phase, phase_from
+from harness.platform.jobs_emulator.runs.states import Phase
 
 #: As long as a workspace keeps runs: 60 days.
 RETENTION_MS = 60 * 24 * 3600 * 1000
@@ -97,14 +95,6 @@ class Engine:
             )
             if run.phase.waits:
                 self._finish(run, states.CANCELED)
-            elif run.script:
-                seconds = self._assumptions.cancel_seconds
-                script: list[Mapping[str, object]] = [
-                    {"phase": "TERMINATING", "seconds": seconds},
-                    {"phase": "CANCELED"},
-                ]
-                ending = replace(run, script=script, began_ms=self._registry.now_ms())
-                self._store.save_run(replace(ending, phase=states.TERMINATING))
             else:
                 self._store.save_run(replace(run, phase=states.TERMINATING))
                 self._launcher.stop(run_id)
@@ -152,26 +142,13 @@ class Engine:
             facts = {"run_id": run_id, "job_id": run.job_id, "repair_id": repair_id}
             self._effects.add(self._registry.now_ms(), "run_repaired", **facts)
             job = job_from(row.job_id, row.settings)
-            self._begin(replace(run, script=job.script, ended_ms=None), job)
+            self._begin(replace(run, ended_ms=None), job)
             return repair_id
 
     def repairs(self, run_id: int) -> list[int]:
         """Return the ids of a run's repairs, oldest first."""
         with self._lock:
             return self._store.repairs(run_id)
-
-    def put_phase(self, run_id: int, words: Mapping[str, object]) -> None:
-        """Set a run's state by hand, to any words at all; for tests."""
-        with self._lock:
-            run = self.run(run_id)
-            try:
-                phase = phase_from(words)
-            except ValueError as error:
-                raise invalid(str(error)) from error
-            if phase.is_over:
-                self._finish(replace(run, script=()), phase)
-            else:
-                self._store.save_run(replace(run, script=(), phase=phase, ended_ms=None))
 
     def active_runs(self) -> int:
         """Count the runs that are not over."""
@@ -180,10 +157,8 @@ class Engine:
             return self._store.count_going_on()
 
     def advance(self) -> None:
-        """Bring scripted runs and the queue to the present instant."""
+        """Bring the queue to the present instant."""
         with self._lock:
-            for run in self._store.runs_scripted():
-                self._follow_script(run)
             for run in self._store.runs_waiting():
                 self._dequeue(run)
 
@@ -208,7 +183,6 @@ class Engine:
             phase=self._first_phase(job, request),
             created_ms=now,
             parameters=request.parameters,
-            script=job.script,
         )
         if run.phase.is_over:
             run = replace(run, ended_ms=now)
@@ -241,19 +215,10 @@ class Engine:
     def _begin(self, run: RunRow, job: JobDefinition) -> None:
         run = replace(run, phase=states.PENDING, began_ms=self._registry.now_ms())
         self._store.save_run(run)
-        if run.script:
-            self._follow_script(run)
-        elif job.command is not None:
+        if job.command is not None:
             self._launcher.launch(run, job)
         else:
             self._finish(run, states.SUCCEEDED)
-
-    def _follow_script(self, run: RunRow) -> None:
-        phase, since_ms = place_in(run, self._registry.now_ms())
-        if phase.is_over:
-            self._finish(run, phase, at_ms=since_ms)
-        elif phase != run.phase:
-            self._store.save_run(replace(run, phase=phase))
 
     def _dequeue(self, run: RunRow) -> None:
         row = self._store.job(run.job_id)
@@ -299,6 +264,9 @@ class Engine:
     def _bury_the_dead(self) -> None:
         """Report the commands that went on when the API last stopped, and end what is left."""
         for run in self._store.runs_going_on():
-            if run.began_ms is not None and not run.script:
+            if self._has_process(run):
                 self._launcher.end_leftover(run)
                 self._finish(run, states.BROKEN)
+
+    def _has_process(self, run: RunRow) -> bool:
+        return run.began_ms is not None

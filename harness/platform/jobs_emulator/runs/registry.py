@@ -28,8 +28,6 @@ class Assumptions:
     missing_status: int = 400
     #: Whether the runs of a deleted job are listed, or the job is said not to exist.
     lists_deleted_jobs: bool = True
-    #: How long a scripted run takes to end after it was cancelled.
-    cancel_seconds: float = 0.0
 
 
 class Effects:

@@ -1,7 +1,6 @@
 """The states of a local run, each in both of the API's vocabularies."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from harness.platform.databricks.run_states import TERMINAL_LIFE_CYCLES, TERMINAL_STATES
 
@@ -136,41 +135,3 @@ QUEUE_TIMED_OUT = replace(
     code="SKIPPED",
     message="Skipping this run because it waited in the queue for more than 48 hours.",
 )
-
-#: What a run script or the control plane may call a state.
-PHASE_BY_NAME: Mapping[str, Phase] = {
-    "PENDING": PENDING,
-    "BLOCKED": BLOCKED,
-    "RUNNING": RUNNING,
-    "WAITING_FOR_RETRY": WAITING_FOR_RETRY,
-    "TERMINATING": TERMINATING,
-    "SUCCESS": SUCCEEDED,
-    "SUCCESS_WITH_FAILURES": PARTLY_SUCCEEDED,
-    "FAILED": FAILED,
-    "INTERNAL_ERROR": BROKEN,
-    "TIMEDOUT": TIMED_OUT,
-    "CANCELED": CANCELED,
-    "SKIPPED": SKIPPED,
-}
-
-_FIELDS = ("life_cycle_state", "state", "result_state", "code", "type", "queue_code", "message")
-
-
-def phase_from(words: Mapping[str, object]) -> Phase:
-    """Build a state from a name, or from raw words that need not exist anywhere.
-
-    Args:
-        words: ``{"phase": "FAILED", "message": ...}``, or any of the fields of ``Phase``.
-
-    Raises:
-        ValueError: The name is unknown, or a field is no text.
-    """
-    name = words.get("phase")
-    if name is not None and name not in PHASE_BY_NAME:
-        raise ValueError(f"phase {name!r} is none of {', '.join(PHASE_BY_NAME)}")
-    base = PHASE_BY_NAME[str(name)] if name is not None else Phase()
-    fields = {key: words[key] for key in _FIELDS if key in words}
-    wrong = [key for key, value in fields.items() if not isinstance(value, str | None)]
-    if wrong:
-        raise ValueError(f"{wrong[0]} must be a text or null")
-    return Phase(**{**asdict(base), **fields})
