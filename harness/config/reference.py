@@ -1,29 +1,23 @@
-"""Lists every key of ``heartbeat.yml`` from the models, for documentation and for hints."""
+"""Lists every key of ``heartbeat.yml`` from the models' schema, for documentation and for hints."""
 
-import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cache
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
-
-from annotated_types import Ge, Gt, Le
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
+from typing import Any
 
 from harness.config.model import ConfigurationFile
-from harness.config.secrets import SecretReference
-from harness.config.section import KeyName
+from harness.config.secrets import SCHEMA_FORMAT
+from harness.config.section import KEY_NAME
 
 _WORDS = {
-    str: "text",
-    int: "whole number",
-    float: "number",
-    SecretReference: "secret reference",
-    dict: "mapping",
-    tuple: "list",
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "object": "mapping",
+    "array": "list",
 }
+
+_Schema = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +38,8 @@ class SettingsKey:
 
 @cache
 def _all_keys() -> tuple[SettingsKey, ...]:
-    return tuple(_keys_of(ConfigurationFile, ()))
+    schema = ConfigurationFile.model_json_schema()
+    return tuple(_Keys(schema["$defs"]).of(schema, ()))
 
 
 def settings_keys() -> list[SettingsKey]:
@@ -74,87 +69,79 @@ def _matches(pattern: tuple[str, ...], path: tuple[str, ...]) -> bool:
     return all(each[0] in "<[" or each == part for each, part in zip(pattern, path, strict=False))
 
 
-def _keys_of(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[SettingsKey]:
-    for name, field in model.model_fields.items():
-        annotation = _with_metadata(field)
-        yield SettingsKey(
-            path=(*path, name),
-            type=_type(annotation) + _bounds(field),
-            default=_default(field),
-            meaning=field.description or "",
+class _Keys:
+    """Walks a schema.
+
+    Args:
+        definitions: The parts that it refers to.
+    """
+
+    def __init__(self, definitions: Mapping[str, _Schema]) -> None:
+        self._definitions = definitions
+
+    def of(self, section: _Schema, path: tuple[str, ...]) -> Iterator[SettingsKey]:
+        """Describe the keys of a section, and those below them."""
+        for name, value in section["properties"].items():
+            is_required = name in section.get("required", ())
+            yield self._key(value, (*path, name), is_required=is_required)
+            yield from self._below(value, (*path, name))
+
+    def _key(
+        self, value: _Schema, path: tuple[str, ...], *, is_required: bool = False
+    ) -> SettingsKey:
+        branches = self._branches(value)
+        kinds = dict.fromkeys(_type(each) for each in branches)
+        bounds = "".join(_bounds(each) for each in branches)
+        return SettingsKey(
+            path=path,
+            type=" or ".join(kinds) + bounds,
+            default="required" if is_required else _default(value),
+            meaning=value.get("description", ""),
         )
-        yield from _inner_keys(annotation, (*path, name))
+
+    def _below(self, value: _Schema, path: tuple[str, ...]) -> Iterator[SettingsKey]:
+        for branch in self._branches(value):
+            if "properties" in branch:
+                yield from self.of(branch, path)
+            elif "items" in branch:
+                yield from self._below(branch["items"], (*path, "[]"))
+            elif KEY_NAME in branch:
+                inside = (*path, f"<{branch[KEY_NAME]}>")
+                if "description" in branch["additionalProperties"]:
+                    yield self._key(branch["additionalProperties"], inside)
+                yield from self._below(branch["additionalProperties"], inside)
+
+    def _branches(self, value: _Schema) -> list[_Schema]:
+        """Return what a value may be, other than absent."""
+        if "$ref" in value:
+            return self._branches(self._definitions[value["$ref"].rpartition("/")[2]])
+        for union in ("anyOf", "oneOf"):
+            if union in value:
+                return [each for one in value[union] for each in self._branches(one)]
+        return [] if value["type"] == "null" else [value]
 
 
-def _bounds(field: FieldInfo) -> str:
-    limits = {
-        type(each): getattr(each, type(each).__name__.lower())
-        for each in field.metadata
-        if isinstance(each, Ge | Gt | Le)
-    }
-    if Le not in limits:
+def _type(value: _Schema) -> str:
+    if "properties" in value:
+        return "section"
+    if "enum" in value:
+        return " or ".join(f"`{each}`" for each in value["enum"])
+    if value.get("format") == SCHEMA_FORMAT:
+        return "secret reference"
+    return _WORDS[value["type"]]
+
+
+def _bounds(value: _Schema) -> str:
+    if "maximum" not in value:
         return ""
-    low = f"{limits[Ge]:,}" if Ge in limits else f"over {limits[Gt]:,}"
-    return f", {low} to {limits[Le]:,}"
+    low = value.get("minimum")
+    words = f"over {value['exclusiveMinimum']:,}" if low is None else f"{low:,}"
+    return f", {words} to {value['maximum']:,}"
 
 
-def _with_metadata(field: FieldInfo) -> Any:
-    annotation: Any = field.annotation
-    for each in field.metadata:
-        if isinstance(each, KeyName):
-            annotation = Annotated[annotation, each]
-    return annotation
-
-
-def _inner_keys(annotation: Any, path: tuple[str, ...]) -> Iterator[SettingsKey]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield from _keys_of(annotation, path)
-        return
-    if get_origin(annotation) is Annotated:
-        plain, *metadata = get_args(annotation)
-        names = [each.name for each in metadata if isinstance(each, KeyName)]
-        if names and get_origin(plain) is dict:
-            inside = (*path, f"<{names[0]}>")
-            yield from _plain_values(get_args(plain)[1], inside)
-            yield from _inner_keys(get_args(plain)[1], inside)
-        else:
-            yield from _inner_keys(plain, path)
-        return
-    inner = (*path, "[]") if get_origin(annotation) is tuple else path
-    for each in get_args(annotation):
-        if get_origin(annotation) is not Literal:
-            yield from _inner_keys(each, inner)
-
-
-def _plain_values(annotation: Any, path: tuple[str, ...]) -> Iterator[SettingsKey]:
-    """Describe the values of a mapping that are no sections, where they say what they mean."""
-    for each in getattr(annotation, "__metadata__", ()):
-        if isinstance(each, FieldInfo) and each.description:
-            kind = _type(annotation) + _bounds(each)
-            yield SettingsKey(path=path, type=kind, default="", meaning=each.description)
-
-
-def _type(annotation: Any) -> str:
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return _type(arguments[0])
-    if origin is Literal:
-        return " or ".join(f"`{each}`" for each in arguments)
-    if origin in (Union, types.UnionType):
-        branches = [_type(each) for each in arguments if each is not type(None)]
-        return " or ".join(dict.fromkeys(branches))
-    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
-        return " or ".join(f"`{each.value}`" for each in annotation)
-    return _WORDS.get(origin or annotation, "section")
-
-
-def _default(field: FieldInfo) -> str:
-    if field.is_required():
-        return "required"
-    if field.default is PydanticUndefined or field.default is None or field.default == ():
-        return ""
-    value: object = field.default
-    return f"`{value.value if isinstance(value, StrEnum) else value}`"
+def _default(value: _Schema) -> str:
+    default = value.get("default")
+    return "" if default in (None, []) else f"`{default}`"
 
 
 def documentation_table(keys: list[SettingsKey] | None = None) -> list[str]:

@@ -14,6 +14,9 @@ from pydantic_core import CoreSchema, core_schema
 
 from harness.errors import ConfigurationError
 
+#: What a schema calls a reference.
+SCHEMA_FORMAT = "secret-reference"
+
 ALLOWED = "allowed is a reference, env:NAME or secret:scope/key"
 
 _ENVIRONMENT = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
@@ -92,6 +95,11 @@ class SecretReference:
         return core_schema.no_info_plain_validator_function(
             cls.parse, serialization=core_schema.to_string_ser_schema()
         )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, *_: object) -> dict[str, object]:
+        """Let a schema name a reference."""
+        return {"type": "string", "format": SCHEMA_FORMAT}
 
 
 def references_in(
