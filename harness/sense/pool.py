@@ -13,11 +13,7 @@ from harness.platform.text import first_line, storable
 from harness.sense.fair_queue import Turns
 from harness.sense.probe import DataChange, Look, Probe, Upstream
 
-#: While looks wait for a thread, twice as many threads work after each of these, unless each of
-#: them made so many looks in it: quick looks only hinder each other, slow ones need all threads.
-_GROW_EVERY_SECONDS = 0.005
-_QUICK_LOOKS = 4
-#: How often finished and hung looks are collected, once all threads work.
+#: How often finished and hung looks are collected.
 _COLLECT_EVERY_SECONDS = 0.05
 #: A source has so many looks hang in one pass at least before its others are put off.
 _LEAST_HUNG = 2
@@ -145,18 +141,17 @@ class Looker:
         with self._work:
             self._given_up.clear()
             self._waiting.add(tasks)
-            self._wake(1)
+            self._wake(len(tasks))
         while unfinished:
             with self._work:
                 self._done.wait_for(
-                    lambda: not self._waiting and not self._running,
-                    _GROW_EVERY_SECONDS if self._waiting else _COLLECT_EVERY_SECONDS,
+                    lambda: not self._waiting and not self._running, _COLLECT_EVERY_SECONDS
                 )
                 finished, self._finished = self._finished, []
                 finished += self._abandon()
-                running = max(1, len(self._running))
-                if self._waiting and len(finished) < _QUICK_LOOKS * running:
-                    self._wake(running)
+                if self._waiting:
+                    # Others in place of those that hang.
+                    self._wake(self._most_threads)
                     if not self._threads:
                         # So many looks hang that the machine gives us no thread at all.
                         finished += [(task, []) for task in self._waiting.drop_all()]
