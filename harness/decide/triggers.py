@@ -43,9 +43,9 @@ Place = tuple[int, str]
 
 
 class Builds(Protocol):
-    """The part of dbt that a look needs."""
+    """The part of dbt that a step needs."""
 
-    def build(self, selector: str) -> None:
+    def build(self, selector: str, variables: Mapping[str, object] | None = None) -> None:
         """Build what a selector names."""
         ...
 

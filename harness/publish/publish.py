@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from harness.config.load import LOCAL_TARGET, Settings
-from harness.controls.load import Rows
+from harness.decide import triggers
 from harness.platform.files import unwritable
 from harness.platform.json_file import load, save
 from harness.settle.retry_policy import planned_retries
 from harness.store.delta_commits import force_table
-from harness.store.rows import Blocker, DecisionRow, Ledger, Store, Tick, TickRow, whole
+from harness.store.rows import Blocker, DecisionRow, Ledger, Tick, TickRow, whole
 from harness.store.state_dir import Home
 from harness.store.work_lists import PlannedRetry, StateView
 
@@ -32,15 +32,7 @@ BACKING_OFF = "backing_off"
 _FOLDED = ("upstream_state", "run_state", "dependency_state", "event_partitions")
 
 
-class Builds(Protocol):
-    """The part of dbt that publishing needs."""
-
-    def build(self, selector: str, variables: Mapping[str, object] | None = None) -> None:
-        """Build what a selector names."""
-        ...
-
-
-class Services(Protocol):
+class Services(triggers.Services, Protocol):
     """What publishing needs of the services."""
 
     @property
@@ -61,25 +53,6 @@ class Services(Protocol):
     @property
     def schema(self) -> str:
         """The schema of every table."""
-        ...
-
-    @property
-    def store(self) -> Store:
-        """The ledgers."""
-        ...
-
-    @property
-    def rows(self) -> Rows:
-        """Reads a model."""
-        ...
-
-    @property
-    def dbt(self) -> Builds:
-        """Builds models."""
-        ...
-
-    def crash_point(self, name: str) -> None:
-        """Die here when a test asked for it."""
         ...
 
 
