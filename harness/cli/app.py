@@ -13,6 +13,7 @@ import typer
 from harness import __version__
 from harness.cli import consume, events, init, inspect, maintain, operate, project, refresh, tick
 from harness.errors import ExitCode, HeartbeatError
+from harness.platform.text import first_line
 
 DEBUG = "HEARTBEAT_DEBUG"
 
@@ -78,7 +79,8 @@ def main(arguments: list[str]) -> int:
         # For the file only: the console gets the sentence below.
         logging.getLogger(__name__).info("something that nobody foresaw", exc_info=error)
         kind = type(error).__name__
-        said = f"Something unexpected happened ({kind}: {_first_line(error)}); --debug tells where"
+        reason = first_line(error, "without a word")
+        said = f"Something unexpected happened ({kind}: {reason}); --debug tells where"
         return _told(said, error, ExitCode.FAILED)
     return int(ExitCode.DONE)
 
@@ -110,10 +112,6 @@ def _told(sentence: str, error: BaseException, code: ExitCode) -> int:
 
 def _has_colour() -> bool:
     return sys.stderr.isatty() and "NO_COLOR" not in os.environ
-
-
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).strip().splitlines()), "without a word")
 
 
 def _without_reader() -> int:

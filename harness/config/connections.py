@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 
 from harness.config.identifiers import relation_from, topic_name_from
 from harness.config.secrets import SecretReference
-from harness.config.section import KeyName, Section, Text
+from harness.config.section import Section, Text, key_name
 from harness.config.sources import Source
 from harness.platform.sql_names import parts_of
 
@@ -181,14 +181,14 @@ class IcebergCatalog(Section):
 class Connections(Section):
     """Named connections to systems that need more than a path."""
 
-    kafka: Annotated[dict[Text, KafkaCluster], KeyName("product")] = Field(
+    kafka: Annotated[dict[Text, KafkaCluster], key_name("product")] = Field(
         default_factory=dict, description="Kafka clusters by the product prefix of the topics."
     )
-    jdbc: Annotated[dict[Text, JdbcDatabase], KeyName("name")] = Field(
+    jdbc: Annotated[dict[Text, JdbcDatabase], key_name("name")] = Field(
         default_factory=dict, description="Databases by the name used in sensor_id."
     )
     sap: SapSystems = Field(default_factory=SapSystems, description="SAP systems.")
-    iceberg: Annotated[dict[Text, IcebergCatalog], KeyName("catalog")] = Field(
+    iceberg: Annotated[dict[Text, IcebergCatalog], key_name("catalog")] = Field(
         default_factory=dict,
         description="Catalogs of Iceberg tables by the name used in sensor_id.",
     )

@@ -197,7 +197,7 @@ def _without_nulls(value: object, path: tuple[str, ...]) -> object:
         return {}
     if not isinstance(value, dict):
         return value
-    known = names_at(path)
+    known = names_at(path) if any(each is None for each in value.values()) else ()
     return {
         key: _without_nulls(each, (*path, str(key)))
         for key, each in value.items()

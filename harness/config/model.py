@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from harness.config.connections import Connections
-from harness.config.section import KeyName, Section, Text
+from harness.config.section import Section, Text, key_name
 from harness.config.sources import FirstSight, Source
 
 _TABLE = re.compile(r"(?:(?:[^\W\d]\w*|`[^`/:]+`)\.){1,2}(?:[^\W\d]\w*|`[^`/:]+`)")
@@ -72,7 +72,7 @@ class LocalJob(Section):
     cwd: Text | None = Field(
         default=None, description="Folder to run in; the project when left out."
     )
-    env: Annotated[dict[str, str], KeyName("variable")] = Field(
+    env: Annotated[dict[str, str], key_name("variable")] = Field(
         default_factory=dict, description="Environment variables on top of those of the process."
     )
     timeout_seconds: float | None = Field(
@@ -103,7 +103,7 @@ def _commands_kind(value: object) -> str:
 #: The jobs themselves, or the name of a YAML file that holds the same mapping.
 Commands = Annotated[
     Annotated[Text, Tag("file")]
-    | Annotated[dict[JobId, LocalJob], KeyName("job_id"), Tag("mapping")],
+    | Annotated[dict[JobId, LocalJob], key_name("job_id"), Tag("mapping")],
     Discriminator(_commands_kind),
 ]
 
@@ -198,7 +198,7 @@ class Sensing(Section):
     look_timeout_seconds: float = Field(
         default=60, gt=0, le=3600, description="A look that takes longer has failed."
     )
-    limits: Annotated[dict[SourceName, LookSeconds], KeyName("sensor_source")] = Field(
+    limits: Annotated[dict[SourceName, LookSeconds], key_name("sensor_source")] = Field(
         default_factory=dict, description="Time limits of single sources, in seconds."
     )
     back_off_at_most_seconds: float = Field(

@@ -8,7 +8,6 @@ starts without a dependency because the row that names it is wrong.
 import contextlib
 import csv
 import io
-import json
 import logging
 import os
 from collections import Counter
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from harness.controls.check import Configured
 from harness.controls.findings import Code, Severity
@@ -34,6 +34,7 @@ from harness.controls.retry_policies import EVERY_JOB
 from harness.controls.triggers.parse import EVENT_TRIGGERS
 from harness.errors import ControlsError, StateError
 from harness.platform.files import unwritable, write_whole
+from harness.platform.json_file import load, save
 from harness.platform.text import escaped
 from harness.store.quarantine import Quarantined, UnreadableFileError, read_regular
 from harness.store.rows import Store
@@ -285,7 +286,7 @@ class Desk:
             }
             for each in items
         ]
-        write_whole(self._folder / _REASONS, json.dumps(content))
+        save(self._folder / _REASONS, content)
         for item in items:
             log.warning("%s is quarantined: %s", item.name, item.reason)
         return tuple(items)
@@ -344,19 +345,19 @@ def _merged(old: Sequence[Row], right: Sequence[Row]) -> list[Row]:
 
 def quarantined_rows(folder: Path) -> list[Quarantined]:
     """Return what the last tick that read the seeds did not put in force; never raises."""
-    try:
-        content = json.loads((folder / _REASONS).read_text())
-        return [
-            Quarantined(
-                name=str(each["name"]),
-                since=datetime.fromisoformat(each["since"]),
-                reason=str(each["reason"]),
-                path=Path(each["path"]),
-            )
-            for each in content
-        ]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return []
+    return load(folder / _REASONS, _quarantined_in) or []
+
+
+def _quarantined_in(content: Any) -> list[Quarantined]:
+    return [
+        Quarantined(
+            name=str(each["name"]),
+            since=datetime.fromisoformat(each["since"]),
+            reason=str(each["reason"]),
+            path=Path(each["path"]),
+        )
+        for each in content
+    ]
 
 
 def read_seed(path: Path) -> bytes:

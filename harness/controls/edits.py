@@ -5,17 +5,16 @@ was before, is what the CSV and its history tell. An edit of the table is report
 the CSV to edit, and the row is published again.
 """
 
-import contextlib
-import json
 import logging
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 
 from harness.controls.load import CONTROLS, newest_controls
 from harness.controls.parse import ControlRow, read_controls
 from harness.errors import ControlsError
-from harness.platform.files import write_whole
+from harness.platform.json_file import load, save
 from harness.platform.text import escaped
 from harness.store.quarantine import Quarantined
 from harness.store.rows import Ledger, Store
@@ -56,7 +55,7 @@ class PublishedTable:
         Raises:
             StateError: The state folder cannot be written.
         """
-        write_whole(self._file, json.dumps({"fingerprint": self._store.fingerprint(TABLE)}))
+        save(self._file, {"fingerprint": self._store.fingerprint(TABLE)})
 
     def edits(self, at: datetime) -> tuple[Quarantined, ...]:
         """Return the rows that show neither what is recorded nor what the CSV has now.
@@ -86,9 +85,7 @@ class PublishedTable:
         return Quarantined(name=name, since=at, reason=reason, path=self._project / CONTROLS)
 
     def _noted(self) -> object:
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
-            return json.loads(self._file.read_text())["fingerprint"]
-        return None
+        return load(self._file, itemgetter("fingerprint"))
 
     def _shown(self) -> "dict[_Key, _Cells]":
         return {

@@ -19,7 +19,7 @@ from harness.controls.parse import ControlsFile, parse_controls, read_controls
 from harness.controls.triggers.parse import TriggersFile, read_triggers
 from harness.controls.triggers.parse import job_names as names_in_triggers
 from harness.errors import ControlsError
-from harness.store.rows import ControlChangeRow, Ledger, Store, Tick
+from harness.store.rows import ControlChangeRow, Ledger, Store, Tick, whole
 
 log = logging.getLogger(__name__)
 
@@ -155,7 +155,7 @@ def newest_controls(store: Store) -> dict[str, Mapping[str, object]]:
     """Return the control rows, by id, as the ledger last recorded them; none that was removed."""
     newest: dict[str, tuple[tuple[int, str], Mapping[str, object]]] = {}
     for row in store.read(Ledger.CONTROLS):
-        key, place = str(row["control_id"]), (int(str(row["tick_number"])), str(row["change"]))
+        key, place = str(row["control_id"]), (whole(row["tick_number"]), str(row["change"]))
         if key not in newest or newest[key][0] <= place:
             newest[key] = place, row
     return {key: row for key, (_, row) in newest.items() if row["change"] != "removed"}

@@ -19,7 +19,16 @@ from harness.platform.format import iso
 from harness.record.correlate import event_row
 from harness.record.probes import Recorded, after_row, is_orphan, probe_row
 from harness.sense.probe import Look
-from harness.store.rows import EventRow, Ledger, ProbeRow, Store, Tick, TriggerLookRow, whole
+from harness.store.rows import (
+    EventRow,
+    Ledger,
+    ProbeRow,
+    Store,
+    Tick,
+    TriggerLookRow,
+    text_or_none,
+    whole,
+)
 from harness.store.trigger_queries import next_due_at, waiting_in
 from harness.store.work_lists import AT_ONCE, StateView, WatchedUpstream
 
@@ -34,9 +43,9 @@ Place = tuple[int, str]
 
 
 class Builds(Protocol):
-    """The part of dbt that a look needs."""
+    """The part of dbt that a step needs."""
 
-    def build(self, selector: str) -> None:
+    def build(self, selector: str, variables: Mapping[str, object] | None = None) -> None:
         """Build what a selector names."""
         ...
 
@@ -83,9 +92,9 @@ class TriggerLook:
         """Read a row of the model."""
         return cls(
             upstream_id=str(row["upstream_id"]),
-            position=_text(row["position"]),
-            reason=_text(row["reason"]),
-            failure=_text(row.get("failure")),
+            position=text_or_none(row["position"]),
+            reason=text_or_none(row["reason"]),
+            failure=text_or_none(row.get("failure")),
             matched=tuple(
                 (
                     cast(datetime, instant_from(each["slot"])),
@@ -196,10 +205,6 @@ def _all_failed(reason: str, watched: Mapping[str, WatchedUpstream], tick: Tick)
 
 def _reasons(trigger: WatchedUpstream) -> tuple[object, ...]:
     return waiting_in(trigger.position), trigger.failing_since, trigger.reason
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
 
 
 class _Ledger:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import cast
 
+from harness.store.rows import text_or_none, whole_or_none
+
 
 class Operation(StrEnum):
     """What a data-change event did to the data."""
@@ -64,16 +66,16 @@ class ChangeEvent:
         partition = content.get("partition")
         tags = cast(Mapping[str, object], content.get("tags") or {})
         return cls(
-            event_ts=_number(content.get("event_ts")),
+            event_ts=whole_or_none(content.get("event_ts")),
             table=str(content["table"]),
             partition=None if partition is None else tuple(map(str, _list(partition))),
-            snapshot_id=_text(content.get("snapshot_id")),
-            snapshot_ts=_number(content.get("snapshot_ts")),
-            prev_snapshot_id=_text(content.get("prev_snapshot_id")),
+            snapshot_id=text_or_none(content.get("snapshot_id")),
+            snapshot_ts=whole_or_none(content.get("snapshot_ts")),
+            prev_snapshot_id=text_or_none(content.get("prev_snapshot_id")),
             table_format=TableFormat(str(content["table_format"]).upper()),
             operation_type=Operation(str(content["operation_type"]).upper()),
             tags={str(key): str(value) for key, value in tags.items()},
-            event_id=_text(content.get("event_id")),
+            event_id=text_or_none(content.get("event_id")),
         )
 
     def to_json(self) -> dict[str, object]:
@@ -90,14 +92,6 @@ class ChangeEvent:
             "operation_type": self.operation_type.value,
             "tags": dict(self.tags),
         }
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
-
-
-def _number(value: object) -> int | None:
-    return None if value is None else int(str(value))
 
 
 def _list(value: object) -> Sequence[object]:

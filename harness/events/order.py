@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TypeVar
 
+from harness.store.rows import whole
+
 Row = Mapping[str, object]
 Each = TypeVar("Each", bound=Row)
 
@@ -32,7 +34,7 @@ def _place(row: Row) -> tuple[int, int, str, str]:
     snapshot = str(row["snapshot_id"] or "")
     is_number = snapshot.isdecimal() and row["table_format"] not in _NAMES_ONLY
     number = int(snapshot) if is_number else 0
-    return number, int(str(row["snapshot_ts"] or 0)), snapshot, str(row["event_id"] or "")
+    return number, whole(row["snapshot_ts"] or 0), snapshot, str(row["event_id"] or "")
 
 
 def _followers_last(rows: Sequence[Each]) -> list[Each]:

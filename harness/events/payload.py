@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from harness.events.order import in_order
-from harness.platform.files import write_whole
-from harness.store.rows import Consumed, Ledger, Store
+from harness.platform.json_file import save
+from harness.store.rows import Consumed, Ledger, Store, whole
 from harness.store.work_lists import FollowedRun
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ def _read_old_events(store: Store, after: Mapping[str, int]) -> list[dict[str, o
 
     Finding the first of them by one column takes a tenth of the time that reading them would.
     """
-    ticks = [int(str(row["tick_number"])) for row in _read_events(store, after, ["tick_number"])]
+    ticks = [whole(row["tick_number"]) for row in _read_events(store, after, ["tick_number"])]
     return _read_events(store, dict.fromkeys(after, min(ticks) - 1)) if ticks else []
 
 
@@ -52,13 +52,13 @@ def _read_events(
 
 
 def _tick_of(row: Mapping[str, object]) -> tuple[int, ...]:
-    return (int(str(row["tick_number"])),)
+    return (whole(row["tick_number"]),)
 
 
 def events_of(consumed: Consumed, store: Store) -> list[dict[str, object]]:
     """Read the events of one upstream that a run takes, in the order in which they happened."""
     rows = _read_old_events(store, {consumed.upstream_id: consumed.from_tick})
-    taken = [row for row in rows if int(str(row["tick_number"])) <= consumed.through_tick]
+    taken = [row for row in rows if whole(row["tick_number"]) <= consumed.through_tick]
     return in_order(taken, told_at=_tick_of)
 
 
@@ -87,7 +87,7 @@ def restore_handed_over(runs: Iterable[FollowedRun], store: Store) -> None:
             continue
         events = handed_to(run.consumed, run.event_ids, store)
         log.warning("%s has vanished; its %s events are written anew", path, len(events))
-        write_whole(path, json.dumps(events), is_lasting=True)
+        save(path, events, is_lasting=True)
 
 
 def handed_to(

@@ -22,7 +22,7 @@ from harness.events.payload import (
 from harness.fire.submit import Firing, Steps, send
 from harness.fire.token import TOKEN_PARAMETER, token_for
 from harness.platform.files import write_whole
-from harness.store.rows import Consumed, Ledger, RunRow, RunStatus, Store, Tick
+from harness.store.rows import Consumed, Ledger, RunRow, RunStatus, Store, Tick, whole
 
 log = logging.getLogger(__name__)
 
@@ -46,10 +46,10 @@ class Start:
         consumed = row["consumed"]
         assert isinstance(consumed, list)
         return cls(
-            job_id=int(str(row["job_id"])),
+            job_id=whole(row["job_id"]),
             job_name=str(row["job_name"]),
             intent_id=str(row["intent_id"]),
-            attempt=int(str(row["attempt"])),
+            attempt=whole(row["attempt"]),
             consumed=tuple(Consumed(**each) for each in consumed),
         )
 
@@ -100,7 +100,7 @@ def _taken(
 ) -> Iterable[dict[str, object]]:
     for each in start.consumed:
         for event in events.get(each.upstream_id, ()):
-            if each.from_tick < int(str(event["tick_number"])) <= each.through_tick:
+            if each.from_tick < whole(event["tick_number"]) <= each.through_tick:
                 yield event
 
 

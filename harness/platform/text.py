@@ -28,6 +28,11 @@ def storable(text: str) -> str:
     return _HALF_CHARACTER.sub(_as_escape, text)
 
 
+def first_line(text: object, otherwise: str) -> str:
+    """Return the first line of a message; another text when it has none."""
+    return next(iter(str(text).strip().splitlines()), otherwise)
+
+
 def _as_escape(found: re.Match[str]) -> str:
     return found.group().encode("unicode_escape").decode("ascii")
 

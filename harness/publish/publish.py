@@ -3,7 +3,6 @@
 Nothing that starts a job waits for this.
 """
 
-import json
 import logging
 import time
 from collections.abc import Iterable, Mapping
@@ -11,14 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from harness.config.load import LOCAL_TARGET, Settings
-from harness.controls.load import Rows
-from harness.platform.files import unwritable, write_whole
+from harness.decide import triggers
+from harness.platform.files import unwritable
+from harness.platform.json_file import load, save
 from harness.settle.retry_policy import planned_retries
 from harness.store.delta_commits import force_table
-from harness.store.rows import Blocker, DecisionRow, Ledger, Store, Tick, TickRow
+from harness.store.rows import Blocker, DecisionRow, Ledger, Tick, TickRow, whole
 from harness.store.state_dir import Home
 from harness.store.work_lists import PlannedRetry, StateView
 
@@ -32,15 +32,7 @@ BACKING_OFF = "backing_off"
 _FOLDED = ("upstream_state", "run_state", "dependency_state", "event_partitions")
 
 
-class Builds(Protocol):
-    """The part of dbt that publishing needs."""
-
-    def build(self, selector: str, variables: Mapping[str, object] | None = None) -> None:
-        """Build what a selector names."""
-        ...
-
-
-class Services(Protocol):
+class Services(triggers.Services, Protocol):
     """What publishing needs of the services."""
 
     @property
@@ -61,25 +53,6 @@ class Services(Protocol):
     @property
     def schema(self) -> str:
         """The schema of every table."""
-        ...
-
-    @property
-    def store(self) -> Store:
-        """The ledgers."""
-        ...
-
-    @property
-    def rows(self) -> Rows:
-        """Reads a model."""
-        ...
-
-    @property
-    def dbt(self) -> Builds:
-        """Builds models."""
-        ...
-
-    def crash_point(self, name: str) -> None:
-        """Die here when a test asked for it."""
         ...
 
 
@@ -188,7 +161,7 @@ def _blockers(services: Services) -> tuple[dict[int, str], dict[int, tuple[Block
     names: dict[int, str] = {}
     blockers: dict[int, tuple[Blocker, ...]] = {}
     for row in services.rows("job_blockers"):
-        job_id = int(str(row["job_id"]))
+        job_id = whole(row["job_id"])
         since = row["since"]
         names[job_id] = str(row["job_name"])
         blocker = Blocker(
@@ -228,14 +201,14 @@ def _told(blockers: Iterable[Blocker]) -> tuple[str, ...]:
 
 def read_status(path: Path) -> Mapping[int, tuple[str, ...]]:
     """Read what was last made public about each job; nothing when there is no such file."""
-    try:
-        content = json.loads(path.read_text())
-        return {
-            int(job["job_id"]): tuple(f"{e['blocker']}: {e['reason']}" for e in job["blockers"])
-            for job in content["jobs"]
-        }
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
+    return load(path, _reasons_in) or {}
+
+
+def _reasons_in(content: Any) -> Mapping[int, tuple[str, ...]]:
+    return {
+        int(job["job_id"]): tuple(f"{e['blocker']}: {e['reason']}" for e in job["blockers"])
+        for job in content["jobs"]
+    }
 
 
 def _write_status(
@@ -257,4 +230,4 @@ def _write_status(
             for job_id, found in blockers.items()
         ],
     }
-    write_whole(path, json.dumps(content, default=str))
+    save(path, content, default=str)

@@ -9,7 +9,16 @@ from dataclasses import dataclass, field, replace
 
 from harness.record.correlate import REGISTERED, Joining, as_they_are
 from harness.sense.probe import Look
-from harness.store.rows import EventRow, Ledger, LookOutcome, ProbeRow, RecentEvents, Store, Tick
+from harness.store.rows import (
+    EventRow,
+    Ledger,
+    LookOutcome,
+    ProbeRow,
+    RecentEvents,
+    Store,
+    Tick,
+    whole,
+)
 from harness.store.work_lists import Orphan, WatchedUpstream
 
 
@@ -99,7 +108,7 @@ def is_orphan(event: Mapping[str, object], watched: Mapping[str, WatchedUpstream
         return False
     upstream = watched.get(str(event["upstream_id"]))
     latest = upstream.latest_event_tick if upstream else None
-    return latest is None or latest < int(str(event["tick_number"]))
+    return latest is None or latest < whole(event["tick_number"])
 
 
 def probe_row(

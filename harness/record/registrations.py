@@ -15,7 +15,7 @@ from harness.events.event import ChangeEvent
 from harness.platform.sql_names import table_key
 from harness.record.batch_inbox import Batch
 from harness.record.correlate import REGISTERED, Change, SameChanges
-from harness.store.rows import EventRow, Ledger, LookOutcome, ProbeRow, Store, Tick
+from harness.store.rows import EventRow, Ledger, LookOutcome, ProbeRow, Store, Tick, whole
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ def known_tables(store: Store, folded_through: int) -> dict[str, int | None]:
     rows = store.read("upstream_state", where=ours, columns=columns)
     tail = [*ours, ("tick_number", ">", folded_through)]
     rows += store.read(Ledger.PROBES, where=tail, columns=columns)
-    rows.sort(key=lambda row: int(str(row["tick_number"])))
+    rows.sort(key=lambda row: whole(row["tick_number"]))
     return {
         str(row["upstream_id"]).removeprefix(REGISTERED): json.loads(str(row["position"]))["levels"]
         for row in rows

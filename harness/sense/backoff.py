@@ -4,15 +4,16 @@ The file is a convenience, never the truth: whether an upstream fails at all is 
 without the file it is looked at by the next tick.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from harness.errors import StateError
-from harness.platform.files import write_whole
+from harness.platform.json_file import load, save
 from harness.sense.probe import Look, Upstream
+from harness.store.rows import text_or_none
 
 VERSION = 1
 
@@ -151,24 +152,16 @@ def load_back_off(path: Path, configuration: str | None = None) -> BackOff:
         configuration: Names the present one. An edit may be what puts an upstream right: all that
             failed under another one is due at once. ``None`` reads the file as it is.
     """
-    try:
-        content = json.loads(path.read_text())
-        if content["version"] != VERSION:
-            return BackOff()
-        found = [_failing_from(each) for each in content["failing"]]
-        back_off = BackOff(failing={each.upstream_id: each for each in found})
-        is_other = configuration is not None and content["configuration"] != configuration
-        return back_off.anew(back_off.failing) if is_other else back_off
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        OverflowError,
-        RecursionError,
-    ):
-        return BackOff()
+    return load(path, lambda content: _back_off_in(content, configuration)) or BackOff()
+
+
+def _back_off_in(content: Any, configuration: str | None) -> BackOff | None:
+    if content["version"] != VERSION:
+        return None
+    found = [_failing_from(each) for each in content["failing"]]
+    back_off = BackOff(failing={each.upstream_id: each for each in found})
+    is_other = configuration is not None and content["configuration"] != configuration
+    return back_off.anew(back_off.failing) if is_other else back_off
 
 
 def save_back_off(path: Path, back_off: BackOff, configuration: str) -> None:
@@ -185,7 +178,7 @@ def save_back_off(path: Path, back_off: BackOff, configuration: str) -> None:
         "configuration": configuration,
         "failing": [asdict(each) for each in back_off.failing.values()],
     }
-    write_whole(path, json.dumps(content, default=datetime.isoformat))
+    save(path, content, default=datetime.isoformat)
 
 
 def end_back_off(path: Path) -> BackOff:
@@ -215,13 +208,9 @@ def _failing_from(row: Mapping[str, str]) -> Failing:
         wait_seconds=_wait(row["wait_seconds"]),
         source=str(row.get("source") or ""),
         read_type=str(row.get("read_type") or ""),
-        upstream_key=_text(row.get("upstream_key")),
-        preprocess_query=_text(row.get("preprocess_query")),
+        upstream_key=text_or_none(row.get("upstream_key")),
+        preprocess_query=text_or_none(row.get("preprocess_query")),
     )
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
 
 
 def _instant(text: str) -> datetime:

@@ -9,15 +9,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from harness.platform.masking import masked
-from harness.platform.text import storable
+from harness.platform.text import first_line, storable
 from harness.sense.fair_queue import Turns
 from harness.sense.probe import DataChange, Look, Probe, Upstream
 
-#: While looks wait for a thread, twice as many threads work after each of these, unless each of
-#: them made so many looks in it: quick looks only hinder each other, slow ones need all threads.
-_GROW_EVERY_SECONDS = 0.005
-_QUICK_LOOKS = 4
-#: How often finished and hung looks are collected, once all threads work.
+#: How often finished and hung looks are collected.
 _COLLECT_EVERY_SECONDS = 0.05
 #: A source has so many looks hang in one pass at least before its others are put off.
 _LEAST_HUNG = 2
@@ -145,18 +141,17 @@ class Looker:
         with self._work:
             self._given_up.clear()
             self._waiting.add(tasks)
-            self._wake(1)
+            self._wake(len(tasks))
         while unfinished:
             with self._work:
                 self._done.wait_for(
-                    lambda: not self._waiting and not self._running,
-                    _GROW_EVERY_SECONDS if self._waiting else _COLLECT_EVERY_SECONDS,
+                    lambda: not self._waiting and not self._running, _COLLECT_EVERY_SECONDS
                 )
                 finished, self._finished = self._finished, []
                 finished += self._abandon()
-                running = max(1, len(self._running))
-                if self._waiting and len(finished) < _QUICK_LOOKS * running:
-                    self._wake(running)
+                if self._waiting:
+                    # Others in place of those that hang.
+                    self._wake(self._most_threads)
                     if not self._threads:
                         # So many looks hang that the machine gives us no thread at all.
                         finished += [(task, []) for task in self._waiting.drop_all()]
@@ -288,9 +283,9 @@ def _without_secrets(look: Look) -> Look:
 
 def _what(error: Exception) -> str:
     said = storable(masked(str(error)))
-    first_line = next(iter(said.strip().splitlines()), "").rstrip(".")
+    reason = first_line(said, "").rstrip(".")
     name = type(error).__name__
-    return f"cannot be sensed: {name}: {first_line}" if first_line else f"cannot be sensed: {name}"
+    return f"cannot be sensed: {name}: {reason}" if reason else f"cannot be sensed: {name}"
 
 
 def _failed(upstream: Upstream, reason: str) -> Look:

@@ -17,7 +17,17 @@ from harness.fire.submit import Steps
 from harness.platform.clock import instant_from
 from harness.store.inbox import Message, MessageKind
 from harness.store.queries import step_order
-from harness.store.rows import GIVING_BACK, Consumed, Ledger, RunRow, RunStatus, Store, Tick, whole
+from harness.store.rows import (
+    GIVING_BACK,
+    Consumed,
+    Ledger,
+    RunRow,
+    RunStatus,
+    Store,
+    Tick,
+    whole,
+    whole_or_none,
+)
 from harness.store.work_lists import NOTHING_TAKEN, StateView
 
 log = logging.getLogger(__name__)
@@ -179,7 +189,7 @@ def _step_from(row: Mapping[str, object], upstream_id: str) -> LastStep:
             from_tick=whole(row["from_tick"]),
             through_tick=whole(row["through_tick"]),
         ),
-        run_id=None if row["run_id"] is None else whole(row["run_id"]),
+        run_id=whole_or_none(row["run_id"]),
         decided_tick=whole(row["decided_tick"]),
         decided_at=decided_at,
     )

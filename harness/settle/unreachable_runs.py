@@ -4,16 +4,15 @@ A look at a run that fails leaves no row, since it says nothing about the run. T
 convenience for who watches: no tick does anything because of it.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from harness.errors import StateError
-from harness.platform.files import write_whole
+from harness.platform.json_file import load, save
 
 _FILE = "unasked.json"
 
@@ -70,23 +69,23 @@ def note_unasked(
     }
     if now != before:
         with suppress(StateError):
-            write_whole(home / _FILE, json.dumps(_plain(now)))
+            save(home / _FILE, _plain(now))
 
 
 def load_unasked(home: Path) -> dict[int, Unasked]:
     """Return the runs that the last tick could not ask about, by job; none without a file."""
-    try:
-        content = json.loads((home / _FILE).read_text())
-        return {
-            int(job_id): Unasked(
-                run_id=int(each["run_id"]),
-                since=datetime.fromisoformat(each["since"]).astimezone(UTC),
-                reason=str(each["reason"]),
-            )
-            for job_id, each in content.items()
-        }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return {}
+    return load(home / _FILE, _unasked_in) or {}
+
+
+def _unasked_in(content: Any) -> dict[int, Unasked]:
+    return {
+        int(job_id): Unasked(
+            run_id=int(each["run_id"]),
+            since=datetime.fromisoformat(each["since"]).astimezone(UTC),
+            reason=str(each["reason"]),
+        )
+        for job_id, each in content.items()
+    }
 
 
 def _since(known: Unasked | None, run_id: int, at: datetime) -> datetime:

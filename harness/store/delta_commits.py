@@ -5,16 +5,14 @@ commit to every reader, one that changes nothing: whoever opens the table never 
 are missing.
 """
 
-import json
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
+from harness.platform.delta_log import actions_in, commit_name, version_of
 from harness.platform.files import force
-
-_DIGITS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +26,7 @@ class Commit:
     @property
     def version(self) -> int:
         """The number of the commit."""
-        return int(self.path.name[:_DIGITS])
+        return _version_of(self.path.name)
 
     @property
     def fingerprint(self) -> str:
@@ -41,16 +39,12 @@ def log_of(table: Path) -> Path:
     return table / "_delta_log"
 
 
-def is_commit(name: str) -> bool:
-    """Tell whether a file of the log is a commit, by its name."""
-    return len(name) == _DIGITS + 5 and name.endswith(".json") and name[:_DIGITS].isdigit()
-
-
 def newest_commit(table: Path) -> Commit | None:
     """Return the newest commit; nothing when there is none, or no such table."""
     log = log_of(table)
     try:
-        name = max(filter(is_commit, os.listdir(log)), default=None)
+        commits = (name for name in os.listdir(log) if version_of(name) is not None)
+        name = max(commits, default=None)
         if name is None:
             return None
         said = (log / name).stat()
@@ -61,7 +55,7 @@ def newest_commit(table: Path) -> Commit | None:
 
 def has_checkpoint(commit: Commit) -> bool:
     """Tell whether readers need not read a commit, because a checkpoint has taken it in."""
-    return any(commit.path.parent.glob(f"{commit.version:0{_DIGITS}}.checkpoint*"))
+    return any(commit.path.parent.glob(f"{commit.path.stem}.checkpoint*"))
 
 
 def version_in(fingerprint: str) -> int:
@@ -70,16 +64,20 @@ def version_in(fingerprint: str) -> int:
     Raises:
         ValueError: It is no fingerprint of a table in a folder.
     """
-    name = fingerprint.partition(":")[0]
-    if not is_commit(name):
-        raise ValueError(f"'{fingerprint}' names no commit")
-    return int(name[:_DIGITS])
+    return _version_of(fingerprint.partition(":")[0])
+
+
+def _version_of(name: str) -> int:
+    version = version_of(name)
+    if version is None:
+        raise ValueError(f"'{name}' names no commit")
+    return version
 
 
 def commit_with(table: Path, mark: str, *, after: int) -> Path | None:
     """Return the commit that carries a mark; nothing when none after a version does."""
     version = after + 1
-    while (path := log_of(table) / f"{version:0{_DIGITS}}.json").is_file():
+    while (path := log_of(table) / commit_name(version)).is_file():
         if mark in path.read_text(errors="replace"):
             return path
         version += 1
@@ -111,7 +109,5 @@ def force_table(table: Path, force: Callable[[Path], None] = force) -> None:
 
 
 def _added(commit: Path) -> Iterable[str]:
-    for line in commit.read_text().splitlines():
-        added = json.loads(line).get("add")
-        if added:
-            yield added["path"]
+    added = (action.get("add") for action in actions_in(commit.read_bytes()))
+    return (each["path"] for each in added if each)

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from harness.store.delta_commits import is_commit, log_of
+from harness.platform.delta_log import actions_in, commit_name, version_of
+from harness.platform.json_file import UNREADABLE
+from harness.store.delta_commits import log_of
 
 #: A file with fewer bytes is small: reading many of these takes longer than reading their rows.
 SMALL_BYTES = 1_000_000
@@ -93,7 +95,7 @@ class _Log:
     def __init__(self, table: Path) -> None:
         self.folder = log_of(table)
         names = sorted(os.listdir(self.folder))
-        self._commits = [int(name[:_DIGITS]) for name in names if is_commit(name)]
+        self._commits = [each for each in map(version_of, names) if each is not None]
         self._checkpoints = {
             int(name[:_DIGITS]): self.folder / name
             for name in names
@@ -160,7 +162,7 @@ class _Log:
             named = int(json.loads(hint.read_text())["version"])
         except FileNotFoundError:
             return
-        except (OSError, ValueError, KeyError, TypeError):
+        except UNREADABLE:
             named = -1
         if named not in self._checkpoints:
             yield Damage(
@@ -174,21 +176,22 @@ class _Log:
         return path.suffix != ".parquet" or _is_parquet(path)
 
     def _commit(self, version: int) -> Path:
-        return self.folder / f"{version:0{_DIGITS}}.json"
+        return self.folder / commit_name(version)
 
 
 def _wrong_with_commit(commit: Path) -> str | None:
     try:
-        lines = commit.read_bytes().splitlines()
+        content = commit.read_bytes()
     except OSError as error:
         return f"cannot be read ({(error.strerror or str(error)).lower()})"
-    if not lines:
+    if not content:
         return "is empty"
     try:
-        actions = [json.loads(line) for line in lines if line.strip()]
+        return None if list(actions_in(content)) else "is no commit"
     except ValueError:
         return "is cut off, or no JSON"
-    return None if actions and all(isinstance(each, dict) for each in actions) else "is no commit"
+    except (TypeError, RecursionError):
+        return "is no commit"
 
 
 def _listed_files(table: Path) -> list[tuple[str, int]]:

@@ -3,11 +3,12 @@
 A commit that a power cut took would be decided, and its jobs started, once more.
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from harness.errors import StateError
+from harness.platform.json_file import load
 from harness.store.delta_commits import has_checkpoint, newest_commit, version_in
 from harness.store.rows import Ledger
 
@@ -40,11 +41,12 @@ def require_whole(schema: Path, state_file: Path) -> None:
 
 def known_fingerprints(state_file: Path) -> Mapping[str, str]:
     """Return what the ledgers were when the last tick ended; nothing when no file says it."""
-    try:
-        said = json.loads(state_file.read_text())["fingerprints"]
-        return {each: str(said[each]) for each in Ledger if said.get(each)}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return {}
+    return load(state_file, _fingerprints_in) or {}
+
+
+def _fingerprints_in(content: Any) -> Mapping[str, str]:
+    found = content["fingerprints"]
+    return {each: str(found[each]) for each in Ledger if found.get(each)}
 
 
 def lost_commits(table: Path, fingerprint: str) -> str | None:

@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from harness.platform.files import write_durably
+from harness.platform.json_file import UNREADABLE
 from harness.platform.text import escaped
 
 log = logging.getLogger(__name__)
@@ -173,7 +174,7 @@ def _item(path: Path) -> Quarantined:
             reason=escaped(str(content["reason"])),
             path=path,
         )
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
+    except UNREADABLE:
         # The process died between moving it and writing why.
         reason = "its reason was not recorded"
         return Quarantined(

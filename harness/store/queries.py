@@ -11,10 +11,23 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from harness.errors import ConfigurationError
 from harness.platform.clock import instant_from
-from harness.store.rows import HOLDING, OPEN, Blocker, Ledger, Row, RunStatus, Store, whole
+from harness.platform.json_file import UNREADABLE, load
+from harness.store.rows import (
+    HOLDING,
+    OPEN,
+    Blocker,
+    Ledger,
+    Row,
+    RunStatus,
+    Store,
+    text_or_none,
+    whole,
+    whole_or_none,
+)
 from harness.store.trigger_queries import triggers_as_controls
 
 #: An empty file whose time is that of the last tick.
@@ -104,7 +117,7 @@ def holder_of(home: Path) -> LockHolder | None:
 
 
 def _holder_in(descriptor: int) -> LockHolder | None:
-    with suppress(OSError, ValueError, TypeError, KeyError):
+    with suppress(*UNREADABLE):
         said = json.loads(os.pread(descriptor, 4096, 0))
         since = datetime.fromisoformat(said["since"]).astimezone(UTC)
         return LockHolder(pid=int(said["pid"]), command=str(said["command"]), since=since)
@@ -113,23 +126,23 @@ def _holder_in(descriptor: int) -> LockHolder | None:
 
 def last_decision(path: Path) -> LastDecision | None:
     """Read what the last tick that decided left; nothing when none has."""
-    try:
-        content = json.loads(path.read_text())
-        return LastDecision(
-            tick_id=str(content["tick_id"]),
-            tick_number=int(content["tick_number"]),
-            tick_at=datetime.fromisoformat(content["tick_at"]).astimezone(UTC),
-            jobs=tuple(
-                JobReasons(
-                    job_id=int(job["job_id"]),
-                    job_name=str(job["job_name"]),
-                    blockers=tuple(map(blocker_from, job["blockers"])),
-                )
-                for job in content["jobs"]
-            ),
-        )
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    return load(path, _decision_in)
+
+
+def _decision_in(content: Any) -> LastDecision:
+    return LastDecision(
+        tick_id=str(content["tick_id"]),
+        tick_number=int(content["tick_number"]),
+        tick_at=datetime.fromisoformat(content["tick_at"]).astimezone(UTC),
+        jobs=tuple(
+            JobReasons(
+                job_id=int(job["job_id"]),
+                job_name=str(job["job_name"]),
+                blockers=tuple(map(blocker_from, job["blockers"])),
+            )
+            for job in content["jobs"]
+        ),
+    )
 
 
 def note_tick(home: Path, at: datetime) -> None:
@@ -213,25 +226,21 @@ def run_from(row: Row) -> RunFact:
         job_name=str(row["job_name"]),
         intent_id=str(row["intent_id"]),
         attempt=whole(row["attempt"]),
-        run_id=None if row["run_id"] is None else whole(row["run_id"]),
+        run_id=whole_or_none(row["run_id"]),
         run_status=RunStatus(str(row["run_status"])),
         decided_at=decided_at,
         started_at=instant_from(row["started_at"]),
         ended_at=instant_from(row["ended_at"]),
         recorded_at=recorded_at,
         event_count=whole(row["event_count"]),
-        message=_text(row["message"]),
-        run_page_url=_text(row["run_page_url"]),
+        message=text_or_none(row["message"]),
+        run_page_url=text_or_none(row["run_page_url"]),
         consumed={
             str(each["upstream_id"]): (whole(each["from_tick"]), whole(each["through_tick"]))
             for each in consumed
         },
         row=row,
     )
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
 
 
 def newest_run_of(store: Store, job_id: int) -> RunFact | None:

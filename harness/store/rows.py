@@ -315,3 +315,13 @@ Row = Mapping[str, object]
 def whole(value: object) -> int:
     """Read a whole number."""
     return int(str(value))
+
+
+def whole_or_none(value: object) -> int | None:
+    """Read a whole number that may be absent."""
+    return None if value is None else whole(value)
+
+
+def text_or_none(value: object) -> str | None:
+    """Read a text that may be absent."""
+    return None if value is None else str(value)

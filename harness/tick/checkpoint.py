@@ -4,20 +4,20 @@ The file is a shortcut, never the truth: it counts only while the ledgers are ex
 when it was written. It lets a fresh ``tick`` that finds nothing end without a JVM.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from harness.context import Context
 from harness.platform.clock import instant_from
-from harness.platform.files import write_whole
+from harness.platform.json_file import load, save
 from harness.platform.spark.session import unreadable
 from harness.record.probes import orphans_among
 from harness.record.registrations import known_tables
 from harness.settle.retry_policy import planned_retries
-from harness.store.rows import Ledger, Store
+from harness.store.rows import Ledger, Store, whole
 from harness.store.work_lists import FollowedRun, Orphan, PlannedRetry, WatchedUpstream
 from harness.tick.state import TickState
 
@@ -57,24 +57,24 @@ def save_state(
     """
     content = _plain(replace(state, fingerprints=fingerprints(store))) | {"version": VERSION}
     confirm()
-    write_whole(path, json.dumps(content, default=_json))
+    save(path, content, default=_json)
 
 
 def load_state(path: Path, store: Store) -> TickState | None:
     """Read the file; nothing when it is missing, broken, or older than the tables."""
-    try:
-        content = json.loads(path.read_text())
-        if content.pop("version") != VERSION or content["fingerprints"] != fingerprints(store):
-            return None
-        content["tick_at"] = instant_from(content["tick_at"])
-        content["triggers_due_at"] = instant_from(content["triggers_due_at"])
-        content["upstreams"] = tuple(map(WatchedUpstream.from_row, content["upstreams"]))
-        content["orphans"] = tuple(Orphan(**each) for each in content["orphans"])
-        content["runs"] = tuple(map(FollowedRun.from_row, content["runs"]))
-        content["retries"] = tuple(map(PlannedRetry.from_row, content["retries"]))
-        return TickState(**content)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    return load(path, lambda content: _state_in(content, store))
+
+
+def _state_in(content: Any, store: Store) -> TickState | None:
+    if content.pop("version") != VERSION or content["fingerprints"] != fingerprints(store):
         return None
+    content["tick_at"] = instant_from(content["tick_at"])
+    content["triggers_due_at"] = instant_from(content["triggers_due_at"])
+    content["upstreams"] = tuple(map(WatchedUpstream.from_row, content["upstreams"]))
+    content["orphans"] = tuple(Orphan(**each) for each in content["orphans"])
+    content["runs"] = tuple(map(FollowedRun.from_row, content["runs"]))
+    content["retries"] = tuple(map(PlannedRetry.from_row, content["retries"]))
+    return TickState(**content)
 
 
 def _json(value: object) -> object:
@@ -136,4 +136,4 @@ def _last_number(context: Context, ended: int) -> int:
         for ledger in Ledger
         for row in context.store.read(ledger, where=[("tick_number", ">", ended)])
     ]
-    return max([ended, *(int(str(number)) for number in newest)])
+    return max([ended, *(whole(number) for number in newest)])

@@ -5,19 +5,18 @@ replaced. It needs no JVM, so a resident process does it between two ticks; fold
 into the current state needs Spark, and is done here only when somebody asks for all of it.
 """
 
-import json
 import logging
 from collections.abc import Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from harness.config.load import LOCAL_TARGET
 from harness.errors import StateError
-from harness.platform.files import write_whole
+from harness.platform.json_file import load, save
 from harness.store.delta_commits import force_table, version_in
 from harness.store.integrity import require_whole
 from harness.tick.checkpoint import load_state, save_state
@@ -142,7 +141,7 @@ def compact(context: "Context", tables: Iterable[Path]) -> tuple[KeptTable, ...]
         version = newest_version(context.store, each.name)
         # One that fails is tried again only after as many commits more.
         versions[each.name] = versions.get(each.name, -1) if version is None else version
-    write_whole(_file(context), json.dumps(versions))
+    save(_file(context), versions)
     return kept
 
 
@@ -268,7 +267,8 @@ def _file(context: "Context") -> Path:
 
 def _compacted_versions(context: "Context") -> dict[str, int]:
     """Return the version at which each table was last compacted."""
-    with suppress(OSError, ValueError, TypeError, AttributeError):
-        content = json.loads(_file(context).read_text())
-        return {str(name): int(version) for name, version in content.items()}
-    return {}
+    return load(_file(context), _versions_in) or {}
+
+
+def _versions_in(content: Any) -> dict[str, int]:
+    return {str(name): int(version) for name, version in content.items()}

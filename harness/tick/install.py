@@ -18,7 +18,7 @@ from harness.controls.accept import Desk
 from harness.controls.edits import PublishedTable
 from harness.errors import DecideError, StateError
 from harness.platform.dbt import unfinished_views
-from harness.platform.files import write_whole
+from harness.platform.json_file import UNREADABLE, save
 from harness.store.integrity import require_whole
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class Installation:
             "with_triggers": with_triggers,
             "built_at": at.isoformat(),
         }
-        write_whole(self._file, json.dumps(content))
+        save(self._file, content)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +197,7 @@ def _read(file: Path) -> _Installed | None:
         )
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except UNREADABLE as error:
         message = f"{file} cannot be read ({error}); remove it, and `init` writes it anew"
         raise StateError(message) from error
 

@@ -18,12 +18,12 @@ from harness.platform.databricks.api import Accepted, JobsApi, NotAllowed, Outco
 from harness.platform.databricks.client import ClientSettings, DatabricksJobs
 from harness.platform.databricks.fake import FakeJobs
 from harness.platform.jobs_emulator.api.requests import run_now_from
-from harness.platform.jobs_emulator.faults import Fault, FaultKind, When
-from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
-from harness.platform.jobs_emulator.server import LocalJobsServer, ServerSettings
 from harness.settle.settle import settle
 from harness.store.rows import RunRow, RunStatus, Tick
 from tests.support.following import firing_of, intended
+from tests.support.jobs_emulator.faults import Fault, FaultKind, When
+from tests.support.jobs_emulator.scripts import ScriptedJob
+from tests.support.jobs_emulator.server import ControlledServer, ControlledSettings
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 JOB = 9007199254740993
@@ -96,7 +96,7 @@ class FakeWorkspace:
 class ServedWorkspace:
     """The local Jobs API, reached by the real SDK."""
 
-    def __init__(self, server: LocalJobsServer, clock: FakeClock) -> None:
+    def __init__(self, server: ControlledServer, clock: FakeClock) -> None:
         self.clock = clock
         self.server = server
         endpoint = server.endpoint
@@ -104,7 +104,7 @@ class ServedWorkspace:
 
     def add_job(self, job_id: int) -> None:
         script = ({"phase": "RUNNING"},)
-        job = JobDefinition(job_id=job_id, name="job", script=script, max_concurrent_runs=1000)
+        job = ScriptedJob(job_id=job_id, name="job", script=script, max_concurrent_runs=1000)
         self.server.put_job(job)
 
     def delete_job(self, job_id: int) -> None:
@@ -146,7 +146,7 @@ def workspace(request: pytest.FixtureRequest) -> Iterator[Workspace]:
         return
     clock = FakeClock(START)
     narrow = {"narrow": frozenset({JOB, 2})}
-    with LocalJobsServer(ServerSettings(for_tests=True, narrow_tokens=narrow), clock=clock) as s:
+    with ControlledServer(ControlledSettings(narrow_tokens=narrow), clock=clock) as s:
         yield ServedWorkspace(s, clock)
 
 

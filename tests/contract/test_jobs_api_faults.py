@@ -22,26 +22,26 @@ from harness.platform.databricks.api import (
     Unknown,
 )
 from harness.platform.databricks.client import ClientSettings, DatabricksJobs
-from harness.platform.jobs_emulator.faults import Fault, FaultKind, When
-from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
-from harness.platform.jobs_emulator.server import LocalJobsServer, ServerSettings
+from tests.support.jobs_emulator.faults import Fault, FaultKind, When
+from tests.support.jobs_emulator.scripts import ScriptedJob
+from tests.support.jobs_emulator.server import ControlledServer, ControlledSettings
 
-JOB = JobDefinition(job_id=1, name="job", script=({"phase": "RUNNING"},), max_concurrent_runs=1000)
+JOB = ScriptedJob(job_id=1, name="job", script=({"phase": "RUNNING"},), max_concurrent_runs=1000)
 
 
 @pytest.fixture
-def server() -> Iterator[LocalJobsServer]:
-    with LocalJobsServer(ServerSettings(for_tests=True)) as made:
+def server() -> Iterator[ControlledServer]:
+    with ControlledServer() as made:
         made.put_job(JOB)
         yield made
 
 
 @pytest.fixture
-def jobs(server: LocalJobsServer) -> DatabricksJobs:
+def jobs(server: ControlledServer) -> DatabricksJobs:
     return client(server)
 
 
-def client(server: LocalJobsServer, **more: object) -> DatabricksJobs:
+def client(server: ControlledServer, **more: object) -> DatabricksJobs:
     endpoint = server.endpoint
     return DatabricksJobs(
         ClientSettings(host=endpoint.host, token=endpoint.token, **more)  # type: ignore[arg-type]
@@ -52,14 +52,14 @@ def run_now(jobs: DatabricksJobs) -> RunNowAnswer:
     return jobs.run_now(job_id=1, token="t", parameters={})
 
 
-def run_now_statuses(server: LocalJobsServer) -> list[int]:
+def run_now_statuses(server: ControlledServer) -> list[int]:
     return [r.status for r in server.requests.all() if r.path.endswith("run-now")]
 
 
 @pytest.mark.parametrize("when", list(When))
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 501, 502, 503, 504, 520])
 def test_a_passing_status_is_unknown_and_one_request(
-    server: LocalJobsServer, jobs: DatabricksJobs, status: int, when: When
+    server: ControlledServer, jobs: DatabricksJobs, status: int, when: When
 ) -> None:
     server.faults.add(Fault(match="run-now", kind=FaultKind.STATUS, status=status, when=when))
     assert isinstance(run_now(jobs), Unknown)
@@ -69,19 +69,19 @@ def test_a_passing_status_is_unknown_and_one_request(
 @pytest.mark.parametrize("when", list(When))
 @pytest.mark.parametrize("kind", [FaultKind.RESET, FaultKind.EOF, FaultKind.HTML])
 def test_an_answer_that_is_none_is_unknown_and_one_request(
-    server: LocalJobsServer, jobs: DatabricksJobs, kind: FaultKind, when: When
+    server: ControlledServer, jobs: DatabricksJobs, kind: FaultKind, when: When
 ) -> None:
     server.faults.add(Fault(match="run-now", kind=kind, when=when))
     assert isinstance(run_now(jobs), Unknown)
     assert len(run_now_statuses(server)) == 1
 
 
-def test_half_an_answer_is_unknown(server: LocalJobsServer, jobs: DatabricksJobs) -> None:
+def test_half_an_answer_is_unknown(server: ControlledServer, jobs: DatabricksJobs) -> None:
     server.faults.add(Fault(match="run-now", kind=FaultKind.TRUNCATE))
     assert isinstance(run_now(jobs), Unknown)
 
 
-def test_an_answer_that_does_not_come_in_time_is_unknown(server: LocalJobsServer) -> None:
+def test_an_answer_that_does_not_come_in_time_is_unknown(server: ControlledServer) -> None:
     server.faults.add(Fault(match="run-now", kind=FaultKind.HANG, delay=60))
     assert isinstance(run_now(client(server, http_timeout_seconds=0.2)), Unknown)
 
@@ -90,20 +90,20 @@ def test_an_answer_that_does_not_come_in_time_is_unknown(server: LocalJobsServer
     "body", ["{}", "", "[]", "null", '{"run_id": 9007199254740993.0}', '{"run_id": null}', "12"]
 )
 def test_a_200_without_an_exact_run_id_is_unknown(
-    server: LocalJobsServer, jobs: DatabricksJobs, body: str
+    server: ControlledServer, jobs: DatabricksJobs, body: str
 ) -> None:
     server.faults.add(Fault(match="run-now", kind=FaultKind.STATUS, status=200, body=body))
     assert isinstance(run_now(jobs), Unknown)
 
 
-def test_a_run_id_in_digits_is_accepted(server: LocalJobsServer, jobs: DatabricksJobs) -> None:
+def test_a_run_id_in_digits_is_accepted(server: ControlledServer, jobs: DatabricksJobs) -> None:
     body = '{"run_id": "9007199254740993"}'
     server.faults.add(Fault(match="run-now", kind=FaultKind.STATUS, status=200, body=body))
     assert run_now(jobs) == Accepted(run_id=9007199254740993)
 
 
 def test_a_long_retry_after_is_told_and_not_slept_through(
-    server: LocalJobsServer, jobs: DatabricksJobs
+    server: ControlledServer, jobs: DatabricksJobs
 ) -> None:
     headers = {"Retry-After": "3600"}
     fault = Fault(match="run-now", kind=FaultKind.STATUS, status=429, headers=headers)
@@ -115,7 +115,7 @@ def test_a_long_retry_after_is_told_and_not_slept_through(
 
 @pytest.mark.parametrize("status", [401, 403])
 def test_wrong_credentials_are_not_allowed(
-    server: LocalJobsServer, jobs: DatabricksJobs, status: int
+    server: ControlledServer, jobs: DatabricksJobs, status: int
 ) -> None:
     server.faults.add(Fault(match="run-now", kind=FaultKind.STATUS, status=status))
     assert isinstance(run_now(jobs), NotAllowed)
@@ -123,14 +123,14 @@ def test_wrong_credentials_are_not_allowed(
 
 @pytest.mark.parametrize("status", [400, 404])
 def test_a_clear_no_is_a_refusal(
-    server: LocalJobsServer, jobs: DatabricksJobs, status: int
+    server: ControlledServer, jobs: DatabricksJobs, status: int
 ) -> None:
     fault = Fault(match="run-now", kind=FaultKind.STATUS, status=status, when=When.BEFORE)
     server.faults.add(fault)
     assert isinstance(run_now(jobs), Refused)
 
 
-def test_a_page_that_says_404_is_no_refusal(server: LocalJobsServer, jobs: DatabricksJobs) -> None:
+def test_a_page_that_says_404_is_no_refusal(server: ControlledServer, jobs: DatabricksJobs) -> None:
     page = "<html><title>404 Not Found</title></html>"
     server.faults.add(Fault(match="run-now", kind=FaultKind.STATUS, status=404, body=page))
     assert isinstance(run_now(jobs), Unknown)
@@ -138,7 +138,7 @@ def test_a_page_that_says_404_is_no_refusal(server: LocalJobsServer, jobs: Datab
 
 @pytest.mark.parametrize("kind", [FaultKind.RESET, FaultKind.TRUNCATE, FaultKind.HTML])
 def test_after_any_lost_answer_the_same_token_finds_the_one_run(
-    server: LocalJobsServer, jobs: DatabricksJobs, kind: FaultKind
+    server: ControlledServer, jobs: DatabricksJobs, kind: FaultKind
 ) -> None:
     server.faults.add(Fault(match="run-now", kind=kind, times=3))
     answers = [run_now(jobs) for _ in range(4)]
@@ -147,7 +147,7 @@ def test_after_any_lost_answer_the_same_token_finds_the_one_run(
 
 
 def test_without_a_token_a_lost_answer_makes_two_runs(
-    server: LocalJobsServer, jobs: DatabricksJobs
+    server: ControlledServer, jobs: DatabricksJobs
 ) -> None:
     """The negative control: it is the token that keeps a resend from starting a second run."""
     server.faults.add(Fault(match="run-now", kind=FaultKind.RESET))
@@ -158,7 +158,7 @@ def test_without_a_token_a_lost_answer_makes_two_runs(
 
 @pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
 def test_a_failing_look_at_a_run_says_nothing_about_it(
-    server: LocalJobsServer, jobs: DatabricksJobs, status: int
+    server: ControlledServer, jobs: DatabricksJobs, status: int
 ) -> None:
     answer = run_now(jobs)
     assert isinstance(answer, Accepted)
@@ -169,7 +169,7 @@ def test_a_failing_look_at_a_run_says_nothing_about_it(
 
 
 def test_a_page_that_does_not_come_is_an_error_and_not_the_end_of_the_list(
-    server: LocalJobsServer, jobs: DatabricksJobs
+    server: ControlledServer, jobs: DatabricksJobs
 ) -> None:
     for number in range(30):
         jobs.run_now(job_id=1, token=f"t{number}", parameters={})
@@ -180,7 +180,7 @@ def test_a_page_that_does_not_come_is_an_error_and_not_the_end_of_the_list(
 
 @pytest.mark.parametrize("status", [400, 404])
 def test_an_api_that_refuses_to_list_the_runs_of_a_missing_job_does_not_say_that_there_are_none(
-    server: LocalJobsServer, jobs: DatabricksJobs, status: int
+    server: ControlledServer, jobs: DatabricksJobs, status: int
 ) -> None:
     body = '{"error_code": "INVALID_PARAMETER_VALUE", "message": "Job 2 does not exist."}'
     server.faults.add(Fault(match="runs/list", kind=FaultKind.STATUS, status=status, body=body))
@@ -190,7 +190,7 @@ def test_an_api_that_refuses_to_list_the_runs_of_a_missing_job_does_not_say_that
 
 @pytest.mark.parametrize("body", ["{}", ""])
 def test_an_api_that_says_nothing_at_all_of_the_runs_of_a_job_that_it_knows_proves_nothing(
-    server: LocalJobsServer, jobs: DatabricksJobs, body: str
+    server: ControlledServer, jobs: DatabricksJobs, body: str
 ) -> None:
     server.faults.add(Fault(match="runs/list", kind=FaultKind.STATUS, status=200, body=body))
     with pytest.raises(UntoldRunsError, match="says nothing of its runs"):
@@ -198,7 +198,7 @@ def test_an_api_that_says_nothing_at_all_of_the_runs_of_a_job_that_it_knows_prov
 
 
 def test_any_other_refusal_to_list_runs_does_not_say_that_there_are_none(
-    server: LocalJobsServer, jobs: DatabricksJobs
+    server: ControlledServer, jobs: DatabricksJobs
 ) -> None:
     body = '{"error_code": "INVALID_PARAMETER_VALUE", "message": "The page does not exist."}'
     server.faults.add(Fault(match="runs/list", kind=FaultKind.STATUS, status=400, body=body))
@@ -207,7 +207,7 @@ def test_any_other_refusal_to_list_runs_does_not_say_that_there_are_none(
 
 
 def test_words_that_nobody_knows_arrive_as_they_were_sent(
-    server: LocalJobsServer, jobs: DatabricksJobs
+    server: ControlledServer, jobs: DatabricksJobs
 ) -> None:
     answer = run_now(jobs)
     assert isinstance(answer, Accepted)
@@ -218,7 +218,7 @@ def test_words_that_nobody_knows_arrive_as_they_were_sent(
     assert (report.result_state, report.outcome) == ("BRAND_NEW", None)
 
 
-def test_a_partial_success_counts_as_the_settings_say(server: LocalJobsServer) -> None:
+def test_a_partial_success_counts_as_the_settings_say(server: ControlledServer) -> None:
     strict = client(server, partial_success=Outcome.FAILED)
     answer = run_now(strict)
     assert isinstance(answer, Accepted)
@@ -228,7 +228,7 @@ def test_a_partial_success_counts_as_the_settings_say(server: LocalJobsServer) -
 
 
 def test_threads_do_not_end_each_others_requests(
-    server: LocalJobsServer, jobs: DatabricksJobs
+    server: ControlledServer, jobs: DatabricksJobs
 ) -> None:
     server.faults.add(Fault(match="run-now", kind=FaultKind.STATUS, status=503, times=40))
     answers: list[RunNowAnswer] = []
@@ -256,7 +256,7 @@ def test_a_host_that_refuses_is_unknown_and_the_client_is_made_at_once() -> None
 
 
 def test_a_host_that_is_overloaded_at_the_start_does_not_hold_up_the_client(
-    server: LocalJobsServer,
+    server: ControlledServer,
 ) -> None:
     fault = Fault(match="well-known", kind=FaultKind.STATUS, status=503, times=1_000)
     server.faults.add(fault)
@@ -274,7 +274,7 @@ def test_no_host_and_no_credentials_is_one_sentence(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_environment_of_the_sdk_is_enough(
-    server: LocalJobsServer, monkeypatch: pytest.MonkeyPatch
+    server: ControlledServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABRICKS_HOST", server.endpoint.host)
     monkeypatch.setenv("DATABRICKS_TOKEN", server.endpoint.token)
@@ -282,7 +282,7 @@ def test_the_environment_of_the_sdk_is_enough(
 
 
 def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
-    server: LocalJobsServer, monkeypatch: pytest.MonkeyPatch
+    server: ControlledServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("no_proxy", "")
     monkeypatch.setenv("NO_PROXY", "")
@@ -291,7 +291,7 @@ def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
 
 
 def test_the_workspace_is_named_by_what_is_configured(
-    server: LocalJobsServer, monkeypatch: pytest.MonkeyPatch
+    server: ControlledServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert client(server).workspace == server.endpoint.host
     assert client(server, workspace="local").workspace == "local"
@@ -299,10 +299,12 @@ def test_the_workspace_is_named_by_what_is_configured(
     assert client(server).workspace == f"{server.endpoint.host}#123"
 
 
-def test_no_token_shows_in_a_repr(server: LocalJobsServer) -> None:
+def test_no_token_shows_in_a_repr(server: ControlledServer) -> None:
     token = server.endpoint.token
     settings = ClientSettings(host=server.endpoint.host, token=token)
-    shown = repr((settings, server.endpoint, ServerSettings(token=token), DatabricksJobs(settings)))
+    shown = repr(
+        (settings, server.endpoint, ControlledSettings(token=token), DatabricksJobs(settings))
+    )
     assert token not in shown
 
 
@@ -323,7 +325,7 @@ for token in "abc":
 
 @pytest.mark.parametrize(("when", "run_count"), [(When.BEFORE, 1), (When.AFTER, 2)])
 def test_a_client_is_killed_at_its_second_request_before_or_after_the_effect(
-    server: LocalJobsServer, when: When, run_count: int
+    server: ControlledServer, when: When, run_count: int
 ) -> None:
     endpoint = server.endpoint
     command = [sys.executable, "-c", CLIENT, endpoint.host, endpoint.token]

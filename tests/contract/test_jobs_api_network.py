@@ -18,23 +18,23 @@ from harness.platform.databricks.api import (
     Unknown,
 )
 from harness.platform.databricks.client import ClientSettings, DatabricksJobs
-from harness.platform.jobs_emulator.faults import Fault, FaultKind, When
-from harness.platform.jobs_emulator.http import LOGIN_PATH
-from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
 from harness.platform.jobs_emulator.runs.registry import Assumptions
-from harness.platform.jobs_emulator.server import LocalJobsServer, ServerSettings
+from tests.support.jobs_emulator.faults import Fault, FaultKind, When
+from tests.support.jobs_emulator.http import LOGIN_PATH
+from tests.support.jobs_emulator.scripts import ScriptedJob
+from tests.support.jobs_emulator.server import ControlledServer, ControlledSettings
 
-JOB = JobDefinition(job_id=1, name="job", script=({"phase": "FAILED"},), max_concurrent_runs=1000)
+JOB = ScriptedJob(job_id=1, name="job", script=({"phase": "FAILED"},), max_concurrent_runs=1000)
 
 
 @pytest.fixture
-def server() -> Iterator[LocalJobsServer]:
-    with LocalJobsServer(ServerSettings(for_tests=True)) as made:
+def server() -> Iterator[ControlledServer]:
+    with ControlledServer() as made:
         made.put_job(JOB)
         yield made
 
 
-def client(server: LocalJobsServer, *, http_timeout_seconds: float = 25.0) -> DatabricksJobs:
+def client(server: ControlledServer, *, http_timeout_seconds: float = 25.0) -> DatabricksJobs:
     endpoint = server.endpoint
     return DatabricksJobs(
         ClientSettings(
@@ -44,7 +44,7 @@ def client(server: LocalJobsServer, *, http_timeout_seconds: float = 25.0) -> Da
 
 
 @pytest.fixture
-def jobs(server: LocalJobsServer) -> DatabricksJobs:
+def jobs(server: ControlledServer) -> DatabricksJobs:
     return client(server)
 
 
@@ -52,11 +52,11 @@ def run_now(jobs: DatabricksJobs, token: str = "t") -> RunNowAnswer:
     return jobs.run_now(job_id=1, token=token, parameters={})
 
 
-def started(server: LocalJobsServer) -> int:
+def started(server: ControlledServer) -> int:
     return len(list(client(server).list_runs(1)))
 
 
-def run_now_requests(server: LocalJobsServer) -> int:
+def run_now_requests(server: ControlledServer) -> int:
     return sum(each.path.endswith("run-now") for each in server.requests.all())
 
 
@@ -64,7 +64,7 @@ def run_now_requests(server: LocalJobsServer) -> int:
 @pytest.mark.parametrize("there", [LOGIN_PATH, "/api/2.2/jobs/run-now"])
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_no_answer_and_one_request_and_the_same_token_finds_what_was_started(
-    server: LocalJobsServer, jobs: DatabricksJobs, status: int, there: str, when: When
+    server: ControlledServer, jobs: DatabricksJobs, status: int, there: str, when: When
 ) -> None:
     headers = {"Location": there}
     fault = Fault(
@@ -79,7 +79,7 @@ def test_a_redirect_is_no_answer_and_one_request_and_the_same_token_finds_what_w
 
 
 def test_a_look_at_a_run_that_ends_at_a_page_to_log_in_says_nothing_about_it(
-    server: LocalJobsServer, jobs: DatabricksJobs
+    server: ControlledServer, jobs: DatabricksJobs
 ) -> None:
     answer = run_now(jobs)
     assert isinstance(answer, Accepted)
@@ -90,7 +90,7 @@ def test_a_look_at_a_run_that_ends_at_a_page_to_log_in_says_nothing_about_it(
 
 @pytest.mark.parametrize("kind", [FaultKind.RESET, FaultKind.EOF, FaultKind.TRUNCATE])
 def test_a_look_at_a_run_whose_answer_breaks_off_says_nothing_about_it(
-    server: LocalJobsServer, jobs: DatabricksJobs, kind: FaultKind
+    server: ControlledServer, jobs: DatabricksJobs, kind: FaultKind
 ) -> None:
     answer = run_now(jobs)
     assert isinstance(answer, Accepted)
@@ -101,7 +101,7 @@ def test_a_look_at_a_run_whose_answer_breaks_off_says_nothing_about_it(
 
 @pytest.mark.parametrize("when", list(When))
 def test_an_api_that_hangs_is_unknown_and_the_same_token_finds_what_was_started(
-    server: LocalJobsServer, jobs: DatabricksJobs, when: When
+    server: ControlledServer, jobs: DatabricksJobs, when: When
 ) -> None:
     hasty = client(server, http_timeout_seconds=0.2)
     server.faults.add(Fault(match="run-now", kind=FaultKind.HANG, delay=60, when=when))
@@ -111,14 +111,14 @@ def test_an_api_that_hangs_is_unknown_and_the_same_token_finds_what_was_started(
 
 
 def test_an_answer_that_is_slow_and_in_time_is_an_answer(
-    server: LocalJobsServer, jobs: DatabricksJobs
+    server: ControlledServer, jobs: DatabricksJobs
 ) -> None:
     server.faults.add(Fault(match="run-now", kind=FaultKind.SLOW, delay=0.3))
     assert isinstance(run_now(jobs), Accepted)
 
 
 def test_an_answer_that_is_too_slow_is_unknown_and_the_run_is_there(
-    server: LocalJobsServer,
+    server: ControlledServer,
 ) -> None:
     server.faults.add(Fault(match="run-now", kind=FaultKind.SLOW, delay=60))
     assert isinstance(run_now(client(server, http_timeout_seconds=0.2)), Unknown)
@@ -127,7 +127,7 @@ def test_an_answer_that_is_too_slow_is_unknown_and_the_run_is_there(
 
 @pytest.mark.parametrize("wait", [None, "0", "2", "3600", "Wed, 21 Oct 2026 07:28:00 GMT"])
 def test_a_request_that_is_turned_away_for_now_is_unknown_and_one_request(
-    server: LocalJobsServer, jobs: DatabricksJobs, wait: str | None
+    server: ControlledServer, jobs: DatabricksJobs, wait: str | None
 ) -> None:
     headers = {} if wait is None else {"Retry-After": wait}
     fault = Fault(
@@ -143,7 +143,7 @@ def test_a_refusal_is_worded_as_today_or_with_404_and_is_a_refusal_both_ways() -
     words = set()
     for status, error in ((400, InvalidParameterValue), (404, NotFound)):
         assumptions = Assumptions(missing_status=status)
-        with LocalJobsServer(ServerSettings(assumptions=assumptions)) as server:
+        with ControlledServer(ControlledSettings(assumptions=assumptions)) as server:
             endpoint = server.endpoint
             sdk = WorkspaceClient(host=endpoint.host, token=endpoint.token, auth_type="pat")
             with pytest.raises(error):
@@ -156,13 +156,13 @@ def test_a_refusal_is_worded_as_today_or_with_404_and_is_a_refusal_both_ways() -
 
 
 def test_a_run_that_is_repaired_keeps_its_id_and_runs_once_more(
-    server: LocalJobsServer, jobs: DatabricksJobs
+    server: ControlledServer, jobs: DatabricksJobs
 ) -> None:
     endpoint = server.endpoint
     sdk = WorkspaceClient(host=endpoint.host, token=endpoint.token, auth_type="pat")
     answer = run_now(jobs)
     assert isinstance(answer, Accepted)
-    server.put_job(JobDefinition(job_id=1, name="job", script=({"phase": "SUCCESS"},)))
+    server.put_job(ScriptedJob(job_id=1, name="job", script=({"phase": "SUCCESS"},)))
 
     repair = sdk.jobs.repair_run(answer.run_id, rerun_all_failed_tasks=True).response
 
@@ -175,7 +175,7 @@ def test_a_run_that_is_repaired_keeps_its_id_and_runs_once_more(
 
 
 def test_a_repair_that_knows_nothing_of_the_one_before_is_refused(
-    server: LocalJobsServer, jobs: DatabricksJobs
+    server: ControlledServer, jobs: DatabricksJobs
 ) -> None:
     endpoint = server.endpoint
     sdk = WorkspaceClient(host=endpoint.host, token=endpoint.token, auth_type="pat")
@@ -186,7 +186,7 @@ def test_a_repair_that_knows_nothing_of_the_one_before_is_refused(
         sdk.jobs.repair_run(answer.run_id)
     sdk.jobs.repair_run(answer.run_id, latest_repair_id=first)
     with pytest.raises(InvalidParameterValue, match="is active"):
-        going_on = JobDefinition(job_id=2, name="other", script=({"phase": "RUNNING"},))
+        going_on = ScriptedJob(job_id=2, name="other", script=({"phase": "RUNNING"},))
         server.put_job(going_on)
         other = jobs.run_now(job_id=2, token="t", parameters={})
         assert isinstance(other, Accepted)
@@ -194,8 +194,8 @@ def test_a_repair_that_knows_nothing_of_the_one_before_is_refused(
 
 
 def test_the_log_of_requests_outlives_the_server_with_time_fault_and_body(tmp_path: Path) -> None:
-    settings = ServerSettings(folder=tmp_path, for_tests=True)
-    with LocalJobsServer(settings) as server:
+    settings = ControlledSettings(folder=tmp_path)
+    with ControlledServer(settings) as server:
         server.put_job(JOB)
         server.faults.add(Fault(match="run-now", kind=FaultKind.RESET, when=When.BEFORE))
         run_now(client(server))
@@ -208,7 +208,7 @@ def test_the_log_of_requests_outlives_the_server_with_time_fault_and_body(tmp_pa
     assert asked[0]["at_ms"] <= asked[1]["at_ms"]
 
 
-def test_a_client_that_was_sent_to_log_in_finds_a_page_there(server: LocalJobsServer) -> None:
+def test_a_client_that_was_sent_to_log_in_finds_a_page_there(server: ControlledServer) -> None:
     import urllib.request
 
     with urllib.request.urlopen(f"{server.endpoint.host}{LOGIN_PATH}") as page:
@@ -219,8 +219,8 @@ def test_a_client_that_was_sent_to_log_in_finds_a_page_there(server: LocalJobsSe
 def test_a_client_logs_in_for_a_while_and_is_no_longer_known_afterwards(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    settings = ServerSettings(clients={"heartbeat": "very secret"}, login_seconds=600)
-    with LocalJobsServer(settings) as server:
+    settings = ControlledSettings(clients={"heartbeat": "very secret"}, login_seconds=600)
+    with ControlledServer(settings) as server:
         server.put_job(JOB)
         monkeypatch.setenv("DATABRICKS_HOST", server.endpoint.host)
         monkeypatch.setenv("DATABRICKS_CLIENT_ID", "heartbeat")

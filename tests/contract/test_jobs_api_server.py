@@ -21,8 +21,9 @@ from harness.platform.clock import RealClock
 from harness.platform.databricks.api import Accepted, Outcome, RunReport
 from harness.platform.databricks.client import ClientSettings, DatabricksJobs
 from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
-from harness.platform.jobs_emulator.runs.states import PHASE_BY_NAME
-from harness.platform.jobs_emulator.server import LocalJobsServer, ServerSettings
+from harness.platform.jobs_emulator.server import LocalJobsServer
+from tests.support.jobs_emulator.scripts import PHASE_BY_NAME, ScriptedJob
+from tests.support.jobs_emulator.server import ControlledServer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,7 @@ class Bench:
 
 @pytest.fixture
 def bench() -> Iterator[Bench]:
-    with LocalJobsServer(ServerSettings(for_tests=True)) as server:
+    with ControlledServer() as server:
         yield Bench(server)
 
 
@@ -123,14 +124,14 @@ def test_runs_of_one_job_go_one_after_the_other(bench: Bench) -> None:
 
 
 def test_closing_the_server_ends_its_commands_in_time() -> None:
-    with LocalJobsServer() as server:
+    with ControlledServer() as server:
         bench = Bench(server)
         bench.start(JobDefinition(job_id=1, name="job", command="sleep 600"))
     assert [thread.name for thread in threading.enumerate() if thread.name[:4] == "run-"] == []
 
 
 def test_the_sdk_sees_every_field_that_the_server_sends(bench: Bench) -> None:
-    bench.server.put_job(JobDefinition(job_id=1, name="job", script=({"phase": "RUNNING"},)))
+    bench.server.put_job(ScriptedJob(job_id=1, name="job", script=({"phase": "RUNNING"},)))
     run_id = bench.sdk.jobs.run_now(1, job_parameters={"a": "b"}).run_id
     for name in PHASE_BY_NAME:
         bench.server.engine.put_phase(run_id, {"phase": name, "message": "why"})
@@ -190,7 +191,7 @@ def test_paths_of_2_1_answer_as_well(bench: Bench) -> None:
 
 def test_active_and_completed_runs_are_told_apart(bench: Bench) -> None:
     bench.server.put_job(JobDefinition(job_id=1, name="over"))
-    bench.server.put_job(JobDefinition(job_id=2, name="on", script=({"phase": "RUNNING"},)))
+    bench.server.put_job(ScriptedJob(job_id=2, name="on", script=({"phase": "RUNNING"},)))
     over, going_on = bench.sdk.jobs.run_now(1).run_id, bench.sdk.jobs.run_now(2).run_id
     assert [run.run_id for run in bench.sdk.jobs.list_runs(completed_only=True)] == [over]
     assert [run.run_id for run in bench.sdk.jobs.list_runs(active_only=True)] == [going_on]
@@ -257,7 +258,7 @@ def test_a_body_that_is_no_json_is_refused(bench: Bench) -> None:
 
 def test_requests_of_many_threads_with_one_token_make_one_run(bench: Bench) -> None:
     script = ({"phase": "RUNNING"},)
-    bench.server.put_job(JobDefinition(job_id=1, name="job", script=script))
+    bench.server.put_job(ScriptedJob(job_id=1, name="job", script=script))
     barrier = threading.Barrier(8)
 
     def send() -> None:

@@ -24,6 +24,7 @@ from harness.platform.jobs_emulator.folder import api_folder
 from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
 from harness.platform.jobs_emulator.server import Endpoint
 from harness.platform.jobs_emulator.service import Idleness, ServiceSettings, serve
+from tests.support.processes import ends, wait_for_text
 
 
 @pytest.fixture
@@ -73,27 +74,6 @@ def kill_server(home: Path) -> None:
     os.kill(server_pid(home), signal.SIGKILL)
     with api_folder(home).lock("serve", wait=True):
         pass
-
-
-def wait_for_text(file: Path) -> str:
-    clock = RealClock()
-    for _ in range(3_000):
-        if file.exists() and file.read_text().strip():
-            return file.read_text().strip()
-        clock.sleep(0.01)
-    raise AssertionError(f"nothing came in {file}")
-
-
-def ends(pid: int) -> bool:
-    clock = RealClock()
-    for _ in range(1_000):
-        try:
-            if "(zombie)" in Path(f"/proc/{pid}/status").read_text():
-                return True
-        except FileNotFoundError:
-            return True
-        clock.sleep(0.01)
-    return False
 
 
 def test_a_server_that_runs_is_found_again(home: Path) -> None:

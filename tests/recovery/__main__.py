@@ -18,12 +18,12 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from harness.platform.jobs_emulator.faults import When
 from tests.recovery.deaths import AtCommit, AtPoint, Death, FromServer, die
 from tests.recovery.evidence import changes_of_the_past, record_of
 from tests.recovery.machine import Machine, installed
 from tests.simulation.checker import complaints
 from tests.simulation.history import CRASH_POINTS
+from tests.support.jobs_emulator.faults import When
 
 #: As often as can be, so that each tick has commits of folding.
 _FOLD_AFTER = {"commits": 1}

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from harness.platform.clock import RealClock
-from harness.platform.jobs_emulator.faults import Fault, FaultKind, When
 from tests.recovery.machine import Machine
+from tests.support.jobs_emulator.faults import Fault, FaultKind, When
 
 Process = subprocess.Popen[bytes]
 

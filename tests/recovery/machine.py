@@ -17,14 +17,14 @@ from harness.controls.header import COLUMNS
 from harness.controls.triggers.parse import COLUMNS as TRIGGER_COLUMNS
 from harness.controls.triggers.parse import EVENT_TRIGGERS
 from harness.platform.clock import RealClock
-from harness.platform.jobs_emulator.faults import Fault, FaultKind, When
 from harness.platform.jobs_emulator.folder import api_folder
 from harness.platform.jobs_emulator.http import Call
-from harness.platform.jobs_emulator.server import LocalJobsServer, ServerSettings
 from harness.store.local import LocalStore
 from harness.store.rows import OPEN, Ledger
 from tests.simulation.record import Request, Row, attempt_of
 from tests.support.copied import copy_project
+from tests.support.jobs_emulator.faults import Fault, FaultKind, When
+from tests.support.jobs_emulator.server import ControlledServer, ControlledSettings
 
 #: The first needs one upstream, the second both.
 JOBS = (2**53 + 1, 2**53 + 3)
@@ -36,7 +36,7 @@ _MOST_TICKS_TO_REST = 5
 _TOKEN = ("idempotency_token=token", "idempotency_token=None")
 
 
-class WatchfulServer(LocalJobsServer):
+class WatchfulServer(ControlledServer):
     """The local Jobs API, which notes each request to start a run, and can freeze who sends it.
 
     Args:
@@ -50,7 +50,7 @@ class WatchfulServer(LocalJobsServer):
         #: The process that is stopped at its next start of a job.
         self.freezes: int | None = None
         self.has_frozen = Event()
-        super().__init__(ServerSettings(folder=api_folder(home).path, for_tests=True))
+        super().__init__(ControlledSettings(folder=api_folder(home).path))
 
     def fault_for(self, call: Call) -> Fault | None:
         if call.path.endswith("/run-now"):

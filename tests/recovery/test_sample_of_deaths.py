@@ -14,7 +14,6 @@ import pytest
 
 from harness.config.load import load_settings
 from harness.context import Context
-from harness.platform.jobs_emulator.faults import When
 from harness.store.rows import RunStatus
 from harness.tick.engine import Engine
 from harness.tick.report import TickReport
@@ -22,6 +21,7 @@ from tests.recovery.deaths import RUN_NOW, AtCommit, AtPoint, Death, FromServer,
 from tests.recovery.evidence import changes_of_the_past, record_of
 from tests.recovery.machine import Machine, serving
 from tests.simulation.checker import complaints
+from tests.support.jobs_emulator.faults import When
 
 if TYPE_CHECKING:
     from dbt.contracts.graph.manifest import Manifest

@@ -19,15 +19,18 @@ from harness.platform.databricks.run_states import OUTCOME_OF_RESULT, RunWords, 
 from harness.platform.jobs_emulator.api.requests import RunNow
 from harness.platform.jobs_emulator.api.responses import ApiError
 from harness.platform.jobs_emulator.api.routes import Routes
-from harness.platform.jobs_emulator.history import History
 from harness.platform.jobs_emulator.runs.database import RunFilter, RunRow, Store
-from harness.platform.jobs_emulator.runs.engine import Engine
 from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
-from harness.platform.jobs_emulator.runs.registry import Assumptions, Registry
-from harness.platform.jobs_emulator.runs.states import phase_from
+from harness.platform.jobs_emulator.runs.registry import Assumptions, Effects, Registry
 from tests.simulation.fate import Fate
 from tests.simulation.record import Request
 from tests.simulation.trouble import RUN_NOW, Trouble, draw, misbehave, response
+from tests.support.jobs_emulator.scripts import (
+    ScriptedEngine,
+    ScriptedJob,
+    ScriptedRegistry,
+    phase_from,
+)
 
 #: The port of nobody: whatever is not caught by the adapter is refused at once.
 _HOST = "http://127.0.0.1:9"
@@ -44,7 +47,7 @@ class _SeededIds(Store):
         return 2**53 + self._chance.randrange(2**61) | 1
 
 
-class _Told(History):
+class _Told(Effects):
     """Keeps what happened in the API."""
 
     def __init__(self) -> None:
@@ -94,19 +97,19 @@ class Workspace:
     said_unknown: Counter[int] = field(default_factory=Counter)
     _successes: dict[int, datetime] = field(default_factory=dict)
     registry: Registry = field(init=False)
-    engine: Engine = field(init=False)
+    engine: ScriptedEngine = field(init=False)
     routes: Routes = field(init=False)
 
     def __post_init__(self) -> None:
-        assumptions = Assumptions(cancel_seconds=20.0, token_memory=timedelta(days=30))
+        assumptions = Assumptions(token_memory=timedelta(days=30))
         store = _SeededIds(self.chance)
-        self.registry = Registry(store, self.clock, self.history, assumptions)
-        self.engine = Engine(self.registry, _NoLauncher())
+        self.registry = ScriptedRegistry(store, self.clock, self.history, assumptions)
+        self.engine = ScriptedEngine(self.registry, _NoLauncher(), cancel_seconds=20.0)
         self.routes = Routes(self.registry, self.engine, _HOST)
 
     def put_job(self, job_id: int, *, runs_at_once: int, queues: bool) -> None:
         """Register a job whose runs go on until the world ends them."""
-        job = JobDefinition(
+        job = ScriptedJob(
             job_id=job_id,
             name=f"job-{job_id}",
             script=({"phase": "RUNNING"},),

@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.config.sources import FirstSight
@@ -14,8 +13,8 @@ from harness.sense.probe import Look, NewFiles, Upstream
 from harness.sense.sources.delta.history import HistoryRow
 from harness.sense.sources.delta.probe import DeltaProbe
 from harness.sense.table_locations import NoSuchTableError
+from tests.support.watching import AT, Watching
 
-AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
 FIELDS = (("id", "long"), ("day", "date"), ("name", "string"))
 Action = dict[str, object]
 
@@ -187,7 +186,7 @@ class FakeHistory:
         return self.rows[:count]
 
 
-class Watcher:
+class Watcher(Watching):
     """Looks at one upstream again and again, as ticks do, and keeps the position between."""
 
     def __init__(
@@ -228,18 +227,6 @@ class Watcher:
     def _monotonic(self) -> float:
         self._seconds += self.slowness
         return self._seconds
-
-    def peek(self) -> Look:
-        """Look without taking the answer over, as a tick does that dies before it records."""
-        return self.probe.look([self.upstream], at=self.at)[0]
-
-    def look(self) -> Look:
-        look = self.peek()
-        if look.failure is None:
-            self.upstream = replace(
-                self.upstream, position=look.position, upstream_value=look.upstream_value
-            )
-        return look
 
     def die_after_the_events(self) -> Look:
         """Look, record the events, and die before the position after them is recorded."""

@@ -8,6 +8,7 @@ from harness.events.payload import file_of
 from harness.inspect.doctor.findings import Finding, attention, ok
 from harness.inspect.doctor.installation import Patient
 from harness.platform.format import age, count, size
+from harness.platform.json_file import load
 from harness.record.batch_inbox import unfinished, waiting
 from harness.store.inbox import peek
 from harness.store.quarantine import quarantined
@@ -86,12 +87,7 @@ def state_file(patient: Patient) -> Iterator[Finding]:
 
 
 def _can_be_parsed(file: Path) -> bool:
-    import json
-
-    try:
-        return isinstance(json.loads(file.read_text()), dict)
-    except (OSError, ValueError, RecursionError):
-        return False
+    return load(file, lambda content: isinstance(content, dict)) or False
 
 
 def handed_over(patient: Patient) -> Iterator[Finding]:

@@ -13,8 +13,7 @@ from pathlib import Path
 from harness.errors import JobsApiError
 from harness.platform.clock import Clock, RealClock
 from harness.platform.jobs_emulator.admin import PREFIX
-from harness.platform.jobs_emulator.folder import ApiFolder, api_folder
-from harness.platform.jobs_emulator.history import set_aside
+from harness.platform.jobs_emulator.folder import ApiFolder, api_folder, set_aside
 from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
 from harness.platform.jobs_emulator.runs.processes import last_line
 from harness.platform.jobs_emulator.server import Endpoint

@@ -11,9 +11,18 @@ from pathlib import Path
 from harness.errors import JobsApiError
 from harness.platform.clock import RealClock
 from harness.platform.jobs_emulator.server import Endpoint
+from harness.platform.json_file import load
 
 _NAME = "jobs-api"
+#: Two files of this size at most, and what one server adds.
+LARGEST_LOG = 16 * 2**20
 _SECONDS_BETWEEN_TRIES = 0.05
+
+
+def set_aside(path: Path, largest: int = LARGEST_LOG) -> None:
+    """Rename a file that is larger, to the same name with ``.1``; the one before is replaced."""
+    if path.is_file() and path.stat().st_size > largest:
+        path.replace(path.with_name(f"{path.name}.1"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +43,10 @@ class ApiFolder:
 
     def read_endpoint(self) -> Endpoint | None:
         """Return where the server listens, as far as anybody wrote it down."""
-        try:
-            told = json.loads(self.endpoint_file.read_text())
-            return Endpoint(host=str(told["host"]), token=str(told["token"]))
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+        return load(
+            self.endpoint_file,
+            lambda told: Endpoint(host=str(told["host"]), token=str(told["token"])),
+        )
 
     def write_endpoint(self, endpoint: Endpoint) -> None:
         """Say where the server listens, in one step, readable for the owner only."""

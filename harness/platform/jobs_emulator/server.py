@@ -12,35 +12,21 @@ from pathlib import Path
 from types import TracebackType
 
 from harness.platform.clock import Clock, RealClock
-from harness.platform.jobs_emulator.admin import (
-    PREFIX,
-    Control,
-    LoggedRequest,
-    MovableClock,
-    RequestLog,
-    World,
-)
-from harness.platform.jobs_emulator.api.requests import optional_number
+from harness.platform.jobs_emulator.admin import PREFIX, Control
 from harness.platform.jobs_emulator.api.responses import ApiError
 from harness.platform.jobs_emulator.api.routes import Routes
-from harness.platform.jobs_emulator.faults import Fault, Faults, When
-from harness.platform.jobs_emulator.history import History
-from harness.platform.jobs_emulator.http import LOOPBACK, Call, LoopbackServer, Reply
-from harness.platform.jobs_emulator.oauth import SERVER_PATH, TOKEN_PATH, Logins
+from harness.platform.jobs_emulator.http import LOOPBACK, Call, Handler, LoopbackServer, Reply
 from harness.platform.jobs_emulator.runs.database import Store
 from harness.platform.jobs_emulator.runs.engine import Engine
 from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
 from harness.platform.jobs_emulator.runs.launcher import CommandLauncher
-from harness.platform.jobs_emulator.runs.registry import Assumptions, Registry
+from harness.platform.jobs_emulator.runs.registry import Assumptions, Effects, Registry
 
 logger = logging.getLogger(__name__)
 
+#: Asked before a client has a token.
 _METADATA = "/.well-known/databricks-config"
-#: What is asked before a client has a token.
-_OPEN = frozenset({_METADATA, SERVER_PATH, TOKEN_PATH})
 _STATE_FILE = "state.sqlite"
-_HISTORY_FILE = "history.jsonl"
-_REQUESTS_FILE = "requests.jsonl"
 _LOGS = "runs"
 
 
@@ -59,15 +45,8 @@ class ServerSettings:
     #: Where jobs and runs outlive the server; nothing does when not given.
     folder: Path | None = None
     port: int = 0
-    #: The token that may do everything; a random one when not given.
+    #: The token that is admitted; a random one when not given.
     token: str | None = field(default=None, repr=False)
-    #: Tokens that may touch some jobs only.
-    narrow_tokens: Mapping[str, frozenset[int]] = field(default_factory=dict, repr=False)
-    #: The secrets of clients that log in by OAuth, and for how long.
-    clients: Mapping[str, str] = field(default_factory=dict, repr=False)
-    login_seconds: float = 3600.0
-    #: Whether faults, the clock and runs may be set from outside.
-    for_tests: bool = False
     assumptions: Assumptions = field(default_factory=Assumptions)
 
 
@@ -76,33 +55,38 @@ class LocalJobsServer:
 
     Args:
         settings: How it is set up.
-        clock: Drives run scripts, the queue and times.
+        clock: Drives the queue and times.
+        effects: Hears of every effect.
     """
 
+    #: What speaks with one client, keeps the jobs and decides on the runs.
+    handler = Handler
+    registry_type = Registry
+    engine_type = Engine
+
     def __init__(
-        self, settings: ServerSettings | None = None, *, clock: Clock | None = None
+        self,
+        settings: ServerSettings | None = None,
+        *,
+        clock: Clock | None = None,
+        effects: Effects | None = None,
     ) -> None:
         self.settings = settings or ServerSettings()
-        self.clock = MovableClock(clock or RealClock())
-        self.faults = Faults()
         self.stopped = threading.Event()
         self._borrowed = (
             None if self.settings.folder else Path(tempfile.mkdtemp(prefix="jobs-api-"))
         )
         folder = self.settings.folder or self._borrowed or Path()
         folder.mkdir(parents=True, exist_ok=True)
-        is_lasting = self.settings.folder is not None
-        store = Store(folder / _STATE_FILE if is_lasting else None)
-        keeps_requests = is_lasting and self.settings.for_tests
-        self.requests = RequestLog(folder / _REQUESTS_FILE if keeps_requests else None)
-        history = History(folder / _HISTORY_FILE if is_lasting else None)
+        store = Store(None if self._borrowed else folder / _STATE_FILE)
         self._token = self.settings.token or secrets.token_urlsafe(24)
         self._workspace_id = store.fact("workspace_id", str(9 * 10**17 + secrets.randbelow(10**16)))
-        self.registry = Registry(store, self.clock, history, self.settings.assumptions)
-        self.engine = Engine(self.registry, CommandLauncher(folder / _LOGS))
-        self._logins = Logins(self.settings.clients, self.clock, self.settings.login_seconds)
-        self._control = Control(self._world(), for_tests=self.settings.for_tests)
-        self._http = LoopbackServer(self, self.settings.port)
+        self.registry = self.registry_type(
+            store, clock or RealClock(), effects, self.settings.assumptions
+        )
+        self.engine = self.engine_type(self.registry, CommandLauncher(folder / _LOGS))
+        self._control = Control(self.registry, self.engine, self.stopped.set)
+        self._http = LoopbackServer(self, self.settings.port, self.handler)
         self._routes = Routes(self.registry, self.engine, self.endpoint.host)
         self._thread = threading.Thread(
             target=self._http.serve_forever, args=(0.05,), name="jobs-api", daemon=True
@@ -125,12 +109,10 @@ class LocalJobsServer:
 
     def close(self) -> None:
         """Stop serving, end every process and leave nothing behind but the folder."""
-        self._http.closing.set()
         self._http.shutdown()
         self._http.server_close()
         self._thread.join()
         self.engine.close()
-        self.requests.close()
         if self._borrowed is not None:
             shutil.rmtree(self._borrowed, ignore_errors=True)
 
@@ -148,87 +130,49 @@ class LocalJobsServer:
 
     # What the socket asks
 
-    def fault_for(self, call: Call) -> Fault | None:
-        """Return what is to go wrong with a request, if anything."""
-        if call.path.startswith(PREFIX):
-            return None
-        fault = self.faults.take(f"{call.method} {call.path}")
-        if fault is not None and fault.when is When.BEFORE:
-            self._log(call, _fields_or_nothing(call), 0, fault)
-        return fault
-
-    def answer(self, call: Call, fault: Fault | None) -> Reply:
+    def answer(self, call: Call) -> Reply:
         """Do what a request asks for."""
         self.served += 1
-        fields: Mapping[str, object] = {}
         try:
-            self._authenticate(call)
-            fields = {} if call.path == TOKEN_PATH else _fields(call)
-            reply = _reply(200, self._dispatch(call, fields))
+            if not self.is_open(call.path) and not self.admits(call.token or ""):
+                raise ApiError(401, "UNAUTHENTICATED", "Credential was not sent or is not valid.")
+            return _reply(200, self.dispatch(call))
         except ApiError as error:
             told = {"error_code": error.error_code, "message": error.message}
-            reply = _reply(error.status, told, error.headers)
+            return _reply(error.status, told, error.headers)
         except Exception:
             logger.exception("%s %s failed", call.method, call.path)
             told = {"error_code": "INTERNAL_ERROR", "message": "The local Jobs API has a fault."}
-            reply = _reply(500, told)
-        self._log(call, fields, reply.status, fault)
-        return reply
+            return _reply(500, told)
 
-    def _dispatch(self, call: Call, fields: Mapping[str, object]) -> Mapping[str, object]:
+    def is_open(self, path: str) -> bool:
+        """Tell whether a path is asked before a client has a token."""
+        return path == _METADATA
+
+    def admits(self, token: str) -> bool:
+        """Tell whether a token is admitted."""
+        return secrets.compare_digest(token.encode(), self._token.encode())
+
+    def dispatch(self, call: Call) -> Mapping[str, object]:
+        """Find what a request asks for, and do it.
+
+        Raises:
+            ApiError: It is refused.
+        """
         if call.path == _METADATA:
             host = self.endpoint.host
             return {"oidc_endpoint": f"{host}/oidc", "workspace_id": self._workspace_id}
-        if call.path == SERVER_PATH:
-            return self._logins.server(self.endpoint.host)
-        if call.path == TOKEN_PATH:
-            return self._logins.token(call.body, call.basic)
         if call.path.startswith(PREFIX):
-            return self._control.answer(call.method, call.path, fields)
-        allowed = self.settings.narrow_tokens.get(call.token or "")
-        job_id = optional_number(fields, "job_id")
-        if allowed is not None and job_id is not None and job_id not in allowed:
-            message = f"User does not have permission to access job {job_id}."
-            raise ApiError(403, "PERMISSION_DENIED", message)
-        return self._routes.answer(call.method, call.path, fields)
-
-    def _authenticate(self, call: Call) -> None:
-        if call.path in _OPEN:
-            return
-        admitted = [self._token, *self.settings.narrow_tokens]
-        sent = (call.token or "").encode()
-        is_known = any(secrets.compare_digest(sent, token.encode()) for token in admitted)
-        if not is_known and not self._logins.admits(call.token or ""):
-            raise ApiError(401, "UNAUTHENTICATED", "Credential was not sent or is not valid.")
-
-    def _log(
-        self, call: Call, fields: Mapping[str, object], status: int, fault: Fault | None
-    ) -> None:
-        if call.path.startswith(PREFIX) or not self.settings.for_tests:
-            return
-        self.requests.add(
-            LoggedRequest(
-                at_ms=self.registry.now_ms(),
-                method=call.method,
-                path=call.path,
-                fields=fields,
-                status=status,
-                fault=fault.kind if fault else None,
-            )
-        )
-
-    def _world(self) -> World:
-        return World(
-            registry=self.registry,
-            engine=self.engine,
-            faults=self.faults,
-            clock=self.clock,
-            requests=self.requests,
-            stop=self.stopped.set,
-        )
+            return self._control.answer(call.method, call.path, fields_of(call))
+        return self._routes.answer(call.method, call.path, fields_of(call))
 
 
-def _fields(call: Call) -> Mapping[str, object]:
+def fields_of(call: Call) -> Mapping[str, object]:
+    """Return the fields of a request.
+
+    Raises:
+        ApiError: Its body is no JSON object.
+    """
     if call.method == "GET" or not call.body:
         return call.query
     try:
@@ -238,13 +182,6 @@ def _fields(call: Call) -> Mapping[str, object]:
     if not isinstance(body, dict):
         raise ApiError(400, "MALFORMED_REQUEST", "The body must be a JSON object.")
     return body
-
-
-def _fields_or_nothing(call: Call) -> Mapping[str, object]:
-    try:
-        return _fields(call)
-    except ApiError:
-        return {}
 
 
 def _reply(

@@ -10,7 +10,6 @@ from threading import Event
 
 from harness.errors import JobsApiError, LockedError
 from harness.platform.jobs_emulator.folder import ApiFolder, api_folder
-from harness.platform.jobs_emulator.runs.registry import Assumptions
 from harness.platform.jobs_emulator.server import Endpoint, LocalJobsServer, ServerSettings
 
 logger = logging.getLogger(__name__)
@@ -32,8 +31,6 @@ class ServiceSettings:
     idle_minutes: float | None = DEFAULT_IDLE_MINUTES
     #: How long to wait for a server of this folder that is just ending.
     patience_seconds: float = 0.0
-    for_tests: bool = False
-    assumptions: Assumptions = field(default_factory=Assumptions)
 
 
 def serve(settings: ServiceSettings) -> None:
@@ -69,8 +66,6 @@ def _server(folder: ApiFolder, settings: ServiceSettings) -> LocalJobsServer:
         folder=folder.path,
         port=settings.port,
         token=settings.token,
-        for_tests=settings.for_tests,
-        assumptions=settings.assumptions,
     )
     try:
         return LocalJobsServer(wanted)

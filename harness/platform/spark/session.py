@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from harness.errors import ConfigurationError, StateError
+from harness.platform.text import first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,8 +81,8 @@ def start_session(project: Path) -> "SparkSession":
         with _silenced_launch():
             session = builder.getOrCreate()
     except Exception as error:
-        first_line = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
-        raise StateError(f"Spark does not start: {first_line}") from error
+        reason = first_line(error, repr(error))
+        raise StateError(f"Spark does not start: {reason}") from error
     session.sparkContext.setLogLevel("OFF")
     silence_pyspark_queries()
     return session

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from harness.errors import LookFailedError
 from harness.platform.masking import masked
 from harness.platform.sql_names import column_in_sql
+from harness.platform.text import first_line
 from harness.sense.preprocess.policy import NEW_DATA, uncalled, unread
 from harness.sense.preprocess.query import is_larger, needed_key, rendered
 from harness.sense.preprocess.spark_plan import NO_VARIABLES, use_in
@@ -177,11 +178,10 @@ def _one_sentence(what: str) -> Iterator[None]:
     except Py4JJavaError as error:
         # The text of the Python error begins with how it was called, and may hold an address.
         said = error.java_exception.getMessage() or error.java_exception
-        raise LookFailedError(f"{what}: {_first_line(str(said))}") from None
+        raise LookFailedError(f"{what}: {_reason(str(said))}") from None
     except (PySparkException, Py4JError) as error:
-        raise LookFailedError(f"{what}: {_first_line(str(error) or repr(error))}") from error
+        raise LookFailedError(f"{what}: {_reason(str(error) or repr(error))}") from error
 
 
-def _first_line(text: str) -> str:
-    lines = masked(text).strip().splitlines() or ["no reason was given"]
-    return lines[0].strip().rstrip(".")
+def _reason(text: str) -> str:
+    return first_line(masked(text), "no reason was given").strip().rstrip(".")

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import LookFailedError
+from harness.platform.delta_log import list_log
 from harness.platform.spark.session import said
 from harness.platform.sql_names import in_sql, is_path
 from harness.platform.storage import HadoopStorage, LocalStorage, Storage, Storages, normalized
-from harness.sense.delta_log import list_log
 from harness.sense.new_rows import by_partition, plain, rows_of, union
 from harness.sense.probe import NewFile, NewFiles
 from harness.sense.sources.delta.schema import Table

@@ -3,16 +3,16 @@
 It says what stands in the log and on the disk; how to read the rows is decided in ``delta.py``.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote
 from uuid import UUID
 
 from harness.errors import LookFailedError
+from harness.platform import delta_log
+from harness.platform.delta_log import FileAction, commit_path, parse_commit
+from harness.platform.json_file import MALFORMED
 from harness.platform.storage import Storage, normalized
-from harness.sense.delta_log import commit_path
 
 #: A commit larger than this is not read.
 _LIMIT_BYTES = 1024 * 1024 * 1024
@@ -90,37 +90,30 @@ def _read(storage: Storage, table: str, version: int) -> Commit | None:
         return None
     if found.length > _LIMIT_BYTES:
         raise LookFailedError(f"commit {version} of its log is too large")
+    content = storage.read(path, limit=_LIMIT_BYTES)
     try:
-        lines = storage.read(path, limit=_LIMIT_BYTES).splitlines()
-        actions = [json.loads(line) for line in lines if line.strip()]
-        return _commit(version, table, actions)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return _commit(table, parse_commit(version, found, content))
+    except (*MALFORMED, LookFailedError) as error:
         raise LookFailedError(f"commit {version} of its log is corrupt") from error
 
 
-def _commit(version: int, table: str, actions: Sequence[Mapping[str, Any]]) -> Commit:
-    of_kind: dict[str, list[Mapping[str, Any]]] = {}
-    for action in actions:
-        for kind, body in action.items():
-            of_kind.setdefault(kind, []).append(body)
-    schemas = [str(body["schemaString"]) for body in of_kind.get("metaData", ())]
+def _commit(table: str, commit: delta_log.Commit) -> Commit:
     return Commit(
-        version=version,
-        added=tuple(_file(table, body) for body in of_kind.get("add", ())),
-        removed=tuple(_file(table, body) for body in of_kind.get("remove", ())),
-        feed=tuple(absolute(table, unquote(body["path"])) for body in of_kind.get("cdc", ())),
-        schema=schemas[0] if schemas else None,
+        version=commit.version,
+        added=tuple(_file(table, file) for file in (*commit.adds, *commit.rearranged_adds)),
+        removed=tuple(_file(table, file) for file in (*commit.removes, *commit.rearranged_removes)),
+        feed=tuple(absolute(table, path) for path in commit.feed),
+        schema=None if commit.metadata is None else str(commit.metadata["schemaString"]),
     )
 
 
-def _file(table: str, body: Mapping[str, Any]) -> File:
-    vector = body.get("deletionVector")
+def _file(table: str, file: FileAction) -> File:
     return File(
-        path=absolute(table, unquote(body["path"])),
-        partition=tuple((body.get("partitionValues") or {}).items()),
-        changes_data=bool(body["dataChange"]),
-        has_vector=vector is not None,
-        vector_path=None if vector is None else vector_path(table, vector),
+        path=absolute(table, file.path),
+        partition=tuple((file.partition or {}).items()),
+        changes_data=file.changes_data,
+        has_vector=file.vector is not None,
+        vector_path=None if file.vector is None else vector_path(table, file.vector),
     )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from harness.errors import ConfigurationError, StateError
 from harness.events.event import ChangeEvent
-from harness.store.rows import Ledger, Store
+from harness.store.rows import Ledger, Store, whole
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,8 +56,8 @@ def read(handed: str | None = None) -> list[ChangeEvent]:
 def _by_reference(reference: Mapping[str, object], text: str) -> list[ChangeEvent]:
     try:
         file = Path(str(reference["events_file"]))
-        count = int(str(reference["event_count"]))
-        intent_id, attempt = str(reference["intent_id"]), int(str(reference["attempt"]))
+        count = whole(reference["event_count"])
+        intent_id, attempt = str(reference["intent_id"]), whole(reference["attempt"])
         schema = str(reference["relation"]).rpartition(".")[0] or "heartbeat"
     except (KeyError, ValueError) as error:
         raise _damaged(f"the reference '{_shown(text)}'") from error

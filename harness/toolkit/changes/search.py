@@ -15,7 +15,7 @@ from harness.events.event import ChangeEvent
 from harness.events.order import Row, in_order
 from harness.events.query import By, Instant, Question, asked, by_of, check_range, instant_ms
 from harness.platform.sql_names import parts_of, table_key
-from harness.store.rows import Ledger, Store
+from harness.store.rows import Ledger, Store, whole
 
 #: What a trigger has released are copies of events that the ledger has already.
 COPIES = "trigger:"
@@ -146,7 +146,7 @@ def _is_newer(row: Row, other: Row) -> bool:
 
 def _age(row: Row) -> tuple[int, int]:
     tags = row["tags"]
-    return int(str(row["tick_number"])), len(tags) if isinstance(tags, Mapping) else 0
+    return whole(row["tick_number"]), len(tags) if isinstance(tags, Mapping) else 0
 
 
 def _event(row: Row) -> ChangeEvent:
@@ -154,4 +154,4 @@ def _event(row: Row) -> ChangeEvent:
 
 
 def _registration(row: Row) -> tuple[int, ...]:
-    return int(str(row["event_ts"] or 0)), int(str(row["tick_number"]))
+    return whole(row["event_ts"] or 0), whole(row["tick_number"])

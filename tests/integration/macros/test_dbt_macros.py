@@ -11,8 +11,8 @@ import pytest
 
 from harness.events.event import Operation, TableFormat
 from harness.events.partition import told_partitions
+from harness.platform.delta_log import read_commit
 from harness.platform.storage import LocalStorage
-from harness.sense.delta_log import read_commit
 from harness.sense.sources.delta.classify import operation_of, partitions_of, tags_of
 from harness.sense.sources.delta.history import SparkTableHistory, operation_by_name
 from harness.sense.sources.delta.schema import Column, table_of

@@ -3,21 +3,20 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.events.event import Operation
-from harness.sense.probe import DataChange, Look, Probe, Upstream
+from harness.sense.probe import DataChange, Probe, Upstream
 from harness.sense.registry import Surroundings, known_sources
 from harness.sense.sources.hive.metastore import SparkHiveCatalog
+from tests.support.watching import Watching
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
 KINDS = {
     "of Spark": "(id bigint, day date, hour int) using parquet partitioned by (day, hour)",
     "of Hive": "(id bigint) partitioned by (day date, hour int) stored as parquet",
@@ -38,7 +37,7 @@ def schema(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> s
     return name
 
 
-class Orders:
+class Orders(Watching):
     """A table, and one who watches it."""
 
     def __init__(self, spark: "SparkSession", probe: Probe, name: str) -> None:
@@ -51,14 +50,6 @@ class Orders:
         for statement in statements:
             self.spark.sql(statement.format(t=self.name))
         return self
-
-    def look(self) -> Look:
-        [look] = self.probe.look([self.upstream], at=AT)
-        if look.failure is None:
-            self.upstream = replace(
-                self.upstream, position=look.position, upstream_value=look.upstream_value
-            )
-        return look
 
     def told(self) -> Sequence[DataChange]:
         """Look twice, as is needed for files that may still be written."""

@@ -157,6 +157,15 @@ _CASES: Sequence[tuple[str, Sequence[Dependency], Sequence[Run], Mapping[str, Ra
     ("a_failed_look_is_no_event", [hard("a", failed_at=70)], [], [WAITING]),
 ]  # fmt: skip
 
+
+def retried(end: str) -> list[Run]:
+    """Return a run that failed and its second attempt."""
+    return [
+        ran(10, "FAILED", (60, "RETRY_REQUESTED"), a=(-1, 10)),
+        Run(tick=60, takes={"a": (-1, 10)}, steps=[(60, "STARTED"), (65, end)], attempt=2),
+    ]
+
+
 _RETRIES: Sequence[Case] = [
     Case(
         sentence="a_retry_takes_the_same_events_again_and_those_that_came_since",
@@ -173,15 +182,7 @@ _RETRIES: Sequence[Case] = [
         job=Job(
             job_id=902,
             dependencies=[hard("a", 10)],
-            runs=[
-                ran(10, "FAILED", (60, "RETRY_REQUESTED"), a=(-1, 10)),
-                Run(
-                    tick=60,
-                    takes={"a": (-1, 10)},
-                    steps=[(60, "STARTED"), (65, "FAILED")],
-                    attempt=2,
-                ),
-            ],
+            runs=retried("FAILED"),
         ),
         waits=[FAILED, WAITING],
     ),
@@ -190,10 +191,7 @@ _RETRIES: Sequence[Case] = [
         job=Job(
             job_id=903,
             dependencies=[hard("a", 10)],
-            runs=[
-                ran(10, "FAILED", (60, "RETRY_REQUESTED"), a=(-1, 10)),
-                Run(tick=60, takes={"a": (-1, 10)}, steps=[(60, "STARTED"), (65, _OK)], attempt=2),
-            ],
+            runs=retried(_OK),
         ),
         waits=[WAITING],
     ),
@@ -229,15 +227,7 @@ _POLICIES: Sequence[Case] = [
         job=Job(
             job_id=914,
             dependencies=[hard("a", 10)],
-            runs=[
-                ran(10, "FAILED", (60, "RETRY_REQUESTED"), a=(-1, 10)),
-                Run(
-                    tick=60,
-                    takes={"a": (-1, 10)},
-                    steps=[(60, "STARTED"), (65, "FAILED")],
-                    attempt=2,
-                ),
-            ],
+            runs=retried("FAILED"),
             max_attempts=2,
         ),
         waits=[FAILED, WAITING],

@@ -254,9 +254,12 @@ class HangingDisk(FakeProbe):
 
     now = 0.0
     needed = 2
+    #: Looks after so many begin long after the others.
+    early = 1_000
 
     def __init__(self) -> None:
         super().__init__()
+        self._begun = 0
         self.gave_up = threading.Event()
 
     def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
@@ -268,8 +271,10 @@ class HangingDisk(FakeProbe):
         return [Look(upstream_id=one.upstream_id, position="here") for one in group]
 
     def monotonic(self) -> float:
-        is_asked_for_limits = threading.current_thread() is threading.main_thread()
-        if is_asked_for_limits and len(self.seen) >= self.needed and not self.gave_up.is_set():
+        if threading.current_thread() is not threading.main_thread():
+            self._begun += 1
+            return self.now + (1e9 if self._begun > self.early else 0.0)
+        if len(self.seen) >= self.needed and not self.gave_up.is_set():
             self.now += 1000.0
         return self.now
 
@@ -340,7 +345,7 @@ def test_looks_that_hung_in_an_earlier_pass_put_nothing_off(disk: HangingDisk) -
     disk.needed = 6
     looker.look_at_all([upstream(f"t{n}") for n in range(6)], at=AT, on_look=disk.on_look)
     disk.gave_up.clear()
-    disk.needed = 7
+    disk.needed = disk.early = 7
     one_hangs = [upstream("t6"), *(upstream(f"q{number}") for number in range(20))]
 
     looks = looker.look_at_all(one_hangs, at=AT, on_look=disk.on_look)

@@ -8,12 +8,13 @@ import pytest
 
 from harness.platform.databricks.api import Outcome
 from harness.platform.databricks.fake import FakeJobs
-from harness.platform.jobs_emulator.runs.states import Phase, phase_from
+from harness.platform.jobs_emulator.runs.states import Phase
 from harness.settle.run_progress import LOST_AFTER, NOT_KNOWN, PARKED_AFTER, SAYS_NOTHING
 from harness.store.inbox import Message, MessageKind
 from harness.store.rows import HOLDING, RunRow, RunStatus, Tick
 from harness.store.work_lists import FollowedRun
 from tests.support.following import AT, JOB, TICK, fake_jobs, notice, run_of, settled
+from tests.support.jobs_emulator.scripts import phase_from
 
 QUEUED = {"life_cycle_state": "QUEUED", "state": "QUEUED", "message": "behind another run"}
 NEW_LIFE_CYCLE = {"life_cycle_state": "WARMING_UP", "state": "WARMING_UP"}

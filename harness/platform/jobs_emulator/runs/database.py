@@ -3,7 +3,7 @@
 import json
 import secrets
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 from harness.platform.jobs_emulator.runs.states import Phase
 
 _VERSION = 1
+#: The column ``script`` is unused; the files of earlier versions have it, and it is not null.
 _SCHEMA = """
 create table if not exists facts (name text primary key, value text not null);
 create table if not exists jobs (
@@ -33,7 +34,7 @@ create table if not exists repairs (
 );
 """
 _RUN_COLUMNS = (
-    *("seq", "run_id", "job_id", "token", "phase", "parameters", "script"),
+    *("seq", "run_id", "job_id", "token", "phase", "parameters"),
     *("created_ms", "began_ms", "ended_ms", "pid", "born"),
 )
 #: Past what a double can hold exactly, so that a client that makes a float of an id is found out.
@@ -61,7 +62,6 @@ class RunRow:
     created_ms: int
     seq: int = 0
     parameters: Mapping[str, str] = field(default_factory=dict)
-    script: Sequence[Mapping[str, object]] = ()
     began_ms: int | None = None
     ended_ms: int | None = None
     pid: int | None = None
@@ -170,7 +170,7 @@ class Store:
         """Add a run and return it with its place in the order."""
         cursor = self._connection.execute(
             "insert into runs (run_id, job_id, token, phase, is_over, waits, parameters, script,"
-            " created_ms, began_ms, ended_ms) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " created_ms, began_ms, ended_ms) values (?, ?, ?, ?, ?, ?, ?, '[]', ?, ?, ?)",
             (
                 run.run_id,
                 run.job_id,
@@ -179,7 +179,6 @@ class Store:
                 run.phase.is_over,
                 run.phase.waits,
                 json.dumps(run.parameters),
-                json.dumps(run.script),
                 run.created_ms,
                 run.began_ms,
                 run.ended_ms,
@@ -190,13 +189,12 @@ class Store:
     def save_run(self, run: RunRow) -> None:
         """Write what may change of a run."""
         self._connection.execute(
-            "update runs set phase = ?, is_over = ?, waits = ?, script = ?,"
+            "update runs set phase = ?, is_over = ?, waits = ?,"
             " began_ms = ?, ended_ms = ?, pid = ?, born = ? where run_id = ?",
             (
                 json.dumps(asdict(run.phase)),
                 run.phase.is_over,
                 run.phase.waits,
-                json.dumps(run.script),
                 run.began_ms,
                 run.ended_ms,
                 run.pid,
@@ -234,11 +232,6 @@ class Store:
             return list(self._runs("where is_over = 0 order by seq", ()))
         return list(self._runs("where is_over = 0 and job_id = ? order by seq", (job_id,)))
 
-    def runs_scripted(self) -> list[RunRow]:
-        """Return the runs that walk through a script now, oldest first."""
-        where = "where is_over = 0 and script <> '[]' and began_ms is not null order by seq"
-        return list(self._runs(where, ()))
-
     def runs_waiting(self) -> list[RunRow]:
         """Return the runs in the queue, oldest first."""
         return list(self._runs("where is_over = 0 and waits = 1 order by seq", ()))
@@ -271,7 +264,6 @@ class Store:
             named = dict(zip(_RUN_COLUMNS, row, strict=True))
             named["phase"] = Phase(**json.loads(named["phase"]))
             named["parameters"] = json.loads(named["parameters"])
-            named["script"] = json.loads(named["script"])
             yield RunRow(**named)
 
     def add_repair(self, run_id: int) -> int:

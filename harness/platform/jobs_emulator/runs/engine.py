@@ -1,6 +1,5 @@
 """Decides what happens to the runs of the local Jobs API; it knows nothing of HTTP."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from harness.platform.jobs_emulator.api.requests import RunNow
@@ -10,8 +9,7 @@ from harness.platform.jobs_emulator.runs.database import RunFilter, RunRow, Toke
 from harness.platform.jobs_emulator.runs.job_settings import JobDefinition, job_from
 from harness.platform.jobs_emulator.runs.launcher import Launcher
 from harness.platform.jobs_emulator.runs.registry import Registry
-from harness.platform.jobs_emulator.runs.scripts import place_in
-from harness.platform.jobs_emulator.runs.states import Phase, phase_from
+from harness.platform.jobs_emulator.runs.states import Phase
 
 #: As long as a workspace keeps runs: 60 days.
 RETENTION_MS = 60 * 24 * 3600 * 1000
@@ -28,7 +26,7 @@ class Engine:
     def __init__(self, registry: Registry, launcher: Launcher) -> None:
         self._registry = registry
         self._store = registry.store
-        self._history = registry.history
+        self._effects = registry.effects
         self._assumptions = registry.assumptions
         self._lock = registry.lock
         self._launcher = launcher
@@ -50,7 +48,7 @@ class Engine:
                 return known
             job = job_from(row.job_id, row.settings)
             run = self._admit(job, request)
-            self._history.add(
+            self._effects.add(
                 run.created_ms,
                 "run_created",
                 run_id=run.run_id,
@@ -92,19 +90,11 @@ class Engine:
             run = self.run(run_id)
             if run.phase.is_over or run.phase == states.TERMINATING:
                 return
-            self._history.add(
+            self._effects.add(
                 self._registry.now_ms(), "cancel_asked", run_id=run_id, job_id=run.job_id
             )
             if run.phase.waits:
                 self._finish(run, states.CANCELED)
-            elif run.script:
-                seconds = self._assumptions.cancel_seconds
-                script: list[Mapping[str, object]] = [
-                    {"phase": "TERMINATING", "seconds": seconds},
-                    {"phase": "CANCELED"},
-                ]
-                ending = replace(run, script=script, began_ms=self._registry.now_ms())
-                self._store.save_run(replace(ending, phase=states.TERMINATING))
             else:
                 self._store.save_run(replace(run, phase=states.TERMINATING))
                 self._launcher.stop(run_id)
@@ -125,7 +115,7 @@ class Engine:
             if not self.run(run_id).phase.is_over:
                 raise invalid(f"Run {run_id} is active and cannot be deleted.")
             self._store.delete_run(run_id)
-        self._history.add(self._registry.now_ms(), "run_deleted", run_id=run_id)
+        self._effects.add(self._registry.now_ms(), "run_deleted", run_id=run_id)
 
     def forget_old_runs(self) -> None:
         """Forget the runs that a workspace would have forgotten, with what they wrote."""
@@ -150,28 +140,15 @@ class Engine:
                 raise invalid("latest_repair_id must be the id of the latest repair of the run.")
             repair_id = self._store.add_repair(run_id)
             facts = {"run_id": run_id, "job_id": run.job_id, "repair_id": repair_id}
-            self._history.add(self._registry.now_ms(), "run_repaired", **facts)
+            self._effects.add(self._registry.now_ms(), "run_repaired", **facts)
             job = job_from(row.job_id, row.settings)
-            self._begin(replace(run, script=job.script, ended_ms=None), job)
+            self._begin(replace(run, ended_ms=None), job)
             return repair_id
 
     def repairs(self, run_id: int) -> list[int]:
         """Return the ids of a run's repairs, oldest first."""
         with self._lock:
             return self._store.repairs(run_id)
-
-    def put_phase(self, run_id: int, words: Mapping[str, object]) -> None:
-        """Set a run's state by hand, to any words at all; for tests."""
-        with self._lock:
-            run = self.run(run_id)
-            try:
-                phase = phase_from(words)
-            except ValueError as error:
-                raise invalid(str(error)) from error
-            if phase.is_over:
-                self._finish(replace(run, script=()), phase)
-            else:
-                self._store.save_run(replace(run, script=(), phase=phase, ended_ms=None))
 
     def active_runs(self) -> int:
         """Count the runs that are not over."""
@@ -180,10 +157,8 @@ class Engine:
             return self._store.count_going_on()
 
     def advance(self) -> None:
-        """Bring scripted runs and the queue to the present instant."""
+        """Bring the queue to the present instant."""
         with self._lock:
-            for run in self._store.runs_scripted():
-                self._follow_script(run)
             for run in self._store.runs_waiting():
                 self._dequeue(run)
 
@@ -195,7 +170,7 @@ class Engine:
         with self._lock:
             self._bury_the_dead()
             self._store.close()
-        self._history.close()
+        self._effects.close()
 
     # How a run goes
 
@@ -208,7 +183,6 @@ class Engine:
             phase=self._first_phase(job, request),
             created_ms=now,
             parameters=request.parameters,
-            script=job.script,
         )
         if run.phase.is_over:
             run = replace(run, ended_ms=now)
@@ -241,19 +215,10 @@ class Engine:
     def _begin(self, run: RunRow, job: JobDefinition) -> None:
         run = replace(run, phase=states.PENDING, began_ms=self._registry.now_ms())
         self._store.save_run(run)
-        if run.script:
-            self._follow_script(run)
-        elif job.command is not None:
+        if job.command is not None:
             self._launcher.launch(run, job)
         else:
             self._finish(run, states.SUCCEEDED)
-
-    def _follow_script(self, run: RunRow) -> None:
-        phase, since_ms = place_in(run, self._registry.now_ms())
-        if phase.is_over:
-            self._finish(run, phase, at_ms=since_ms)
-        elif phase != run.phase:
-            self._store.save_run(replace(run, phase=phase))
 
     def _dequeue(self, run: RunRow) -> None:
         row = self._store.job(run.job_id)
@@ -270,7 +235,7 @@ class Engine:
     def _finish(self, run: RunRow, phase: Phase, *, at_ms: int | None = None) -> None:
         ended_ms = at_ms if at_ms is not None else self._registry.now_ms()
         self._store.save_run(replace(run, phase=phase, ended_ms=ended_ms))
-        self._history.add(
+        self._effects.add(
             ended_ms,
             "run_ended",
             run_id=run.run_id,
@@ -299,6 +264,9 @@ class Engine:
     def _bury_the_dead(self) -> None:
         """Report the commands that went on when the API last stopped, and end what is left."""
         for run in self._store.runs_going_on():
-            if run.began_ms is not None and not run.script:
+            if self._has_process(run):
                 self._launcher.end_leftover(run)
                 self._finish(run, states.BROKEN)
+
+    def _has_process(self, run: RunRow) -> bool:
+        return run.began_ms is not None

@@ -1,26 +1,16 @@
 """What a local job is, and how it is read from the settings that a client sends."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-from harness.platform.jobs_emulator.runs.states import Phase, phase_from
 
 #: Where the settings of a job hold what only the local API understands.
 LOCAL = "heartbeat"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One state of a scripted run, and for how long it lasts."""
-
-    phase: Phase
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class JobDefinition:
-    """One job: a command to run, a script of states to walk through, or at once a success."""
+    """One job: a command to run, or at once a success."""
 
     job_id: int
     name: str
@@ -31,7 +21,6 @@ class JobDefinition:
     timeout_seconds: float | None = None
     max_concurrent_runs: int = 1
     queue_enabled: bool = True
-    script: tuple[Mapping[str, object], ...] = ()
 
     def as_settings(self) -> dict[str, object]:
         """Return the settings under which the API keeps this job."""
@@ -40,7 +29,6 @@ class JobDefinition:
             "cwd": self.cwd,
             "env": dict(self.env),
             "timeout_seconds": self.timeout_seconds,
-            "script": [dict(step) for step in self.script],
         }
         return {
             "name": self.name,
@@ -70,19 +58,6 @@ def job_from(job_id: int, settings: Mapping[str, object]) -> JobDefinition:
         timeout_seconds=_seconds(local.get("timeout_seconds") or settings.get("timeout_seconds")),
         max_concurrent_runs=_concurrency(settings.get("max_concurrent_runs")),
         queue_enabled=_mapping(settings.get("queue"), "queue").get("enabled") is True,
-        script=_script(local.get("script")),
-    )
-
-
-def steps_of(script: Sequence[Mapping[str, object]]) -> tuple[Step, ...]:
-    """Return the states that a run walks through.
-
-    Raises:
-        ValueError: A step is no state.
-    """
-    return tuple(
-        Step(phase=phase_from(step), seconds=_seconds(step.get("seconds")) or 0.0)
-        for step in script
     )
 
 
@@ -105,18 +80,6 @@ def _python_task(tasks: object) -> tuple[str, ...] | None:
         return None
     arguments = task.get("parameters") or []
     return (sys.executable, task["python_file"], *(str(argument) for argument in arguments))
-
-
-def _script(value: object) -> tuple[Mapping[str, object], ...]:
-    if value is None:
-        return ()
-    if not isinstance(value, list) or not all(isinstance(step, dict) for step in value):
-        raise ValueError(
-            "script must be a list of steps such as {'phase': 'RUNNING', 'seconds': 5}"
-        )
-    for step in value:
-        phase_from(step)
-    return tuple(value)
 
 
 def _mapping(value: object, name: str) -> Mapping[str, object]:

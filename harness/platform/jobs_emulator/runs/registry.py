@@ -9,7 +9,6 @@ from datetime import timedelta
 from harness.platform.clock import Clock
 from harness.platform.jobs_emulator.api.requests import RunNow
 from harness.platform.jobs_emulator.api.responses import ApiError, invalid
-from harness.platform.jobs_emulator.history import History
 from harness.platform.jobs_emulator.runs.database import JobRow, Store, TokenRow
 from harness.platform.jobs_emulator.runs.job_settings import job_from
 
@@ -29,8 +28,16 @@ class Assumptions:
     missing_status: int = 400
     #: Whether the runs of a deleted job are listed, or the job is said not to exist.
     lists_deleted_jobs: bool = True
-    #: How long a scripted run takes to end after it was cancelled.
-    cancel_seconds: float = 0.0
+
+
+class Effects:
+    """Hears of every effect, and keeps none."""
+
+    def add(self, at_ms: int, event: str, **facts: object) -> None:
+        """Hear of one effect."""
+
+    def close(self) -> None:
+        """Hear of no more."""
 
 
 class Registry:
@@ -39,7 +46,7 @@ class Registry:
     Args:
         store: Where jobs, runs and tokens are kept.
         clock: Tells the time.
-        history: Hears of every effect.
+        effects: Hears of every effect.
         assumptions: Limits and undocumented behaviour.
     """
 
@@ -47,11 +54,11 @@ class Registry:
         self,
         store: Store,
         clock: Clock,
-        history: History | None = None,
+        effects: Effects | None = None,
         assumptions: Assumptions | None = None,
     ) -> None:
         self.store = store
-        self.history = history or History()
+        self.effects = effects or Effects()
         self.assumptions = assumptions or Assumptions()
         self.lock = threading.RLock()
         self.warnings: list[str] = []
@@ -80,7 +87,7 @@ class Registry:
             raise invalid(f"Job {job_id}: {error}.") from error
         with self.lock, self.store.one_commit():
             self.store.put_job(JobRow(job_id=job_id, settings=settings, created_ms=self.now_ms()))
-        self.history.add(self.now_ms(), "job_put", job_id=job_id)
+        self.effects.add(self.now_ms(), "job_put", job_id=job_id)
 
     def job(self, job_id: int) -> JobRow:
         """Return one job.
@@ -115,7 +122,7 @@ class Registry:
         self.job(job_id)
         with self.lock:
             self.store.delete_job(job_id)
-        self.history.add(self.now_ms(), "job_deleted", job_id=job_id)
+        self.effects.add(self.now_ms(), "job_deleted", job_id=job_id)
 
     def run_of_token(self, request: RunNow) -> int | None:
         """Return the run that a request's token stands for already.
@@ -135,7 +142,7 @@ class Registry:
             self.warnings.append(f"token {request.token} came again with other parameters")
             logger.warning("token %s came again with other parameters", request.token)
         repeated = {"run_id": known.run_id, "job_id": request.job_id, "token": request.token}
-        self.history.add(self.now_ms(), "run_repeated", **repeated)
+        self.effects.add(self.now_ms(), "run_repeated", **repeated)
         return known.run_id
 
     def _is_forgotten(self, token: TokenRow) -> bool:

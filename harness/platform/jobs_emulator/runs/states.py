@@ -1,7 +1,6 @@
 """The states of a local run, each in both of the API's vocabularies."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from harness.platform.databricks.run_states import TERMINAL_LIFE_CYCLES, TERMINAL_STATES
 
@@ -65,112 +64,53 @@ def _filled(name: str, part: dict[str, object]) -> dict[str, object]:
     return {name: part} if part else {}
 
 
-PENDING = Phase(life_cycle_state="PENDING", state="PENDING")
-BLOCKED = Phase(life_cycle_state="BLOCKED", state="BLOCKED")
-RUNNING = Phase(life_cycle_state="RUNNING", state="RUNNING")
-WAITING_FOR_RETRY = Phase(life_cycle_state="WAITING_FOR_RETRY", state="WAITING")
-TERMINATING = Phase(life_cycle_state="TERMINATING", state="TERMINATING")
-QUEUED_BEHIND_JOB = Phase(
-    life_cycle_state="QUEUED",
-    state="QUEUED",
-    queue_code="MAX_CONCURRENT_RUNS_REACHED",
-    message="Queued due to reaching maximum concurrent runs of this job.",
+def _going_on(life_cycle_state: str, state: str) -> Phase:
+    return Phase(life_cycle_state=life_cycle_state, state=state)
+
+
+def _queued(code: str, message: str) -> Phase:
+    return Phase(life_cycle_state="QUEUED", state="QUEUED", queue_code=code, message=message)
+
+
+def _over(life_cycle_state: str, result: str, code: str, kind: str, message: str = "") -> Phase:
+    return Phase(
+        life_cycle_state=life_cycle_state,
+        state="TERMINATED",
+        result_state=result,
+        code=code,
+        type=kind,
+        message=message,
+    )
+
+
+PENDING = _going_on("PENDING", "PENDING")
+BLOCKED = _going_on("BLOCKED", "BLOCKED")
+RUNNING = _going_on("RUNNING", "RUNNING")
+WAITING_FOR_RETRY = _going_on("WAITING_FOR_RETRY", "WAITING")
+TERMINATING = _going_on("TERMINATING", "TERMINATING")
+QUEUED_BEHIND_JOB = _queued(
+    "MAX_CONCURRENT_RUNS_REACHED", "Queued due to reaching maximum concurrent runs of this job."
 )
-QUEUED_BEHIND_WORKSPACE = Phase(
-    life_cycle_state="QUEUED",
-    state="QUEUED",
-    queue_code="ACTIVE_RUNS_LIMIT_REACHED",
-    message="Queued due to reaching the limit of active runs in the workspace.",
+QUEUED_BEHIND_WORKSPACE = _queued(
+    "ACTIVE_RUNS_LIMIT_REACHED",
+    "Queued due to reaching the limit of active runs in the workspace.",
 )
-SUCCEEDED = Phase(
-    life_cycle_state="TERMINATED",
-    state="TERMINATED",
-    result_state="SUCCESS",
-    code="SUCCESS",
-    type="SUCCESS",
-)
-PARTLY_SUCCEEDED = replace(
-    SUCCEEDED, result_state="SUCCESS_WITH_FAILURES", code="SUCCESS_WITH_FAILURES"
-)
+SUCCEEDED = _over("TERMINATED", "SUCCESS", "SUCCESS", "SUCCESS")
+PARTLY_SUCCEEDED = _over("TERMINATED", "SUCCESS_WITH_FAILURES", "SUCCESS_WITH_FAILURES", "SUCCESS")
 #: A failed task shows as an internal error in the older vocabulary, and as what it is in the newer.
-FAILED = Phase(
-    life_cycle_state="INTERNAL_ERROR",
-    state="TERMINATED",
-    result_state="FAILED",
-    code="RUN_EXECUTION_ERROR",
-    type="CLIENT_ERROR",
+FAILED = _over("INTERNAL_ERROR", "FAILED", "RUN_EXECUTION_ERROR", "CLIENT_ERROR")
+BROKEN = _over(
+    *("INTERNAL_ERROR", "FAILED", "INTERNAL_ERROR", "INTERNAL_ERROR"),
+    "The local Jobs API was stopped while this run was going on.",
 )
-BROKEN = Phase(
-    life_cycle_state="INTERNAL_ERROR",
-    state="TERMINATED",
-    result_state="FAILED",
-    code="INTERNAL_ERROR",
-    type="INTERNAL_ERROR",
-    message="The local Jobs API was stopped while this run was going on.",
+TIMED_OUT = _over("TERMINATED", "TIMEDOUT", "CANCELED", "CLIENT_ERROR")
+CANCELED = _over("TERMINATED", "CANCELED", "USER_CANCELED", "CLIENT_ERROR", "Run cancelled.")
+_SKIPPED = ("SKIPPED", "MAXIMUM_CONCURRENT_RUNS_REACHED")
+SKIPPED = _over(
+    *(*_SKIPPED, "MAX_CONCURRENT_RUNS_EXCEEDED", "CLIENT_ERROR"),
+    "Skipping this run because the limit of maximum concurrent runs has been reached.",
 )
-TIMED_OUT = Phase(
-    life_cycle_state="TERMINATED",
-    state="TERMINATED",
-    result_state="TIMEDOUT",
-    code="CANCELED",
-    type="CLIENT_ERROR",
+QUEUE_TIMED_OUT = _over(
+    *(*_SKIPPED, "SKIPPED", "CLIENT_ERROR"),
+    "Skipping this run because it waited in the queue for more than 48 hours.",
 )
-CANCELED = Phase(
-    life_cycle_state="TERMINATED",
-    state="TERMINATED",
-    result_state="CANCELED",
-    code="USER_CANCELED",
-    type="CLIENT_ERROR",
-    message="Run cancelled.",
-)
-SKIPPED = Phase(
-    life_cycle_state="SKIPPED",
-    state="TERMINATED",
-    result_state="MAXIMUM_CONCURRENT_RUNS_REACHED",
-    code="MAX_CONCURRENT_RUNS_EXCEEDED",
-    type="CLIENT_ERROR",
-    message="Skipping this run because the limit of maximum concurrent runs has been reached.",
-)
-QUEUE_TIMED_OUT = replace(
-    SKIPPED,
-    code="SKIPPED",
-    message="Skipping this run because it waited in the queue for more than 48 hours.",
-)
-
-#: What a run script or the control plane may call a state.
-PHASE_BY_NAME: Mapping[str, Phase] = {
-    "PENDING": PENDING,
-    "BLOCKED": BLOCKED,
-    "RUNNING": RUNNING,
-    "WAITING_FOR_RETRY": WAITING_FOR_RETRY,
-    "TERMINATING": TERMINATING,
-    "SUCCESS": SUCCEEDED,
-    "SUCCESS_WITH_FAILURES": PARTLY_SUCCEEDED,
-    "FAILED": FAILED,
-    "INTERNAL_ERROR": BROKEN,
-    "TIMEDOUT": TIMED_OUT,
-    "CANCELED": CANCELED,
-    "SKIPPED": SKIPPED,
-}
-
-_FIELDS = ("life_cycle_state", "state", "result_state", "code", "type", "queue_code", "message")
-
-
-def phase_from(words: Mapping[str, object]) -> Phase:
-    """Build a state from a name, or from raw words that need not exist anywhere.
-
-    Args:
-        words: ``{"phase": "FAILED", "message": ...}``, or any of the fields of ``Phase``.
-
-    Raises:
-        ValueError: The name is unknown, or a field is no text.
-    """
-    name = words.get("phase")
-    if name is not None and name not in PHASE_BY_NAME:
-        raise ValueError(f"phase {name!r} is none of {', '.join(PHASE_BY_NAME)}")
-    base = PHASE_BY_NAME[str(name)] if name is not None else Phase()
-    fields = {key: words[key] for key in _FIELDS if key in words}
-    wrong = [key for key, value in fields.items() if not isinstance(value, str | None)]
-    if wrong:
-        raise ValueError(f"{wrong[0]} must be a text or null")
-    return Phase(**{**asdict(base), **fields})

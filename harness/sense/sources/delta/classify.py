@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.events.event import Operation
 from harness.events.partition import Partitions
-from harness.sense.delta_log import Commit, FileAction
+from harness.platform.delta_log import Commit, FileAction
 from harness.sense.sources.delta.schema import Column
 
 #: commitInfo's metrics that say something to a person, under our names; Spark's, then delta-rs'.

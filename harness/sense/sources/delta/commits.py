@@ -13,10 +13,7 @@ from harness.config.sources import FirstSight
 from harness.errors import LookFailedError
 from harness.events.event import Operation, TableFormat
 from harness.events.partition import Partitions, told_partitions
-from harness.platform.sql_names import parts_of
-from harness.platform.storage import Storage
-from harness.sense.cursor import next_lineage
-from harness.sense.delta_log import (
+from harness.platform.delta_log import (
     COMMIT_LIMIT_BYTES,
     Commit,
     LogFolder,
@@ -25,6 +22,9 @@ from harness.sense.delta_log import (
     list_log,
     read_commit,
 )
+from harness.platform.sql_names import parts_of
+from harness.platform.storage import Storage
+from harness.sense.cursor import next_lineage
 from harness.sense.probe import DataChange
 from harness.sense.sources.delta.classify import operation_of, partitions_of, tags_of
 from harness.sense.sources.delta.cursor import Position, first_position

@@ -4,9 +4,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from harness.platform.delta_log import Commit
 from harness.platform.storage import FileStat
 from harness.sense.cursor import read_position
-from harness.sense.delta_log import Commit
 from harness.sense.sources.delta.schema import Column, Table
 
 _VERSION = 1

@@ -8,8 +8,8 @@ from typing import Any
 from harness.config.sources import Source
 from harness.errors import LookFailedError
 from harness.events.event import Operation
+from harness.platform.delta_log import Commit, FileAction
 from harness.platform.sql_names import column_in_sql
-from harness.sense.delta_log import Commit, FileAction
 from harness.sense.preprocess.query import is_larger, rendered
 from harness.sense.probe import NewFile, NewFiles, NewRows, Upstream
 from harness.sense.sources.delta.classify import added_files, operation_of

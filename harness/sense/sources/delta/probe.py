@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from harness.errors import LookFailedError
+from harness.platform.delta_log import BareLogSaysTooLittleError, commit_path
 from harness.platform.sql_names import is_path
 from harness.platform.storage import FileStat, Storage, Storages, normalized, reason_of
-from harness.sense.delta_log import BareLogSaysTooLittleError, commit_path
 from harness.sense.preprocess.query import needed_key
 from harness.sense.probe import Look, NewRows, Upstream
 from harness.sense.sources.delta.commits import (

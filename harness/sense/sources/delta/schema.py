@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from harness.errors import LookFailedError
-from harness.sense.delta_log import NO_JSON_OF_OURS
+from harness.platform.json_file import MALFORMED
 
 #: Reader features under which a commit's file actions still say everything. Others go to Spark.
 READABLE_FEATURES = frozenset(
@@ -94,7 +94,7 @@ def table_of(metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> Table:
     """
     try:
         return _table_of(metadata, protocol)
-    except NO_JSON_OF_OURS as error:
+    except MALFORMED as error:
         raise LookFailedError("its log does not describe a table: metaData is corrupt") from error
 
 

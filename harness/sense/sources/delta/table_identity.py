@@ -1,21 +1,21 @@
 """Reads from a table's log alone what the table is now."""
 
 import io
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from harness.errors import LookFailedError
 from harness.events.event import Operation
-from harness.platform.storage import Storage
-from harness.sense.delta_log import (
-    NO_JSON_OF_OURS,
+from harness.platform.delta_log import (
     BareLogSaysTooLittleError,
     Commit,
     LogFolder,
+    actions_in,
     read_commit,
 )
+from harness.platform.json_file import UNREADABLE
+from harness.platform.storage import Storage
 from harness.sense.sources.delta.classify import operation_of
 from harness.sense.sources.delta.schema import Table, table_of, unreadable_features
 
@@ -129,12 +129,12 @@ def _checkpoint(storage: Storage, path: str, folder: LogFolder) -> _Checkpoint:
     for name in folder.checkpoint_names:
         content = storage.read(f"{path}/_delta_log/{name}", limit=CHECKPOINT_LIMIT_BYTES)
         try:
-            rows = _json_rows(content) if name.endswith(".json") else _parquet_rows(content)
+            rows = actions_in(content) if name.endswith(".json") else _parquet_rows(content)
             for row in rows:
                 facts.metadata = facts.metadata or _action(row, "metaData")
                 facts.protocol = facts.protocol or _action(row, "protocol")
                 facts.has_files = facts.has_files or _is_file(row)
-        except (*NO_JSON_OF_OURS, NotImplementedError, OSError) as error:
+        except (*UNREADABLE, NotImplementedError) as error:
             raise LookFailedError(f"the checkpoint {name} of {path} cannot be read") from error
         if facts.metadata and facts.protocol and facts.has_files:
             break
@@ -150,10 +150,6 @@ def _action(row: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
 
 def _is_file(row: Mapping[str, Any]) -> bool:
     return any((row.get(kind) or {}).get("path") for kind in ("add", "remove", "sidecar"))
-
-
-def _json_rows(content: bytes) -> Iterator[Mapping[str, Any]]:
-    return (json.loads(line) for line in content.splitlines() if line.strip())
 
 
 def _parquet_rows(content: bytes) -> Iterator[Mapping[str, Any]]:

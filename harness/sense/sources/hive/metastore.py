@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from harness.errors import LookFailedError
 from harness.platform.sql_names import parts_of
 from harness.platform.storage import normalized
+from harness.platform.text import first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -157,11 +158,11 @@ def _one_sentence(name: str) -> Iterator[None]:
     except PySparkException as error:
         if "NOT_FOUND" in (error.getCondition() or ""):
             raise LookFailedError(f"the metastore has no table {name}") from error
-        raise LookFailedError(f"the metastore does not answer: {_first_line(error)}") from error
+        raise LookFailedError(f"the metastore does not answer: {_reason(error)}") from error
     except Py4JJavaError as error:
         said = error.java_exception.toString()
-        raise LookFailedError(f"the metastore does not answer: {_first_line(said)}") from error
+        raise LookFailedError(f"the metastore does not answer: {_reason(said)}") from error
 
 
-def _first_line(said: object) -> str:
-    return next(iter(str(said).strip().splitlines()), "it gives no reason").rstrip(".")
+def _reason(said: object) -> str:
+    return first_line(said, "it gives no reason").rstrip(".")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from harness.config.connections import Database
 from harness.config.secrets import SecretResolver
 from harness.errors import HeartbeatError, LookFailedError
+from harness.platform.text import first_line
 from harness.sense.database_queries import (
     Answer,
     DatabaseDownError,
@@ -132,14 +133,14 @@ class _Desk:
         except PySparkException as error:
             # PySpark takes some of Java's own errors for its own.
             self._throw_away()
-            raise DatabaseDownError(f"the driver fails: {first_line(str(error))}") from error
+            raise DatabaseDownError(f"the driver fails: {_reason(str(error))}") from error
         except (Py4JError, OSError) as error:
             self._connection = None
             raise DatabaseDownError("the JVM that asks the database does not answer") from error
 
     def _failure(self, error: Any) -> LookFailedError:
         # The text of the Python error holds a stack trace, and may hold the address.
-        message = first_line(str(error.getMessage() or error.toString()))
+        message = _reason(str(error.getMessage() or error.toString()))
         state = _sql_state(error)
         if state is not None and self._is_alive():
             if state in _TOO_SLOW or error.getClass().getSimpleName() == "SQLTimeoutException":
@@ -237,7 +238,5 @@ def _named(spark: Any, loader: Any, name: str) -> Any:
     return constructor.newInstance(gateway.new_array(jvm.java.lang.Object, 0))
 
 
-def first_line(text: str) -> str:
-    """Return what a Java error says first, without secrets and without a full stop."""
-    lines = text.strip().splitlines()
-    return masked(lines[0].strip().rstrip(".")) if lines else "no reason was given"
+def _reason(text: str) -> str:
+    return masked(first_line(text, "no reason was given").strip().rstrip("."))

@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.errors import LookFailedError
+from harness.platform.delta_log import read_commit
 from harness.platform.sql_names import in_sql, is_path
 from harness.platform.storage import Storage, is_remote
-from harness.sense.delta_log import read_commit
+from harness.platform.text import first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,8 +103,8 @@ class LakeRowReader:
                 rows = session.table(in_sql(table))
             content = rows.select(*_present(rows.columns)).collect()
         except PySparkException as error:
-            first_line = next(iter(str(error).strip().splitlines()), repr(error))
-            raise LookFailedError(f"its rows cannot be read: {first_line.rstrip('.')}") from error
+            reason = first_line(error, repr(error)).rstrip(".")
+            raise LookFailedError(f"its rows cannot be read: {reason}") from error
         return rows_from(row.asDict() for row in content)
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from harness.platform.delta_log import commit_path, list_log
 from harness.platform.sql_names import is_path
 from harness.platform.storage import FileStat, Storages, normalized
-from harness.sense.delta_log import commit_path, list_log
 from harness.sense.sources.upstream_sensor.rows import RowReader, SensorRow, rows_of_commit
 from harness.sense.table_locations import TableLocator
 

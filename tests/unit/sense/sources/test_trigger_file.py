@@ -12,10 +12,11 @@ import pytest
 from harness.config.sources import FirstSight
 from harness.events.event import TableFormat
 from harness.platform.storage import LocalStorage, Storages
-from harness.sense.probe import Look, Upstream
+from harness.sense.probe import Upstream
 from harness.sense.sources.trigger_file import TriggerFileProbe
 from tests.support.golden import AT
 from tests.support.hostile import PRINTABLE, UNSEEN
+from tests.support.watching import Watching
 
 #: What a file system lets a name hold: anything but a slash and a NUL.
 FILE_NAMES = [
@@ -23,7 +24,7 @@ FILE_NAMES = [
 ]
 
 
-class Folder:
+class Folder(Watching):
     """A trigger folder and one who looks at it again and again."""
 
     def __init__(self, root: Path, sensor_id: str = "my_trigger", **more: object) -> None:
@@ -47,12 +48,6 @@ class Folder:
         file.write_text(text)
         os.utime(file, (seconds, seconds))
         return file
-
-    def look(self) -> Look:
-        [look] = self.probe.look([self.upstream], at=AT)
-        if look.failure is None:
-            self.upstream = replace(self.upstream, position=look.position)
-        return look
 
     def told(self) -> list[tuple[str, str]]:
         look = self.look()

@@ -10,14 +10,14 @@ import pytest
 from harness.platform.clock import FakeClock
 from harness.platform.jobs_emulator.api.requests import RunNow, run_now_from
 from harness.platform.jobs_emulator.api.responses import ApiError
-from harness.platform.jobs_emulator.history import set_aside
+from harness.platform.jobs_emulator.folder import set_aside
 from harness.platform.jobs_emulator.runs import states
 from harness.platform.jobs_emulator.runs.database import RunFilter, RunRow, Store
-from harness.platform.jobs_emulator.runs.engine import Engine
 from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
 from harness.platform.jobs_emulator.runs.launcher import Began, EndedIn
-from harness.platform.jobs_emulator.runs.registry import Assumptions, Registry
+from harness.platform.jobs_emulator.runs.registry import Assumptions
 from harness.platform.jobs_emulator.runs.states import Phase
+from tests.support.jobs_emulator.scripts import ScriptedEngine, ScriptedJob, ScriptedRegistry
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 COMMAND = JobDefinition(job_id=1, name="command", command=("true",))
@@ -57,11 +57,16 @@ class PretendingLauncher:
 class Bench:
     """One engine with everything around it."""
 
-    def __init__(self, path: Path | None = None, assumptions: Assumptions | None = None) -> None:
+    def __init__(
+        self,
+        path: Path | None = None,
+        assumptions: Assumptions | None = None,
+        cancel_seconds: float = 0.0,
+    ) -> None:
         self.clock = FakeClock(START)
         self.launcher = PretendingLauncher()
-        self.registry = Registry(Store(path), self.clock, assumptions=assumptions)
-        self.engine = Engine(self.registry, self.launcher)
+        self.registry = ScriptedRegistry(Store(path), self.clock, assumptions=assumptions)
+        self.engine = ScriptedEngine(self.registry, self.launcher, cancel_seconds=cancel_seconds)
 
     def put(self, job: JobDefinition) -> None:
         self.registry.put_job(job.job_id, job.as_settings())
@@ -225,7 +230,7 @@ def test_a_script_walks_through_its_states_as_time_goes_by(bench: Bench) -> None
         {"phase": "RUNNING", "seconds": 10},
         {"phase": "TIMEDOUT"},
     )
-    bench.put(JobDefinition(job_id=2, name="scripted", script=script))
+    bench.put(ScriptedJob(job_id=2, name="scripted", script=script))
     run_id = bench.run(2)
     seen = []
     for _ in range(4):
@@ -238,7 +243,7 @@ def test_a_scripted_run_ends_when_its_script_says_and_not_when_it_is_looked_at(
     bench: Bench,
 ) -> None:
     script = ({"phase": "RUNNING", "seconds": 5}, {"phase": "SUCCESS"})
-    bench.put(JobDefinition(job_id=2, name="scripted", script=script))
+    bench.put(ScriptedJob(job_id=2, name="scripted", script=script))
     run_id = bench.run(2)
     bench.clock.sleep(500)
     ended_ms = bench.engine.run(run_id).ended_ms
@@ -277,8 +282,8 @@ def test_a_queued_run_is_cancelled_without_ever_starting(bench: Bench) -> None:
 
 
 def test_a_scripted_run_takes_its_time_to_cancel() -> None:
-    bench = Bench(assumptions=Assumptions(cancel_seconds=10))
-    bench.put(JobDefinition(job_id=1, name="scripted", script=({"phase": "RUNNING"},)))
+    bench = Bench(cancel_seconds=10)
+    bench.put(ScriptedJob(job_id=1, name="scripted", script=({"phase": "RUNNING"},)))
     run_id = bench.run()
     bench.engine.cancel(run_id)
     first = bench.phase(run_id)

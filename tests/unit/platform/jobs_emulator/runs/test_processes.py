@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.platform.clock import RealClock
 from harness.platform.jobs_emulator.runs import states
 from harness.platform.jobs_emulator.runs.launcher import phase_after
 from harness.platform.jobs_emulator.runs.processes import (
@@ -19,6 +18,7 @@ from harness.platform.jobs_emulator.runs.processes import (
     Task,
     last_line,
 )
+from tests.support.processes import ends, wait_for_text
 
 
 class Listener:
@@ -59,28 +59,6 @@ def run(processes: Processes, task: Task) -> Ended:
     processes.launch(task, listener.observer())
     assert listener.has_ended.wait(30)
     return listener.end
-
-
-def ends(pid: int) -> bool:
-    """Tell whether a process is gone, now or as soon as the kernel has dealt with its signal."""
-    clock = RealClock()
-    for _ in range(1_000):
-        try:
-            if "(zombie)" in Path(f"/proc/{pid}/status").read_text():
-                return True
-        except FileNotFoundError:
-            return True
-        clock.sleep(0.01)
-    return False
-
-
-def wait_for_text(file: Path) -> str:
-    clock = RealClock()
-    for _ in range(3_000):
-        if file.exists() and file.read_text().strip():
-            return file.read_text().strip()
-        clock.sleep(0.01)
-    raise AssertionError(f"nothing came in {file}")
 
 
 def test_exit_0_is_a_success(processes: Processes, task: Task) -> None:

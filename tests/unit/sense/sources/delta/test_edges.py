@@ -156,10 +156,7 @@ def test_a_commit_that_lands_between_the_two_stats_is_told_once(
 def test_a_log_cleaned_past_our_position_is_one_event_and_a_gap_in_words(
     table: GoldenTable, watcher: Watcher
 ) -> None:
-    with_appends(table, 4)
-    write_checkpoint(table, 6)
-    for version in range(6):
-        table.file(version).unlink()
+    with_cleaned_log(table, 4, 6)
 
     look = watcher.look()
 
@@ -176,10 +173,7 @@ def test_a_log_cleaned_past_our_position_is_one_event_and_a_gap_in_words(
 def test_after_a_gap_the_next_append_is_an_ordinary_event(
     table: GoldenTable, watcher: Watcher
 ) -> None:
-    with_appends(table, 4)
-    write_checkpoint(table, 6)
-    for version in range(6):
-        table.file(version).unlink()
+    with_cleaned_log(table, 4, 6)
     gap = watcher.look().events[0]
     with_appends(table, 1)
 
@@ -191,10 +185,7 @@ def test_after_a_gap_the_next_append_is_an_ordinary_event(
 def test_a_log_cleaned_up_to_our_own_commit_loses_nothing(
     table: GoldenTable, watcher: Watcher
 ) -> None:
-    with_appends(table, 2)
-    write_checkpoint(table, 4)
-    for version in range(4):
-        table.file(version).unlink()
+    with_cleaned_log(table, 2, 4)
 
     look = watcher.look()
 
@@ -204,9 +195,7 @@ def test_a_log_cleaned_up_to_our_own_commit_loses_nothing(
 def test_a_gap_says_which_versions_its_event_stands_for(
     table: GoldenTable, watcher: Watcher
 ) -> None:
-    with_appends(table, 4)
-    write_checkpoint(table, 6)
-    clean(table, 6)
+    with_cleaned_log(table, 4, 6)
 
     [event] = watcher.look().events
 
@@ -214,9 +203,7 @@ def test_a_gap_says_which_versions_its_event_stands_for(
 
 
 def test_a_gap_is_told_once(table: GoldenTable, watcher: Watcher) -> None:
-    with_appends(table, 4)
-    write_checkpoint(table, 6)
-    clean(table, 6)
+    with_cleaned_log(table, 4, 6)
     watcher.look()
     watcher.restart()
     look = watcher.look()
@@ -225,9 +212,7 @@ def test_a_gap_is_told_once(table: GoldenTable, watcher: Watcher) -> None:
 
 
 def test_a_checkpoint_of_which_a_part_is_missing_is_none(table: GoldenTable) -> None:
-    with_appends(table, 4)
-    write_checkpoint(table, 4)
-    clean(table, 4)
+    with_cleaned_log(table, 4, 4)
     (table.log / f"{6:020d}.checkpoint.0000000001.0000000002.parquet").write_text("no parquet")
 
     look = Watcher(str(table.path)).look()
@@ -238,12 +223,15 @@ def test_a_checkpoint_of_which_a_part_is_missing_is_none(table: GoldenTable) -> 
 def test_nothing_new_is_never_said_only_because_the_next_commit_is_absent(
     table: GoldenTable, watcher: Watcher
 ) -> None:
-    with_appends(table, 9)
-    write_checkpoint(table, 12)
-    for version in range(12):
-        table.file(version).unlink()
+    with_cleaned_log(table, 9, 12)
 
     assert watcher.operations() == ["UPDATE"]
+
+
+def with_cleaned_log(table: GoldenTable, appends: int, checkpoint: int) -> None:
+    with_appends(table, appends)
+    write_checkpoint(table, checkpoint)
+    clean(table, checkpoint)
 
 
 def clean(table: GoldenTable, before: int) -> None:

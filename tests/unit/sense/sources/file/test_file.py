@@ -12,7 +12,7 @@ from harness.platform.storage import FileStat, Listed, Listing, LocalStorage, St
 from harness.sense.preprocess.run import Rows
 from harness.sense.probe import Look, Upstream
 from harness.sense.sources.file.probe import FileProbe
-from tests.support.golden import AT
+from tests.support.watching import Watching
 
 
 class FakeQuestions:
@@ -32,7 +32,7 @@ class FakeQuestions:
         return self.returns_row
 
 
-class Place:
+class Place(Watching):
     """A folder with files, and one who looks at it again and again."""
 
     def __init__(self, root: Path, sensor_id: str = "", **more: object) -> None:
@@ -58,14 +58,6 @@ class Place:
         file.write_text(text)
         os.utime(file, (seconds, seconds))
         return file
-
-    def look(self) -> Look:
-        [look] = self.probe.look([self.upstream], at=AT)
-        if look.failure is None:
-            self.upstream = replace(
-                self.upstream, position=look.position, upstream_value=look.upstream_value
-            )
-        return look
 
     def told(self, looks: int = 1) -> list[tuple[str, str]]:
         events = []

@@ -4,8 +4,6 @@ import json
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +14,10 @@ from harness.errors import LookFailedError
 from harness.events.event import Operation
 from harness.platform.storage import LocalStorage, Storages
 from harness.sense.preprocess.run import Rows
-from harness.sense.probe import DataChange, Look, Upstream
+from harness.sense.probe import DataChange, Upstream
 from harness.sense.sources.hive.metastore import HiveTable, locations_in, names_of
 from harness.sense.sources.hive.probe import HiveProbe
-
-AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
+from tests.support.watching import Watching
 
 
 class Metastore:
@@ -83,7 +80,7 @@ class Questions:
         return True
 
 
-class Watcher:
+class Watcher(Watching):
     """Looks at one table again and again, as ticks do."""
 
     def __init__(self, metastore: Metastore, **more: Any) -> None:
@@ -100,19 +97,6 @@ class Watcher:
     def restart(self) -> None:
         storages = Storages(LocalStorage(), LocalStorage())
         self.probe = HiveProbe(storages, self.metastore, self.questions)
-
-    def look(self) -> Look:
-        [look] = self.probe.look([self.upstream], at=AT)
-        if look.failure is None:
-            self.upstream = replace(
-                self.upstream, position=look.position, upstream_value=look.upstream_value
-            )
-        return look
-
-    def told(self) -> Sequence[DataChange]:
-        look = self.look()
-        assert look.failure is None, look.failure
-        return look.events
 
 
 @pytest.fixture

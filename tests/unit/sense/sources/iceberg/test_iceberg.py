@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,8 @@ from harness.sense.sources.iceberg import snapshots as follow
 from harness.sense.sources.iceberg.catalog import Catalogs
 from harness.sense.sources.iceberg.probe import IcebergProbe
 from tests.support.iceberg_tables import ADDED, DELETED, EXISTING, TEXT, IcebergFolder, entry
+from tests.support.watching import AT, Watching
 
-AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
 EMPTY: dict[str, str] = {}
 
 
@@ -89,7 +88,7 @@ class CountingStorage(LocalStorage):
         return super().list_all(folder)
 
 
-class Watcher:
+class Watcher(Watching):
     """Looks at one table again and again, as ticks do."""
 
     def __init__(self, sensor_id: str, **more: Any) -> None:
@@ -112,19 +111,6 @@ class Watcher:
             Catalogs(self.catalogs, self.database),
             self.questions,
         )
-
-    def look(self) -> Look:
-        [look] = self.probe.look([self.upstream], at=AT)
-        if look.failure is None:
-            self.upstream = replace(
-                self.upstream, position=look.position, upstream_value=look.upstream_value
-            )
-        return look
-
-    def told(self) -> Sequence[DataChange]:
-        look = self.look()
-        assert look.failure is None, look.failure
-        return look.events
 
 
 @pytest.fixture

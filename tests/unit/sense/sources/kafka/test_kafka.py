@@ -9,12 +9,13 @@ import pytest
 from harness.config.sources import FirstSight
 from harness.errors import LookFailedError
 from harness.events.event import Operation
-from harness.sense.probe import DataChange, Look, Upstream
+from harness.sense.probe import DataChange, Upstream
 from harness.sense.sources.kafka.filter import Admission
 from harness.sense.sources.kafka.probe import KafkaProbe
 from harness.sense.sources.kafka.types import Place, Trouble
 from tests.support.fake_kafka import FakeKafka, FakeQuestions
 from tests.support.golden import AT
+from tests.support.watching import Watching
 
 P0 = Place("orders", 0)
 
@@ -25,7 +26,7 @@ def upstream(sensor_id: str = "shop: orders", **more: Any) -> Upstream:
     )
 
 
-class Watcher:
+class Watcher(Watching):
     """A topic of two partitions, and one who looks at it again and again."""
 
     def __init__(self, **more: Any) -> None:
@@ -34,14 +35,6 @@ class Watcher:
         self.questions = FakeQuestions()
         self.upstream = upstream(**more)
         self.probe = KafkaProbe(self.kafka.connect, Admission(self.questions))
-
-    def look(self) -> Look:
-        [look] = self.probe.look([self.upstream], at=AT)
-        if look.failure is None:
-            self.upstream = replace(
-                self.upstream, position=look.position, upstream_value=look.upstream_value
-            )
-        return look
 
     def events(self) -> list[DataChange]:
         look = self.look()

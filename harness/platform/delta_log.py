@@ -1,62 +1,64 @@
-"""Names, lists and reads the commit files of a Delta log; it does not interpret them."""
+"""Names, lists and reads the commit files of a Delta log; it does not interpret them.
+
+Whoever reads a log reads it here: the sensors, the readers of changed rows, and the store for its
+own tables.
+"""
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 from urllib.parse import unquote
 
 from harness.errors import LookFailedError
+from harness.platform.json_file import MALFORMED
 from harness.platform.storage import FileStat, Listed, Storage
 
 #: More than this of one commit is not read: what it did is then said without its partitions.
 COMMIT_LIMIT_BYTES = 64 * 1024 * 1024
 
-#: What reading JSON raises that others wrote, whatever stands in it.
-NO_JSON_OF_OURS = (
-    ValueError,
-    TypeError,
-    KeyError,
-    AttributeError,
-    OverflowError,
-    RecursionError,
-)
-
-_COMMIT_NAME = re.compile(r"^(\d{20})\.json$")
+_COMMIT_NAME = re.compile(r"^([0-9]{20})\.json$")
 _CHECKPOINT_NAME = re.compile(
-    r"^(\d{20})\.checkpoint\.(?:parquet|\d{10}\.(\d{10})\.parquet|[0-9a-f-]{36}\.(?:json|parquet))$"
+    r"^([0-9]{20})\.checkpoint\."
+    r"(?:parquet|[0-9]{10}\.([0-9]{10})\.parquet|[0-9a-f-]{36}\.(?:json|parquet))$"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileAction:
-    """One ``add`` or ``remove`` that changes data."""
+    """One ``add`` or ``remove``."""
 
     path: str
     #: ``None`` when the writer left them out.
     partition: Mapping[str, str | None] | None
+    #: ``False`` where it only rearranges data.
+    changes_data: bool = True
     #: Rows that its deletion vector hides; ``None`` when it has no vector.
     deleted_rows: int | None = None
+    vector: Mapping[str, Any] | None = None
     stats: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """One commit file, with only the file actions that change data."""
+    """One commit file."""
 
     version: int
     fingerprint: FileStat
     digest: str
     info: Mapping[str, Any]
+    #: The file actions that change data, and below those that only rearrange it.
     adds: tuple[FileAction, ...]
     removes: tuple[FileAction, ...]
+    rearranged_adds: tuple[FileAction, ...]
+    rearranged_removes: tuple[FileAction, ...]
+    #: Files of the change data feed.
+    feed: tuple[str, ...]
     metadata: Mapping[str, Any] | None
     protocol: Mapping[str, Any] | None
     transaction: Mapping[str, Any] | None
-    #: Some ``add`` or ``remove`` stands in it that only rearranges data.
-    rearranges: bool
     #: Too large to be read to its end.
     is_cut: bool
 
@@ -64,6 +66,11 @@ class Commit:
     def changes_data(self) -> bool:
         """Tell whether any row may have come, gone or changed."""
         return self.is_cut or bool(self.adds) or bool(self.removes)
+
+    @property
+    def rearranges(self) -> bool:
+        """Tell whether some ``add`` or ``remove`` stands in it that only rearranges data."""
+        return bool(self.rearranged_adds or self.rearranged_removes)
 
     @property
     def timestamp_ms(self) -> int:
@@ -91,7 +98,18 @@ class LogFolder:
 
 def commit_path(table: str, version: int) -> str:
     """Return the path of one commit file."""
-    return f"{table}/_delta_log/{version:020d}.json"
+    return f"{table}/_delta_log/{commit_name(version)}"
+
+
+def commit_name(version: int) -> str:
+    """Return the name of one commit file."""
+    return f"{version:020d}.json"
+
+
+def version_of(name: str) -> int | None:
+    """Return the version that a file of the log commits; nothing when it is no commit."""
+    found = _COMMIT_NAME.match(name)
+    return int(found.group(1)) if found else None
 
 
 def arrange(files: Iterable[Listed], *, told: frozenset[int] = frozenset()) -> LogFolder:
@@ -103,16 +121,15 @@ def arrange(files: Iterable[Listed], *, told: frozenset[int] = frozenset()) -> L
             then, so that the same is told again.
     """
     files = list(files)
-    commits = (_COMMIT_NAME.match(file.name) for file in files)
-    again = told.intersection(int(commit.group(1)) for commit in commits if commit)
+    again = told.intersection(version_of(file.name) for file in files)
     return _arranged(files, through=max(again, default=None))
 
 
 def _arranged(files: Iterable[Listed], *, through: int | None) -> LogFolder:
     versions, checkpoints = [], dict[tuple[int, int], list[str]]()
     for file in files:
-        if commit := _COMMIT_NAME.match(file.name):
-            versions.append(int(commit.group(1)))
+        if (commit := version_of(file.name)) is not None:
+            versions.append(commit)
         elif checkpoint := _CHECKPOINT_NAME.match(file.name):
             version, parts = int(checkpoint.group(1)), int(checkpoint.group(2) or 1)
             checkpoints.setdefault((version, parts), []).append(file.name)
@@ -150,19 +167,39 @@ def read_commit(storage: Storage, table: str, version: int) -> Commit | None:
     is_cut = fingerprint.length > COMMIT_LIMIT_BYTES
     if not is_cut and len(content) != fingerprint.length:
         raise LookFailedError(f"{path} is being written at this moment; the next look reads it")
-    return _parse(version, fingerprint, content, is_cut=is_cut)
+    return parse_commit(version, fingerprint, content, is_cut=is_cut)
 
 
-def _parse(version: int, fingerprint: FileStat, content: bytes, *, is_cut: bool) -> Commit:
-    lines = content.splitlines()
-    if is_cut:
-        lines = lines[:-1]
+def actions_in(content: bytes) -> Iterator[Mapping[str, Any]]:
+    """Read the lines of a commit, or of a checkpoint in JSON.
+
+    Raises:
+        ValueError: A line is no JSON.
+        TypeError: A line is no object.
+        RecursionError: A line is nested too deeply.
+    """
+    return (_object(json.loads(line)) for line in content.splitlines() if line.strip())
+
+
+def parse_commit(
+    version: int, fingerprint: FileStat, content: bytes, *, is_cut: bool = False
+) -> Commit:
+    """Read the content of a commit file.
+
+    Args:
+        version: Its version.
+        fingerprint: Its file.
+        content: What was read of it.
+        is_cut: That is not all, and may end within a line.
+
+    Raises:
+        LookFailedError: It is half-written or no commit.
+    """
     actions = _Actions()
     try:
-        for line in lines:
-            if line.strip():
-                actions.take(json.loads(line))
-    except NO_JSON_OF_OURS as error:
+        for action in actions_in(content[: content.rfind(b"\n") + 1] if is_cut else content):
+            actions.take(action)
+    except MALFORMED as error:
         message = f"commit {version} of the Delta log is corrupt or half-written"
         raise LookFailedError(f"{message}; the next look reads it again") from error
     if actions.count == 0:
@@ -173,12 +210,14 @@ def _parse(version: int, fingerprint: FileStat, content: bytes, *, is_cut: bool)
         fingerprint=fingerprint,
         digest=digest_of(content),
         info=actions.info,
-        adds=tuple(actions.adds),
-        removes=tuple(actions.removes),
+        adds=tuple(file for file in actions.adds if file.changes_data),
+        removes=tuple(file for file in actions.removes if file.changes_data),
+        rearranged_adds=tuple(file for file in actions.adds if not file.changes_data),
+        rearranged_removes=tuple(file for file in actions.removes if not file.changes_data),
+        feed=tuple(actions.feed),
         metadata=actions.metadata,
         protocol=actions.protocol,
         transaction=actions.transaction,
-        rearranges=actions.rearranges,
         is_cut=is_cut,
     )
 
@@ -207,7 +246,7 @@ class _Actions:
         self.transaction: Mapping[str, Any] | None = None
         self.adds: list[FileAction] = []
         self.removes: list[FileAction] = []
-        self.rearranges = False
+        self.feed: list[str] = []
 
     def take(self, action: Mapping[str, Any]) -> None:
         self.count += 1
@@ -215,23 +254,23 @@ class _Actions:
             if kind in _SINGLE_ACTIONS and body is not None:
                 setattr(self, _SINGLE_ACTIONS[kind], _object(body))
             elif kind == "add" and body is not None:
-                self._take_file(self.adds, body)
+                self.adds.append(_file(body))
             elif kind == "remove" and body is not None:
-                self._take_file(self.removes, body)
+                self.removes.append(_file(body))
+            elif kind == "cdc" and body is not None:
+                self.feed.append(unquote(_text(body["path"])))
 
-    def _take_file(self, files: list[FileAction], body: Mapping[str, Any]) -> None:
-        if not body["dataChange"]:
-            self.rearranges = True
-            return
-        vector = body.get("deletionVector")
-        files.append(
-            FileAction(
-                path=unquote(_text(body["path"])),
-                partition=_values(body.get("partitionValues")),
-                deleted_rows=int(vector["cardinality"]) if vector else None,
-                stats=None if body.get("stats") is None else _text(body["stats"]),
-            )
-        )
+
+def _file(body: Mapping[str, Any]) -> FileAction:
+    vector = body.get("deletionVector")
+    return FileAction(
+        path=unquote(_text(body["path"])),
+        partition=_values(body.get("partitionValues")),
+        changes_data=bool(body["dataChange"]),
+        deleted_rows=int(vector["cardinality"]) if vector else None,
+        vector=_object(vector) if vector else None,
+        stats=None if body.get("stats") is None else _text(body["stats"]),
+    )
 
 
 def _object(body: Any) -> dict[str, Any]:

@@ -1,24 +1,14 @@
-"""Writes every effect of the local Jobs API as a line of JSON, as evidence for later checks.
-
-A file that has grown large is set aside when the server starts, in the place of the one before.
-"""
+"""Writes every effect of the local Jobs API as a line of JSON, as evidence for later checks."""
 
 import json
 import os
 import threading
 from pathlib import Path
 
-#: Two files of this size at most, and what one server adds.
-LARGEST_FILE = 16 * 2**20
+from harness.platform.jobs_emulator.runs.registry import Effects
 
 
-def set_aside(path: Path, largest: int = LARGEST_FILE) -> None:
-    """Rename a file that is larger, to the same name with ``.1``; the one before is replaced."""
-    if path.is_file() and path.stat().st_size > largest:
-        path.replace(path.with_name(f"{path.name}.1"))
-
-
-class History:
+class History(Effects):
     """An append-only file; with no path, nothing is kept.
 
     Args:
@@ -27,8 +17,6 @@ class History:
 
     def __init__(self, path: Path | None = None) -> None:
         self._lock = threading.Lock()
-        if path:
-            set_aside(path)
         self._file = path.open("ab") if path else None
 
     def add(self, at_ms: int, event: str, **facts: object) -> None:

@@ -1,4 +1,4 @@
-"""Makes chosen requests go wrong, before or after their work is done; for tests only."""
+"""Makes chosen requests go wrong, before or after their work is done."""
 
 import threading
 from collections.abc import Mapping
@@ -53,19 +53,6 @@ class Fault:
     body: str | None = None
     delay: float = 0.0
     pid: int | None = None
-
-
-def fault_from(words: Mapping[str, object]) -> Fault:
-    """Read a rule.
-
-    Raises:
-        ValueError: A field is missing, unknown or wrong.
-        TypeError: A field is unknown.
-    """
-    fields = dict(words)
-    kind = FaultKind(str(fields.pop("kind", "")))
-    when = When(str(fields.pop("when", When.AFTER)))
-    return Fault(kind=kind, when=when, **fields)  # type: ignore[arg-type]
 
 
 class Faults:
