@@ -1,4 +1,4 @@
-"""Lists every key of ``heartbeat.yml`` from the JSON schema, for documentation and for hints."""
+"""Lists every key of ``heartbeat.yml`` from the models' schema, for documentation and for hints."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -6,18 +6,18 @@ from functools import cache
 from typing import Any
 
 from harness.config.model import ConfigurationFile
-from harness.config.section import FREE_KEY
-
-#: A part of the JSON schema.
-Schema = Mapping[str, Any]
+from harness.config.secrets import SCHEMA_FORMAT
+from harness.config.section import KEY_NAME
 
 _WORDS = {
     "string": "text",
     "integer": "whole number",
     "number": "number",
+    "object": "mapping",
     "array": "list",
-    "null": "",
 }
+
+_Schema = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class SettingsKey:
 @cache
 def _all_keys() -> tuple[SettingsKey, ...]:
     schema = ConfigurationFile.model_json_schema()
-    return tuple(_Walk(schema.get("$defs", {})).keys_of(schema, ()))
+    return tuple(_Keys(schema["$defs"]).of(schema, ()))
 
 
 def settings_keys() -> list[SettingsKey]:
@@ -69,70 +69,84 @@ def _matches(pattern: tuple[str, ...], path: tuple[str, ...]) -> bool:
     return all(each[0] in "<[" or each == part for each, part in zip(pattern, path, strict=False))
 
 
-class _Walk:
-    """Walks the JSON schema of the file."""
+class _Keys:
+    """Walks a schema.
 
-    def __init__(self, definitions: Mapping[str, Schema]) -> None:
+    Args:
+        definitions: The parts that it refers to.
+    """
+
+    def __init__(self, definitions: Mapping[str, _Schema]) -> None:
         self._definitions = definitions
 
-    def keys_of(self, section: Schema, path: tuple[str, ...]) -> Iterator[SettingsKey]:
-        """Yield the keys of a section, each with those below it."""
-        for name, schema in section["properties"].items():
-            yield SettingsKey(
-                path=(*path, name),
-                type=self._type(schema),
-                default="required" if name in section.get("required", ()) else _default(schema),
-                meaning=schema.get("description", ""),
-            )
-            yield from self._inner_keys(schema, (*path, name))
+    def of(self, section: _Schema, path: tuple[str, ...]) -> Iterator[SettingsKey]:
+        """Describe the keys of a section, and those below them."""
+        for name, value in section["properties"].items():
+            is_required = name in section.get("required", ())
+            yield self._key(value, (*path, name), is_required=is_required)
+            yield from self._below(value, (*path, name))
 
-    def _inner_keys(self, schema: Schema, path: tuple[str, ...]) -> Iterator[SettingsKey]:
-        for branch in self._branches(schema):
+    def _key(
+        self, value: _Schema, path: tuple[str, ...], *, is_required: bool = False
+    ) -> SettingsKey:
+        branches = self._branches(value)
+        kinds = dict.fromkeys(_type(each) for each in branches)
+        bounds = "".join(_bounds(each) for each in branches)
+        return SettingsKey(
+            path=path,
+            type=" or ".join(kinds) + bounds,
+            default="required" if is_required else _default(value),
+            meaning=value.get("description", ""),
+        )
+
+    def _below(self, value: _Schema, path: tuple[str, ...]) -> Iterator[SettingsKey]:
+        for branch in self._branches(value):
             if "properties" in branch:
-                yield from self.keys_of(branch, path)
+                yield from self.of(branch, path)
             elif "items" in branch:
-                yield from self._inner_keys(branch["items"], (*path, "[]"))
-            elif FREE_KEY in branch:
-                inside = (*path, f"<{branch[FREE_KEY]}>")
-                value = branch["additionalProperties"]
-                if "description" in value:
-                    yield SettingsKey(
-                        path=inside,
-                        type=self._type(value),
-                        default="",
-                        meaning=value["description"],
-                    )
-                yield from self._inner_keys(value, inside)
+                yield from self._below(branch["items"], (*path, "[]"))
+            elif KEY_NAME in branch:
+                inside = (*path, f"<{branch[KEY_NAME]}>")
+                if "description" in branch["additionalProperties"]:
+                    yield self._key(branch["additionalProperties"], inside)
+                yield from self._below(branch["additionalProperties"], inside)
 
-    def _branches(self, schema: Schema) -> list[Schema]:
-        """Return the alternatives of a value, each without a reference."""
-        if "$ref" in schema:
-            return self._branches(self._definitions[schema["$ref"].rpartition("/")[2]])
-        inner = schema.get("anyOf") or schema.get("oneOf")
-        return [each for part in inner for each in self._branches(part)] if inner else [schema]
-
-    def _type(self, schema: Schema) -> str:
-        words = [_words(branch) for branch in self._branches(schema)]
-        return " or ".join(dict.fromkeys(word for word in words if word))
+    def _branches(self, value: _Schema) -> list[_Schema]:
+        """Return what a value may be, other than absent."""
+        if "$ref" in value:
+            return self._branches(self._definitions[value["$ref"].rpartition("/")[2]])
+        for union in ("anyOf", "oneOf"):
+            if union in value:
+                return [each for one in value[union] for each in self._branches(one)]
+        return [] if value["type"] == "null" else [value]
 
 
-def _words(branch: Schema) -> str:
-    if "properties" in branch:
+def _type(value: _Schema) -> str:
+    if "properties" in value:
         return "section"
-    if "enum" in branch:
-        return " or ".join(f"`{each}`" for each in branch["enum"])
-    kind = branch["type"]
-    return branch.get("format") or _WORDS.get(kind, "mapping") + _bounds(branch)
+    if "enum" in value:
+        return " or ".join(f"`{each}`" for each in value["enum"])
+    if value.get("format") == SCHEMA_FORMAT:
+        return "secret reference"
+    return _WORDS[value["type"]]
 
 
-def _bounds(branch: Schema) -> str:
-    if "maximum" not in branch:
+def _bounds(value: _Schema) -> str:
+    if "maximum" not in value:
         return ""
-    over = branch.get("exclusiveMinimum")
-    low = f"{branch['minimum']:,}" if over is None else f"over {over:,}"
-    return f", {low} to {branch['maximum']:,}"
+    low = value.get("minimum")
+    words = f"over {value['exclusiveMinimum']:,}" if low is None else f"{low:,}"
+    return f", {words} to {value['maximum']:,}"
 
 
-def _default(schema: Schema) -> str:
-    value = schema.get("default")
-    return f"`{value}`" if value not in (None, []) else ""
+def _default(value: _Schema) -> str:
+    default = value.get("default")
+    return "" if default in (None, []) else f"`{default}`"
+
+
+def documentation_table(keys: list[SettingsKey] | None = None) -> list[str]:
+    """Return the rows of the table in ``docs/configuration.md``."""
+    return [
+        f"| `{key.name}` | {key.type} | {key.default} | {key.meaning} |"
+        for key in keys or settings_keys()
+    ]

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
-from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler, SecretStr
-from pydantic.json_schema import JsonSchemaValue
+from pydantic import BaseModel, GetCoreSchemaHandler, SecretStr
 from pydantic_core import CoreSchema, core_schema
 
 from harness.errors import ConfigurationError
+
+#: What a schema calls a reference.
+SCHEMA_FORMAT = "secret-reference"
 
 ALLOWED = "allowed is a reference, env:NAME or secret:scope/key"
 
@@ -95,11 +97,9 @@ class SecretReference:
         )
 
     @classmethod
-    def __get_pydantic_json_schema__(
-        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        """Describe a reference as text of a format of its own."""
-        return {"type": "string", "format": "secret reference"}
+    def __get_pydantic_json_schema__(cls, *_: object) -> dict[str, object]:
+        """Let a schema name a reference."""
+        return {"type": "string", "format": SCHEMA_FORMAT}
 
 
 def references_in(

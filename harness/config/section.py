@@ -1,29 +1,19 @@
 """What every section of ``heartbeat.yml`` is made of."""
 
-from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, StringConstraints
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
-
-#: The keyword of the JSON schema that holds the name of a mapping's free key.
-FREE_KEY = "x-free-key"
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
 
-@dataclass(frozen=True, slots=True)
-class KeyName:
-    """Names the free key of a mapping, for messages and documentation."""
+#: Where the schema of a mapping has the name of its free key.
+KEY_NAME = "x-key-name"
 
-    name: str
 
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        """Add the name to the schema of the mapping."""
-        return {**handler(schema), FREE_KEY: self.name}
+def key_name(name: str) -> Any:
+    """Name the free key of a mapping, for messages and documentation."""
+    return Field(json_schema_extra={KEY_NAME: name})
 
 
 class Section(BaseModel):
