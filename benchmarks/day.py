@@ -66,9 +66,9 @@ def day(context: BenchContext, paths: list[Path], ticks: int) -> None:
         housekeeper.between_ticks()
         if number % PROGRESS_EVERY == PROGRESS_EVERY - 1:
             part = PROGRESS_EVERY // BUSY_EVERY
-            news, settling = (statistics.median(part_of[-part:]) for part_of in (busy, settled))
-            told = f"{number + 1} ticks: busy {news:.2f} s, settling {settling:.2f} s\n"
-            sys.stderr.write(told)
+            changes, settling = (statistics.median(part_of[-part:]) for part_of in (busy, settled))
+            reported = f"{number + 1} ticks: busy {changes:.2f} s, settling {settling:.2f} s\n"
+            sys.stderr.write(reported)
     for name, seconds in (("idle", idle), ("busy", busy), ("settling", settled)):
         part = max(1, min(100, len(seconds) // 4))
         first, last = statistics.median(seconds[:part]), statistics.median(seconds[-part:])

@@ -29,7 +29,7 @@ from benchmarks.parts.past import Watched, append_to, events_of, past_of  # noqa
 from benchmarks.upstreams import BenchContext, copy_project, line, timed  # noqa: E402
 from harness.store.rows import Ledger  # noqa: E402
 from harness.tick.housekeeping import compact_table, schema_folder  # noqa: E402
-from harness.toolkit.changes.search import ask, question_of  # noqa: E402
+from harness.toolkit.changes.search import find, question_of  # noqa: E402
 
 REPEATS = 5
 TABLES = 100
@@ -117,7 +117,9 @@ def in_python(context: BenchContext, events: int, day: int) -> None:
     for name, wanted in questions(day).items():
         rest = {key: value for key, value in wanted.items() if key != "table"}
         question = question_of(wanted.get("table"), rest)  # type: ignore[arg-type]
-        tell(events, f"Python: {name}", lambda question=question: len(ask(context.store, question)))
+        tell(
+            events, f"Python: {name}", lambda question=question: len(find(context.store, question))
+        )
 
 
 def in_sql(context: BenchContext, events: int, day: int) -> None:
@@ -132,10 +134,13 @@ def in_sql(context: BenchContext, events: int, day: int) -> None:
 def tell(events: int, what: str, asking: Callable[[], int]) -> None:
     """Ask once, and then so often that one time in the middle is to be trusted."""
     asking()
-    told = sorted(timed(asking) for _ in range(REPEATS))  # type: ignore[type-var]
-    answer = {count for _, count in told}
+    reported = sorted(timed(asking) for _ in range(REPEATS))  # type: ignore[type-var]
+    answer = {count for _, count in reported}
     line(
-        events, f"{what} (median of {REPEATS})", statistics.median(t for t, _ in told), f"{answer}"
+        events,
+        f"{what} (median of {REPEATS})",
+        statistics.median(t for t, _ in reported),
+        f"{answer}",
     )
 
 

@@ -33,7 +33,7 @@ from benchmarks.upstreams import (  # noqa: E402
     timed,
     write_controls,
 )
-from harness.publish.publish import fold  # noqa: E402
+from harness.publish.publish import compact  # noqa: E402
 from harness.store.rows import Ledger  # noqa: E402
 from harness.tick.checkpoint import load_state  # noqa: E402
 from harness.tick.engine import Engine  # noqa: E402
@@ -102,7 +102,7 @@ def fill(folder: Path, events: int) -> None:
         past = past_from(state, events, tags_in(context), resting)
         line(events, "making the past", timed(lambda: record(past, schema_folder(context)))[0])
         folding = timed(
-            lambda: fold(context, state.folded_through, past.last_tick, with_triggers=False)
+            lambda: compact(context, state.folded_through, past.last_tick, with_triggers=False)
         )
         line(events, "folding all of it, once", folding[0])
         record_ticks(past, schema_folder(context))
@@ -170,7 +170,7 @@ def until_folded(engine: Engine, events: int, paths: Sequence[Path]) -> None:
         for _ in range(2):
             took, report = timed(engine.tick)
             assert isinstance(report, TickReport)
-            if report.publication and report.publication.has_folded:
+            if report.publication and report.publication.has_compacted:
                 line(events, "a tick that folds", took, steps_of(report))
                 rest(engine)
                 return
@@ -178,14 +178,14 @@ def until_folded(engine: Engine, events: int, paths: Sequence[Path]) -> None:
 
 def changes(engine: Engine, events: int, what: str, in_turn: Sequence[Sequence[Path]]) -> None:
     """Time a change of some tables after the other, and print the tick in the middle."""
-    told = []
+    reported = []
     for changed in in_turn:
         for path in changed:
             append(path)
-        told.append(timed(engine.tick))
+        reported.append(timed(engine.tick))
         rest(engine)
-    took, report = sorted(told, key=lambda each: each[0])[len(told) // 2]
-    line(events, f"{what} (median of {len(told)})", took, steps_of(report))
+    took, report = sorted(reported, key=lambda each: each[0])[len(reported) // 2]
+    line(events, f"{what} (median of {len(reported)})", took, steps_of(report))
 
 
 def new_job(engine: Engine, events: int, folder: Path, paths: Sequence[Path]) -> None:

@@ -221,8 +221,8 @@ class Bench:
         after = self._version("by_key"), self._version("by_key_history")
         commits = sum(after) - sum(before)
         for name, seconds in took.items():
-            told = f"{commits} commits to hub and history" if name == "refresh" else ""
-            self._tell("nothing changed (median)", name, statistics.median(seconds), told)
+            reported = f"{commits} commits to hub and history" if name == "refresh" else ""
+            self._tell("nothing changed (median)", name, statistics.median(seconds), reported)
         self._ratio("merge / refresh", took["merge"], took["refresh"])
 
     def waiting(self, batches: int = 5) -> None:
@@ -343,10 +343,10 @@ class Bench:
         from dbt.cli.main import dbtRunner
 
         places = ["--project-dir", str(self._folder), "--profiles-dir", str(self._folder)]
-        with contextlib.redirect_stdout(io.StringIO()) as said:
+        with contextlib.redirect_stdout(io.StringIO()) as output:
             result = dbtRunner(manifest=self._manifest).invoke([*arguments, *places])
         if not result.success:
-            raise SystemExit(f"{said.getvalue()[-3000:]}{result.exception or ''}")
+            raise SystemExit(f"{output.getvalue()[-3000:]}{result.exception or ''}")
         return result
 
     def _version(self, table: str) -> int:

@@ -24,7 +24,7 @@ sys.path.insert(0, str(PROJECT))
 
 from harness.record.batch_inbox import receive_batches, remove_batches  # noqa: E402
 from harness.record.correlate import SameChanges  # noqa: E402
-from harness.record.registrations import fold  # noqa: E402
+from harness.record.registrations import ingest  # noqa: E402
 from harness.store.rows import Tick  # noqa: E402
 from harness.toolkit.changes import ChangeEvent, Operation, TableFormat, register  # noqa: E402
 from tests.support.disk_ledgers import create_ledgers  # noqa: E402
@@ -65,11 +65,11 @@ def bench(folder: Path, count: int) -> None:
     subprocess.run(command, cwd=PROJECT, env=environment, check=True, stdout=subprocess.DEVNULL)
     line(count, "emit --file, a process of its own", time.perf_counter() - began)
     ticks = Ticks(home)
-    ticks.fold(count, "fold: snapshots, all new")
+    ticks.ingest(count, "fold: snapshots, all new")
     registered(count, "register(), in a process that goes on", home, of_snapshots)
-    ticks.fold(count, "fold: the same snapshots again")
+    ticks.ingest(count, "fold: the same snapshots again")
     registered(count, "register(), partitions without snapshots", home, of_partitions)
-    ticks.fold(count, "fold: partitions without snapshots")
+    ticks.ingest(count, "fold: partitions without snapshots")
 
 
 class Ticks:
@@ -85,13 +85,13 @@ class Ticks:
         self._number = 0
         self._tables: dict[str, int | None] = {}
 
-    def fold(self, count: int, what: str) -> None:
+    def ingest(self, count: int, what: str) -> None:
         """Time the fold of one batch, until it has left the inbox."""
         self._number += 1
         tick = Tick(number=self._number, at=START + timedelta(minutes=self._number))
         began = time.perf_counter()
         batches = receive_batches(self._home / "inbox", at=tick.at)
-        found = fold(
+        found = ingest(
             batches,
             self._tables,
             tick=tick,

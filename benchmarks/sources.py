@@ -221,8 +221,8 @@ def rest(engine: Engine) -> None:
 def idle(context: Context, engine: Engine, kinds: list[Kind]) -> dict[str, float]:
     """Time idle ticks over all, and over each source alone; return seconds per upstream."""
     before = spark_jobs(context)
-    told = [timed(lambda: sound(engine.tick())) for _ in range(IDLE_TICKS)]
-    took, report = sorted(told, key=lambda each: each[0])[IDLE_TICKS // 2]
+    reported = [timed(lambda: sound(engine.tick())) for _ in range(IDLE_TICKS)]
+    took, report = sorted(reported, key=lambda each: each[0])[IDLE_TICKS // 2]
     line(total(kinds), f"idle tick, warm (median of {IDLE_TICKS})", took, steps_of(report))
     each = {}
     for kind in kinds:
@@ -253,11 +253,11 @@ def changed(
     numbers = list(numbers)
     kinds = list(kinds)
     # What is told at the second look only comes a tick before the others.
-    for looks in sorted({kind.looks for kind in kinds}, reverse=True):
+    for results in sorted({kind.results for kind in kinds}, reverse=True):
         for kind in kinds:
-            if kind.looks == looks:
+            if kind.results == results:
                 kind.change(numbers)
-        if looks > 1:
+        if results > 1:
             sound(engine.tick())
     took, report = timed(lambda: sound(engine.tick()))
     assert isinstance(report, TickReport)
@@ -272,11 +272,11 @@ def busy(
 ) -> None:
     """Time changes, and print the tick in the middle."""
     numbers = list(numbers)
-    told = []
+    reported = []
     for _ in range(repeats):
-        told.append(changed(engine, kinds, numbers))
+        reported.append(changed(engine, kinds, numbers))
         rest(engine)
-    took, report = sorted(told, key=lambda each: each[0])[repeats // 2]
+    took, report = sorted(reported, key=lambda each: each[0])[repeats // 2]
     many = f" (median of {repeats})" if repeats > 1 else ""
     line(len(kinds) * len(numbers), f"{what}{many}", took, steps_of(report))
 

@@ -26,8 +26,8 @@ from deltalake import DeltaTable, write_deltalake  # noqa: E402
 
 from benchmarks.parts.past import append_to  # noqa: E402
 from benchmarks.upstreams import BenchContext, copy_project, line, timed  # noqa: E402
-from harness.publish.publish import fold  # noqa: E402
-from harness.store.rows import Ledger, LookOutcome, ProbeRow  # noqa: E402
+from harness.publish.publish import compact  # noqa: E402
+from harness.store.rows import Ledger, ProbeOutcome, ProbeRow  # noqa: E402
 from harness.tick.housekeeping import schema_folder  # noqa: E402
 
 TABLES = 1_000
@@ -83,28 +83,28 @@ class Bench:
         self._seed(ledgers)
         terms = timed(lambda: context.dbt.build("trigger_terms"))[0]
         line(self._events, "taking the triggers apart, once for each edit", terms)
-        self._fold("folding all events")
-        self._look("all triggers, for the first time")
+        self._compact("folding all events")
+        self._probe("all triggers, for the first time")
         self._now += timedelta(hours=1)
-        self._look("all slots due")
+        self._probe("all slots due")
         for _ in range(REPEATS):
-            self._look("nothing due, nothing came")
+            self._probe("nothing due, nothing came")
         for _ in range(REPEATS):
             self._arrive()
-            self._look("nothing due, one partition came")
+            self._probe("nothing due, one partition came")
         for minute in range(1, REPEATS + 1):
             self._now += timedelta(minutes=minute)
-            self._look(f"one of {SOME} due")
+            self._probe(f"one of {SOME} due")
         self._now += timedelta(hours=1)
-        self._look("all slots due, warm")
-        self._fold("folding what the looks have said")
-        self._look("nothing due, nothing came, folded")
+        self._probe("all slots due, warm")
+        self._compact("folding what the looks have said")
+        self._probe("nothing due, nothing came, folded")
         context.close()
 
-    def _fold(self, what: str) -> None:
+    def _compact(self, what: str) -> None:
         """Time the folding of everything since the last time."""
         before, self._folded = self._folded, self._tick
-        took = timed(lambda: fold(self._context, before, self._tick, with_triggers=True))[0]
+        took = timed(lambda: compact(self._context, before, self._tick, with_triggers=True))[0]
         line(self._events, what, took)
 
     def _past(self) -> Iterator[dict[str, object]]:
@@ -151,18 +151,18 @@ class Bench:
         ]
         write_deltalake(table, pa.Table.from_arrays(whole, schema=schema), mode="append")
 
-    def _look(self, what: str) -> None:
+    def _probe(self, what: str) -> None:
         """Time a look, and record what it says as a tick does."""
         context = self._context
         self._tick += 1
-        looks = schema_folder(context) / "ledger_trigger_looks"
+        results = schema_folder(context) / "ledger_trigger_looks"
         stamp = pa.array([self._now]).cast(pa.timestamp("us", tz="UTC"))
-        append_to(looks, iter([{"tick_number": np.array([self._tick]), "looked_at": stamp}]))
+        append_to(results, iter([{"tick_number": np.array([self._tick]), "looked_at": stamp}]))
         clock = timed(lambda: context.dbt.build("look"))[0]
-        took, said = timed(lambda: self._context.rows("queue_trigger_evaluations"))
-        assert isinstance(said, list)
-        matched = sum(len(row["matched"]) for row in said)
-        line(self._events, what, clock + took, f"{len(said):,} say something, {matched:,} events")
+        took, output = timed(lambda: self._context.rows("queue_trigger_evaluations"))
+        assert isinstance(output, list)
+        matched = sum(len(row["matched"]) for row in output)
+        line(self._events, what, clock + took, f"{len(output):,} say something, {matched:,} events")
         line(self._events, f"{what}: of it the slots", clock)
         context.store.append(
             Ledger.PROBES,
@@ -171,7 +171,7 @@ class Bench:
                     tick_number=self._tick,
                     recorded_at=self._now,
                     upstream_id=row["upstream_id"],
-                    outcome=LookOutcome.FOUND if row["matched"] else LookOutcome.MOVED,
+                    outcome=ProbeOutcome.FOUND if row["matched"] else ProbeOutcome.MOVED,
                     reason=row["reason"],
                     failing_since=None,
                     position=row["position"],
@@ -181,7 +181,7 @@ class Bench:
                     latest_event_at=None,
                     recent_events=(),
                 )
-                for row in said
+                for row in output
             ],
         )
 

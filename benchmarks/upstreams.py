@@ -119,13 +119,13 @@ def warm(project: Path, home: Path, paths: list[Path]) -> None:
 
 def report_of(tables: int, what: str, engine: Engine, changed: list[Path]) -> None:
     """Time a change of some tables three times, and print the tick in the middle."""
-    told = []
+    reported = []
     for _ in range(3):
         for path in changed:
             append(path)
-        told.append(timed(engine.tick))
+        reported.append(timed(engine.tick))
         engine.tick()
-    took, report = sorted(told, key=lambda each: each[0])[1]
+    took, report = sorted(reported, key=lambda each: each[0])[1]
     line(tables, f"{what} (median of 3)", took, steps_of(report))
 
 

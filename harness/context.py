@@ -17,21 +17,21 @@ from harness.config.load import LOCAL_TARGET, Settings, target_of
 from harness.config.model import JobsTarget
 from harness.config.project import dbt_project_of
 from harness.config.workspace_secrets import secrets_for
-from harness.controls.load import asks_for_iceberg_rows, every_job_name
+from harness.controls.load import every_job_name, needs_iceberg_rows
 from harness.fire.submit import Firing
 from harness.platform.clock import Clock, RealClock
 from harness.platform.databricks.api import JobsApi
 from harness.platform.databricks.rate_limit import TokenBucket
 from harness.platform.dbt import Dbt
-from harness.platform.files import make_private, write_whole
+from harness.platform.files import make_private, write_atomically
 from harness.platform.spark.metastore import require_free
 from harness.platform.stopping import Stop
-from harness.sense.pool import Looker
+from harness.sense.pool import ProbePool
 from harness.sense.probe import QueryBounds
 from harness.store.catalog import CatalogStore
 from harness.store.local import LocalStore
 from harness.store.rows import Store
-from harness.store.state_dir import Home
+from harness.store.state_dir import StateDir
 from harness.store.views import Views
 from harness.store.writer.fencing import FencedStore
 from harness.store.writer.lease import Lease
@@ -65,7 +65,7 @@ class Context:
         self.settings = settings
         self.environment = environment
         self.clock = clock or RealClock()
-        self.home = Home(folder=settings.home)
+        self.home = StateDir(folder=settings.home)
         #: What admits one writer; nothing is held until a command takes it.
         self.lock: WriterLock = ProcessLock(settings.home, command="")
         #: Whether the process is to end, and what it is doing now.
@@ -107,7 +107,7 @@ class Context:
         make_private(self.home.folder)
         require_free(self.home.metastore, self.clock)
         use_java(find_java(self.environment), os.environ)
-        if asks_for_iceberg_rows(self.settings.project):
+        if needs_iceberg_rows(self.settings.project):
             add_iceberg(os.environ)
         before, begin = self.stop.activity.words, self.stop.activity.begin
         log.info("starting Spark")
@@ -159,14 +159,14 @@ class Context:
         return self._views.rows(relation)
 
     @cached_property
-    def looker(self) -> Looker:
+    def probe_pool(self) -> ProbePool:
         """Looks at upstreams, side by side."""
-        from harness.sense.registry import Surroundings, known_sources
-        from harness.sense.schedule import look_limits
+        from harness.sense.registry import ProbeServices, known_sources
+        from harness.sense.schedule import probe_limits
 
         sensing, connections = self.settings.sensing, self.settings.connections
-        limits = look_limits(sensing, connections)
-        surroundings = Surroundings(
+        limits = probe_limits(sensing, connections)
+        services = ProbeServices(
             session=lambda: self.session,
             trigger_files_root=str(self.settings.trigger_root),
             connections=connections,
@@ -176,8 +176,8 @@ class Context:
                 seconds=max([sensing.look_timeout_seconds, *limits.values()]),
             ),
         )
-        return Looker(
-            known_sources().probes(surroundings),
+        return ProbePool(
+            known_sources().probes(services),
             threads=sensing.threads,
             deadline_seconds=sensing.look_timeout_seconds,
             limits=limits,
@@ -253,7 +253,7 @@ class Context:
         known = path.read_text().strip() if path.is_file() else ""
         if not known:
             known = uuid.uuid4().hex
-            write_whole(path, known, is_lasting=True)
+            write_atomically(path, known, is_lasting=True)
         return known
 
     def _forget_dead_api(self) -> None:
@@ -289,7 +289,7 @@ class Context:
             store=self.store,
             starts=self.starts,
             questions=self.questions,
-            handed_over=self.home.handed_over,
+            payloads=self.home.payloads,
             schema=self.schema,
             crash_point=self.crash_point,
             still_ours=self.lock.check,

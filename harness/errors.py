@@ -48,7 +48,7 @@ class StateError(HeartbeatError):
     """The state folder or a ledger cannot be used: full or read-only disk, newer version."""
 
 
-class LookFailedError(HeartbeatError):
+class ProbeFailedError(HeartbeatError):
     """One look at one upstream failed; the reason is recorded and the other upstreams go on."""
 
 
@@ -64,11 +64,11 @@ class JobsApiError(HeartbeatError):
     """The Jobs API cannot be used at all: no host, no credentials, the local one does not start."""
 
 
-class UntoldRunsError(JobsApiError):
+class UnreportedRunsError(JobsApiError):
     """The Jobs API answers of a job, and not with all of its runs: what is not listed may exist."""
 
 
-class NoSuchJobError(UntoldRunsError):
+class NoSuchJobError(UnreportedRunsError):
     """The Jobs API does not know the job; its runs outlive it, so that this proves nothing."""
 
 

@@ -152,19 +152,19 @@ class EventStream(SharedStreamProducer):
 
     async def _begin(self) -> int | None:
         """Begin with what comes from now on, and let that be so after a restart, too."""
-        told = await self._tried(self._told_through)
-        if told is None:
+        reported = await self._tried(self._told_through)
+        if reported is None:
             return None
-        await self._store.aset(CURSOR, told + 1)
-        return told + 1
+        await self._store.aset(CURSOR, reported + 1)
+        return reported + 1
 
     async def _ask(self, cursor: int) -> tuple[list[dict[str, object]], int]:
         async def answer() -> tuple[list[dict[str, object]], int]:
-            told = await self._told_through()
-            if told is None or told < cursor:
+            reported = await self._told_through()
+            if reported is None or reported < cursor:
                 return [], cursor
             heartbeat = await self._heartbeat()
-            return await heartbeat.events(self._table, cursor, told + 1), told + 1
+            return await heartbeat.events(self._table, cursor, reported + 1), reported + 1
 
         return await self._tried(answer) or ([], cursor)
 

@@ -92,28 +92,28 @@ class Heartbeat:
             end: The same; does not belong to it.
             partition: Only of this partition.
         """
-        asked = ["--table", table]
+        requested = ["--table", table]
         if partition is not None:
             text = partition if isinstance(partition, str) else json.dumps(list(partition))
-            asked.append(f"--partition={text}")
-        said = await self._answer(
-            "events", *asked, "--from", iso(start), "--to", iso(end), "--json"
+            requested.append(f"--partition={text}")
+        message = await self._answer(
+            "events", *requested, "--from", iso(start), "--to", iso(end), "--json"
         )
-        if said is None:
+        if message is None:
             return []
-        if not isinstance(said, list):
-            raise self._not_understood("events", said)
-        return said
+        if not isinstance(message, list):
+            raise self._not_understood("events", message)
+        return message
 
     async def explain(self, job: str) -> dict[str, object]:
         """Return why a job runs, waits or is held, and its last runs."""
         return await self._object("explain", job, "--json")
 
     async def _object(self, *arguments: str) -> dict[str, object]:
-        said = await self._answer(*arguments)
-        if not isinstance(said, dict):
-            raise self._not_understood(arguments[0], said)
-        return said
+        message = await self._answer(*arguments)
+        if not isinstance(message, dict):
+            raise self._not_understood(arguments[0], message)
+        return message
 
     async def _answer(self, *arguments: str) -> object:
         code, out, err = await self._run(*arguments)
@@ -155,10 +155,10 @@ class Heartbeat:
             await _end(process)
         return process.returncode or 0, out.decode(), err.decode(errors="replace")
 
-    def _not_understood(self, command: str, said: object) -> HeartbeatError:
+    def _not_understood(self, command: str, message: object) -> HeartbeatError:
         return HeartbeatError(
             f"The answer of `python -m harness {command}` in '{self._cluster.project}' is not "
-            f"understood: '{str(said)[:80]}'"
+            f"understood: '{str(message)[:80]}'"
         )
 
 
@@ -170,9 +170,9 @@ async def _end(process: asyncio.subprocess.Process) -> None:
         await process.wait()
 
 
-def _sentence(said: str) -> str:
+def _sentence(message: str) -> str:
     """Return what stands after `error:`, or the last line."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
     for number, line in enumerate(lines):
         if line.startswith("error:"):
             return " ".join(lines[number:]).removeprefix("error:").strip()

@@ -65,8 +65,8 @@ class DataChangeEventOperator(BaseOperator):
         """Fetch the events, or wait for the tick that makes the interval whole."""
         start, end = self._interval()
         with told_to_airflow():
-            told = asyncio.run(HeartbeatHook(self.cluster).get_conn().told_through())
-        if told is None or told < end:
+            reported = asyncio.run(HeartbeatHook(self.cluster).get_conn().told_through())
+        if reported is None or reported < end:
             self.log.info("waiting for a tick at %s or later", iso(end))
             self.defer(
                 trigger=TickTrigger(

@@ -50,21 +50,23 @@ class TickTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Ask until a tick has passed the instant, or nobody is likely to tick any more."""
-        told: int | None = None
+        reported: int | None = None
         problem = ""
         try:
             async with asyncio.timeout(self.wait_seconds):
-                while told is None or told < self.until:
-                    told, problem = await self._told_through()
-                    if told is None or told < self.until:
+                while reported is None or reported < self.until:
+                    reported, problem = await self._told_through()
+                    if reported is None or reported < self.until:
                         await asyncio.sleep(self.poll_interval)
         except TimeoutError:
-            why = problem or (f"its last one was at {iso(told)}" if told else "there was none yet")
-            said = (
+            why = problem or (
+                f"its last one was at {iso(reported)}" if reported else "there was none yet"
+            )
+            message = (
                 f"The Heartbeat of '{self.cluster}' has had no tick at {iso(self.until)} or later: "
                 f"{why}; see to it that `python -m harness run` goes on there"
             )
-            yield TriggerEvent({"problem": said})
+            yield TriggerEvent({"problem": message})
             return
         except HeartbeatRefusedError as error:
             yield TriggerEvent({"problem": str(error)})

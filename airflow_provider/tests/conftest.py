@@ -92,8 +92,8 @@ def database() -> None:
 def airflow(*arguments: str) -> None:
     """Run Airflow's command line."""
     command = [sys.executable, "-m", "airflow", *arguments]
-    said = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert said.returncode == 0, said.stdout + said.stderr
+    message = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert message.returncode == 0, message.stdout + message.stderr
 
 
 @pytest.fixture
@@ -106,8 +106,8 @@ def heartbeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHeartbeat:
 
 def connect(monkeypatch: pytest.MonkeyPatch, extra: Mapping[str, object]) -> None:
     """Let the connection of the tests have this extra."""
-    said = json.dumps({"conn_type": "heartbeat", "extra": extra})
-    monkeypatch.setenv(f"AIRFLOW_CONN_{CLUSTER.upper()}", said)
+    message = json.dumps({"conn_type": "heartbeat", "extra": extra})
+    monkeypatch.setenv(f"AIRFLOW_CONN_{CLUSTER.upper()}", message)
 
 
 def at(hour: int, minute: int = 0, second: int = 0) -> int:

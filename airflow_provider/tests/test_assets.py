@@ -62,19 +62,19 @@ class Store:
 
 def watch(ledger: Ledger, store: Store, *, dies_after: int | None = None) -> list[str]:
     """Run a triggerer that confirms each event, until the ticks are over or it dies."""
-    told: list[str] = []
+    reported: list[str] = []
 
     async def watching() -> None:
         stream = EventStream(ledger.connect, "db.t", store, 0)
         async for found, cursor in stream.open_stream():
-            told.append(str(found["event_id"]))
-            if len(told) == dies_after:
+            reported.append(str(found["event_id"]))
+            if len(reported) == dies_after:
                 return
             await stream.advance([AdvanceItem(cursor, TAKEN)])
 
     with suppress(Ended):
         asyncio.run(watching())
-    return told
+    return reported
 
 
 def test_what_was_told_before_the_watcher_is_not_told_again() -> None:
@@ -111,11 +111,11 @@ def test_a_flood_of_events_is_given_as_airflow_takes_them() -> None:
 
     async def story() -> None:
         giving = asyncio.create_task(give())
-        for taken in (1, 2, 3):
-            while len(given) < taken * MOST_UNCONFIRMED:
+        for consumed in (1, 2, 3):
+            while len(given) < consumed * MOST_UNCONFIRMED:
                 await asyncio.sleep(0)
             await asyncio.sleep(0)
-            assert len(given) == taken * MOST_UNCONFIRMED
+            assert len(given) == consumed * MOST_UNCONFIRMED
             new = given[-MOST_UNCONFIRMED:]
             await stream.advance([AdvanceItem(cursor, TAKEN) for cursor in new])
         with suppress(Ended):
@@ -186,8 +186,10 @@ def test_a_triggerer_gets_the_same_trigger_again() -> None:
 
 
 def test_a_dag_run_sees_each_event_once_though_it_was_told_twice() -> None:
-    told = [event(1, at(10)), event(2, at(10)), event(1, at(10))]
-    from_trigger = [SimpleNamespace(extra={"from_trigger": True, "payload": each}) for each in told]
+    reported = [event(1, at(10)), event(2, at(10)), event(1, at(10))]
+    from_trigger = [
+        SimpleNamespace(extra={"from_trigger": True, "payload": each}) for each in reported
+    ]
     by_hand = SimpleNamespace(extra={})
     found = triggering_events({"asset": [*from_trigger, by_hand]})
     assert [each["event_id"] for each in found] == ["e1", "e2"]

@@ -90,14 +90,14 @@ def test_a_spark_job_decodes_events_without_airflow() -> None:
         "import sys; from heartbeat_airflow.events import decode_events; "
         "print(decode_events(sys.argv[1])[0]['event_id'], 'airflow' in sys.modules)"
     )
-    said = subprocess.run(
+    message = subprocess.run(
         [sys.executable, "-c", script, encode_events([event(7, at(10))])],
         cwd=PACKAGE,
         capture_output=True,
         text=True,
         check=True,
     )
-    assert said.stdout.split() == ["e7", "False"]
+    assert message.stdout.split() == ["e7", "False"]
 
 
 @pytest.mark.parametrize(("pushed", "exist"), [([{"event_id": "e1"}], True), ([], False)])

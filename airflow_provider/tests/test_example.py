@@ -45,7 +45,7 @@ class World:
 
     def live(self) -> None:
         """Let the day pass."""
-        said = subprocess.run(
+        message = subprocess.run(
             [PYTHON, str(PACKAGE / "tests" / "world.py"), str(self.lake)],
             cwd=self.project,
             env=self._environment(),
@@ -53,8 +53,8 @@ class World:
             text=True,
             check=False,
         )
-        assert said.returncode == 0, said.stdout + said.stderr
-        self.snapshots = [tuple(each) for each in json.loads(said.stdout.splitlines()[-1])]
+        assert message.returncode == 0, message.stdout + message.stderr
+        self.snapshots = [tuple(each) for each in json.loads(message.stdout.splitlines()[-1])]
 
     @property
     def variables(self) -> dict[str, str]:

@@ -52,14 +52,14 @@ class Past:
     tags: Mapping[str, str]
 
     @property
-    def looks(self) -> int:
+    def results(self) -> int:
         """Looks that found something."""
         return (self.last_tick - self.first_tick + 1) * len(self.upstreams)
 
     @property
     def events(self) -> int:
         """Rows of the ledger of events."""
-        return self.looks * EVENTS_OF_A_LOOK
+        return self.results * EVENTS_OF_A_LOOK
 
 
 def past_of(
@@ -141,10 +141,10 @@ def _parts(count: int, at_once: int = _ROWS_AT_ONCE) -> Iterator[np.ndarray]:
 def events_of(past: Past) -> Iterator[_Columns]:
     """Return the rows of its events, some at a time."""
     for numbers in _parts(past.events):
-        looks = numbers // EVENTS_OF_A_LOOK
-        ticks, upstreams = _place(past, looks)
+        results = numbers // EVENTS_OF_A_LOOK
+        ticks, upstreams = _place(past, results)
         # Each upstream has one version more with each of its events.
-        versions = (looks // len(past.upstreams)) * EVENTS_OF_A_LOOK + numbers % EVENTS_OF_A_LOOK
+        versions = (results // len(past.upstreams)) * EVENTS_OF_A_LOOK + numbers % EVENTS_OF_A_LOOK
         at = _milliseconds(ticks)
         ids = _ids(len(numbers))
         yield {
@@ -164,7 +164,7 @@ def events_of(past: Past) -> Iterator[_Columns]:
 
 
 def _probes(past: Past) -> Iterator[_Columns]:
-    for numbers in _parts(past.looks):
+    for numbers in _parts(past.results):
         ticks, upstreams = _place(past, numbers)
         at = _instants(ticks)
         recent = pa.StructArray.from_arrays(
@@ -184,7 +184,7 @@ def _probes(past: Past) -> Iterator[_Columns]:
 
 
 def _runs(past: Past) -> Iterator[_Columns]:
-    count = past.looks // TICKS_OF_A_RUN
+    count = past.results // TICKS_OF_A_RUN
     for numbers in _parts(count, _RUNS_AT_ONCE):
         ended = past.first_tick - 1 + (numbers // len(past.upstreams) + 1) * TICKS_OF_A_RUN
         jobs = numbers % len(past.upstreams)
@@ -221,7 +221,7 @@ def _runs(past: Past) -> Iterator[_Columns]:
 
 
 def _consumed(past: Past, ended: np.ndarray, jobs: np.ndarray) -> pa.Array:
-    taken = pa.StructArray.from_arrays(
+    consumed = pa.StructArray.from_arrays(
         [
             _named([each.upstream_id for each in past.upstreams], jobs),
             pa.array(ended - TICKS_OF_A_RUN),
@@ -229,12 +229,12 @@ def _consumed(past: Past, ended: np.ndarray, jobs: np.ndarray) -> pa.Array:
         ],
         names=["upstream_id", "from_tick", "through_tick"],
     )
-    return _lists(taken, 1)
+    return _lists(consumed, 1)
 
 
-def _place(past: Past, looks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _place(past: Past, results: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the tick and the upstream of each look."""
-    return past.first_tick + looks // len(past.upstreams), looks % len(past.upstreams)
+    return past.first_tick + results // len(past.upstreams), results % len(past.upstreams)
 
 
 def _milliseconds(ticks: np.ndarray) -> np.ndarray:

@@ -56,13 +56,13 @@ class KafkaTopics:
         producer = Producer({**self._client, "linger.ms": 50})
         refused = []
 
-        def told(error: KafkaError | None, _: object) -> None:
+        def reported(error: KafkaError | None, _: object) -> None:
             if error is not None:
                 refused.append(error)
 
         for number in numbers:
             place = {"topic": self.topic(number), "partition": number % PARTITIONS}
-            producer.produce(**place, value=b"an order", on_delivery=told)
+            producer.produce(**place, value=b"an order", on_delivery=reported)
             producer.poll(0)
         left = producer.flush(120)
         if left or refused:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 #: A job of the demo is done in seconds, that of dbt in a minute; beside other work, in many.
 PATIENCE_SECONDS = 600.0
-_SECONDS_BETWEEN_LOOKS = 0.2
+_SECONDS_BETWEEN_CHECKS = 0.2
 
 
 def run_demo(
@@ -131,8 +131,8 @@ class Stage:
             text=True,
             check=False,
         )
-        for said in done.stdout.splitlines():
-            self.console.print(line(f"  {said}"), soft_wrap=True)
+        for message in done.stdout.splitlines():
+            self.console.print(line(f"  {message}"), soft_wrap=True)
         if done.returncode:
             raise HeartbeatError(f"{' '.join(arguments)} failed: {done.stderr.strip()}")
 
@@ -202,8 +202,8 @@ def wait_for_runs(jobs: "JobsApi", run_ids: Iterable[int], clock: Clock) -> None
         if waited > PATIENCE_SECONDS:
             listed = ", ".join(map(str, sorted(going_on)))
             raise JobsApiError(f"Run {listed} has not ended after {PATIENCE_SECONDS:.0f} s")
-        clock.sleep(_SECONDS_BETWEEN_LOOKS)
-        waited += _SECONDS_BETWEEN_LOOKS
+        clock.sleep(_SECONDS_BETWEEN_CHECKS)
+        waited += _SECONDS_BETWEEN_CHECKS
         reports = [(run_id, jobs.get_run(run_id)) for run_id in going_on]
         going_on = {run_id for run_id, report in reports if report and report.outcome is None}
 
@@ -211,7 +211,7 @@ def wait_for_runs(jobs: "JobsApi", run_ids: Iterable[int], clock: Clock) -> None
 def _show_heading(console: Console, number: int, act: Act) -> None:
     console.print()
     console.print(line((f"{number}. {act.heading}", "bold cyan")), soft_wrap=True)
-    console.print(line(act.told), soft_wrap=not console.is_terminal)
+    console.print(line(act.text), soft_wrap=not console.is_terminal)
 
 
 def _show_command(console: Console, *arguments: str) -> None:
@@ -249,8 +249,8 @@ def _show_end(console: Console, context: "Context") -> None:
     _show_command(console, "explain", ASKED_ABOUT)
     names = {name: job_id for job_id, name in recorded_jobs(context.store).items()}
     now = context.clock.now()
-    told = history_of(context.store, names[ASKED_ABOUT], at=now, is_now=True)
-    show_explanation(console, told)
+    text = history_of(context.store, names[ASKED_ABOUT], at=now, is_now=True)
+    show_explanation(console, text)
 
 
 def _show_way_on(console: Console, place: Place, summary: str) -> None:

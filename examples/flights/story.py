@@ -37,7 +37,7 @@ class Act:
     """One act: its heading, what is told about it, what happens, and what the tick should start."""
 
     heading: str
-    told: str
+    text: str
     happens: Callable[[World], object]
     starts: frozenset[str] = frozenset()
 
@@ -91,79 +91,79 @@ def unpause(controls: Path, table: str) -> None:
 ACTS = (
     Act(
         heading="The first day arrives",
-        told=f"Flights and weather of {FIRST} come in, and a first part of the register of planes."
+        text=f"Flights and weather of {FIRST} come in, and a first part of the register of planes."
         " The register of airports is announced: its table is there, and empty.",
         happens=_first_day,
         starts=frozenset({"daily-delays", "plane-use"}),
     ),
     Act(
         heading="Only flights arrive",
-        told=f"Flights of {SECOND} come in. The weather is late.",
+        text=f"Flights of {SECOND} come in. The weather is late.",
         happens=lambda world: world.arrivals.flights(SECOND),
         starts=frozenset({"plane-use"}),
     ),
     Act(
         heading="The weather catches up",
-        told=f"The weather of {SECOND}, then flights and weather of {THIRD}, a day with a storm:"
+        text=f"The weather of {SECOND}, then flights and weather of {THIRD}, a day with a storm:"
         " one run takes both days, and the job that wants strong gusts gets some.",
         happens=_late_weather,
         starts=frozenset({"daily-delays", "plane-use", "storm-watch"}),
     ),
-    Act(heading="A quiet moment", told="Nothing arrives; the runs have ended.", happens=_nothing),
+    Act(heading="A quiet moment", text="Nothing arrives; the runs have ended.", happens=_nothing),
     Act(
         heading="Somebody runs OPTIMIZE on the flights",
-        told="The table has a new version and other files, and the same rows: no event, no dbt,"
+        text="The table has a new version and other files, and the same rows: no event, no dbt,"
         " no Spark.",
         happens=lambda world: world.arrivals.optimize_flights(),
     ),
     Act(
         heading="The month is to be closed",
-        told="Finance puts the file 2013-01.done into the folder month_end, and the register of"
+        text="Finance puts the file 2013-01.done into the folder month_end, and the register of"
         " airports is there at last. Both jobs take the flights that have waited for them.",
         happens=_month_end,
         starts=frozenset({"month-end-report", "airport-traffic"}),
     ),
     Act(
         heading="Bad data arrives",
-        told="The rest of the register of planes comes in; in it a plane has less than no seat.",
+        text="The rest of the register of planes comes in; in it a plane has less than no seat.",
         happens=lambda world: world.arrivals.last_planes_with_a_mistake(),
         starts=frozenset({"plane-use"}),
     ),
     Act(
         heading="The failure is noticed",
-        told=f"Flights of {FOURTH} come in, but plane-use is held: its check has rejected the"
+        text=f"Flights of {FOURTH} come in, but plane-use is held: its check has rejected the"
         " register.",
         happens=lambda world: world.arrivals.flights(FOURTH),
     ),
     Act(
         heading="An operator steps in",
-        told="The register is mended and the failed run asked for again. In the controls CSV, the"
+        text="The register is mended and the failed run asked for again. In the controls CSV, the"
         " rows of the airlines become UNPAUSED: two jobs start, and one of them runs dbt.",
         happens=_mend,
         starts=frozenset({"plane-use", "carrier-scorecard", "flight-tables"}),
     ),
     Act(
         heading="A table cannot be read",
-        told=f"The airlines are moved away. The weather of {FOURTH} comes in, and its job starts"
+        text=f"The airlines are moved away. The weather of {FOURTH} comes in, and its job starts"
         " all the same.",
         happens=_airlines_go,
         starts=frozenset({"daily-delays"}),
     ),
     Act(
         heading="It still cannot be read",
-        told=f"Flights of {FIFTH} come in. What is known about the airlines is not recorded again.",
+        text=f"Flights of {FIFTH} come in. What is known about the airlines is not recorded again.",
         happens=lambda world: world.arrivals.flights(FIFTH),
         starts=frozenset({"plane-use"}),
     ),
     Act(
         heading="The airlines are back",
-        told="The table is where it was, with one carrier more.",
+        text="The table is where it was, with one carrier more.",
         happens=_airlines_return,
         starts=frozenset({"carrier-scorecard", "flight-tables"}),
     ),
     Act(
         heading="The end of the day",
-        told=f"Nothing arrives. The weather of {FIFTH} has not come, and one job says so.",
+        text=f"Nothing arrives. The weather of {FIFTH} has not come, and one job says so.",
         happens=_nothing,
     ),
 )

@@ -29,15 +29,15 @@ def count_rows(
 
 def main(arguments: Sequence[str]) -> None:
     """Count the rows of the table that is named first."""
-    table, *handed = arguments
-    events = changes.read(*handed)
+    table, *payload = arguments
+    events = changes.read(*payload)
     changes.stop_when_nothing(events, table)
 
     from pyspark.sql import SparkSession
 
     counts = count_rows(SparkSession.builder.getOrCreate(), events, table)
-    told = ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items()))
-    sys.stdout.write(f"{table}: {told}\n")
+    text = ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items()))
+    sys.stdout.write(f"{table}: {text}\n")
 
 
 if __name__ == "__main__":

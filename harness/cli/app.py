@@ -72,7 +72,7 @@ def main(arguments: list[str]) -> int:
     except SystemExit as stop:
         return _code_of(stop)
     except HeartbeatError as error:
-        return _told(str(error), error, error.exit_code)
+        return _exit_with(str(error), error, error.exit_code)
     except BrokenPipeError:
         return _without_reader()
     except Exception as error:
@@ -80,8 +80,8 @@ def main(arguments: list[str]) -> int:
         logging.getLogger(__name__).info("something that nobody foresaw", exc_info=error)
         kind = type(error).__name__
         reason = first_line(error, "without a word")
-        said = f"Something unexpected happened ({kind}: {reason}); --debug tells where"
-        return _told(said, error, ExitCode.FAILED)
+        message = f"Something unexpected happened ({kind}: {reason}); --debug tells where"
+        return _exit_with(message, error, ExitCode.FAILED)
     return int(ExitCode.DONE)
 
 
@@ -97,7 +97,7 @@ def _code_of(stop: SystemExit) -> int:
     return int(ExitCode.FAILED)
 
 
-def _told(sentence: str, error: BaseException, code: ExitCode) -> int:
+def _exit_with(sentence: str, error: BaseException, code: ExitCode) -> int:
     from harness.platform.masking import masked
     from harness.platform.text import escaped
 

@@ -93,9 +93,9 @@ def cancelled_on(stop: Stop, context: "Context") -> Iterator[None]:
 def _warn_of_network_drive(home: Path) -> None:
     from harness.platform.mounts import network_warning
 
-    said = network_warning(home)
-    if said:
-        log.warning("%s", said)
+    message = network_warning(home)
+    if message:
+        log.warning("%s", message)
 
 
 def set_up_log(settings: "Settings", *, is_writer: bool) -> None:
@@ -134,12 +134,12 @@ def stoppable() -> Iterator[Stop]:
 
 
 @contextmanager
-def interruptible(said: str) -> Iterator[None]:
+def interruptible(message: str) -> Iterator[None]:
     """Turn Ctrl-C into one sentence and the exit code that a shell expects."""
     try:
         yield
     except KeyboardInterrupt:
-        typer.echo(said, err=True)
+        typer.echo(message, err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -148,7 +148,7 @@ def real_clock() -> Clock:
     return RealClock()
 
 
-def say(sentence: str, *, err: bool = False) -> None:
+def print_line(sentence: str, *, err: bool = False) -> None:
     """Print one line of text, some of which may come from outside."""
     from harness.platform.masking import masked
     from harness.platform.text import escaped

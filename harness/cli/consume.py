@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.common import AS_JSON, leave, print_json, reading, say
+from harness.cli.common import AS_JSON, leave, print_json, print_line, reading
 from harness.errors import ExitCode
 
 SENSOR = typer.Argument(
@@ -64,7 +64,7 @@ def sense(
         print_json(events)
         return
     seen = instant(last_tick_at(home.folder, last_decision(home.status)))
-    say(f"nothing new at {sensor}, as the last tick saw it: {seen}", err=True)
+    print_line(f"nothing new at {sensor}, as the last tick saw it: {seen}", err=True)
     leave(ExitCode.NOTHING_NEW)
 
 
@@ -91,9 +91,9 @@ def processed(
     if as_json:
         print_json({"sensor": sensor, "noted": is_noted})
     elif is_noted:
-        say(f"{sensor} noted as processed; the next tick counts it")
+        print_line(f"{sensor} noted as processed; the next tick counts it")
     else:
-        say(f"nothing of {sensor} was waiting to be processed")
+        print_line(f"nothing of {sensor} was waiting to be processed")
 
 
 def _tick(sensor: str, job: str | None) -> None:

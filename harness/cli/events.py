@@ -12,8 +12,8 @@ from harness.cli.common import (
     AS_JSON,
     interruptible,
     print_json,
+    print_line,
     real_clock,
-    say,
     settings_of_project,
 )
 from harness.errors import ConfigurationError
@@ -101,7 +101,7 @@ def emit(
     if as_json:
         print_json({"events": registered})
     else:
-        say(f"{count(registered, 'event')} registered; the next tick takes it in")
+        print_line(f"{count(registered, 'event')} registered; the next tick takes it in")
 
 
 def _option(field: str) -> str:
@@ -109,9 +109,9 @@ def _option(field: str) -> str:
     return named.get(field, field).replace("_", "-")
 
 
-def _tags(said: Iterable[str]) -> dict[str, str] | None:
+def _tags(given: Iterable[str]) -> dict[str, str] | None:
     tags: dict[str, str] = {}
-    for each in said:
+    for each in given:
         name, sign, value = each.partition("=")
         if not sign:
             raise ConfigurationError(f"--tag {each}: a tag is KEY=VALUE; nothing is registered")

@@ -12,9 +12,9 @@ from harness.cli.common import (
     job_named,
     leave,
     print_json,
+    print_line,
     reading,
     real_clock,
-    say,
 )
 from harness.errors import ExitCode
 
@@ -74,7 +74,7 @@ def explain(
     from harness.inspect.explain import as_json as explanation_as_json
     from harness.inspect.job_history import history_of
     from harness.platform.format import past_instant
-    from harness.settle.unreachable_runs import load_unasked
+    from harness.settle.unreachable_runs import load_unreachable
     from harness.store.queries import recorded_jobs
     from harness.tick.install import require_state
 
@@ -83,13 +83,15 @@ def explain(
         now = context.clock.now()
         asked_at = past_instant(at, now) if at else now
         job_id = job_named(job, recorded_jobs(context.store))
-        told = history_of(context.store, job_id, at=asked_at, is_now=at is None)
-        if told.is_now:
-            told = replace(told, unasked=load_unasked(context.home.folder).get(job_id))
+        history = history_of(context.store, job_id, at=asked_at, is_now=at is None)
+        if history.is_now:
+            history = replace(
+                history, unreachable=load_unreachable(context.home.folder).get(job_id)
+            )
     if as_json:
-        print_json(explanation_as_json(told))
+        print_json(explanation_as_json(history))
     else:
-        show(answers(), told)
+        show(answers(), history)
 
 
 def events(
@@ -136,7 +138,7 @@ def events(
     from harness.cli.views import events as shown
     from harness.cli.views.terminal import answers
     from harness.tick.install import require_state
-    from harness.toolkit.changes.search import ask, question_of
+    from harness.toolkit.changes.search import find, question_of
 
     with reading() as context:
         now = context.clock.now()
@@ -152,13 +154,13 @@ def events(
             },
         )
         require_state(context)
-        found = ask(context.store, question)
+        found = find(context.store, question)
     if as_json:
         print_json([event.to_json() for event in found])
     elif found:
         shown.show(answers(), found)
     else:
-        say("there is no such event", err=True)
+        print_line("there is no such event", err=True)
     leave(ExitCode.DONE if found else ExitCode.NOTHING_NEW)
 
 

@@ -11,7 +11,7 @@ from harness.cli.common import (
     interruptible,
     leave,
     print_json,
-    say,
+    print_line,
     set_up_log,
     settings_of_project,
     stoppable,
@@ -115,8 +115,8 @@ def _stop_jobs_api(home: Path, *, is_json: bool) -> None:
     if is_json:
         print_json({"stopped": was_there})
     else:
-        said = "the local Jobs API has stopped" if was_there else "no local Jobs API was running"
-        say(said)
+        message = "the local Jobs API has stopped" if was_there else "no local Jobs API was running"
+        print_line(message)
 
 
 def _find_jobs_api(home: Path, *, is_json: bool) -> None:
@@ -129,7 +129,7 @@ def _find_jobs_api(home: Path, *, is_json: bool) -> None:
     if is_json:
         print_json({"running": is_there, "host": host})
     else:
-        say(f"the local Jobs API listens at {host}" if host else _NOT_RUNNING)
+        print_line(f"the local Jobs API listens at {host}" if host else _NOT_RUNNING)
 
 
 def _start_jobs_api(home: Path, idle_minutes: float, *, is_json: bool) -> None:
@@ -139,11 +139,11 @@ def _start_jobs_api(home: Path, idle_minutes: float, *, is_json: bool) -> None:
     if is_json:
         print_json({"running": True, "host": host})
     else:
-        say(f"the local Jobs API listens at {host}; jobs-api --stop ends it")
+        print_line(f"the local Jobs API listens at {host}; jobs-api --stop ends it")
 
 
 def _serve_jobs_api(home: Path, port: int) -> None:
     from harness.platform.jobs_emulator.service import ServiceSettings, serve
 
-    say("serving until Ctrl-C", err=True)
+    print_line("serving until Ctrl-C", err=True)
     serve(ServiceSettings(home=home, port=port, idle_minutes=None))

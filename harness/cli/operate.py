@@ -11,8 +11,8 @@ from harness.cli.common import (
     job_named,
     leave,
     print_json,
+    print_line,
     reading,
-    say,
     settings_of_project,
 )
 from harness.errors import ConfigurationError, ExitCode
@@ -90,7 +90,7 @@ def complete(
         print_json({"job": str(job), "message": path.name})
     else:
         of = f" of run {run}" if run else ""
-        say(f"success{of} of {name} ({job}) noted; {_effect(seen, message)}")
+        print_line(f"success{of} of {name} ({job}) noted; {_effect(seen, message)}")
 
 
 def _effect(seen: "RunFact | None", message: "Message") -> str:
@@ -132,12 +132,12 @@ def retry(
     with reading() as context:
         run, name = _held_run(context, job, "retry")
         _send_about(context, run, MessageKind.RETRY)
-        is_held = _is_somebody_ticking(context)
+        is_held = _is_tick_running(context)
     if as_json:
         print_json({"job": str(run.job_id), "job_name": name})
     else:
         way = "" if now else _way_to_a_tick(is_held=is_held)
-        say(f"{name} ({run.job_id}) runs again with the next tick{way}")
+        print_line(f"{name} ({run.job_id}) runs again with the next tick{way}")
     if now:
         _tick_now(is_held=is_held, is_quiet=as_json)
 
@@ -165,16 +165,16 @@ def release(
     with reading() as context:
         run, name = _held_run(context, job, "release")
         _send_about(context, run, MessageKind.RELEASE, reason)
-        is_held = _is_somebody_ticking(context)
+        is_held = _is_tick_running(context)
     if as_json:
         print_json(
             {"job": str(run.job_id), "job_name": name, "events": run.event_count, "reason": reason}
         )
     else:
-        given_up = count(run.event_count, "event")
+        discarded = count(run.event_count, "event")
         way = _way_to_a_tick(is_held=is_held, may_tick_now=False)
-        say(
-            f"{name} ({run.job_id}) goes on with the next tick, without the {given_up} of its "
+        print_line(
+            f"{name} ({run.job_id}) goes on with the next tick, without the {discarded} of its "
             f"last run{way}"
         )
 
@@ -191,16 +191,16 @@ def try_again(as_json: Annotated[bool, AS_JSON] = False) -> None:
     """
     from harness.platform.format import count
     from harness.sense.backoff import end_back_off
-    from harness.store.state_dir import Home
+    from harness.store.state_dir import StateDir
 
     with interruptible("stopped"):
-        failing = end_back_off(Home(folder=settings_of_project().home).back_off).failing
+        failing = end_back_off(StateDir(folder=settings_of_project().home).back_off).failing
     if as_json:
         print_json({"upstreams": sorted(failing)})
     elif failing:
-        say(f"the next tick looks at {count(len(failing), 'upstream')} that kept failing")
+        print_line(f"the next tick looks at {count(len(failing), 'upstream')} that kept failing")
     else:
-        say("nothing keeps failing: the next tick looks at everything")
+        print_line("nothing keeps failing: the next tick looks at everything")
 
 
 def _held_run(context: "Context", wanted: str, command: str) -> "tuple[RunFact, str]":
@@ -217,9 +217,9 @@ def _held_run(context: "Context", wanted: str, command: str) -> "tuple[RunFact, 
             f"{names[job_id]} ({job_id}) was never started: nothing to {command}"
         )
     if run.run_status not in HOLDING:
-        said = run.run_status.value
+        ended = run.run_status.value
         raise ConfigurationError(
-            f"{names[job_id]} ({job_id}) is not held: its last run is {said}, nothing to {command}"
+            f"{names[job_id]} ({job_id}) is not held: its last run is {ended}, nothing to {command}"
         )
     return run, names[job_id]
 
@@ -257,7 +257,7 @@ def _way_to_a_tick(*, is_held: bool, may_tick_now: bool = True) -> str:
     return "; nobody ticks just now: `python -m harness tick`" + (", or --now" * may_tick_now)
 
 
-def _is_somebody_ticking(context: "Context") -> bool:
+def _is_tick_running(context: "Context") -> bool:
     from harness.store.queries import holder_of
 
     return holder_of(context.home.folder) is not None

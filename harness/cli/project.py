@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.common import say
+from harness.cli.common import print_line
 from harness.config.project import PACKAGE, link_package
 from harness.controls.header import COLUMNS
 from harness.controls.load import CONTROLS
@@ -104,7 +104,7 @@ def new(
     except OSError as error:
         raise StateError(f"{folder} cannot be created: {error.strerror or error}") from error
     link_package(folder.resolve())
-    say(f"created {folder}: its README.md lists the next steps")
+    print_line(f"created {folder}: its README.md lists the next steps")
 
 
 def setup() -> None:
@@ -124,4 +124,4 @@ def setup() -> None:
     except (subprocess.CalledProcessError, OSError) as error:
         raise StateError(f"This environment cannot be prepared: {error}") from error
     for sentence in prepared:
-        say(sentence)
+        print_line(sentence)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.common import AS_JSON, print_json, reading, say, writing
+from harness.cli.common import AS_JSON, print_json, print_line, reading, writing
 from harness.errors import ConfigurationError
 
 
@@ -91,16 +91,16 @@ def refresh(
     name = f"heartbeat.refresh_{operation}"
     if project is None:
         with writing("refresh") as context:
-            said = context.dbt.operate(name, arguments)
+            message = context.dbt.operate(name, arguments)
     else:
         # Its tables are none of ours: there is no lock to take.
         with reading() as context:
-            said = context.dbt_of(project.resolve()).operate(name, arguments)
+            message = context.dbt_of(project.resolve()).operate(name, arguments)
     if as_json:
-        print_json({"operation": str(operation), "model": model, "said": said})
+        print_json({"operation": str(operation), "model": model, "said": message})
         return
-    for line in said:
-        say(line)
+    for line in message:
+        print_line(line)
 
 
 def _arguments(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.common import AS_JSON, BEGAN, job_named, leave, print_json, say, writing
+from harness.cli.common import AS_JSON, BEGAN, job_named, leave, print_json, print_line, writing
 from harness.config.sources import Source
 from harness.errors import ConfigurationError, ExitCode
 
@@ -64,7 +64,7 @@ def tick(
                 sources=frozenset(each.value for each in source or ()),
                 jobs=_jobs(context, job or ()),
                 allow_mass_removal=yes,
-                on_look=progress.on_look,
+                on_result=progress.on_result,
                 on_plan=progress.on_plan,
                 began=BEGAN,
             )
@@ -162,18 +162,18 @@ def _teller(
 
     known: frozenset[str] = frozenset()
 
-    def tell(report: "TickReport") -> None:
+    def report_results(report: "TickReport") -> None:
         nonlocal known
-        is_news, known = shown.has_news(report, known), shown.troubles(report)
+        is_change, known = shown.is_noteworthy(report, known), shown.problems(report)
         note_tick(context.home.folder, report.tick.at)
         log.info("%s", shown.headline(report))
-        if not (is_verbose or is_news):
+        if not (is_verbose or is_change):
             return
         if is_json:
             print_json(shown.as_json(report, _waiting(context)))
         elif console.is_terminal:
             show(console, report)
         else:
-            say(shown.headline(report))
+            print_line(shown.headline(report))
 
-    return tell
+    return report_results

@@ -166,7 +166,7 @@ class Jobs(Section):
 
 
 SourceName = Annotated[Source, BeforeValidator(_lower)]
-LookSeconds = Annotated[
+ProbeSeconds = Annotated[
     float,
     Field(gt=0, le=3600, description="A look at this source that takes longer has failed."),
 ]
@@ -198,7 +198,7 @@ class Sensing(Section):
     look_timeout_seconds: float = Field(
         default=60, gt=0, le=3600, description="A look that takes longer has failed."
     )
-    limits: Annotated[dict[SourceName, LookSeconds], key_name("sensor_source")] = Field(
+    limits: Annotated[dict[SourceName, ProbeSeconds], key_name("sensor_source")] = Field(
         default_factory=dict, description="Time limits of single sources, in seconds."
     )
     back_off_at_most_seconds: float = Field(

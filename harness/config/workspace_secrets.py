@@ -52,7 +52,7 @@ class WorkspaceSecrets:
     def _fetched(self, scope: str, key: str) -> str | None:
         from databricks.sdk.errors import PermissionDenied, ResourceDoesNotExist
 
-        from harness.platform.databricks.workspace import told
+        from harness.platform.databricks.workspace import described
 
         try:
             return self._connected().secrets.get_secret(scope, key).value
@@ -69,9 +69,9 @@ class WorkspaceSecrets:
         except Exception as error:
             # The SDK wraps what it would have tried again.
             cause = error.__cause__ if isinstance(error, TimeoutError) else None
-            said = told(cause or error).rstrip(".")
+            message = described(cause or error).rstrip(".")
             raise ConfigurationError(
-                f"secret:{scope}/{key} cannot be fetched from the workspace: {said}"
+                f"secret:{scope}/{key} cannot be fetched from the workspace: {message}"
             ) from None
 
     def _connected(self) -> "WorkspaceClient":

@@ -33,7 +33,7 @@ from harness.controls.parse import ControlRow, parse_controls
 from harness.controls.retry_policies import EVERY_JOB
 from harness.controls.triggers.parse import EVENT_TRIGGERS
 from harness.errors import ControlsError, StateError
-from harness.platform.files import unwritable, write_whole
+from harness.platform.files import unwritable, write_atomically
 from harness.platform.json_file import load, save
 from harness.platform.text import escaped
 from harness.store.quarantine import Quarantined, UnreadableFileError, read_regular
@@ -151,7 +151,7 @@ class Desk:
         else:
             texts = self._composed(candidate, checked, problems)
         for seed, text in texts.items():
-            write_whole(self._folder / seed, text, is_lasting=True)
+            write_atomically(self._folder / seed, text, is_lasting=True)
         items = self._note(problems, at)
         return Accepted(
             checksum=checksum,
@@ -237,7 +237,7 @@ class Desk:
         # What is right by itself may contradict what has stayed in force.
         trial = self._folder / "trial"
         for seed, text in texts.items():
-            write_whole(trial / seed, text)
+            write_atomically(trial / seed, text)
         again = examine_controls(trial, None, may_read=self._may_read)
         if any(self._problems(again, trial)):
             return {seed: _as_csv(seed, rows) for seed, rows in old.items()}
@@ -333,14 +333,14 @@ def _merged(old: Sequence[Row], right: Sequence[Row]) -> list[Row]:
     """Return new rows, and old ones that none of them replaces."""
     owners = {row.key: row.job for row in old}
     rows_of, rows_of_old = Counter(r.key for r in right), Counter(r.key for r in old)
-    taken = [
+    consumed = [
         row
         for row in right
         # What is in force neither goes to another job nor, as a trigger may, loses a row.
         if owners.get(row.key, row.job) == row.job and rows_of[row.key] >= rows_of_old[row.key]
     ]
-    keys = {row.key for row in taken}
-    return [*taken, *(row for row in old if row.key not in keys)]
+    keys = {row.key for row in consumed}
+    return [*consumed, *(row for row in old if row.key not in keys)]
 
 
 def quarantined_rows(folder: Path) -> list[Quarantined]:

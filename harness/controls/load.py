@@ -19,7 +19,7 @@ from harness.controls.parse import ControlsFile, parse_controls, read_controls
 from harness.controls.triggers.parse import TriggersFile, read_triggers
 from harness.controls.triggers.parse import job_names as names_in_triggers
 from harness.errors import ControlsError
-from harness.store.rows import ControlChangeRow, Ledger, Store, Tick, whole
+from harness.store.rows import ControlChangeRow, Ledger, Store, Tick, integer
 
 log = logging.getLogger(__name__)
 
@@ -96,8 +96,8 @@ def check_controls(
         configured=configured,
     )
     if checked.seed_problems:
-        told = map(str, checked.seed_problems)
-        raise ControlsError("\n".join(["A seed has errors, so nothing moved:", *told]))
+        problems = map(str, checked.seed_problems)
+        raise ControlsError("\n".join(["A seed has errors, so nothing moved:", *problems]))
     return checked
 
 
@@ -155,7 +155,7 @@ def newest_controls(store: Store) -> dict[str, Mapping[str, object]]:
     """Return the control rows, by id, as the ledger last recorded them; none that was removed."""
     newest: dict[str, tuple[tuple[int, str], Mapping[str, object]]] = {}
     for row in store.read(Ledger.CONTROLS):
-        key, place = str(row["control_id"]), (whole(row["tick_number"]), str(row["change"]))
+        key, place = str(row["control_id"]), (integer(row["tick_number"]), str(row["change"]))
         if key not in newest or newest[key][0] <= place:
             newest[key] = place, row
     return {key: row for key, (_, row) in newest.items() if row["change"] != "removed"}
@@ -194,7 +194,7 @@ def every_job_name(project: Path) -> dict[int, str]:
     return names_in_triggers(read_triggers(project).rows) | dict(in_controls)
 
 
-def asks_for_iceberg_rows(project: Path) -> bool:
+def needs_iceberg_rows(project: Path) -> bool:
     """Tell whether a control has a query over the rows of an Iceberg table."""
     path = project / CONTROLS
     try:

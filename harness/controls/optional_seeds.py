@@ -82,8 +82,8 @@ def examine_seeds(
         try:
             text = (project / seed).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
-            said = f"cannot be read: {error}"
-            problems.append(SeedProblem(seed=seed, line=None, said=said))
+            message = f"cannot be read: {error}"
+            problems.append(SeedProblem(seed=seed, line=None, said=message))
             continue
         if seed == EVENT_TRIGGERS:
             found = parse_triggers(text)
@@ -92,7 +92,7 @@ def examine_seeds(
             told = [*retry_problems(text)]
         else:
             told = [*_problems(seed, text)]
-        problems += [SeedProblem(seed=seed, line=line, said=said) for line, said in told]
+        problems += [SeedProblem(seed=seed, line=line, said=message) for line, message in told]
     return found, problems
 
 
@@ -120,9 +120,9 @@ def _problems(seed: Path, text: str) -> Iterator[tuple[int, str]]:
                 return
             if line == 1 or not any(cells):
                 continue
-            said = _problem(seed, cells, columns) or _repeated(cells[:keys], line, seen)
-            if said:
-                yield line, said
+            message = _problem(seed, cells, columns) or _repeated(cells[:keys], line, seen)
+            if message:
+                yield line, message
     except csv.Error as error:
         yield line + 1, f"it cannot be read as CSV ({error}); look at its quotes"
 

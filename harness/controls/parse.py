@@ -127,8 +127,8 @@ def _parsed(lines: list[str], path: Path, findings: list[Finding]) -> ControlsFi
     columns = read_header(first.cells, first.start, findings)
     rows = []
     if columns:
-        whole = _whole(records, len(columns), findings)
-        rows = [_row(record, columns) for record in whole]
+        complete = _complete(records, len(columns), findings)
+        rows = [_row(record, columns) for record in complete]
     return ControlsFile(
         path=path,
         rows=tuple(rows),
@@ -170,7 +170,9 @@ def _split_error(reason: str, start: int, end: int) -> Finding:
     return finding(Code.UNCLOSED_QUOTE, start, None, message)
 
 
-def _whole(records: Iterator[_Record], expected: int, findings: list[Finding]) -> Iterator[_Record]:
+def _complete(
+    records: Iterator[_Record], expected: int, findings: list[Finding]
+) -> Iterator[_Record]:
     """Pass on the rows with as many cells as the header; blank ones are left out."""
     held: _Record | None = None
     for record in records:

@@ -44,7 +44,7 @@ def check_retry_policies(project: Path) -> list[str]:
         text = path.read_text(encoding="utf-8-sig") if path.is_file() else ",".join(COLUMNS)
     except (OSError, UnicodeDecodeError) as error:
         return [f"{RETRY_POLICIES} cannot be read: {error}"]
-    return [f"{RETRY_POLICIES}, line {line}: {said}" for line, said in retry_problems(text)]
+    return [f"{RETRY_POLICIES}, line {line}: {message}" for line, message in retry_problems(text)]
 
 
 def retry_problems(text: str) -> Iterator[tuple[int, str]]:
@@ -59,7 +59,7 @@ def retry_problems(text: str) -> Iterator[tuple[int, str]]:
         began = lines.line_num + 1
         for cells in lines:
             if any(cells):
-                yield from ((began, said) for said in _of_line(cells, began, first))
+                yield from ((began, message) for message in _of_line(cells, began, first))
             began = lines.line_num + 1
     except csv.Error as error:
         yield began, f"it cannot be read as CSV ({error}); look at its quotes"

@@ -13,7 +13,7 @@ from harness.store.work_lists import StateView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
+class Findings:
     """What the steps of a tick have recorded before it decides."""
 
     #: Steps of runs, whoever started them.
@@ -73,7 +73,9 @@ class TriggerTables:
         return self._keys
 
 
-def triggers_are_due(state: StateView, tick: Tick, learned: Learned, tables: TriggerTables) -> bool:
+def triggers_are_due(
+    state: StateView, tick: Tick, findings: Findings, tables: TriggerTables
+) -> bool:
     """Return whether evaluating the triggers may bring anything that the last time did not.
 
     That is so when a table of theirs has new events, when a run has taken a step that was handed
@@ -85,16 +87,16 @@ def triggers_are_due(state: StateView, tick: Tick, learned: Learned, tables: Tri
     if due_at is not None and tick.at >= due_at:
         return True
     own = {each.upstream_id for each in state.triggers}
-    if any(taken.upstream_id in own for row in learned.steps for taken in row.consumed):
+    if any(consumed.upstream_id in own for row in findings.steps for consumed in row.consumed):
         return True
-    return _has_events(tick, learned, lambda: tables.named(state.controls_checksum))
+    return _has_events(tick, findings, lambda: tables.named(state.controls_checksum))
 
 
-def _has_events(tick: Tick, learned: Learned, tables: Callable[[], frozenset[str]]) -> bool:
+def _has_events(tick: Tick, findings: Findings, tables: Callable[[], frozenset[str]]) -> bool:
     """Return whether events of tables that triggers name came, or were left by a killed tick."""
-    events = learned.events
-    probes = (*learned.registered.probes, *learned.recorded.probes)
-    with_news = {row.upstream_id for row in probes if row.latest_event_tick == tick.number}
-    if with_news - {event.upstream_id for event in events}:
+    events = findings.events
+    probes = (*findings.registered.probes, *findings.recorded.probes)
+    with_events = {row.upstream_id for row in probes if row.latest_event_tick == tick.number}
+    if with_events - {event.upstream_id for event in events}:
         return True
     return bool(events) and not tables().isdisjoint(table_key(event.table) for event in events)

@@ -18,16 +18,16 @@ from harness.platform.clock import instant_from
 from harness.platform.format import iso
 from harness.record.correlate import event_row
 from harness.record.probes import Recorded, after_row, is_orphan, probe_row
-from harness.sense.probe import Look
+from harness.sense.probe import ProbeResult
 from harness.store.rows import (
     EventRow,
     Ledger,
     ProbeRow,
     Store,
     Tick,
-    TriggerLookRow,
+    TriggerEvaluationRow,
+    integer,
     text_or_none,
-    whole,
 )
 from harness.store.trigger_queries import next_due_at, waiting_in
 from harness.store.work_lists import AT_ONCE, StateView, WatchedUpstream
@@ -74,7 +74,7 @@ class Services(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TriggerLook:
+class TriggerEvaluation:
     """One row of ``queue_trigger_evaluations``: what one trigger has to say."""
 
     upstream_id: str
@@ -88,7 +88,7 @@ class TriggerLook:
     matched: tuple[tuple[datetime, Place], ...]
 
     @classmethod
-    def from_row(cls, row: Row) -> "TriggerLook":
+    def from_row(cls, row: Row) -> "TriggerEvaluation":
         """Read a row of the model."""
         return cls(
             upstream_id=str(row["upstream_id"]),
@@ -98,7 +98,7 @@ class TriggerLook:
             matched=tuple(
                 (
                     cast(datetime, instant_from(each["slot"])),
-                    (whole(each["tick_number"]), str(each["event_id"])),
+                    (integer(each["tick_number"]), str(each["event_id"])),
                 )
                 for each in cast(Sequence[Row], row["matched"] or ())
             ),
@@ -116,7 +116,7 @@ class Evaluation:
     waits_otherwise: bool
 
 
-def look_at_triggers(
+def evaluate_triggers(
     services: Services,
     state: StateView,
     tick: Tick,
@@ -173,31 +173,36 @@ def _evaluated(
     """Return what the triggers release and what becomes of each, before any of it is recorded."""
     store = services.store
     # The models know no clock: this row is their present.
-    store.append(Ledger.TRIGGER_LOOKS, [TriggerLookRow(tick_number=tick.number, looked_at=tick.at)])
+    store.append(
+        Ledger.TRIGGER_EVALUATIONS,
+        [TriggerEvaluationRow(tick_number=tick.number, looked_at=tick.at)],
+    )
     services.dbt.build("look")
-    looks = [TriggerLook.from_row(row) for row in services.rows("queue_trigger_evaluations")]
+    evaluations = [
+        TriggerEvaluation.from_row(row) for row in services.rows("queue_trigger_evaluations")
+    ]
     watched = {each.upstream_id: each for each in state.triggers}
-    known = [look for look in looks if look.upstream_id in watched]
+    known = [evaluation for evaluation in evaluations if evaluation.upstream_id in watched]
     events, probes = _rows(known, _Ledger(store, known, state), watched, tick)
-    probes += _recovered({look.upstream_id for look in known}, watched, tick)
+    probes += _recovered({evaluation.upstream_id for evaluation in known}, watched, tick)
     return events, probes
 
 
 def _recovered(
-    told: Collection[str], watched: Mapping[str, WatchedUpstream], tick: Tick
+    reported: Collection[str], watched: Mapping[str, WatchedUpstream], tick: Tick
 ) -> list[ProbeRow]:
     """Return a row for each trigger that failed, can be evaluated again and has nothing to say."""
     rows = [
-        probe_row(Look(upstream_id=each.upstream_id, position=each.position), tick, each, 0)
+        probe_row(ProbeResult(upstream_id=each.upstream_id, position=each.position), tick, each, 0)
         for each in watched.values()
-        if each.failing_since and each.upstream_id not in told
+        if each.failing_since and each.upstream_id not in reported
     ]
     return [row for row in rows if row is not None]
 
 
 def _all_failed(reason: str, watched: Mapping[str, WatchedUpstream], tick: Tick) -> list[ProbeRow]:
     rows = [
-        probe_row(Look(upstream_id=each.upstream_id, failure=reason), tick, each, 0)
+        probe_row(ProbeResult(upstream_id=each.upstream_id, failure=reason), tick, each, 0)
         for each in watched.values()
     ]
     return [row for row in rows if row is not None]
@@ -216,13 +221,15 @@ class _Ledger:
         state: Knows what a killed tick has left.
     """
 
-    def __init__(self, store: Store, looks: Sequence[TriggerLook], state: StateView) -> None:
-        self._originals = _originals(store, looks)
+    def __init__(
+        self, store: Store, evaluations: Sequence[TriggerEvaluation], state: StateView
+    ) -> None:
+        self._originals = _originals(store, evaluations)
         self._left = _left_by_killed_tick(store, state)
 
-    def missing(self, look: TriggerLook) -> str | None:
+    def missing(self, evaluation: TriggerEvaluation) -> str | None:
         """Return the sentence about a match that is not there."""
-        gone = [place for _, place in look.matched if place not in self._originals]
+        gone = [place for _, place in evaluation.matched if place not in self._originals]
         if not gone:
             return None
         return (
@@ -230,28 +237,28 @@ class _Ledger:
             f" {Ledger.EVENTS}; `python -m harness doctor` examines the ledger"
         )
 
-    def originals(self, look: TriggerLook) -> list[tuple[datetime, Row]]:
+    def originals(self, evaluation: TriggerEvaluation) -> list[tuple[datetime, Row]]:
         """Return the slot and the event of each match; of one change the row that tells most."""
         found: dict[tuple[datetime, str], Row] = {}
-        for slot, place in look.matched:
+        for slot, place in evaluation.matched:
             row = self._originals[place]
             key = slot, _change_of(row)
             found[key] = max(row, found.get(key, row), key=_tells)
         return [(slot, row) for (slot, _), row in found.items()]
 
-    def has_left(self, look: TriggerLook, row: Row) -> bool:
+    def has_left(self, evaluation: TriggerEvaluation, row: Row) -> bool:
         """Tell whether a killed tick has released the change already."""
-        return _change_of(row) in self._left.get(look.upstream_id, ())
+        return _change_of(row) in self._left.get(evaluation.upstream_id, ())
 
 
-def _originals(store: Store, looks: Sequence[TriggerLook]) -> dict[Place, Row]:
-    places = [place for look in looks for _, place in look.matched]
+def _originals(store: Store, evaluations: Sequence[TriggerEvaluation]) -> dict[Place, Row]:
+    places = [place for evaluation in evaluations for _, place in evaluation.matched]
     if not places:
         return {}
     # Literal numbers of ticks: files that have none of them are not opened.
     ticks, ids = sorted({tick for tick, _ in places}), sorted({each for _, each in places})
     rows = store.read(Ledger.EVENTS, where=[("tick_number", "in", ticks), ("event_id", "in", ids)])
-    return {(whole(row["tick_number"]), str(row["event_id"])): row for row in rows}
+    return {(integer(row["tick_number"]), str(row["event_id"])): row for row in rows}
 
 
 def _left_by_killed_tick(store: Store, state: StateView) -> dict[str, set[str]]:
@@ -277,7 +284,7 @@ def _change_of(row: Row) -> str:
 
 
 def _tells(row: Row) -> tuple[int, int]:
-    return whole(row["tick_number"]), len(_tags(row))
+    return integer(row["tick_number"]), len(_tags(row))
 
 
 def _tags(row: Row) -> Mapping[str, str]:
@@ -285,32 +292,32 @@ def _tags(row: Row) -> Mapping[str, str]:
 
 
 def _rows(
-    looks: Iterable[TriggerLook],
+    evaluations: Iterable[TriggerEvaluation],
     ledger: _Ledger,
     watched: Mapping[str, WatchedUpstream],
     tick: Tick,
 ) -> tuple[list[EventRow], list[ProbeRow]]:
     events: list[EventRow] = []
     probes: list[ProbeRow] = []
-    for look in looks:
-        failure = look.failure or ledger.missing(look)
-        matched = [] if failure else ledger.originals(look)
-        said = Look(
-            upstream_id=look.upstream_id,
-            position=look.position,
-            gap=look.reason,
+    for evaluation in evaluations:
+        failure = evaluation.failure or ledger.missing(evaluation)
+        matched = [] if failure else ledger.originals(evaluation)
+        message = ProbeResult(
+            upstream_id=evaluation.upstream_id,
+            position=evaluation.position,
+            gap=evaluation.reason,
             failure=failure,
         )
-        row = probe_row(said, tick, watched[look.upstream_id], len(matched))
+        row = probe_row(message, tick, watched[evaluation.upstream_id], len(matched))
         if row is None:
             continue
         probes.append(row)
         events += [
-            _copy(original, slot, look.upstream_id, tick)
+            _copy(original, slot, evaluation.upstream_id, tick)
             for slot, original in matched
-            if not ledger.has_left(look, original)
+            if not ledger.has_left(evaluation, original)
         ]
-        log.info("%s: %s events released", look.upstream_id, len(matched))
+        log.info("%s: %s events released", evaluation.upstream_id, len(matched))
     return events, probes
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TypeVar
 
-from harness.store.rows import whole
+from harness.store.rows import integer
 
 Row = Mapping[str, object]
 Each = TypeVar("Each", bound=Row)
@@ -13,7 +13,7 @@ Each = TypeVar("Each", bound=Row)
 _NAMES_ONLY = frozenset({"ICEBERG", "HIVE"})
 
 
-def in_order(rows: Iterable[Each], told_at: Callable[[Row], tuple[int, ...]]) -> list[Each]:
+def in_order(rows: Iterable[Each], reported_at: Callable[[Row], tuple[int, ...]]) -> list[Each]:
     """Return the rows of events by when they were told, and those told at once by their snapshots.
 
     A snapshot that is a version is ordered by its number. One that is only a name comes after the
@@ -21,12 +21,12 @@ def in_order(rows: Iterable[Each], told_at: Callable[[Row], tuple[int, ...]]) ->
 
     Args:
         rows: With the fields of an event.
-        told_at: When a row was told.
+        reported_at: When a row was told.
     """
     found: list[Each] = []
-    by_time = sorted(rows, key=lambda row: (told_at(row), _place(row)))
-    for _, told in groupby(by_time, key=told_at):
-        found += _followers_last(list(told))
+    by_time = sorted(rows, key=lambda row: (reported_at(row), _place(row)))
+    for _, reported in groupby(by_time, key=reported_at):
+        found += _followers_last(list(reported))
     return found
 
 
@@ -34,7 +34,7 @@ def _place(row: Row) -> tuple[int, int, str, str]:
     snapshot = str(row["snapshot_id"] or "")
     is_number = snapshot.isdecimal() and row["table_format"] not in _NAMES_ONLY
     number = int(snapshot) if is_number else 0
-    return number, whole(row["snapshot_ts"] or 0), snapshot, str(row["event_id"] or "")
+    return number, integer(row["snapshot_ts"] or 0), snapshot, str(row["event_id"] or "")
 
 
 def _followers_last(rows: Sequence[Each]) -> list[Each]:

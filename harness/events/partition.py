@@ -209,7 +209,7 @@ class Partitions:
     are_all: bool = True
 
 
-def told_partitions(partitions: Partitions) -> tuple[tuple[str, ...] | None, dict[str, str]]:
+def partition_fields(partitions: Partitions) -> tuple[tuple[str, ...] | None, dict[str, str]]:
     """Return the one partition that was touched, or the tags that tell of several."""
     if len(partitions.values) == 1 and partitions.are_all:
         return next(iter(partitions.values)), {}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.events.order import in_order
 from harness.platform.json_file import save
-from harness.store.rows import Consumed, Ledger, Store, whole
+from harness.store.rows import Consumed, Ledger, Store, integer
 from harness.store.work_lists import FollowedRun
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ def _read_old_events(store: Store, after: Mapping[str, int]) -> list[dict[str, o
 
     Finding the first of them by one column takes a tenth of the time that reading them would.
     """
-    ticks = [whole(row["tick_number"]) for row in _read_events(store, after, ["tick_number"])]
+    ticks = [integer(row["tick_number"]) for row in _read_events(store, after, ["tick_number"])]
     return _read_events(store, dict.fromkeys(after, min(ticks) - 1)) if ticks else []
 
 
@@ -52,17 +52,17 @@ def _read_events(
 
 
 def _tick_of(row: Mapping[str, object]) -> tuple[int, ...]:
-    return (whole(row["tick_number"]),)
+    return (integer(row["tick_number"]),)
 
 
 def events_of(consumed: Consumed, store: Store) -> list[dict[str, object]]:
     """Read the events of one upstream that a run takes, in the order in which they happened."""
     rows = _read_old_events(store, {consumed.upstream_id: consumed.from_tick})
-    taken = [row for row in rows if whole(row["tick_number"]) <= consumed.through_tick]
-    return in_order(taken, told_at=_tick_of)
+    taken = [row for row in rows if integer(row["tick_number"]) <= consumed.through_tick]
+    return in_order(taken, reported_at=_tick_of)
 
 
-def as_handed_over(events: Iterable[Mapping[str, object]]) -> list[dict[str, object]]:
+def as_payload(events: Iterable[Mapping[str, object]]) -> list[dict[str, object]]:
     """Return events as a job gets them: their id and the nine fields of each."""
     return [{name: event[name] for name in _EVENT_FIELDS} for event in events]
 
@@ -71,11 +71,11 @@ def file_of(parameters: str) -> Path | None:
     """Return the file with the events of a run; nothing when the run was handed them directly."""
     if _FILE not in parameters:
         return None
-    handed = json.loads(json.loads(parameters).get("heartbeat_events", "[]"))
-    return Path(handed[_FILE]) if isinstance(handed, dict) else None
+    payload = json.loads(json.loads(parameters).get("heartbeat_events", "[]"))
+    return Path(payload[_FILE]) if isinstance(payload, dict) else None
 
 
-def restore_handed_over(runs: Iterable[FollowedRun], store: Store) -> None:
+def restore_payloads(runs: Iterable[FollowedRun], store: Store) -> None:
     """Write the events of runs that go on anew, where their file has vanished.
 
     Raises:
@@ -85,12 +85,12 @@ def restore_handed_over(runs: Iterable[FollowedRun], store: Store) -> None:
         path = file_of(run.parameters) if run.is_open else None
         if path is None or path.exists():
             continue
-        events = handed_to(run.consumed, run.event_ids, store)
+        events = payload_of(run.consumed, run.event_ids, store)
         log.warning("%s has vanished; its %s events are written anew", path, len(events))
         save(path, events, is_lasting=True)
 
 
-def handed_to(
+def payload_of(
     consumed: Iterable[Consumed], event_ids: Iterable[str], store: Store
 ) -> list[dict[str, object]]:
     """Return the events of a run as it was handed them, from what its row says that it took.
@@ -100,4 +100,4 @@ def handed_to(
     """
     taken = [event for each in consumed for event in events_of(each, store)]
     found = {str(event["event_id"]): event for event in taken}
-    return as_handed_over(found[event_id] for event_id in event_ids if event_id in found)
+    return as_payload(found[event_id] for event_id in event_ids if event_id in found)

@@ -79,7 +79,7 @@ def partitions_of(event: ChangeEvent) -> frozenset[tuple[str, ...]]:
     return frozenset(tuple(map(plain_text, levels)) for levels in named)
 
 
-def asked(
+def question_about(
     *,
     table: str | None = None,
     partition: Sequence[object] | None = None,
@@ -144,7 +144,7 @@ def check_range(start: int | None, end: int | None) -> None:
     """
     if start is not None and end is not None and start > end:
         raise ConfigurationError(
-            f"The range begins at {_told(start)}, after its end at {_told(end)}; swap the two"
+            f"The range begins at {_iso(start)}, after its end at {_iso(end)}; swap the two"
         )
 
 
@@ -172,9 +172,9 @@ def _no_instant(value: object, name: str) -> ConfigurationError:
     )
 
 
-def _told(at: int) -> str:
-    told = (_EPOCH + timedelta(milliseconds=at)).isoformat(timespec="milliseconds")
-    return told.replace("+00:00", "Z").replace(".000", "")
+def _iso(at: int) -> str:
+    reported = (_EPOCH + timedelta(milliseconds=at)).isoformat(timespec="milliseconds")
+    return reported.replace("+00:00", "Z").replace(".000", "")
 
 
 def _partition(values: object) -> tuple[str, ...]:

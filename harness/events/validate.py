@@ -87,16 +87,16 @@ def _event(content: object, latest_ms: int, problems: list[str]) -> ChangeEvent 
     if not isinstance(content, Mapping):
         problems.append("an event is a JSON object with the fields " + ", ".join(FIELDS))
         return None
-    said = {str(key): value for key, value in content.items() if value is not None}
+    fields = {str(key): value for key, value in content.items() if value is not None}
     values: dict[str, object] = {}
-    for name, value in said.items():
+    for name, value in fields.items():
         try:
             values[name] = _READERS[name](value)
         except KeyError:
             problems.append(_unknown(name))
         except _Wrong as wrong:
             problems.append(f"{name} {wrong}")
-    problems += _missing(said)
+    problems += _missing(fields)
     if not problems:
         problems += _contradictions(values, latest_ms)
     return None if problems else ChangeEvent(**values)  # type: ignore[arg-type]
@@ -110,17 +110,19 @@ def _unknown(name: str) -> str:
     return f"there is no field '{_shown(name)}'{hint}"
 
 
-def _missing(said: Mapping[str, object]) -> list[str]:
+def _missing(fields: Mapping[str, object]) -> list[str]:
     missing = []
-    if "table" not in said:
+    if "table" not in fields:
         missing.append("table is missing: an event is about one table")
-    if "table_format" not in said:
+    if "table_format" not in fields:
         formats = ", ".join(TableFormat)
         why = (
-            "snapshot_id cannot be read without it" if "snapshot_id" in said else "an event has one"
+            "snapshot_id cannot be read without it"
+            if "snapshot_id" in fields
+            else "an event has one"
         )
         missing.append(f"table_format is missing: {why}; it is one of {formats}")
-    if "prev_snapshot_id" in said and "snapshot_id" not in said:
+    if "prev_snapshot_id" in fields and "snapshot_id" not in fields:
         missing.append("prev_snapshot_id has no snapshot_id that it comes before: say both or none")
     return missing
 
@@ -219,7 +221,7 @@ def _tags(value: object) -> dict[str, str]:
         raise _Wrong(f"is {_kind(value)}, and has to be an object of text by text")
     if len(value) > _MOST_TAGS:
         raise _Wrong(f"has {len(value)} tags; {_MOST_TAGS} are allowed")
-    return {_tag_name(name): _tag(name, said) for name, said in value.items()}
+    return {_tag_name(name): _tag(name, fields) for name, fields in value.items()}
 
 
 def _tag_name(name: object) -> str:

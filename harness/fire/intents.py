@@ -17,12 +17,12 @@ from harness.events.payload import (
     _read_events,
     _read_old_events,
     _tick_of,
-    as_handed_over,
+    as_payload,
 )
 from harness.fire.submit import Firing, Steps, send
 from harness.fire.token import TOKEN_PARAMETER, token_for
-from harness.platform.files import write_whole
-from harness.store.rows import Consumed, Ledger, RunRow, RunStatus, Store, Tick, whole
+from harness.platform.files import write_atomically
+from harness.store.rows import Consumed, Ledger, RunRow, RunStatus, Store, Tick, integer
 
 log = logging.getLogger(__name__)
 
@@ -46,10 +46,10 @@ class Start:
         consumed = row["consumed"]
         assert isinstance(consumed, list)
         return cls(
-            job_id=whole(row["job_id"]),
+            job_id=integer(row["job_id"]),
             job_name=str(row["job_name"]),
             intent_id=str(row["intent_id"]),
-            attempt=whole(row["attempt"]),
+            attempt=integer(row["attempt"]),
             consumed=tuple(Consumed(**each) for each in consumed),
         )
 
@@ -71,7 +71,7 @@ def fire(starts: Sequence[Start], *, tick: Tick, firing: Firing, steps: Steps) -
 
 def _intents(starts: Sequence[Start], tick: Tick, firing: Firing, steps: Steps) -> list[RunRow]:
     events = _events_of(starts, firing.store, tick)
-    return [_intent(start, [*_taken(start, events)], tick, firing, steps) for start in starts]
+    return [_intent(start, [*_consumed(start, events)], tick, firing, steps) for start in starts]
 
 
 def _events_of(
@@ -90,17 +90,17 @@ def _events_of(
     rest = {each: from_tick for each, from_tick in after.items() if from_tick >= long_ago}
     rows = _read_old_events(store, old) + _read_events(store, rest)
     by_upstream: dict[str, list[dict[str, object]]] = {}
-    for row in in_order(rows, told_at=_tick_of):
+    for row in in_order(rows, reported_at=_tick_of):
         by_upstream.setdefault(str(row["upstream_id"]), []).append(row)
     return by_upstream
 
 
-def _taken(
+def _consumed(
     start: Start, events: Mapping[str, list[dict[str, object]]]
 ) -> Iterable[dict[str, object]]:
     for each in start.consumed:
         for event in events.get(each.upstream_id, ()):
-            if each.from_tick < whole(event["tick_number"]) <= each.through_tick:
+            if each.from_tick < integer(event["tick_number"]) <= each.through_tick:
                 yield event
 
 
@@ -136,13 +136,13 @@ def _parameters(
     start: Start, token: str, events: Sequence[Mapping[str, object]], firing: Firing
 ) -> str:
     """Return the job parameters as JSON: the events themselves, or where they are to be read."""
-    listed = json.dumps(as_handed_over(events))
+    listed = json.dumps(as_payload(events))
     names = {"heartbeat_intent_id": start.intent_id, TOKEN_PARAMETER: token}
-    whole = json.dumps({**names, "heartbeat_events": listed})
-    if len(whole.encode()) <= PARAMETER_BYTES:
-        return whole
-    path = firing.handed_over / f"{start.intent_id}-{start.attempt}.json"
-    write_whole(path, listed, is_lasting=True)
+    integer = json.dumps({**names, "heartbeat_events": listed})
+    if len(integer.encode()) <= PARAMETER_BYTES:
+        return integer
+    path = firing.payloads / f"{start.intent_id}-{start.attempt}.json"
+    write_atomically(path, listed, is_lasting=True)
     reference = {
         "event_count": len(events),
         _FILE: str(path),

@@ -51,7 +51,7 @@ class Firing:
     starts: TokenBucket
     questions: TokenBucket
     #: Where event lists that are too long to hand over directly are put.
-    handed_over: Path
+    payloads: Path
     #: Where a run that is handed a reference finds its row.
     schema: str
     #: Tests stop the process at a named point.
@@ -114,20 +114,22 @@ def _sent(
             # What has come is recorded at once, and together: a commit takes as long as an answer.
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             came = [each for each in calls if each in done]
-            told = [_after_answer(calls[each], each.result(), tick, again=again) for each in came]
+            reported = [
+                _after_answer(calls[each], each.result(), tick, again=again) for each in came
+            ]
             firing.crash_point("before_outcome")
-            rows += _recorded(told, [calls[each] for each in came], firing, steps)
+            rows += _recorded(reported, [calls[each] for each in came], firing, steps)
             firing.crash_point("after_outcome")
     return rows
 
 
 def _recorded(
-    told: Sequence[RunRow], intents: Sequence[RunRow], firing: Firing, steps: Steps
+    reported: Sequence[RunRow], intents: Sequence[RunRow], firing: Firing, steps: Steps
 ) -> list[RunRow]:
     """Append the rows that say more than their intents; return the newest row of each run."""
     newest = [
         intent if row == intent else replace(row, step_number=steps.next())
-        for row, intent in zip(told, intents, strict=True)
+        for row, intent in zip(reported, intents, strict=True)
     ]
     firing.store.append(
         Ledger.RUNS, [row for row, intent in zip(newest, intents, strict=True) if row != intent]

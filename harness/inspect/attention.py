@@ -13,10 +13,10 @@ from harness.platform.databricks.run_states import WAITING_WORDS
 from harness.platform.format import upstream_name
 from harness.sense.backoff import Failing
 from harness.sense.probe import Upstream
-from harness.settle.run_progress import NOT_KNOWN, SAYS_NOTHING
-from harness.settle.unreachable_runs import Unasked
+from harness.settle.run_progress import NO_STATE, NOT_KNOWN
+from harness.settle.unreachable_runs import Unreachable
 from harness.store.queries import JobReasons, LastDecision, RunFact, newest_by_job
-from harness.store.rows import Blocker, RunStatus, whole
+from harness.store.rows import Blocker, RunStatus, integer
 
 #: Nearly every query begins with it.
 _USUAL_START = re.compile(r"^select \* from sensor_new_data\b\s*", re.IGNORECASE)
@@ -47,11 +47,11 @@ def names_of(upstream_ids: Iterable[str], upstreams: Iterable[Described]) -> dic
         elif len(found) < len(alike):
             names.update({each: each for each in alike})
         else:
-            names.update(_told_apart(name, found))
+            names.update(_disambiguated(name, found))
     return names
 
 
-def _told_apart(name: str, upstreams: Sequence[Described]) -> dict[str, str]:
+def _disambiguated(name: str, upstreams: Sequence[Described]) -> dict[str, str]:
     aspects = [(_aspects(each), each.upstream_id) for each in upstreams]
     differing = [
         place
@@ -80,12 +80,14 @@ def _cut(text: str) -> str:
 
 def reason_beside(name: str, failure: str) -> str:
     """Return why a look failed, as it may stand beside the upstream's name: without that name."""
-    said = re.escape(name)
-    reason = re.sub(rf"^(?:The \w+ \w+|\w+) {said} (?:cannot be sensed: )?", "", failure, count=1)
+    message = re.escape(name)
+    reason = re.sub(
+        rf"^(?:The \w+ \w+|\w+) {message} (?:cannot be sensed: )?", "", failure, count=1
+    )
     # "the folder /data/orders does not exist" says nothing more than "the folder does not exist".
     end = r"(?=[\s,:;]|\.?$)"
-    reason = re.sub(rf"\b(folder|table) {said}{end}", r"\1", reason)
-    return re.sub(rf"(?:(?<=^)|(?<=\s)){said}{end}", "it", reason)
+    reason = re.sub(rf"\b(folder|table) {message}{end}", r"\1", reason)
+    return re.sub(rf"(?:(?<=^)|(?<=\s)){message}{end}", "it", reason)
 
 
 def reason_of_waiting(reason: str) -> str:
@@ -124,8 +126,8 @@ class Job:
     @property
     def why(self) -> str:
         """The reason that is told, without the words that every line would begin with."""
-        said = reason_in_words(self.reasons.blockers) if self.reasons else ""
-        return said.removeprefix("its hard dependency ")
+        message = reason_in_words(self.reasons.blockers) if self.reasons else ""
+        return message.removeprefix("its hard dependency ")
 
 
 def name_of_run(run: RunFact) -> str:
@@ -144,7 +146,9 @@ def jobs_of(status: Status) -> list[Job]:
     reasons = {job.job_id: job for job in (status.decision.jobs if status.decision else ())}
     # A job that only a trigger starts has no control row.
     names = {job_id: job.job_name for job_id, job in reasons.items()}
-    names |= {whole(row["trigger_job_id"]): str(row["trigger_job_name"]) for row in status.control}
+    names |= {
+        integer(row["trigger_job_id"]): str(row["trigger_job_name"]) for row in status.control
+    }
     return [
         Job(
             job_id=job_id,
@@ -157,7 +161,7 @@ def jobs_of(status: Status) -> list[Job]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class Problem:
     """What about a run needs a person."""
 
     what: str
@@ -167,23 +171,23 @@ class Trouble:
     is_bad: bool = False
 
 
-def trouble_of(run: RunFact, status: Status) -> Trouble | None:
+def problem_of(run: RunFact, status: Status) -> Problem | None:
     """Return what about a job's newest run needs a person; most often nothing."""
     if run.holds_job:
         what = run.run_status.value.lower().replace("_", " ")
         why, since = run.message or _without_a_word(run), run.ended_at or run.recorded_at
         retry = retry_of(run, blockers_of(run, status.decision))
         if retry is None:
-            return Trouble(what=what, since=since, why=why, is_bad=True)
+            return Problem(what=what, since=since, why=why, is_bad=True)
         # In front: a long reason is cut.
         why = f"attempt {run.attempt + 1} starts by itself from {instant_of(retry)} on; {why}"
-        return Trouble(what=what, since=since, why=why)
+        return Problem(what=what, since=since, why=why)
     if run.is_unanswered:
         why = run.message or "the Jobs API has not answered; every tick asks again"
-        return Trouble(what="no answer", since=run.decided_at, why=why)
+        return Problem(what="no answer", since=run.decided_at, why=why)
     if not run.is_open:
         return None
-    return _not_asked(run, status) or _trouble_of_open(run, status.now, status.attention)
+    return _unreachable(run, status) or _problem_of_open(run, status.now, status.attention)
 
 
 def retry_of(run: RunFact, blockers: Sequence[Blocker] | None) -> Blocker | None:
@@ -213,39 +217,39 @@ def is_over(minutes: float, since: datetime, now: datetime) -> bool:
     return (now - since).total_seconds() > 60 * minutes
 
 
-def unasked_of(run: RunFact, unasked: Unasked | None) -> Unasked | None:
+def unreachable_of(run: RunFact, unreachable: Unreachable | None) -> Unreachable | None:
     """Return since when nobody could ask about this very run; nothing when somebody could."""
-    return unasked if unasked and run.is_open and unasked.run_id == run.run_id else None
+    return unreachable if unreachable and run.is_open and unreachable.run_id == run.run_id else None
 
 
-def _not_asked(run: RunFact, status: Status) -> Trouble | None:
-    unasked = unasked_of(run, status.unasked.get(run.job_id))
-    if unasked is None:
+def _unreachable(run: RunFact, status: Status) -> Problem | None:
+    unreachable = unreachable_of(run, status.unreachable.get(run.job_id))
+    if unreachable is None:
         return None
-    if not is_over(status.attention.unasked_minutes, unasked.since, status.now):
+    if not is_over(status.attention.unasked_minutes, unreachable.since, status.now):
         return None
-    why = f"nobody knows how {name_of_run(run)} stands: {unasked.reason}"
-    return Trouble(what="not asked", since=unasked.since, why=why)
+    why = f"nobody knows how {name_of_run(run)} stands: {unreachable.reason}"
+    return Problem(what="not asked", since=unreachable.since, why=why)
 
 
-def _trouble_of_open(run: RunFact, now: datetime, attention: Attention) -> Trouble | None:
-    if run.message in (NOT_KNOWN, SAYS_NOTHING):
+def _problem_of_open(run: RunFact, now: datetime, attention: Attention) -> Problem | None:
+    if run.message in (NOT_KNOWN, NO_STATE):
         why = f"{name_of_run(run)}: {run.message}"
-        return Trouble(what="not clear", since=run.recorded_at, why=why)
+        return Problem(what="not clear", since=run.recorded_at, why=why)
     if waits(run):
         is_long = is_over(attention.queued_minutes, run.recorded_at, now)
-        said = f" ({run.message})" if run.message else ""
+        message = f" ({run.message})" if run.message else ""
         why = (
-            f"{name_of_run(run)} waits{said}; Databricks gives up what is in a queue after "
+            f"{name_of_run(run)} waits{message}; Databricks gives up what is in a queue after "
             f"{QUEUE_HOURS} hours"
         )
-        return Trouble(what=words_of(run), since=run.recorded_at, why=why) if is_long else None
+        return Problem(what=words_of(run), since=run.recorded_at, why=why) if is_long else None
     if words_of(run):
-        said = f": {run.message}" if run.message else ""
-        why = f"{name_of_run(run)} is in words that are not understood ({words_of(run)}){said}"
-        return Trouble(what="not clear", since=run.recorded_at, why=why)
+        message = f": {run.message}" if run.message else ""
+        why = f"{name_of_run(run)} is in words that are not understood ({words_of(run)}){message}"
+        return Problem(what="not clear", since=run.recorded_at, why=why)
     if is_over(attention.running_minutes, began(run), now):
-        return Trouble(what="runs long", since=began(run), why=name_of_run(run))
+        return Problem(what="runs long", since=began(run), why=name_of_run(run))
     return None
 
 
@@ -256,8 +260,8 @@ def waits(run: RunFact) -> bool:
 
 def words_of(run: RunFact) -> str:
     """Return the Jobs API's words for a run, as far as they were worth a row."""
-    said = [str(run.row[name]) for name in _WORDS if run.row.get(name)]
-    return ", ".join(dict.fromkeys(said))
+    message = [str(run.row[name]) for name in _WORDS if run.row.get(name)]
+    return ", ".join(dict.fromkeys(message))
 
 
 def _without_a_word(run: RunFact) -> str:

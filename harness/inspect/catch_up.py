@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from harness.store.queries import RunFact
-from harness.store.rows import Ledger, Row, Store, whole
+from harness.store.rows import Ledger, Row, Store, integer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,13 +64,13 @@ def healing_of(store: Store, runs: Sequence[RunFact]) -> Healing | None:
         each for each in runs if each.intent_id == run.intent_id and each.attempt < run.attempt
     ]
     had = {event_id for each in failed for event_id in _event_ids(each)}
-    handed = _event_ids(run)
+    payload = _event_ids(run)
     return Healing(
         run=run,
         failed=tuple(sorted(failed, key=lambda each: each.attempt)),
-        event_ids_of_failed=tuple(each for each in handed if each in had),
-        event_ids_since=tuple(each for each in handed if each not in had),
-        tables=tuple(_by_table(_events(store, run, handed), had)),
+        event_ids_of_failed=tuple(each for each in payload if each in had),
+        event_ids_since=tuple(each for each in payload if each not in had),
+        tables=tuple(_by_table(_events(store, run, payload), had)),
     )
 
 
@@ -116,4 +116,4 @@ def _by_table(events: Iterable[Row], had: set[str]) -> Iterable[CaughtUp]:
 
 
 def _instant(event: Mapping[str, object]) -> datetime:
-    return datetime.fromtimestamp(whole(event["event_ts"]) / 1000, UTC)
+    return datetime.fromtimestamp(integer(event["event_ts"]) / 1000, UTC)

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from harness.inspect.attention import instant_of, retry_of, unasked_of, waits, words_of
+from harness.inspect.attention import instant_of, retry_of, unreachable_of, waits, words_of
 from harness.inspect.catch_up import Healing
 from harness.inspect.job_history import Dependency, History
 from harness.inspect.tick_summary import main_reason
@@ -97,26 +97,26 @@ def _not_in_controls(history: History) -> Answer:
 
 
 def _running(history: History, run: RunFact, verdict: Verdict) -> Answer:
-    handed = count(run.event_count, "event")
+    payload = count(run.event_count, "event")
     if verdict is Verdict.STARTING:
-        said = f" ({run.message})" if run.message else ""
+        message = f" ({run.message})" if run.message else ""
         sentence = (
-            f"its start with {handed} is decided, and the Jobs API has not answered yet{said}"
+            f"its start with {payload} is decided, and the Jobs API has not answered yet{message}"
         )
         steps = ["the Jobs API's answer; every tick sends the same token again, so it starts once"]
     else:
         goes_on = "waits" if waits(run) else "goes on"
         words = f" ({words_of(run)})" if words_of(run) else ""
-        said = f": {run.message}" if run.message else ""
-        sentence = f"run {run.run_id} {goes_on}{words}{said}; it was handed {handed}"
-        unasked = unasked_of(run, history.unasked)
-        if unasked:
-            asked = f"nobody could ask about it since {instant(unasked.since, history.at)}"
-            sentence = f"{sentence}; {asked} ({unasked.reason})"
+        message = f": {run.message}" if run.message else ""
+        sentence = f"run {run.run_id} {goes_on}{words}{message}; it was handed {payload}"
+        unreachable = unreachable_of(run, history.unreachable)
+        if unreachable:
+            requested = f"nobody could ask about it since {instant(unreachable.since, history.at)}"
+            sentence = f"{sentence}; {requested} ({unreachable.reason})"
         steps = ["the end of that run"]
-    news = [each.sensor_id for each in history.dependencies if each.has_news]
-    if news:
-        steps.append(f"then what has come since: {_listed(news)}")
+    changes = [each.sensor_id for each in history.dependencies if each.has_news]
+    if changes:
+        steps.append(f"then what has come since: {_listed(changes)}")
     return Answer(
         verdict=verdict,
         sentence=sentence,
@@ -165,15 +165,15 @@ def _blocked(history: History, verdict: Verdict) -> Answer:
         sentence, since = "every row of the job is PAUSED", None
         steps = ["job_state UNPAUSED in the controls"]
     elif reasons:
-        sentence = _joined([each.reason for each in _told(reasons)])
+        sentence = _joined([each.reason for each in _reported(reasons)])
         since = main_reason(reasons).since or history.decided_at
-        steps = list(dict.fromkeys(each.waits_for for each in _told(reasons)))
+        steps = list(dict.fromkeys(each.waits_for for each in _reported(reasons)))
     else:
         sentence, since, steps = "nothing stands against it", history.decided_at, ["the next tick"]
     return Answer(verdict=verdict, sentence=sentence, since=since, next_steps=tuple(steps))
 
 
-def _told(reasons: Sequence[Blocker]) -> Sequence[Blocker]:
+def _reported(reasons: Sequence[Blocker]) -> Sequence[Blocker]:
     """Leave out what the newest run has made untrue since the decision."""
     return [each for each in reasons if each.blocker not in OF_RUNS] or reasons
 
@@ -246,7 +246,7 @@ def _dependency_as_json(each: Dependency) -> dict[str, object]:
         "last_event_operation": event.get("operation_type"),
         "last_event_snapshot_id": event.get("snapshot_id"),
         "is_consumed": each.event_at is not None and not each.has_news,
-        "consumed_by_run_id": _id(each.taken_by),
+        "consumed_by_run_id": _id(each.consumed_by),
         "failing_since": _iso(each.failing_since),
         "failure": each.failure,
         "waiting": [{"slot": slot.slot, "missing": list(slot.missing)} for slot in each.waiting],

@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 
 from harness.inspect.catch_up import Healing, healing_of
 from harness.platform.clock import instant_from
-from harness.settle.unreachable_runs import Unasked
+from harness.settle.unreachable_runs import Unreachable
 from harness.store.queries import RunFact, blocker_from, newest_runs
-from harness.store.rows import Blocker, Ledger, Row, RunStatus, Store, whole
+from harness.store.rows import Blocker, Ledger, Row, RunStatus, Store, integer
 from harness.store.trigger_queries import Waiting, triggers_as_controls, waiting_in
 from harness.store.work_lists import EVENT_TRIGGER
 
@@ -36,17 +36,17 @@ class Dependency:
     event_at: datetime | None
     event: Row | None
     #: The run that took the newest event, if one did.
-    taken_by: RunFact | None
+    consumed_by: RunFact | None
     failing_since: datetime | None
     failure: str | None
-    is_looked_at: bool
+    is_probed: bool
     #: What a trigger's open slots wait for.
     waiting: tuple[Waiting, ...] = ()
 
     @property
     def has_news(self) -> bool:
         """True while an event waits to be taken."""
-        return self.event_at is not None and self.taken_by is None
+        return self.event_at is not None and self.consumed_by is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class History:
     #: When these reasons were recorded.
     decided_at: datetime | None
     #: The run that the last tick could not ask about, if there is one; of the present only.
-    unasked: Unasked | None = None
+    unreachable: Unreachable | None = None
     #: What the newest of the runs caught up on that followed a failed one.
     healing: Healing | None = None
 
@@ -107,7 +107,7 @@ def history_of(store: Store, job_id: int, *, at: datetime, is_now: bool) -> Hist
         at=at,
         is_now=is_now,
         tick_at=instant_from(tick["tick_at"]) if tick else None,
-        tick_number=whole(tick["tick_number"]) if tick else None,
+        tick_number=integer(tick["tick_number"]) if tick else None,
         dependencies=tuple(
             _dependency(store, row, probes[str(row["upstream_id"])], runs) for row in controls
         ),
@@ -122,7 +122,7 @@ def _controls(store: Store, job_id: int, at: datetime) -> list[Row]:
     """Return the control rows that the job had: the newest row of each, unless it was removed."""
     newest: dict[str, Row] = {}
     rows = store.read(Ledger.CONTROLS, where=[("job_id", "=", job_id), ("recorded_at", "<=", at)])
-    for row in sorted(rows, key=lambda row: (whole(row["tick_number"]), str(row["change"]))):
+    for row in sorted(rows, key=lambda row: (integer(row["tick_number"]), str(row["change"]))):
         newest[str(row["control_id"])] = row
     kept = [row for row in newest.values() if row["change"] != "removed"]
     return sorted(
@@ -142,7 +142,7 @@ def _newest(
     for window in _windows(at):
         rows = store.read(ledger, where=[*where, *window])
         if rows:
-            return max(rows, key=lambda row: whole(row["tick_number"]))
+            return max(rows, key=lambda row: integer(row["tick_number"]))
     return None
 
 
@@ -151,7 +151,7 @@ def _newest_tick(store: Store, at: datetime) -> Row | None:
         renamed = [("tick_at", operator, value) for _, operator, value in window]
         rows = store.read(Ledger.TICKS, where=renamed)
         if rows:
-            return max(rows, key=lambda row: whole(row["tick_number"]))
+            return max(rows, key=lambda row: integer(row["tick_number"]))
     return None
 
 
@@ -160,8 +160,8 @@ def _runs(store: Store, job_id: int, at: datetime, upstreams: Sequence[str]) -> 
     runs: list[RunFact] = []
     for window in _windows(at):
         runs = newest_runs(store.read(Ledger.RUNS, where=[("job_id", "=", job_id), *window]))
-        taken = {each for run in runs for each in run.consumed}
-        if len(runs) > RUNS and taken.issuperset(upstreams):
+        consumed = {each for run in runs for each in run.consumed}
+        if len(runs) > RUNS and consumed.issuperset(upstreams):
             break
     return runs
 
@@ -176,7 +176,7 @@ def _dependency(
     store: Store, control: Row, probe: Row | None, runs: Iterable[RunFact]
 ) -> Dependency:
     upstream_id = str(control["upstream_id"])
-    tick = whole(probe["latest_event_tick"]) if probe and probe["latest_event_tick"] else None
+    tick = integer(probe["latest_event_tick"]) if probe and probe["latest_event_tick"] else None
     return Dependency(
         sensor_source=str(control["sensor_source"]),
         sensor_id=str(control["sensor_id"]),
@@ -185,10 +185,10 @@ def _dependency(
         is_paused=str(control["job_state"]) == "PAUSED",
         event_at=instant_from(probe["latest_event_at"]) if probe else None,
         event=None if tick is None else _event(store, upstream_id, tick),
-        taken_by=None if tick is None else _taker(upstream_id, tick, runs),
+        consumed_by=None if tick is None else _taker(upstream_id, tick, runs),
         failing_since=instant_from(probe["failing_since"]) if probe else None,
         failure=str(probe["reason"]) if probe and probe["failing_since"] else None,
-        is_looked_at=probe is not None,
+        is_probed=probe is not None,
         waiting=_waiting(control, probe),
     )
 
@@ -202,16 +202,16 @@ def _waiting(control: Row, probe: Row | None) -> tuple[Waiting, ...]:
 def _event(store: Store, upstream_id: str, tick: int) -> Row | None:
     where = [("tick_number", "=", tick), ("upstream_id", "=", upstream_id)]
     rows = store.read(Ledger.EVENTS, where=where)
-    return max(rows, key=lambda row: whole(row["snapshot_ts"] or 0), default=None)
+    return max(rows, key=lambda row: integer(row["snapshot_ts"] or 0), default=None)
 
 
 def _taker(upstream_id: str, tick: int, runs: Iterable[RunFact]) -> RunFact | None:
     """Return the newest run that took the events of this tick; one given back took nothing."""
     for run in sorted(runs, key=lambda run: run.decided_at, reverse=True):
         if upstream_id in run.consumed:
-            has_given_back = run.run_status is RunStatus.RETRY_REQUESTED
+            has_requeued = run.run_status is RunStatus.RETRY_REQUESTED
             is_in = run.consumed[upstream_id][1] >= tick
-            return run if is_in and not has_given_back else None
+            return run if is_in and not has_requeued else None
     return None
 
 

@@ -9,7 +9,7 @@ from harness.config.model import Attention
 from harness.controls.accept import quarantined_rows
 from harness.platform.format import iso, upstream_name
 from harness.sense.backoff import Failing, load_back_off
-from harness.settle.unreachable_runs import Unasked, load_unasked
+from harness.settle.unreachable_runs import Unreachable, load_unreachable
 from harness.store.quarantine import Quarantined, quarantined, quarantined_settings
 from harness.store.queries import (
     LastDecision,
@@ -23,7 +23,7 @@ from harness.store.queries import (
     newest_runs,
     runs_now,
 )
-from harness.store.rows import Ledger, Row, RunStatus, Store, whole
+from harness.store.rows import Ledger, Row, RunStatus, Store, integer
 from harness.store.trigger_queries import FailingTrigger, failing_triggers
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ RUN_COLUMNS = (
 )
 
 #: What an operator gave up is shown for so long, unless the job has run since.
-GIVEN_UP_SHOWN_FOR = timedelta(days=7)
+DISCARDED_SHOWN_FOR = timedelta(days=7)
 
 _IDS = frozenset({"job_id", "run_id", "trigger_job_id"})
 
@@ -96,9 +96,9 @@ class Status:
     #: Triggers that cannot be evaluated.
     failing_triggers: Sequence[FailingTrigger] = ()
     #: Newest runs whose events an operator has given up lately.
-    given_up: Sequence[RunFact] = ()
+    discarded: Sequence[RunFact] = ()
     #: Runs that the last tick could not ask about, by job.
-    unasked: Mapping[int, Unasked] = field(default_factory=dict)
+    unreachable: Mapping[int, Unreachable] = field(default_factory=dict)
     #: After how long a run needs a person.
     attention: Attention = field(default_factory=Attention)
     #: What could not be read and was gone on without.
@@ -109,15 +109,15 @@ def read_status(context: "Context", *, every_run: bool) -> Status:
     """Read where everything stands, without a JVM and while a tick runs."""
     store = context.store
     decision = last_decision(context.home.status)
-    now, folded = context.clock.now(), folded_through(store, decision)
+    now, compacted = context.clock.now(), folded_through(store, decision)
     return Status(
         now=now,
         control=sorted(
             store.read("heartbeat_control"),
-            key=lambda row: (whole(row["trigger_job_id"]), str(row["sensor_id"])),
+            key=lambda row: (integer(row["trigger_job_id"]), str(row["sensor_id"])),
         ),
         sensors=sorted(store.read("sensors"), key=lambda row: str(row["sensor_id"])),
-        runs=runs_now(store, folded_through=folded, only_relevant=not every_run),
+        runs=runs_now(store, folded_through=compacted, only_relevant=not every_run),
         decision=decision,
         holder=holder_of(context.home.folder),
         last_tick_at=last_tick_at(context.home.folder, decision),
@@ -125,9 +125,9 @@ def read_status(context: "Context", *, every_run: bool) -> Status:
             load_back_off(context.home.back_off).failing.values(),
             key=lambda each: each.upstream_id,
         ),
-        failing_triggers=failing_triggers(store, folded),
-        given_up=given_up_since(store, now - GIVEN_UP_SHOWN_FOR, folded_through=folded),
-        unasked=load_unasked(context.home.folder),
+        failing_triggers=failing_triggers(store, compacted),
+        discarded=discarded_since(store, now - DISCARDED_SHOWN_FOR, folded_through=compacted),
+        unreachable=load_unreachable(context.home.folder),
         attention=context.settings.jobs.attention,
         quarantined=[
             *quarantined(context.home.inbox),
@@ -137,20 +137,20 @@ def read_status(context: "Context", *, every_run: bool) -> Status:
     )
 
 
-def given_up_since(store: Store, since: datetime, *, folded_through: int) -> list[RunFact]:
+def discarded_since(store: Store, since: datetime, *, folded_through: int) -> list[RunFact]:
     """Return the newest run of each job whose events an operator has given up since then."""
-    given_up = [
+    discarded = [
         ("run_status", "=", RunStatus.RELEASED.value),
         ("recorded_at", ">", since),
     ]
     tail = ("tick_number", ">", folded_through)
     rows = [
-        *store.read("run_state", where=given_up, columns=["job_id"]),
-        *store.read(Ledger.RUNS, where=[*given_up, tail], columns=["job_id"]),
+        *store.read("run_state", where=discarded, columns=["job_id"]),
+        *store.read(Ledger.RUNS, where=[*discarded, tail], columns=["job_id"]),
     ]
     if not rows:
         return []
-    of_jobs = ("job_id", "in", sorted({whole(row["job_id"]) for row in rows}))
+    of_jobs = ("job_id", "in", sorted({integer(row["job_id"]) for row in rows}))
     runs = newest_runs(
         [
             *store.read("run_state", where=[of_jobs]),
@@ -181,7 +181,7 @@ def as_json(status: Status) -> dict[str, object]:
                 "failing_since": iso(each.since),
                 "failed_looks": each.failed_looks,
                 "last_look_at": iso(each.failed_at),
-                "next_look_at": _iso_or_none(each.next_look(status.now)),
+                "next_look_at": _iso_or_none(each.next_probe(status.now)),
             }
             for each in status.failing
         ],

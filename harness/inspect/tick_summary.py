@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.platform.format import count, instant, iso, took, upstream_name
-from harness.store.rows import OPEN, Blocker, LookOutcome, RunRow, RunStatus
+from harness.store.rows import OPEN, Blocker, ProbeOutcome, RunRow, RunStatus
 
 if TYPE_CHECKING:
     from harness.tick.report import TickReport
@@ -36,26 +36,26 @@ STYLES: Mapping[RunStatus, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class RunsOfTick:
     """The runs of a tick, sorted by what happened to them in it."""
 
     started: tuple[RunRow, ...]
     ended: tuple[RunRow, ...]
     #: Ended in an earlier tick; their events are free again, for a retry.
-    given_back: tuple[RunRow, ...]
+    requeued: tuple[RunRow, ...]
     #: Ended in an earlier tick; an operator gave their events up.
-    given_up: tuple[RunRow, ...]
+    discarded: tuple[RunRow, ...]
 
 
-def runs_of(report: "TickReport") -> Told:
+def runs_of(report: "TickReport") -> RunsOfTick:
     """Tell starts from ends; a start that an earlier tick intended and this one sent is a start."""
-    settled = (*report.settlement.settled.rows, *report.settlement.own_steps)
+    settled = (*report.settlement.settled.rows, *report.settlement.pull_steps)
     resent = [row for row in settled if row.reported_by == "answer"]
-    return Told(
+    return RunsOfTick(
         started=(*report.started, *resent),
         ended=tuple(row for row in settled if row.run_status not in _NO_END and row not in resent),
-        given_back=tuple(row for row in settled if row.run_status is RunStatus.RETRY_REQUESTED),
-        given_up=tuple(row for row in settled if row.run_status is RunStatus.RELEASED),
+        requeued=tuple(row for row in settled if row.run_status is RunStatus.RETRY_REQUESTED),
+        discarded=tuple(row for row in settled if row.run_status is RunStatus.RELEASED),
     )
 
 
@@ -73,7 +73,7 @@ class Release:
 
 def releases_of(report: "TickReport") -> list[Release]:
     """Return the triggers that released events, lost a slot or could not be told."""
-    released = report.learned.released
+    released = report.findings.released
     if released is None:
         return []
     slots: dict[str, list[str]] = {}
@@ -87,19 +87,19 @@ def releases_of(report: "TickReport") -> list[Release]:
             reason=row.reason,
         )
         for row in released.probes
-        if row.outcome is not LookOutcome.MOVED
+        if row.outcome is not ProbeOutcome.MOVED
     ]
 
 
-def troubles(report: "TickReport") -> frozenset[str]:
+def problems(report: "TickReport") -> frozenset[str]:
     """Say what stays wrong until somebody puts it right; told again only when it changes."""
     unanswered = report.settlement.settled.unanswered
     return frozenset(
         [
-            *(look.failure for look in report.failures if look.failure),
+            *(result.failure for result in report.failures if result.failure),
             *(each.reason for each in report.failing_triggers if each.reason),
             # It stays wrong while nobody looks.
-            *(each.reason for each in report.sensed.put_off if each.is_failing),
+            *(each.reason for each in report.sensed.deferred if each.is_failing),
             *(f"{job_id}: {reason}" for job_id, reason in unanswered.items()),
             *(f"{each.name}: {each.reason}" for each in report.quarantined),
         ]
@@ -114,25 +114,25 @@ def as_json(report: "TickReport", waiting: int) -> dict[str, object]:
         waiting: How many jobs have a reason not to run.
     """
     runs = runs_of(report)
-    settled = (*runs.ended, *runs.given_back, *runs.given_up)
+    settled = (*runs.ended, *runs.requeued, *runs.discarded)
     return {
         "tick_id": report.tick.id,
         "tick_at": report.tick.at.isoformat().replace("+00:00", "Z"),
-        "sensed": len(report.looks),
+        "sensed": len(report.results),
         "events": report.event_count,
         "failed_looks": len(report.failures),
         "failures": [
-            {"sensor_id": upstream_name(look.upstream_id), "reason": look.failure}
-            for look in report.failures
+            {"sensor_id": upstream_name(result.upstream_id), "reason": result.failure}
+            for result in report.failures
         ],
-        "put_off": len(report.sensed.put_off),
+        "put_off": len(report.sensed.deferred),
         "put_off_looks": [
             {
                 "sensor_id": upstream_name(each.upstream_id),
                 "reason": each.reason,
-                "next_look_at": each.next_look_at and iso(each.next_look_at),
+                "next_look_at": each.next_probe_at and iso(each.next_probe_at),
             }
-            for each in report.sensed.put_off
+            for each in report.sensed.deferred
         ],
         "released": [
             {
@@ -178,7 +178,7 @@ def _run_as_json(row: RunRow) -> dict[str, object]:
     }
 
 
-def has_news(report: "TickReport", known: frozenset[str] = frozenset()) -> bool:
+def is_noteworthy(report: "TickReport", known: frozenset[str] = frozenset()) -> bool:
     """Tell whether a tick did anything that a person wants to read.
 
     Args:
@@ -191,35 +191,35 @@ def has_news(report: "TickReport", known: frozenset[str] = frozenset()) -> bool:
         or releases_of(report)
         or runs.started
         or runs.ended
-        or runs.given_back
-        or runs.given_up
+        or runs.requeued
+        or runs.discarded
         or report.control_changes
         or report.warnings
-        or troubles(report) != known
+        or problems(report) != known
     )
 
 
 def headline(report: "TickReport") -> str:
     """Return one line: what the tick came to."""
     runs = runs_of(report)
-    told = [f"looked at {count(len(report.looks), 'upstream')}"]
-    told += [count(report.event_count, "event")] if report.event_count else []
-    told += [f"{len(report.failures)} cannot be read"] if report.failures else []
-    told += [f"{len(report.sensed.put_off)} put off"] if report.sensed.put_off else []
+    parts = [f"looked at {count(len(report.results), 'upstream')}"]
+    parts += [count(report.event_count, "event")] if report.event_count else []
+    parts += [f"{len(report.failures)} cannot be read"] if report.failures else []
+    parts += [f"{len(report.sensed.deferred)} put off"] if report.sensed.deferred else []
     failing = report.failing_triggers
-    told += [f"{count(len(failing), 'trigger')} cannot be evaluated"] if failing else []
-    told += [f"{len(report.quarantined)} quarantined"] if report.quarantined else []
-    told += [f"{count(len(releases_of(report)), 'trigger')} told"] if releases_of(report) else []
-    told += [f"{count(report.control_changes, 'control row')} changed"] * bool(
+    parts += [f"{count(len(failing), 'trigger')} cannot be evaluated"] if failing else []
+    parts += [f"{len(report.quarantined)} quarantined"] if report.quarantined else []
+    parts += [f"{count(len(releases_of(report)), 'trigger')} told"] if releases_of(report) else []
+    parts += [f"{count(report.control_changes, 'control row')} changed"] * bool(
         report.control_changes
     )
-    told += [f"{count(len(runs.ended), 'run')} ended"] if runs.ended else []
-    told += [f"{count(len(runs.given_back), 'run')} given back"] if runs.given_back else []
-    told += [f"{count(len(runs.given_up), 'run')} given up"] if runs.given_up else []
-    told += [f"{count(len(runs.started), 'job')} started"] if runs.started else []
-    told += [] if has_news(report) else ["nothing new"]
+    parts += [f"{count(len(runs.ended), 'run')} ended"] if runs.ended else []
+    parts += [f"{count(len(runs.requeued), 'run')} given back"] if runs.requeued else []
+    parts += [f"{count(len(runs.discarded), 'run')} given up"] if runs.discarded else []
+    parts += [f"{count(len(runs.started), 'job')} started"] if runs.started else []
+    parts += [] if is_noteworthy(report) else ["nothing new"]
     spent = took(report.wall_seconds)
-    return f"tick {report.tick.number}  {instant(report.tick.at)}  {', '.join(told)}  ({spent})"
+    return f"tick {report.tick.number}  {instant(report.tick.at)}  {', '.join(parts)}  ({spent})"
 
 
 def name_of(job_id: int, job_name: str) -> str:

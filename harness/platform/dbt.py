@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from harness.errors import DecideError
-from harness.platform.files import write_whole
+from harness.platform.files import write_atomically
 from harness.platform.stopping import Activity
 
 if TYPE_CHECKING:
@@ -108,12 +108,12 @@ class Dbt:
         Raises:
             DecideError: The operation failed, or refused.
         """
-        said: list[str] = []
+        text: list[str] = []
         refused: list[str] = []
 
         def listen(event: "EventMsg") -> None:
             if event.info.name == "JinjaLogInfo":
-                said.append(str(event.data.msg))
+                text.append(str(event.data.msg))
             elif event.info.name in _OPERATION_FAILED:
                 # The result does not have it.
                 refused.append(str(event.data.exc))
@@ -125,7 +125,7 @@ class Dbt:
         result = self._run(runner, given, None)
         if result.exception is not None or not result.success:
             raise DecideError(_first_line(next(iter(refused), result.exception)))
-        return said
+        return text
 
     def _make_views(self, arguments: Sequence[str], variables: Mapping[str, object] | None) -> None:
         """Run dbt, and leave a mark while it runs: Spark drops a view before it makes it anew."""
@@ -134,7 +134,7 @@ class Dbt:
         runner = self._runner()
         self._load_accepted_seeds()
         mark = unfinished_views(self._home)
-        write_whole(mark, " ".join(arguments))
+        write_atomically(mark, " ".join(arguments))
         result = self._run(runner, arguments, variables)
         if not _may_lack_views(result):
             mark.unlink(missing_ok=True)
@@ -249,10 +249,10 @@ def _nodes(result: "dbtRunnerResult") -> Sequence[object]:
 
 def unparsed(error: BaseException | None, target: Path) -> DecideError:
     """Return the error for a project that cannot be parsed, or a target folder that is damaged."""
-    said = f"dbt parse: {_first_line(error)}"
+    text = f"dbt parse: {_first_line(error)}"
     if isinstance(error, OSError):
-        return DecideError(f"{said}; remove {target}, which dbt makes anew, and tick again")
-    return DecideError(said)
+        return DecideError(f"{text}; remove {target}, which dbt makes anew, and tick again")
+    return DecideError(text)
 
 
 @contextlib.contextmanager
@@ -272,12 +272,12 @@ def _vars(variables: Mapping[str, object] | None) -> list[str]:
 
 def _failures(nodes: Sequence[object]) -> str:
     failed = [node for node in nodes if _has_failed(node)]
-    told = [
+    reported = [
         f"{getattr(getattr(node, 'node', None), 'name', '?')}: "
         f"{_first_line(getattr(node, 'message', ''))}"
         for node in failed
     ]
-    return "; ".join(told) or "it did not succeed"
+    return "; ".join(reported) or "it did not succeed"
 
 
 def _has_failed(result: object) -> bool:
@@ -288,8 +288,8 @@ def _is_hook(result: object) -> bool:
     return str(getattr(getattr(result, "node", None), "resource_type", "")) == "operation"
 
 
-def _first_line(said: object) -> str:
+def _first_line(text: object) -> str:
     """Return what dbt's message says, past the headlines that only repeat the model's name."""
-    lines = [line.strip() for line in str(said).strip().splitlines() if line.strip()]
-    telling = (line for line in lines if not _HEADLINE.match(line))
-    return next(telling, str(said).strip()[:200])
+    lines = [line.strip() for line in str(text).strip().splitlines() if line.strip()]
+    informative = (line for line in lines if not _HEADLINE.match(line))
+    return next(informative, str(text).strip()[:200])

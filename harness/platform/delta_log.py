@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import unquote
 
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.platform.json_file import MALFORMED
 from harness.platform.storage import FileStat, Listed, Storage
 
@@ -112,16 +112,16 @@ def version_of(name: str) -> int | None:
     return int(found.group(1)) if found else None
 
 
-def arrange(files: Iterable[Listed], *, told: frozenset[int] = frozenset()) -> LogFolder:
+def arrange(files: Iterable[Listed], *, reported: frozenset[int] = frozenset()) -> LogFolder:
     """Pick the commits and the newest checkpoint out of a listing.
 
     Args:
         files: What is in the folder.
-        told: Versions that were told already; if one of them is there, the log is taken as it was
+        reported: Versions that were told already; if one of them is there, the log is taken as it was
             then, so that the same is told again.
     """
     files = list(files)
-    again = told.intersection(version_of(file.name) for file in files)
+    again = reported.intersection(version_of(file.name) for file in files)
     return _arranged(files, through=max(again, default=None))
 
 
@@ -154,7 +154,7 @@ def read_commit(storage: Storage, table: str, version: int) -> Commit | None:
     """Read one commit; ``None`` when it does not exist.
 
     Raises:
-        LookFailedError: The file is half-written or no commit.
+        ProbeFailedError: The file is half-written or no commit.
     """
     path = commit_path(table, version)
     fingerprint = storage.stat(path)
@@ -166,7 +166,7 @@ def read_commit(storage: Storage, table: str, version: int) -> Commit | None:
         return None
     is_cut = fingerprint.length > COMMIT_LIMIT_BYTES
     if not is_cut and len(content) != fingerprint.length:
-        raise LookFailedError(f"{path} is being written at this moment; the next look reads it")
+        raise ProbeFailedError(f"{path} is being written at this moment; the next look reads it")
     return parse_commit(version, fingerprint, content, is_cut=is_cut)
 
 
@@ -193,7 +193,7 @@ def parse_commit(
         is_cut: That is not all, and may end within a line.
 
     Raises:
-        LookFailedError: It is half-written or no commit.
+        ProbeFailedError: It is half-written or no commit.
     """
     actions = _Actions()
     try:
@@ -201,10 +201,10 @@ def parse_commit(
             actions.take(action)
     except MALFORMED as error:
         message = f"commit {version} of the Delta log is corrupt or half-written"
-        raise LookFailedError(f"{message}; the next look reads it again") from error
+        raise ProbeFailedError(f"{message}; the next look reads it again") from error
     if actions.count == 0:
         message = f"commit {version} of the Delta log is empty, so it is half-written"
-        raise LookFailedError(f"{message}; the next look reads it again")
+        raise ProbeFailedError(f"{message}; the next look reads it again")
     return Commit(
         version=version,
         fingerprint=fingerprint,
@@ -293,26 +293,26 @@ def _values(partition: Any) -> Mapping[str, str | None] | None:
     }
 
 
-class BareLogSaysTooLittleError(LookFailedError):
+class IncompleteLogError(ProbeFailedError):
     """The table uses a feature under which only Spark can say what its commits did."""
 
 
-def list_log(storage: Storage, path: str, told: frozenset[int] = frozenset()) -> LogFolder:
+def list_log(storage: Storage, path: str, reported: frozenset[int] = frozenset()) -> LogFolder:
     """List the log folder of a table, as it was when one of these versions was told.
 
     Raises:
-        LookFailedError: There is no folder, or no Delta log with commits in it.
+        ProbeFailedError: There is no folder, or no Delta log with commits in it.
     """
     try:
-        folder = arrange(storage.list_files(f"{path}/_delta_log"), told=told)
+        folder = arrange(storage.list_files(f"{path}/_delta_log"), reported=reported)
     except FileNotFoundError as error:
         if storage.stat(path) is None:
-            raise LookFailedError(f"the folder {path} does not exist") from error
-        raise LookFailedError(f"{path} is no Delta table: it has no _delta_log folder") from error
+            raise ProbeFailedError(f"the folder {path} does not exist") from error
+        raise ProbeFailedError(f"{path} is no Delta table: it has no _delta_log folder") from error
     except NotADirectoryError as error:
-        raise LookFailedError(f"{path} is no Delta table: it has no _delta_log folder") from error
+        raise ProbeFailedError(f"{path} is no Delta table: it has no _delta_log folder") from error
     if not folder.versions:
         if storage.stat(f"{path}/_delta_log/_staged_commits") is not None:
-            raise BareLogSaysTooLittleError("a catalog has its commits, not its log")
-        raise LookFailedError(f"{path} is no Delta table: its _delta_log folder has no commit")
+            raise IncompleteLogError("a catalog has its commits, not its log")
+        raise ProbeFailedError(f"{path} is no Delta table: its _delta_log folder has no commit")
     return folder

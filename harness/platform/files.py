@@ -14,7 +14,7 @@ from typing import Protocol
 from harness.errors import StateError
 
 
-def write_whole(path: Path, text: str, *, is_lasting: bool = False) -> None:
+def write_atomically(path: Path, text: str, *, is_lasting: bool = False) -> None:
     """Write a file beside its place and rename it.
 
     Args:

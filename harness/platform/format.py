@@ -16,8 +16,8 @@ def age(since: datetime | None, now: datetime) -> str:
 
 def span(seconds: float) -> str:
     """Return a length of time with its two largest units at most."""
-    whole = max(0, round(seconds))
-    days, rest = divmod(whole, 86_400)
+    rounded = max(0, round(seconds))
+    days, rest = divmod(rounded, 86_400)
     hours, rest = divmod(rest, 3600)
     minutes, left = divmod(rest, 60)
     if days:

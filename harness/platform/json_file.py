@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from harness.platform.files import write_whole
+from harness.platform.files import write_atomically
 
 T = TypeVar("T")
 
@@ -51,4 +51,4 @@ def save(
     Raises:
         StateError: It cannot be written.
     """
-    write_whole(path, json.dumps(content, default=default), is_lasting=is_lasting)
+    write_atomically(path, json.dumps(content, default=default), is_lasting=is_lasting)

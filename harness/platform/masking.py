@@ -123,8 +123,8 @@ def _base64_forms(value: bytes) -> set[str]:
     for before in range(3):
         text = base64.b64encode(b"\0" * before + value).decode()
         unknown_head = (before * 8 + 5) // 6
-        whole_tail = (before + len(value)) * 8 // 6
-        certain = text[unknown_head:whole_tail]
+        complete_tail = (before + len(value)) * 8 // 6
+        certain = text[unknown_head:complete_tail]
         forms |= {certain, certain.replace("+", "-").replace("/", "_")}
     return forms
 

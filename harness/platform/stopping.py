@@ -172,7 +172,7 @@ class Stop:
             elif came in _SIGNALS:
                 began = time.monotonic()
                 self.is_wanted = True
-                self._say(self._sentence())
+                self._print(self._sentence())
                 threading.Thread(target=self._cancel, name="cancel", daemon=True).start()
 
     def _sentence(self) -> str:
@@ -188,12 +188,12 @@ class Stop:
             self._is_over.wait(_CANCEL_EVERY_SECONDS)
 
     def _end(self) -> None:
-        self._say("stopped at once; the next tick continues from what is recorded\n")
+        self._print("stopped at once; the next tick continues from what is recorded\n")
         self._leave(INTERRUPTED)
 
-    def _say(self, sentence: str) -> None:
+    def _print(self, sentence: str) -> None:
         is_terminal = os.isatty(self._stderr)
         # A progress line may stand there, with the cursor hidden.
-        said = f"\r\x1b[K{_SHOW_CURSOR}{sentence}" if is_terminal else sentence
+        text = f"\r\x1b[K{_SHOW_CURSOR}{sentence}" if is_terminal else sentence
         with contextlib.suppress(OSError):
-            os.write(self._stderr, said.encode())
+            os.write(self._stderr, text.encode())

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import unquote
 
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,14 +72,14 @@ class Storage(Protocol):
         ...
 
 
-def reason_of(error: LookFailedError | OSError, *, missing: str | None = None) -> str:
+def reason_of(error: ProbeFailedError | OSError, *, missing: str | None = None) -> str:
     """Say why a look failed, to go on from "cannot be sensed: ".
 
     Args:
         error: What was raised.
         missing: The reason to give when a file or folder is not there.
     """
-    if isinstance(error, LookFailedError):
+    if isinstance(error, ProbeFailedError):
         return str(error)
     if missing is not None and isinstance(error, FileNotFoundError | NotADirectoryError):
         return missing

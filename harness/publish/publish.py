@@ -18,18 +18,18 @@ from harness.platform.files import unwritable
 from harness.platform.json_file import load, save
 from harness.settle.retry_policy import planned_retries
 from harness.store.delta_commits import force_table
-from harness.store.rows import Blocker, DecisionRow, Ledger, Tick, TickRow, whole
-from harness.store.state_dir import Home
+from harness.store.rows import Blocker, DecisionRow, Ledger, Tick, TickRow, integer
+from harness.store.state_dir import StateDir
 from harness.store.work_lists import PlannedRetry, StateView
 
 log = logging.getLogger(__name__)
 
 #: After so many ticks with news their ledger rows are folded into the current-state tables.
-FOLD_AFTER_TICKS = 30
+COMPACT_AFTER_TICKS = 30
 #: The reason of a job whose failed run starts again by itself.
 BACKING_OFF = "backing_off"
 #: The tables that they are folded into; the selector `fold` names the same.
-_FOLDED = ("upstream_state", "run_state", "dependency_state", "event_partitions")
+_COMPACTED = ("upstream_state", "run_state", "dependency_state", "event_partitions")
 
 
 class Services(triggers.Services, Protocol):
@@ -41,7 +41,7 @@ class Services(triggers.Services, Protocol):
         ...
 
     @property
-    def home(self) -> Home:
+    def home(self) -> StateDir:
         """The state folder."""
         ...
 
@@ -63,7 +63,7 @@ class Publication:
     blockers: Mapping[int, tuple[Blocker, ...]]
     job_names: Mapping[int, str]
     changed: tuple[DecisionRow, ...]
-    has_folded: bool
+    has_compacted: bool
     #: Ledger rows up to this tick are in the current-state tables.
     folded_through: int
     #: The failed runs that start again automatically.
@@ -98,10 +98,10 @@ def publish(
     services.store.append(Ledger.DECISIONS, changed)
     # A tick that is killed may have its number used again: its own rows stay in the tail.
     through = tick.number - 1
-    has_folded = through - state.folded_through >= FOLD_AFTER_TICKS
-    if has_folded:
-        fold(services, state.folded_through, through, with_triggers=bool(state.triggers))
-    folded_through = through if has_folded else state.folded_through
+    has_compacted = through - state.folded_through >= COMPACT_AFTER_TICKS
+    if has_compacted:
+        compact(services, state.folded_through, through, with_triggers=bool(state.triggers))
+    folded_through = through if has_compacted else state.folded_through
     services.crash_point("before_end")
     row = TickRow(
         tick_number=tick.number,
@@ -117,7 +117,7 @@ def publish(
         blockers=blockers,
         job_names=names,
         changed=tuple(changed),
-        has_folded=has_folded,
+        has_compacted=has_compacted,
         folded_through=folded_through,
         retries=retries,
         is_limited=any(
@@ -126,12 +126,14 @@ def publish(
     )
 
 
-def fold(services: Services, fold_after: int, through: int, *, with_triggers: bool) -> None:
+def compact(
+    services: Services, compacted_through: int, through: int, *, with_triggers: bool
+) -> None:
     """Fold ledger rows up to a tick into the current-state tables, and let the views know.
 
     Args:
         services: What publishing needs.
-        fold_after: The tick up to which the rows are folded already.
+        compacted_through: The tick up to which the rows are folded already.
         through: The tick up to which they are to be.
         with_triggers: The views of the triggers are there, and are to know, too.
 
@@ -140,7 +142,11 @@ def fold(services: Services, fold_after: int, through: int, *, with_triggers: bo
         StateError: The disk does not take the tables.
     """
     limit = services.settings.jobs.starts_per_tick
-    variables = {"fold_after": fold_after, "folded_through": through, "starts_per_tick": limit}
+    variables = {
+        "fold_after": compacted_through,
+        "folded_through": through,
+        "starts_per_tick": limit,
+    }
     services.dbt.build("fold", variables)
     if with_triggers:
         services.dbt.build("trigger_views", variables)
@@ -150,7 +156,7 @@ def fold(services: Services, fold_after: int, through: int, *, with_triggers: bo
 
 def _make_lasting(schema: Path) -> None:
     """Force the folded tables to the disk: the ledgers' rows before them are not read any more."""
-    for name in _FOLDED:
+    for name in _COMPACTED:
         try:
             force_table(schema / name)
         except OSError as error:
@@ -161,7 +167,7 @@ def _blockers(services: Services) -> tuple[dict[int, str], dict[int, tuple[Block
     names: dict[int, str] = {}
     blockers: dict[int, tuple[Blocker, ...]] = {}
     for row in services.rows("job_blockers"):
-        job_id = whole(row["job_id"])
+        job_id = integer(row["job_id"])
         since = row["since"]
         names[job_id] = str(row["job_name"])
         blocker = Blocker(
@@ -181,7 +187,7 @@ def _changed(
     tick: Tick,
 ) -> list[DecisionRow]:
     """Return the jobs whose reasons differ from those that people could read so far."""
-    now = {job_id: _told(found) for job_id, found in blockers.items()}
+    now = {job_id: _reported(found) for job_id, found in blockers.items()}
     return [
         DecisionRow(
             tick_number=tick.number,
@@ -195,7 +201,7 @@ def _changed(
     ]
 
 
-def _told(blockers: Iterable[Blocker]) -> tuple[str, ...]:
+def _reported(blockers: Iterable[Blocker]) -> tuple[str, ...]:
     return tuple(f"{each.blocker}: {each.reason}" for each in blockers)
 
 

@@ -54,7 +54,7 @@ def send_batch(inbox: Path, events: Iterable[ChangeEvent], *, at: datetime) -> P
         StateError: The folder cannot be written.
     """
     path = inbox / f"registered-{at:%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}{_FILE}"
-    lines = (json.dumps(_told(event)) for event in events)
+    lines = (json.dumps(_as_json(event)) for event in events)
     try:
         write_durably(path, "".join(f"{line}\n" for line in lines))
     except OSError as error:
@@ -63,7 +63,7 @@ def send_batch(inbox: Path, events: Iterable[ChangeEvent], *, at: datetime) -> P
     return path
 
 
-def _told(event: ChangeEvent) -> dict[str, object]:
+def _as_json(event: ChangeEvent) -> dict[str, object]:
     return {name: value for name, value in event.to_json().items() if value not in (None, {})}
 
 

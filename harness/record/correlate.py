@@ -23,7 +23,7 @@ TRIGGER = "trigger:"
 #: No snapshot is known before it was made, except by clocks that differ.
 _CLOCKS_DIFFER = timedelta(days=1)
 #: How far back a change is looked for that does not say when it was made.
-_LOOK_BACK = timedelta(days=7)
+_LOOKBACK = timedelta(days=7)
 
 #: Of these a snapshot's id means the same to all who look, whatever they look for.
 _WITH_SNAPSHOTS = frozenset({TableFormat.DELTA, TableFormat.ICEBERG, TableFormat.HIVE})
@@ -253,7 +253,7 @@ def _known_since(row: EventRow, tick: Tick) -> int:
     now = int(tick.at.timestamp() * 1000)
     if row.snapshot_ts is not None:
         return min(row.snapshot_ts, now) - _ms(_CLOCKS_DIFFER)
-    return now - _ms(_LOOK_BACK)
+    return now - _ms(_LOOKBACK)
 
 
 def _ms(span: timedelta) -> int:

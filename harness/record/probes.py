@@ -8,16 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from harness.record.correlate import REGISTERED, Joining, as_they_are
-from harness.sense.probe import Look
+from harness.sense.probe import ProbeResult
 from harness.store.rows import (
     EventRow,
     Ledger,
-    LookOutcome,
+    ProbeOutcome,
     ProbeRow,
     RecentEvents,
     Store,
     Tick,
-    whole,
+    integer,
 )
 from harness.store.work_lists import Orphan, WatchedUpstream
 
@@ -47,7 +47,7 @@ class Recorded:
 
 
 def record(
-    looks: Iterable[Look],
+    results: Iterable[ProbeResult],
     *,
     tick: Tick,
     watched: Mapping[str, WatchedUpstream],
@@ -57,7 +57,7 @@ def record(
     """Append what the looks found.
 
     Args:
-        looks: At most one per upstream.
+        results: At most one per upstream.
         tick: The present tick.
         watched: The upstreams that were looked at, by id.
         store: Takes the rows.
@@ -68,12 +68,12 @@ def record(
     """
     events: list[EventRow] = []
     probes: list[ProbeRow] = []
-    for look in looks:
-        row = probe_row(look, tick, watched[look.upstream_id], len(look.events))
+    for result in results:
+        row = probe_row(result, tick, watched[result.upstream_id], len(result.events))
         if row is None:
             continue
         probes.append(row)
-        events += _event_rows(look, tick, known.event_ids)
+        events += _event_rows(result, tick, known.event_ids)
     events = known.join(events)
     # Killed between the two, the next tick finds the same events again and knows their ids.
     store.append(Ledger.EVENTS, events)
@@ -108,53 +108,53 @@ def is_orphan(event: Mapping[str, object], watched: Mapping[str, WatchedUpstream
         return False
     upstream = watched.get(str(event["upstream_id"]))
     latest = upstream.latest_event_tick if upstream else None
-    return latest is None or latest < whole(event["tick_number"])
+    return latest is None or latest < integer(event["tick_number"])
 
 
 def probe_row(
-    look: Look, tick: Tick, upstream: WatchedUpstream, event_count: int
+    result: ProbeResult, tick: Tick, upstream: WatchedUpstream, event_count: int
 ) -> ProbeRow | None:
     """Return what an upstream has become by a look; nothing when that is not worth a row."""
-    if look.failure is not None:
-        return _row_after_failure(look.failure, tick, upstream)
-    moved = look.position != upstream.position or (
-        look.upstream_value is not None and look.upstream_value != upstream.upstream_value
+    if result.failure is not None:
+        return _row_after_failure(result.failure, tick, upstream)
+    moved = result.position != upstream.position or (
+        result.upstream_value is not None and result.upstream_value != upstream.upstream_value
     )
     if event_count:
-        outcome = LookOutcome.GAP if look.gap else LookOutcome.FOUND
-        row = _row_after_news(upstream, tick, event_count, outcome)
-    elif look.gap or moved:
-        row = _row(upstream, tick, LookOutcome.GAP if look.gap else LookOutcome.MOVED)
+        outcome = ProbeOutcome.GAP if result.gap else ProbeOutcome.FOUND
+        row = _row_after_event(upstream, tick, event_count, outcome)
+    elif result.gap or moved:
+        row = _row(upstream, tick, ProbeOutcome.GAP if result.gap else ProbeOutcome.MOVED)
     elif upstream.failing_since:
-        row = _row(upstream, tick, LookOutcome.RECOVERED)
+        row = _row(upstream, tick, ProbeOutcome.RECOVERED)
     else:
         return None
     return replace(
         row,
-        reason=look.gap,
+        reason=result.gap,
         failing_since=None,
-        position=look.position,
-        upstream_value=look.upstream_value or upstream.upstream_value,
+        position=result.position,
+        upstream_value=result.upstream_value or upstream.upstream_value,
     )
 
 
 def _row_after_failure(reason: str, tick: Tick, upstream: WatchedUpstream) -> ProbeRow | None:
     if upstream.failing_since and upstream.reason == reason:
         return None
-    row = _row(upstream, tick, LookOutcome.FAILED)
+    row = _row(upstream, tick, ProbeOutcome.FAILED)
     return replace(row, reason=reason, failing_since=upstream.failing_since or tick.at)
 
 
-def _row_after_news(
-    upstream: WatchedUpstream, tick: Tick, count: int, outcome: LookOutcome
+def _row_after_event(
+    upstream: WatchedUpstream, tick: Tick, count: int, outcome: ProbeOutcome
 ) -> ProbeRow:
-    news = RecentEvents(tick_number=tick.number, event_at=tick.at, event_count=count)
+    changes = RecentEvents(tick_number=tick.number, event_at=tick.at, event_count=count)
     return replace(
         _row(upstream, tick, outcome),
         latest_event_tick=tick.number,
         latest_event_at=tick.at,
         recent_events=_first_after(
-            upstream.boundaries, (*upstream.recent_events, news), latest=tick.number
+            upstream.boundaries, (*upstream.recent_events, changes), latest=tick.number
         ),
     )
 
@@ -172,7 +172,7 @@ def _first_after(
     return tuple(events[index] for index in sorted(needed))
 
 
-def _row(upstream: WatchedUpstream, tick: Tick, outcome: LookOutcome) -> ProbeRow:
+def _row(upstream: WatchedUpstream, tick: Tick, outcome: ProbeOutcome) -> ProbeRow:
     return ProbeRow(
         tick_number=tick.number,
         recorded_at=tick.at,
@@ -202,16 +202,18 @@ def after_row(upstream: WatchedUpstream, row: ProbeRow) -> WatchedUpstream:
     )
 
 
-def _event_rows(look: Look, tick: Tick, recorded_events: frozenset[str]) -> Iterable[EventRow]:
-    for event in look.events:
-        event_id = event.event_id(look.upstream_id)
+def _event_rows(
+    result: ProbeResult, tick: Tick, recorded_events: frozenset[str]
+) -> Iterable[EventRow]:
+    for event in result.events:
+        event_id = event.event_id(result.upstream_id)
         if event_id in recorded_events:
             continue
         yield EventRow(
             tick_number=tick.number,
             event_ts=int(tick.at.timestamp() * 1000),
             event_id=event_id,
-            upstream_id=look.upstream_id,
+            upstream_id=result.upstream_id,
             table=event.table,
             partition=event.partition,
             snapshot_id=event.snapshot_id,

@@ -15,7 +15,7 @@ from harness.events.event import ChangeEvent
 from harness.platform.sql_names import table_key
 from harness.record.batch_inbox import Batch
 from harness.record.correlate import REGISTERED, Change, SameChanges
-from harness.store.rows import EventRow, Ledger, LookOutcome, ProbeRow, Store, Tick, whole
+from harness.store.rows import EventRow, Ledger, ProbeOutcome, ProbeRow, Store, Tick, integer
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 Tables = Mapping[str, int | None]
 
 #: How far back an event that has no snapshot is looked for, if its producer has named it.
-_LOOK_BACK = timedelta(days=7)
+_LOOKBACK = timedelta(days=7)
 _CLOCKS_DIFFER = timedelta(days=1)
 
 
@@ -39,7 +39,7 @@ class Registered:
     tables: Tables = field(default_factory=dict)
 
 
-def fold(
+def ingest(
     batches: Sequence[Batch], tables: Tables, *, tick: Tick, store: Store, same: SameChanges
 ) -> Registered:
     """Append a row for each change that says something new.
@@ -54,19 +54,19 @@ def fold(
     Raises:
         StateError: A ledger cannot be read or written; the batches stay in the inbox.
     """
-    told = [event for batch in batches for event in batch.events]
+    reported = [event for batch in batches for event in batch.events]
     same.registered = tables.keys()
-    if not told:
+    if not reported:
         return Registered(batches=tuple(batches), tables=tables)
-    found = _levels(told, tables)
+    found = _levels(reported, tables)
     same.registered = {*tables, *found}
-    rows = [_of_change(group, tick, same) for group in _by_change(told).values()]
-    events = _news(rows, batches, tick, store, same)
+    rows = [_of_change(group, tick, same) for group in _by_change(reported).values()]
+    events = _unrecorded(rows, batches, tick, store, same)
     probes = _probes(found, tables, events, tick)
     # Killed between the two, the next tick takes the batches in again, and finds nothing new.
     store.append(Ledger.EVENTS, events)
     store.append(Ledger.PROBES, probes)
-    log.info("registered: %s events told, %s new rows", len(told), len(events))
+    log.info("registered: %s events told, %s new rows", len(reported), len(events))
     return Registered(
         batches=tuple(batches),
         events=tuple(events),
@@ -75,7 +75,7 @@ def fold(
     )
 
 
-def position_of(levels: int | None) -> str:
+def cursor_of(levels: int | None) -> str:
     """Return what the ledger keeps of a table that is known by its registrations."""
     return json.dumps({"levels": levels})
 
@@ -91,7 +91,7 @@ def known_tables(store: Store, folded_through: int) -> dict[str, int | None]:
     rows = store.read("upstream_state", where=ours, columns=columns)
     tail = [*ours, ("tick_number", ">", folded_through)]
     rows += store.read(Ledger.PROBES, where=tail, columns=columns)
-    rows.sort(key=lambda row: whole(row["tick_number"]))
+    rows.sort(key=lambda row: integer(row["tick_number"]))
     return {
         str(row["upstream_id"]).removeprefix(REGISTERED): json.loads(str(row["position"]))["levels"]
         for row in rows
@@ -112,11 +112,11 @@ def _levels(events: Iterable[ChangeEvent], tables: Tables) -> dict[str, int | No
 def _probes(
     found: Tables, tables: Tables, events: Iterable[EventRow], tick: Tick
 ) -> list[ProbeRow]:
-    with_news = {event.upstream_id for event in events}
+    with_events = {event.upstream_id for event in events}
     return [
-        _probe(key, levels, has_news=REGISTERED + key in with_news, tick=tick)
+        _probe(key, levels, has_news=REGISTERED + key in with_events, tick=tick)
         for key, levels in sorted(found.items())
-        if REGISTERED + key in with_news or key not in tables or tables[key] != levels
+        if REGISTERED + key in with_events or key not in tables or tables[key] != levels
     ]
 
 
@@ -172,7 +172,7 @@ def _hash(text: str) -> str:
     return sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
-def _news(
+def _unrecorded(
     rows: Iterable[EventRow],
     batches: Sequence[Batch],
     tick: Tick,
@@ -184,17 +184,17 @@ def _news(
     named = [row for row in rows if not row.snapshot_id]
     same.read(of_snapshots)
     recorded = _recorded(named, batches, tick, store)
-    news = [row for row in named if row.change_id not in recorded]
+    changes = [row for row in named if row.change_id not in recorded]
     for row in of_snapshots:
         earlier = same.earlier(row)
         joined = same.as_part(row)
-        if earlier is None or not _is_told(joined, earlier):
+        if earlier is None or not _is_reported(joined, earlier):
             same.add(joined)
-            news.append(joined)
-    return news
+            changes.append(joined)
+    return changes
 
 
-def _is_told(row: EventRow, earlier: EventRow) -> bool:
+def _is_reported(row: EventRow, earlier: EventRow) -> bool:
     """Tell whether an earlier row says all that a row does."""
     return earlier == replace(
         row,
@@ -211,7 +211,7 @@ def _recorded(
     if not rows:
         return ()
     # A killed tick has taken them in after they were sent.
-    since = min(tick.at - _LOOK_BACK, *(batch.sent_at for batch in batches)) - _CLOCKS_DIFFER
+    since = min(tick.at - _LOOKBACK, *(batch.sent_at for batch in batches)) - _CLOCKS_DIFFER
     where = [
         ("event_ts", ">=", int(since.timestamp() * 1000)),
         ("change_id", "in", sorted(row.change_id for row in rows)),
@@ -226,10 +226,10 @@ def _probe(key: str, levels: int | None, *, has_news: bool, tick: Tick) -> Probe
         tick_number=tick.number,
         recorded_at=tick.at,
         upstream_id=REGISTERED + key,
-        outcome=LookOutcome.FOUND if has_news else LookOutcome.MOVED,
+        outcome=ProbeOutcome.FOUND if has_news else ProbeOutcome.MOVED,
         reason=None,
         failing_since=None,
-        position=position_of(levels),
+        position=cursor_of(levels),
         upstream_value=None,
         latest_event_tick=tick.number if has_news else None,
         latest_event_at=tick.at if has_news else None,

@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.errors import StateError
 from harness.platform.json_file import load, save
-from harness.sense.probe import Look, Upstream
+from harness.sense.probe import ProbeResult, Upstream
 from harness.store.rows import text_or_none
 
 VERSION = 1
@@ -46,7 +46,7 @@ class Failing:
     upstream_key: str | None = None
     preprocess_query: str | None = None
 
-    def next_look(self, now: datetime) -> datetime | None:
+    def next_probe(self, now: datetime) -> datetime | None:
         """Return from when on a tick looks again; nothing when the next one does in any case."""
         if self.is_due(now):
             return None
@@ -82,23 +82,23 @@ class BackOff:
 
     failing: Mapping[str, Failing] = field(default_factory=dict)
 
-    def put_off(self, upstream_ids: Iterable[str], at: datetime) -> dict[str, Failing]:
+    def deferred(self, upstream_ids: Iterable[str], at: datetime) -> dict[str, Failing]:
         """Return those that a tick at this instant leaves alone."""
         known = (self.failing.get(upstream_id) for upstream_id in upstream_ids)
         return {each.upstream_id: each for each in known if each and not each.is_due(at)}
 
-    def after(self, looks: Iterable[Look], at: datetime, most_seconds: float) -> "BackOff":
+    def after(self, results: Iterable[ProbeResult], at: datetime, most_seconds: float) -> "BackOff":
         """Return a copy after looks: a success forgets all failures before it."""
         failing = dict(self.failing)
-        for look in looks:
-            before = failing.pop(look.upstream_id, None)
-            if look.failure is not None:
-                failing[look.upstream_id] = (
-                    before.again(look.failure, at, most_seconds)
+        for result in results:
+            before = failing.pop(result.upstream_id, None)
+            if result.failure is not None:
+                failing[result.upstream_id] = (
+                    before.again(result.failure, at, most_seconds)
                     if before
                     else Failing(
-                        upstream_id=look.upstream_id,
-                        reason=look.failure,
+                        upstream_id=result.upstream_id,
+                        reason=result.failure,
                         failed_looks=1,
                         since=at,
                         failed_at=at,
@@ -133,7 +133,7 @@ class BackOff:
         """Return a copy without these."""
         return self.only(self.failing.keys() - set(upstream_ids))
 
-    def anew(self, upstream_ids: Iterable[str]) -> "BackOff":
+    def reset(self, upstream_ids: Iterable[str]) -> "BackOff":
         """Return a copy in which the next tick looks at these, as if they began to fail then."""
         meant = frozenset(upstream_ids)
         return BackOff(
@@ -161,7 +161,7 @@ def _back_off_in(content: Any, configuration: str | None) -> BackOff | None:
     found = [_failing_from(each) for each in content["failing"]]
     back_off = BackOff(failing={each.upstream_id: each for each in found})
     is_other = configuration is not None and content["configuration"] != configuration
-    return back_off.anew(back_off.failing) if is_other else back_off
+    return back_off.reset(back_off.failing) if is_other else back_off
 
 
 def save_back_off(path: Path, back_off: BackOff, configuration: str) -> None:

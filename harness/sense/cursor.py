@@ -5,12 +5,12 @@ import zlib
 from collections.abc import Callable, Container
 from typing import Any, TypeVar
 
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 
 T = TypeVar("T")
 
 
-def read_position(
+def read_cursor(
     text: str, version: int | Container[int], made_of: Callable[[dict[str, Any]], T]
 ) -> T:
     """Read a position.
@@ -21,7 +21,7 @@ def read_position(
         made_of: Makes the position of the object; what it stumbles over is no position.
 
     Raises:
-        LookFailedError: Another version wrote the text, or it is none of ours.
+        ProbeFailedError: Another version wrote the text, or it is none of ours.
     """
     try:
         record = json.loads(text)
@@ -30,7 +30,7 @@ def read_position(
             raise ValueError(record["v"])
         return made_of(record)
     except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
-        raise LookFailedError(
+        raise ProbeFailedError(
             "the recorded position cannot be read: another version of Heartbeat wrote it"
         ) from error
 

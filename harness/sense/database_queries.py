@@ -7,7 +7,7 @@ from typing import Protocol
 
 from harness.config.connections import Database
 from harness.config.identifiers import Name
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 
 
 class Kind(StrEnum):
@@ -92,15 +92,15 @@ class Dialect:
         return f"{self.quote}{text.replace(self.quote, self.quote * 2)}{self.quote}"
 
 
-class QueryRefusedError(LookFailedError):
+class QueryRefusedError(ProbeFailedError):
     """The database answered that it does not run this statement; others may be asked."""
 
 
-class QueryTooSlowError(LookFailedError):
+class QueryTooSlowError(ProbeFailedError):
     """The database gave this statement up for its time limit or a lock; others may be asked."""
 
 
-class DatabaseDownError(LookFailedError):
+class DatabaseDownError(ProbeFailedError):
     """The database cannot be reached or does not answer; nothing can be asked now."""
 
 

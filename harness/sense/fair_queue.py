@@ -14,7 +14,7 @@ class OfSource(Protocol):
 T = TypeVar("T", bound=OfSource)
 
 
-class Turns(Generic[T]):
+class FairQueue(Generic[T]):
     """What waits for a thread, source by source.
 
     A source whose looks hang keeps only threads that no other source has a use for: the others

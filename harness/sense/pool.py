@@ -10,8 +10,8 @@ from datetime import datetime
 
 from harness.platform.masking import masked
 from harness.platform.text import first_line, storable
-from harness.sense.fair_queue import Turns
-from harness.sense.probe import DataChange, Look, Probe, Upstream
+from harness.sense.fair_queue import FairQueue
+from harness.sense.probe import DataChange, Probe, ProbeResult, Upstream
 
 #: How often finished and hung looks are collected.
 _COLLECT_EVERY_SECONDS = 0.05
@@ -33,7 +33,7 @@ class _Task:
     is_abandoned: bool = False
 
 
-class Looker:
+class ProbePool:
     """Owns the threads that look, for the life of the process.
 
     A thread whose look hangs is left behind, and its upstreams are not looked at again before it
@@ -66,9 +66,9 @@ class Looker:
         #: Both guard everything below.
         self._work = threading.Condition(lock)
         self._done = threading.Condition(lock)
-        self._waiting: Turns[_Task] = Turns()
+        self._waiting: FairQueue[_Task] = FairQueue()
         self._running: set[_Task] = set()
-        self._finished: list[tuple[_Task, list[Look]]] = []
+        self._finished: list[tuple[_Task, list[ProbeResult]]] = []
         self._threads = 0
         self._idle_threads = 0
         #: Looks of each source that were given up in this pass.
@@ -76,41 +76,43 @@ class Looker:
         #: Upstreams whose look hangs, and since when.
         self._hung: dict[str, datetime] = {}
 
-    def look_at_all(
+    def probe_all(
         self,
         upstreams: Sequence[Upstream],
         *,
         at: datetime,
-        on_look: Callable[[Look], None] | None = None,
-    ) -> list[Look]:
+        on_result: Callable[[ProbeResult], None] | None = None,
+    ) -> list[ProbeResult]:
         """Look at every upstream once.
 
         Args:
             upstreams: What to look at.
             at: The instant of the tick.
-            on_look: Called with each look as it comes in, from the calling thread.
+            on_result: Called with each look as it comes in, from the calling thread.
 
         Returns:
             One look per upstream, in the order in which they were given. Those are missing whose
             turn did not come because too many looks of their source hang: the next pass begins
             anew.
         """
-        made: dict[str, Look] = {}
+        made: dict[str, ProbeResult] = {}
 
-        def tell(looks: Iterable[Look]) -> None:
-            for look in looks:
-                made[look.upstream_id] = look
-                if on_look is not None:
-                    on_look(look)
+        def report_results(results: Iterable[ProbeResult]) -> None:
+            for result in results:
+                made[result.upstream_id] = result
+                if on_result is not None:
+                    on_result(result)
 
         with self._one_pass_at_a_time:
             tasks, refused = self._tasks(upstreams, at)
-            tell(refused)
-            self._run(tasks, tell)
+            report_results(refused)
+            self._run(tasks, report_results)
         ids = (upstream.upstream_id for upstream in upstreams)
         return [made[upstream_id] for upstream_id in ids if upstream_id in made]
 
-    def _tasks(self, upstreams: Sequence[Upstream], at: datetime) -> tuple[list[_Task], list[Look]]:
+    def _tasks(
+        self, upstreams: Sequence[Upstream], at: datetime
+    ) -> tuple[list[_Task], list[ProbeResult]]:
         tasks: dict[tuple[str, str], _Task] = {}
         refused = []
         with self._work:
@@ -136,7 +138,9 @@ class Looker:
                 tasks[key].upstreams.append(upstream)
         return list(tasks.values()), refused
 
-    def _run(self, tasks: list[_Task], tell: Callable[[Iterable[Look]], None]) -> None:
+    def _run(
+        self, tasks: list[_Task], report_results: Callable[[Iterable[ProbeResult]], None]
+    ) -> None:
         unfinished = len(tasks)
         with self._work:
             self._given_up.clear()
@@ -156,8 +160,8 @@ class Looker:
                         # So many looks hang that the machine gives us no thread at all.
                         finished += [(task, []) for task in self._waiting.drop_all()]
             unfinished -= len(finished)
-            for _, looks in finished:
-                tell(looks)
+            for _, results in finished:
+                report_results(results)
 
     def _wake(self, count: int) -> None:
         """Let that many more threads work, new ones if too few are idle; the lock is held."""
@@ -173,7 +177,7 @@ class Looker:
     def _start(self) -> None:
         threading.Thread(target=self._serve, name="look", daemon=True).start()
 
-    def _abandon(self) -> list[tuple[_Task, list[Look]]]:
+    def _abandon(self) -> list[tuple[_Task, list[ProbeResult]]]:
         """Give up the looks that passed their limit; the lock is held."""
         now = self._monotonic()
         late = [task for task in self._running if now - task.started >= self._limit_of(task)]
@@ -189,9 +193,9 @@ class Looker:
             (task, [_failed(upstream, reason) for upstream in task.upstreams])
             for task, reason in zip(late, reasons, strict=True)
         ]
-        return [*failed, *((task, []) for task in self._put_off())]
+        return [*failed, *((task, []) for task in self._defer_hung())]
 
-    def _put_off(self) -> Iterable[_Task]:
+    def _defer_hung(self) -> Iterable[_Task]:
         """Let the rest of a source wait for the next pass when too many looks at it hung.
 
         That is half of all threads, shared among the sources that hang: else a pass would wait for
@@ -215,7 +219,7 @@ class Looker:
                 task = self._waiting.take()
                 task.started = self._monotonic()
                 self._running.add(task)
-            looks = task.context.run(_looks_of, task)
+            results = task.context.run(_results_of, task)
             with self._work:
                 if task.is_abandoned:
                     # Another thread took this one's place.
@@ -224,37 +228,37 @@ class Looker:
                     return
                 self._running.discard(task)
                 self._waiting.ended(task)
-                self._finished.append((task, looks))
+                self._finished.append((task, results))
                 if not self._waiting and not self._running:
                     self._done.notify()
 
 
-def _looks_of(task: _Task) -> list[Look]:
+def _results_of(task: _Task) -> list[ProbeResult]:
     try:
-        looks = {
-            look.upstream_id: storable_look(look)
-            if look.failure is None
-            else _without_secrets(look)
-            for look in task.probe.look(task.upstreams, at=task.at)
+        results = {
+            result.upstream_id: storable_result(result)
+            if result.failure is None
+            else _without_secrets(result)
+            for result in task.probe.probe(task.upstreams, at=task.at)
         }
     except Exception as error:
         return [_failed(upstream, _what(error)) for upstream in task.upstreams]
     return [
-        looks.get(upstream.upstream_id) or _failed(upstream, "was not looked at by its probe")
+        results.get(upstream.upstream_id) or _failed(upstream, "was not looked at by its probe")
         for upstream in task.upstreams
     ]
 
 
-def storable_look(look: Look) -> Look:
+def storable_result(result: ProbeResult) -> ProbeResult:
     """Return a look that a ledger can hold: text that has no UTF-8 would stop every tick."""
-    if not look.events and look.gap is None:
-        return look
+    if not result.events and result.gap is None:
+        return result
     return replace(
-        look,
-        events=tuple(_storable_event(event) for event in look.events),
-        position=_text_or_none(look.position),
-        upstream_value=_text_or_none(look.upstream_value),
-        gap=_text_or_none(look.gap),
+        result,
+        events=tuple(_storable_event(event) for event in result.events),
+        position=_text_or_none(result.position),
+        upstream_value=_text_or_none(result.upstream_value),
+        gap=_text_or_none(result.gap),
     )
 
 
@@ -276,20 +280,20 @@ def _text_or_none(text: str | None) -> str | None:
     return None if text is None else storable(text)
 
 
-def _without_secrets(look: Look) -> Look:
+def _without_secrets(result: ProbeResult) -> ProbeResult:
     """Hide what a system may have repeated of the login: a failure goes into rows and pages."""
-    return replace(look, failure=storable(masked(look.failure or "")))
+    return replace(result, failure=storable(masked(result.failure or "")))
 
 
 def _what(error: Exception) -> str:
-    said = storable(masked(str(error)))
-    reason = first_line(said, "").rstrip(".")
+    message = storable(masked(str(error)))
+    reason = first_line(message, "").rstrip(".")
     name = type(error).__name__
     return f"cannot be sensed: {name}: {reason}" if reason else f"cannot be sensed: {name}"
 
 
-def _failed(upstream: Upstream, reason: str) -> Look:
-    return Look(
+def _failed(upstream: Upstream, reason: str) -> ProbeResult:
+    return ProbeResult(
         upstream_id=upstream.upstream_id,
         position=upstream.position,
         upstream_value=upstream.upstream_value,

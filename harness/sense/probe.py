@@ -1,4 +1,4 @@
-"""What a probe takes and returns: ``Upstream`` in, ``Look`` out, ``Probe`` between.
+"""What a probe takes and returns: ``Upstream`` in, ``ProbeResult`` out, ``Probe`` between.
 
 A probe never writes anything and never uses our clock as a cursor: it compares what the source
 reports now with the cursor that the same probe returned last time.
@@ -40,7 +40,7 @@ class Upstream:
     #: The largest value of ``upstream_key`` seen so far, as text; ``None`` when there is no key.
     upstream_value: str | None = None
     #: Snapshots of events that a killed tick recorded without recording the position after them.
-    told_snapshots: frozenset[str] = frozenset()
+    reported_snapshots: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class DataChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class ProbeResult:
     """What one look at one upstream found; ``failure`` set means that it could not look."""
 
     upstream_id: str
@@ -88,7 +88,7 @@ class Probe(Protocol):
         """Name what is looked at together (a cluster, a database); the id itself when alone."""
         ...
 
-    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+    def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
         """Return one look per upstream of one group; a failure is a look, too.
 
         An error that is raised counts as the failure of every upstream of the group.
@@ -138,9 +138,9 @@ class NewFiles:
     plain: bool
 
 
-def failed(upstream: Upstream, reason: str) -> Look:
+def failed(upstream: Upstream, reason: str) -> ProbeResult:
     """Return a look that failed, in one sentence."""
-    return Look(
+    return ProbeResult(
         upstream_id=upstream.upstream_id,
         position=upstream.position,
         upstream_value=upstream.upstream_value,

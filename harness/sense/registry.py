@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class ProbeServices:
     """What probes may need of the world; nothing of it is touched before a look needs it."""
 
     session: "Callable[[], SparkSession]"
@@ -31,9 +31,9 @@ class Registry:
     """Maps each value of ``sensor_source`` to what makes its probe."""
 
     def __init__(self) -> None:
-        self._factories: dict[str, Callable[[Surroundings], Probe]] = {}
+        self._factories: dict[str, Callable[[ProbeServices], Probe]] = {}
 
-    def add(self, source: str, factory: Callable[[Surroundings], Probe]) -> None:
+    def add(self, source: str, factory: Callable[[ProbeServices], Probe]) -> None:
         """Take in a source.
 
         Raises:
@@ -43,12 +43,12 @@ class Registry:
             raise ConfigurationError(f"the source {source} has a probe already; name yours another")
         self._factories[source] = factory
 
-    def probes(self, surroundings: Surroundings) -> Mapping[str, Probe]:
+    def probes(self, services: ProbeServices) -> Mapping[str, Probe]:
         """Make one probe per distinct factory; sources that share a factory share the probe."""
-        made: dict[Callable[[Surroundings], Probe], Probe] = {}
+        made: dict[Callable[[ProbeServices], Probe], Probe] = {}
         for factory in self._factories.values():
             if factory not in made:
-                made[factory] = factory(surroundings)
+                made[factory] = factory(services)
         return {source: made[factory] for source, factory in self._factories.items()}
 
 
@@ -69,7 +69,7 @@ def known_sources() -> Registry:
     return registry
 
 
-def _delta(surroundings: Surroundings) -> Probe:
+def _delta(services: ProbeServices) -> Probe:
     from harness.platform.storage import HadoopStorage, LocalStorage, Storages
     from harness.sense.new_rows import SparkNewRows
     from harness.sense.sources.delta.history import SparkTableHistory
@@ -77,59 +77,59 @@ def _delta(surroundings: Surroundings) -> Probe:
     from harness.sense.table_locations import SparkTableLocator
 
     return DeltaProbe(
-        Storages(LocalStorage(), HadoopStorage(surroundings.session)),
-        SparkTableLocator(surroundings.session),
-        SparkNewRows(surroundings.session, surroundings.queries),
-        SparkTableHistory(surroundings.session),
+        Storages(LocalStorage(), HadoopStorage(services.session)),
+        SparkTableLocator(services.session),
+        SparkNewRows(services.session, services.queries),
+        SparkTableHistory(services.session),
     )
 
 
-def _jdbc(surroundings: Surroundings) -> Probe:
+def _jdbc(services: ProbeServices) -> Probe:
     from harness.sense.sources.jdbc.jvm import JvmQueries
     from harness.sense.sources.jdbc.new_rows import SparkTableRows
     from harness.sense.sources.jdbc.probe import JdbcProbe
 
     return JdbcProbe(
-        surroundings.connections.jdbc,
-        JvmQueries(surroundings.session, surroundings.secrets),
-        SparkTableRows(surroundings.session, surroundings.secrets, surroundings.queries),
+        services.connections.jdbc,
+        JvmQueries(services.session, services.secrets),
+        SparkTableRows(services.session, services.secrets, services.queries),
     )
 
 
-def _sap(surroundings: Surroundings) -> Probe:
+def _sap(services: ProbeServices) -> Probe:
     from harness.sense.sources.jdbc.jvm import JvmQueries
     from harness.sense.sources.jdbc.new_rows import SparkTableRows
     from harness.sense.sources.sap import SapProbe
 
     return SapProbe(
-        surroundings.connections.sap,
-        JvmQueries(surroundings.session, surroundings.secrets),
-        SparkTableRows(surroundings.session, surroundings.secrets, surroundings.queries),
+        services.connections.sap,
+        JvmQueries(services.session, services.secrets),
+        SparkTableRows(services.session, services.secrets, services.queries),
     )
 
 
-def _trigger_file(surroundings: Surroundings) -> Probe:
+def _trigger_file(services: ProbeServices) -> Probe:
     from harness.platform.storage import HadoopStorage, LocalStorage, Storages
     from harness.sense.sources.trigger_file import TriggerFileProbe
 
     return TriggerFileProbe(
-        Storages(LocalStorage(), HadoopStorage(surroundings.session)),
-        surroundings.trigger_files_root,
+        Storages(LocalStorage(), HadoopStorage(services.session)),
+        services.trigger_files_root,
     )
 
 
-def _file(surroundings: Surroundings) -> Probe:
+def _file(services: ProbeServices) -> Probe:
     from harness.platform.storage import HadoopStorage, LocalStorage, Storages
     from harness.sense.preprocess.run import SparkQuestions
     from harness.sense.sources.file.probe import FileProbe
 
     return FileProbe(
-        Storages(LocalStorage(), HadoopStorage(surroundings.session)),
-        SparkQuestions(surroundings.session, surroundings.queries),
+        Storages(LocalStorage(), HadoopStorage(services.session)),
+        SparkQuestions(services.session, services.queries),
     )
 
 
-def _upstream_sensor(surroundings: Surroundings) -> Probe:
+def _upstream_sensor(services: ProbeServices) -> Probe:
     from harness.platform.storage import HadoopStorage, LocalStorage, Storages
     from harness.sense.preprocess.run import SparkQuestions
     from harness.sense.sources.upstream_sensor.probe import UpstreamSensorProbe
@@ -138,26 +138,26 @@ def _upstream_sensor(surroundings: Surroundings) -> Probe:
     from harness.sense.table_locations import SparkTableLocator
 
     tables = SensorsTables(
-        Storages(LocalStorage(), HadoopStorage(surroundings.session)),
-        SparkTableLocator(surroundings.session),
-        LakeRowReader(surroundings.session),
+        Storages(LocalStorage(), HadoopStorage(services.session)),
+        SparkTableLocator(services.session),
+        LakeRowReader(services.session),
     )
-    return UpstreamSensorProbe(tables, SparkQuestions(surroundings.session, surroundings.queries))
+    return UpstreamSensorProbe(tables, SparkQuestions(services.session, services.queries))
 
 
-def _kafka(surroundings: Surroundings) -> Probe:
+def _kafka(services: ProbeServices) -> Probe:
     from harness.sense.preprocess.run import SparkQuestions
     from harness.sense.sources.kafka.connection import connector
     from harness.sense.sources.kafka.filter import Admission
     from harness.sense.sources.kafka.probe import KafkaProbe
 
     return KafkaProbe(
-        connector(surroundings.connections.kafka, surroundings.secrets),
-        Admission(SparkQuestions(surroundings.session, surroundings.queries)),
+        connector(services.connections.kafka, services.secrets),
+        Admission(SparkQuestions(services.session, services.queries)),
     )
 
 
-def _iceberg(surroundings: Surroundings) -> Probe:
+def _iceberg(services: ProbeServices) -> Probe:
     from harness.platform.storage import HadoopStorage, LocalStorage, Storages
     from harness.sense.preprocess.run import SparkQuestions
     from harness.sense.sources.iceberg.catalog import Catalogs
@@ -165,23 +165,23 @@ def _iceberg(surroundings: Surroundings) -> Probe:
     from harness.sense.sources.jdbc.jvm import JvmQueries
 
     return IcebergProbe(
-        Storages(LocalStorage(), HadoopStorage(surroundings.session)),
+        Storages(LocalStorage(), HadoopStorage(services.session)),
         Catalogs(
-            surroundings.connections.iceberg,
-            JvmQueries(surroundings.session, surroundings.secrets),
+            services.connections.iceberg,
+            JvmQueries(services.session, services.secrets),
         ),
-        SparkQuestions(surroundings.session, surroundings.queries),
+        SparkQuestions(services.session, services.queries),
     )
 
 
-def _hive(surroundings: Surroundings) -> Probe:
+def _hive(services: ProbeServices) -> Probe:
     from harness.platform.storage import HadoopStorage, LocalStorage, Storages
     from harness.sense.preprocess.run import SparkQuestions
     from harness.sense.sources.hive.metastore import SparkHiveCatalog
     from harness.sense.sources.hive.probe import HiveProbe
 
     return HiveProbe(
-        Storages(LocalStorage(), HadoopStorage(surroundings.session)),
-        SparkHiveCatalog(surroundings.session),
-        SparkQuestions(surroundings.session, surroundings.queries),
+        Storages(LocalStorage(), HadoopStorage(services.session)),
+        SparkHiveCatalog(services.session),
+        SparkQuestions(services.session, services.queries),
     )

@@ -14,45 +14,45 @@ from harness.config.model import Sensing
 from harness.config.sources import Source
 from harness.errors import StateError
 from harness.sense.backoff import BackOff, load_back_off, save_back_off
-from harness.sense.probe import Look, Upstream
+from harness.sense.probe import ProbeResult, Upstream
 from harness.store.work_lists import WatchedUpstream
 
 log = logging.getLogger(__name__)
 
 
-class LooksAtAll(Protocol):
+class ProbesAll(Protocol):
     """Looks at many upstreams; implemented by the looker."""
 
-    def look_at_all(
+    def probe_all(
         self,
         upstreams: Sequence[Upstream],
         *,
         at: datetime,
-        on_look: Callable[[Look], None] | None = None,
-    ) -> list[Look]:
+        on_result: Callable[[ProbeResult], None] | None = None,
+    ) -> list[ProbeResult]:
         """Return one look per upstream; those whose turn did not come are missing."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PutOff:
+class Deferred:
     """An upstream that this tick did not look at."""
 
     upstream_id: str
     reason: str
     #: ``None``: the next tick.
-    next_look_at: datetime | None = None
+    next_probe_at: datetime | None = None
     #: Its last look failed. Otherwise others hang, and nothing is known against this one.
     is_failing: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
+class Sweep:
     """What a tick looked at, and what it put off."""
 
     upstreams: tuple[Upstream, ...] = ()
-    looks: tuple[Look, ...] = ()
-    put_off: tuple[PutOff, ...] = ()
+    results: tuple[ProbeResult, ...] = ()
+    deferred: tuple[Deferred, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +60,10 @@ class Listening:
     """Who is told about looks while they are made."""
 
     on_plan: Callable[[int], None] | None = None
-    on_look: Callable[[Look], None] | None = None
+    on_result: Callable[[ProbeResult], None] | None = None
 
 
-class Rounds:
+class Sweeps:
     """Makes one round after the other; what it has to remember is in a file.
 
     Args:
@@ -76,56 +76,56 @@ class Rounds:
         self._path = path
         self._configuration = _checksum(settings.file)
 
-    def look(
+    def probe(
         self,
         wanted: Sequence[WatchedUpstream],
-        looker: Callable[[], LooksAtAll],
+        probe_pool: Callable[[], ProbesAll],
         *,
         at: datetime,
         listening: Listening,
-        told: Mapping[str, frozenset[str]] | None = None,
-    ) -> Round:
+        reported: Mapping[str, frozenset[str]] | None = None,
+    ) -> Sweep:
         """Look at every upstream that is due.
 
         Args:
             wanted: What the tick is to look at.
-            looker: Gives the looker when there is anything to look at.
+            probe_pool: Gives the looker when there is anything to look at.
             at: The instant of the tick.
             listening: Who is told meanwhile.
-            told: The snapshots that a tick which was killed has told already, by upstream.
+            reported: The snapshots that a tick which was killed has told already, by upstream.
         """
         before = load_back_off(self._path, self._configuration)
         # The ledgers say which upstreams fail; a file from another time may say something else.
         known = before.without(each.upstream_id for each in wanted if not each.failing_since)
-        failing = known.put_off((each.upstream_id for each in wanted), at)
+        failing = known.deferred((each.upstream_id for each in wanted), at)
         # When too many looks hang, those that have not begun are put off: not what has worked.
         trusted_first = sorted(wanted, key=lambda each: each.failing_since is not None)
-        upstreams = self._upstreams(trusted_first, told or {})
+        upstreams = self._upstreams(trusted_first, reported or {})
         due = [each for each in upstreams if each.upstream_id not in failing]
         if due and listening.on_plan:
             listening.on_plan(len(due))
-        looks = looker().look_at_all(due, at=at, on_look=listening.on_look) if due else []
-        after = known.after(looks, at, self._settings.sensing.back_off_at_most_seconds)
+        results = probe_pool().probe_all(due, at=at, on_result=listening.on_result) if due else []
+        after = known.after(results, at, self._settings.sensing.back_off_at_most_seconds)
         self._save(before, after.described(due))
         kept = (
-            PutOff(
+            Deferred(
                 upstream_id=each.upstream_id,
                 reason=each.reason,
-                next_look_at=each.next_look(at),
+                next_probe_at=each.next_probe(at),
                 is_failing=True,
             )
             for each in failing.values()
         )
-        return Round(
+        return Sweep(
             upstreams=upstreams,
-            looks=tuple(looks),
-            put_off=(*kept, *_left_out(due, looks)),
+            results=tuple(results),
+            deferred=(*kept, *_left_out(due, results)),
         )
 
     def try_again(self, upstream_ids: Iterable[str]) -> None:
         """Let upstreams be looked at by the next round, because a person wants it."""
         before = load_back_off(self._path, self._configuration)
-        self._save(before, before.anew(upstream_ids))
+        self._save(before, before.reset(upstream_ids))
 
     def keep_only(self, upstream_ids: Iterable[str]) -> None:
         """Forget all others: no row in force needs them, or its rows are paused."""
@@ -138,7 +138,7 @@ class Rounds:
             return
         if before.failing and not self._path.exists():
             # Somebody has removed it while we looked: all of it is to be tried again.
-            after = after.anew(after.failing)
+            after = after.reset(after.failing)
         try:
             save_back_off(self._path, after, self._configuration)
         except StateError as error:
@@ -146,7 +146,7 @@ class Rounds:
             log.warning("what keeps failing cannot be written down: %s", error)
 
     def _upstreams(
-        self, wanted: Iterable[WatchedUpstream], told: Mapping[str, frozenset[str]]
+        self, wanted: Iterable[WatchedUpstream], reported: Mapping[str, frozenset[str]]
     ) -> tuple[Upstream, ...]:
         first_sight_of = self._settings.sensing.first_sight_of
         return tuple(
@@ -160,18 +160,18 @@ class Rounds:
                 on_first_sight=first_sight_of(each.sensor_source, each.sensor_id),
                 position=each.position,
                 upstream_value=each.upstream_value,
-                told_snapshots=told.get(each.upstream_id, frozenset()),
+                reported_snapshots=reported.get(each.upstream_id, frozenset()),
             )
             for each in wanted
         )
 
 
-def _left_out(due: Sequence[Upstream], looks: Iterable[Look]) -> Iterable[PutOff]:
-    made: Mapping[str, Look] = {look.upstream_id: look for look in looks}
+def _left_out(due: Sequence[Upstream], results: Iterable[ProbeResult]) -> Iterable[Deferred]:
+    made: Mapping[str, ProbeResult] = {result.upstream_id: result for result in results}
     for upstream in due:
         if upstream.upstream_id not in made:
             reason = f"too many other looks at {upstream.source} hang"
-            yield PutOff(upstream_id=upstream.upstream_id, reason=reason)
+            yield Deferred(upstream_id=upstream.upstream_id, reason=reason)
 
 
 def _checksum(file: Path) -> str:
@@ -187,7 +187,7 @@ _KAFKA_REQUESTS = 4
 _DATABASE_REQUESTS = 2
 
 
-def look_limits(sensing: Sensing, connections: Connections) -> dict[str, float]:
+def probe_limits(sensing: Sensing, connections: Connections) -> dict[str, float]:
     """Return the time limits in seconds of all sources that differ from the project's.
 
     A look that is given up says nothing of what is wrong, so a connection's own limit has to come

@@ -8,18 +8,18 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 from zlib import crc32
 
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.platform.sql_names import in_sql, parts_of
 from harness.platform.storage import normalized
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-from harness.platform.spark.session import said
+from harness.platform.spark.session import message_of
 
 log = logging.getLogger(__name__)
 
 #: A name is asked for again after so long: between the two, so that not all are at once.
-_ASK_AGAIN_SECONDS = (600, 900)
+_RETRY_SECONDS = (600, 900)
 _SESSION_CATALOG = "spark_catalog"
 #: What Spark says of the first of three parts, here and in a workspace.
 _NO_CATALOG = frozenset(
@@ -28,7 +28,7 @@ _NO_CATALOG = frozenset(
 _DETAILS = "# Detailed Table Information"
 
 
-class NoSuchTableError(LookFailedError):
+class NoSuchTableError(ProbeFailedError):
     """The catalog has no Delta table of that name."""
 
 
@@ -40,7 +40,7 @@ class TableLocator(Protocol):
 
         Raises:
             NoSuchTableError: The catalog has no such table, or it is none of Delta.
-            LookFailedError: The catalog cannot be asked.
+            ProbeFailedError: The catalog cannot be asked.
         """
         ...
 
@@ -67,7 +67,7 @@ class Places:
         """Ask where a table is.
 
         Raises:
-            LookFailedError: There is no such Delta table, or the catalog cannot be asked.
+            ProbeFailedError: There is no such Delta table, or the catalog cannot be asked.
         """
         path = self._locator.locate(name)
         with self._lock:
@@ -81,20 +81,20 @@ class Places:
             NoSuchTableError: The table was dropped, or another kind of table has its name.
         """
         with self._lock:
-            asked = self._asked.setdefault(name, at)
-        if at - asked >= _ask_again_after(name) and self._locator.is_awake():
+            requested = self._asked.setdefault(name, at)
+        if at - requested >= _retry_after(name) and self._locator.is_awake():
             try:
                 self.locate(name, at)
             except NoSuchTableError:
                 raise
-            except LookFailedError as error:
+            except ProbeFailedError as error:
                 # The catalog is away, and the table need not be: the next look asks again.
                 log.warning("%s: %s", name, error)
         return self._paths.get(name, path) != path
 
 
-def _ask_again_after(name: str) -> timedelta:
-    least, most = _ASK_AGAIN_SECONDS
+def _retry_after(name: str) -> timedelta:
+    least, most = _RETRY_SECONDS
     return timedelta(seconds=least + crc32(name.encode()) % (most - least))
 
 
@@ -122,7 +122,9 @@ class SparkTableLocator:
                 raise NoSuchTableError(f"the session has no catalog {catalog}") from error
             if "NOT_FOUND" in condition:
                 raise NoSuchTableError(f"the catalog has no table {name}") from error
-            raise LookFailedError(f"the catalog cannot tell where it is: {said(error)}") from error
+            raise ProbeFailedError(
+                f"the catalog cannot tell where it is: {message_of(error)}"
+            ) from error
 
     def _location(self, name: str) -> str:
         session = self._session()
@@ -154,7 +156,7 @@ def described_location(session: "SparkSession", name: str) -> str:
     """Ask any catalog for the path of a table, by SQL.
 
     Raises:
-        LookFailedError: It is no Delta table, or the catalog does not tell.
+        ProbeFailedError: It is no Delta table, or the catalog does not tell.
         PySparkException: The catalog has no such table, or cannot be asked.
     """
     rows = session.sql(f"describe table extended {in_sql(name)}").collect()
@@ -163,7 +165,7 @@ def described_location(session: "SparkSession", name: str) -> str:
     facts = {str(row["col_name"]).lower(): str(row["data_type"]) for row in details}
     refuse_other_kinds(name, facts.get("type", ""), facts.get("provider", ""))
     if "location" not in facts:
-        raise LookFailedError(f"the catalog does not tell where {name} is")
+        raise ProbeFailedError(f"the catalog does not tell where {name} is")
     return normalized(facts["location"])
 
 

@@ -7,14 +7,14 @@ which the start was decided may have been wrong.
 
 from dataclasses import dataclass
 
-from harness.errors import UntoldRunsError
+from harness.errors import UnreportedRunsError
 from harness.fire.submit import Firing
 from harness.fire.token import TOKEN_PARAMETER
 from harness.platform.databricks.api import RunReport
 from harness.store.work_lists import FollowedRun
 
 #: Most runs that are asked about one by one; a job may have a schedule of its own, too.
-LOOKS = 100
+MOST_CANDIDATES = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,21 +41,21 @@ def find_run(start: FollowedRun, firing: Firing) -> Search:
         # One by one: what came before a list broke off counts.
         for report in firing.api.list_runs(start.job_id):
             listed.append(report)
-    except UntoldRunsError as error:
+    except UnreportedRunsError as error:
         problem = str(error)
     # A person can only copy the parameters of a run that is there, so the oldest is the start's.
-    told = [report for report in reversed(listed) if TOKEN_PARAMETER in report.parameters]
+    reported = [report for report in reversed(listed) if TOKEN_PARAMETER in report.parameters]
     untold = [report for report in listed if TOKEN_PARAMETER not in report.parameters]
-    found = _of(start, told)
+    found = _of(start, reported)
     if found is not None:
         return Search(found=found)
     # The newest of them: a start is in doubt for days, and its job's runs go back for months.
-    looked_at = [_looked_at(report, firing) for report in reversed(untold[:LOOKS])]
+    looked_at = [_polled(report, firing) for report in reversed(untold[:MOST_CANDIDATES])]
     found = _of(start, looked_at)
     if found is not None:
         return Search(found=found)
     silent = [each for each in looked_at if TOKEN_PARAMETER not in each.parameters]
-    beyond = [each.run_id for each in untold[LOOKS:]]
+    beyond = [each.run_id for each in untold[MOST_CANDIDATES:]]
     return Search(untold=(*(each.run_id for each in silent), *beyond), problem=problem)
 
 
@@ -64,7 +64,7 @@ def _of(start: FollowedRun, reports: list[RunReport]) -> RunReport | None:
     return next(own, None)
 
 
-def _looked_at(report: RunReport, firing: Firing) -> RunReport:
+def _polled(report: RunReport, firing: Firing) -> RunReport:
     """Look at the single run: a list may leave its parameters out."""
     firing.questions.take()
     return firing.api.get_run(report.run_id) or report

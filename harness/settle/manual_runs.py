@@ -17,11 +17,11 @@ from harness.fire.submit import Firing, Steps
 from harness.fire.token import TOKEN_PARAMETER
 from harness.platform.databricks.api import Outcome, RunReport
 from harness.settle.pull_consumers import done_through, last_step, run_row
-from harness.settle.settle import ASKED_LATER, CLOCK_SKEW
+from harness.settle.settle import CLOCK_SKEW, POLLED_LATER
 from harness.store.inbox import Message, MessageKind
 from harness.store.queries import SCHEDULED_JOBS, newest_probe
-from harness.store.rows import Consumed, Ledger, RunRow, Store, Tick, whole
-from harness.store.work_lists import NOTHING_TAKEN, StateView
+from harness.store.rows import Consumed, Ledger, RunRow, Store, Tick, integer
+from harness.store.work_lists import NOTHING_CONSUMED, StateView
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def reports_in(messages: Iterable[Message], state: StateView) -> list[Message]:
     ]
 
 
-def fold(
+def apply(
     messages: Iterable[Message], state: StateView, *, tick: Tick, steps: Steps, firing: Firing
 ) -> ManualRuns:
     """Append a row for each manual run that has consumed anything.
@@ -71,7 +71,7 @@ def fold(
     is_unreachable = False
     for message in messages:
         try:
-            report = None if is_unreachable else _asked(message, tick, firing)
+            report = None if is_unreachable else _polled(message, tick, firing)
         except JobsApiError as error:
             log.warning("job %s: its run cannot be asked about: %s", message.job_id, error)
             if isinstance(error, ThrottledError):
@@ -92,7 +92,7 @@ def fold(
     return ManualRuns(rows=tuple(rows), waiting=tuple(waiting))
 
 
-def _asked(message: Message, tick: Tick, firing: Firing) -> RunReport | None:
+def _polled(message: Message, tick: Tick, firing: Firing) -> RunReport | None:
     """Ask about the run that a report names; nothing when it is no manual run of the job.
 
     Raises:
@@ -100,7 +100,7 @@ def _asked(message: Message, tick: Tick, firing: Firing) -> RunReport | None:
     """
     assert message.run_id is not None
     if firing.questions.waits.holds_back(tick.at):
-        raise JobsApiError(ASKED_LATER)
+        raise JobsApiError(POLLED_LATER)
     firing.questions.take()
     report = firing.api.get_run(message.run_id)
     if report is None or report.job_id != message.job_id:
@@ -126,7 +126,7 @@ def _consumed(
         unconsumed = Consumed(
             upstream_id=upstream_id,
             from_tick=done_through(last),
-            through_tick=NOTHING_TAKEN if newest is None else whole(newest),
+            through_tick=NOTHING_CONSUMED if newest is None else integer(newest),
         )
         events = events_of(unconsumed, firing.store)
         # All or nothing: what is newer starts the job, with all unconsumed events.
@@ -140,7 +140,7 @@ def _seen(event: Mapping[str, object]) -> int:
 
     The clock of whoever made the snapshot counts, too: ours may have been behind.
     """
-    return max(whole(event["event_ts"]), whole(event["snapshot_ts"] or 0))
+    return max(integer(event["event_ts"]), integer(event["snapshot_ts"] or 0))
 
 
 def _upstreams_of(job_id: int, state: StateView, firing: Firing) -> Sequence[str]:
@@ -152,7 +152,7 @@ def _upstreams_of(job_id: int, state: StateView, firing: Firing) -> Sequence[str
         return ()
     controls = newest_controls(firing.store)
     of_rows = {
-        str(row["upstream_id"]) for row in controls.values() if whole(row["job_id"]) == job_id
+        str(row["upstream_id"]) for row in controls.values() if integer(row["job_id"]) == job_id
     }
     of_triggers = {each.upstream_id for each in state.triggers if job_id in each.job_ids}
     return sorted(of_rows | of_triggers)

@@ -18,17 +18,17 @@ from harness.platform.clock import instant_from
 from harness.store.inbox import Message, MessageKind
 from harness.store.queries import step_order
 from harness.store.rows import (
-    GIVING_BACK,
+    REQUEUING,
     Consumed,
     Ledger,
     RunRow,
     RunStatus,
     Store,
     Tick,
-    whole,
+    integer,
     whole_or_none,
 )
-from harness.store.work_lists import NOTHING_TAKEN, StateView
+from harness.store.work_lists import NOTHING_CONSUMED, StateView
 
 log = logging.getLogger(__name__)
 
@@ -61,12 +61,12 @@ def last_step(store: Store, job_id: int, upstream_id: str, folded_through: int) 
     of_job = ("job_id", "=", job_id)
     steps = store.read("dependency_state", where=[of_job, ("upstream_id", "=", upstream_id)])
     for row in store.read(Ledger.RUNS, where=[of_job, ("tick_number", ">", folded_through)]):
-        steps += [{**row, **taken} for taken in taken_of(row, upstream_id)]
+        steps += [{**row, **consumed} for consumed in consumed_of(row, upstream_id)]
     newest = max(steps, key=step_order, default=None)
     return None if newest is None else _step_from(newest, upstream_id)
 
 
-def taken_of(row: Mapping[str, object], upstream_id: str) -> list[dict[str, object]]:
+def consumed_of(row: Mapping[str, object], upstream_id: str) -> list[dict[str, object]]:
     """Return what a row of a run says that it took of one upstream."""
     consumed = row["consumed"]
     assert isinstance(consumed, Sequence)
@@ -76,11 +76,11 @@ def taken_of(row: Mapping[str, object], upstream_id: str) -> list[dict[str, obje
 def done_through(step: LastStep | None) -> int:
     """Return the newest tick whose events count as consumed."""
     if step is None:
-        return NOTHING_TAKEN
-    return step.taken.from_tick if step.run_status in GIVING_BACK else step.taken.through_tick
+        return NOTHING_CONSUMED
+    return step.taken.from_tick if step.run_status in REQUEUING else step.taken.through_tick
 
 
-def fold(
+def apply(
     messages: Iterable[Message], state: StateView, *, tick: Tick, steps: Steps, store: Store
 ) -> tuple[RunRow, ...]:
     """Append a row for each message of a job on its own schedule that says something new.
@@ -110,22 +110,22 @@ def fold(
     return tuple(rows)
 
 
-def intent_of(job_id: int, taken: Consumed) -> str:
+def intent_of(job_id: int, consumed: Consumed) -> str:
     """Name the intent of a hand-over: it grows with newer events, so only its beginning counts."""
-    begins = f"{job_id}|{taken.upstream_id}|{taken.from_tick}|own"
+    begins = f"{job_id}|{consumed.upstream_id}|{consumed.from_tick}|own"
     return sha256(begins.encode()).hexdigest()[:32]
 
 
 def _next(message: Message, said: Consumed, last: LastStep | None, tick: Tick) -> LastStep | None:
     """Return the step that a message makes; nothing when it says nothing new."""
-    taken = replace(said, from_tick=done_through(last))
-    if not taken.from_tick < taken.through_tick <= tick.number:
+    consumed = replace(said, from_tick=done_through(last))
+    if not consumed.from_tick < consumed.through_tick <= tick.number:
         # Events that no tick has recorded yet were handed to no job: they would be lost to it.
         return None
     begun = last if last and last.run_status is RunStatus.ACQUIRED else None
     step = LastStep(
         run_status=_STATUS[message.kind],
-        taken=taken,
+        taken=consumed,
         run_id=message.run_id,
         decided_tick=begun.decided_tick if begun else tick.number,
         decided_at=begun.decided_at if begun else tick.at,
@@ -186,10 +186,10 @@ def _step_from(row: Mapping[str, object], upstream_id: str) -> LastStep:
         run_status=RunStatus(str(row["run_status"])),
         taken=Consumed(
             upstream_id=upstream_id,
-            from_tick=whole(row["from_tick"]),
-            through_tick=whole(row["through_tick"]),
+            from_tick=integer(row["from_tick"]),
+            through_tick=integer(row["through_tick"]),
         ),
         run_id=whole_or_none(row["run_id"]),
-        decided_tick=whole(row["decided_tick"]),
+        decided_tick=integer(row["decided_tick"]),
         decided_at=decided_at,
     )

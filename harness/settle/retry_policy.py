@@ -36,7 +36,7 @@ def planned_retries(rows: Rows, runs: Sequence[FollowedRun]) -> tuple[PlannedRet
     return tuple(sorted(found, key=lambda each: each.job_id))
 
 
-def want_again(
+def request_due_retries(
     settled: Settled, state: StateView, *, tick: Tick, steps: Steps, store: Store
 ) -> Settled:
     """Give back the events of each failed run whose back-off is over.

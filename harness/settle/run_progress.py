@@ -19,15 +19,15 @@ log = logging.getLogger(__name__)
 NOT_KNOWN = "the Jobs API does not know the run"
 LOST_AFTER = timedelta(minutes=10)
 #: What it says while the Jobs API tells no state of the run at all.
-SAYS_NOTHING = "the Jobs API does not say how the run stands"
+NO_STATE = "the Jobs API does not say how the run stands"
 #: A run that is over, and of which nobody understands how it ended, is asked about for so long.
 PARKED_AFTER = timedelta(minutes=10)
 
 #: Messages of ours, which stand for an answer: another one is news.
-_OWN_WORDS = frozenset({NOT_KNOWN, SAYS_NOTHING})
+_OWN_WORDS = frozenset({NOT_KNOWN, NO_STATE})
 
 
-def looked_at(run: FollowedRun, report: RunReport | None, tick: Tick) -> RunRow | None:
+def row_of_poll(run: FollowedRun, report: RunReport | None, tick: Tick) -> RunRow | None:
     """Return the next step of a run that has not ended; nothing when there is nothing to tell.
 
     Args:
@@ -79,17 +79,17 @@ def _missing(run: FollowedRun, tick: Tick) -> RunRow | None:
 
 
 def _going_on(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow | None:
-    told = _told(run, report, tick)
-    if not _says_the_same(run, told):
-        if told.message or told.state or told.life_cycle_state:
+    reported = _reported(run, report, tick)
+    if not _is_unchanged(run, reported):
+        if reported.message or reported.state or reported.life_cycle_state:
             log.warning("job %s: run %s is %s", run.job_id, run.run_id, _in_words(report))
-        return told
+        return reported
     if is_over(report) and (_is_ahead(run, tick) or tick.at - run.recorded_at >= PARKED_AFTER):
-        return told if _is_ahead(run, tick) else _parked(told, report, tick)
+        return reported if _is_ahead(run, tick) else _parked(reported, report, tick)
     return None
 
 
-def _told(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow:
+def _reported(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow:
     """Return the run with the API's words, or without any where they are the ordinary ones."""
     row = replace(
         run.step(tick, RunStatus.STARTED, "poll"),
@@ -97,7 +97,7 @@ def _told(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow:
         result_state=report.result_state,
         state=report.state,
         termination_code=report.termination_code,
-        message=report.message if _in_words(report) else SAYS_NOTHING,
+        message=report.message if _in_words(report) else NO_STATE,
     )
     if is_waiting(report) or not is_understood(report):
         return row
@@ -111,22 +111,27 @@ def _told(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow:
     )
 
 
-def _says_the_same(run: FollowedRun, told: RunRow) -> bool:
+def _is_unchanged(run: FollowedRun, reported: RunRow) -> bool:
     """Tell whether nothing is new; the API's free text may change all the time."""
     before = (run.life_cycle_state, run.result_state, run.state, run.termination_code)
-    now = (told.life_cycle_state, told.result_state, told.state, told.termination_code)
-    own = {text for text in (run.message, told.message) if text in _OWN_WORDS}
-    return before == now and (not own or run.message == told.message)
+    now = (
+        reported.life_cycle_state,
+        reported.result_state,
+        reported.state,
+        reported.termination_code,
+    )
+    own = {text for text in (run.message, reported.message) if text in _OWN_WORDS}
+    return before == now and (not own or run.message == reported.message)
 
 
-def _parked(told: RunRow, report: RunReport, tick: Tick) -> RunRow:
-    said = f"the run ended in words that are not understood ({_in_words(report)})"
+def _parked(reported: RunRow, report: RunReport, tick: Tick) -> RunRow:
+    message = f"the run ended in words that are not understood ({_in_words(report)})"
     more = f": {report.message}" if report.message else ""
     return replace(
-        told,
+        reported,
         run_status=RunStatus.PARKED,
         ended_at=report.ended_at or tick.at,
-        message=f"{said}{more}; look at it in the workspace, then {ways_out(told.job_id)}",
+        message=f"{message}{more}; look at it in the workspace, then {ways_out(reported.job_id)}",
     )
 
 

@@ -17,7 +17,7 @@ from harness.platform.databricks.api import Outcome, RunReport
 from harness.platform.databricks.run_states import is_over
 from harness.settle.find_run import Search, find_run
 from harness.settle.operator_messages import apply_messages, named, released_by
-from harness.settle.run_progress import ended, looked_at, ways_out
+from harness.settle.run_progress import ended, row_of_poll, ways_out
 from harness.store.inbox import Message
 from harness.store.rows import OPEN, Ledger, RunRow, RunStatus, Tick
 from harness.store.work_lists import FollowedRun
@@ -35,7 +35,7 @@ CLOCK_SKEW = timedelta(minutes=10)
 _WITHOUT_END = OPEN | {RunStatus.PARKED, RunStatus.LOST}
 
 #: What stands for the answer to a question that was not asked yet.
-ASKED_LATER = "the Jobs API has had too many requests; the run is asked about later"
+POLLED_LATER = "the Jobs API has had too many requests; the run is asked about later"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +70,8 @@ def settle(
     moved = {row.job_id for row in applied.rows}
     others = [run for run in runs if run.job_id not in moved]
     unsent = [run for run in others if _is_to_be_sent_again(run, tick)]
-    asked = [run for run in others if not _is_to_be_sent_again(run, tick)]
-    polled = _poll(asked, tick, firing)
+    requested = [run for run in others if not _is_to_be_sent_again(run, tick)]
+    polled = _poll(requested, tick, firing)
     rows = _appended((*applied.rows, *polled.rows), firing, steps)
     sent, unlisted = _send_again(unsent, tick, firing, steps)
     settled = Settled(
@@ -121,14 +121,14 @@ def _send_again(
     """
     intents = [run.step(tick, run.run_status, "decision") for run in runs]
     sent = send(intents, tick=tick, firing=firing, steps=steps, again=True)
-    news = [row for row in sent if row.step_number]
-    refused = [FollowedRun.from_step(row) for row in news if row.termination_code is not None]
-    looked = _poll(refused, tick, firing)
-    found = _appended(looked.rows, firing, steps)
+    changes = [row for row in sent if row.step_number]
+    refused = [FollowedRun.from_step(row) for row in changes if row.termination_code is not None]
+    polled = _poll(refused, tick, firing)
+    found = _appended(polled.rows, firing, steps)
     found_jobs = {row.job_id for row in found}
     silent = {row.job_id: row.message or "" for row in sent if not row.step_number}
-    rows = [*(row for row in news if row.job_id not in found_jobs), *found]
-    return rows, {**silent, **looked.unanswered}
+    rows = [*(row for row in changes if row.job_id not in found_jobs), *found]
+    return rows, {**silent, **polled.unanswered}
 
 
 class _GoesOn:
@@ -138,7 +138,7 @@ class _GoesOn:
 def _poll(runs: Sequence[FollowedRun], tick: Tick, firing: Firing) -> Settled:
     rows, unanswered, busy = [], {}, set()
     with firing.pool() as pool:
-        answers = [pool.submit(copy_context().run, _ask, run, tick, firing) for run in runs]
+        answers = [pool.submit(copy_context().run, _poll_one, run, tick, firing) for run in runs]
         for run, answered in zip(runs, answers, strict=True):
             answer = answered.result()
             if isinstance(answer, str):
@@ -150,9 +150,9 @@ def _poll(runs: Sequence[FollowedRun], tick: Tick, firing: Firing) -> Settled:
     return Settled(rows=tuple(rows), unanswered=unanswered, busy=frozenset(busy))
 
 
-def _ask(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | str | _GoesOn | None:
+def _poll_one(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | str | _GoesOn | None:
     if firing.questions.waits.holds_back(tick.at):
-        return ASKED_LATER
+        return POLLED_LATER
     firing.questions.take()
     try:
         if _is_unacknowledged(run):
@@ -160,7 +160,7 @@ def _ask(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | str | _GoesOn
         if run.holds_job:
             return _held(run, tick, firing)
         assert run.run_id is not None
-        return looked_at(run, firing.api.get_run(run.run_id), tick)
+        return row_of_poll(run, firing.api.get_run(run.run_id), tick)
     except JobsApiError as error:
         if isinstance(error, ThrottledError):
             firing.questions.waits.hold_all(error.wait_seconds, tick.at)

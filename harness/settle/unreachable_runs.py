@@ -37,7 +37,7 @@ class OpenRun(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unasked:
+class Unreachable:
     """One run that the last ticks could not ask about."""
 
     run_id: int
@@ -46,7 +46,7 @@ class Unasked:
     reason: str
 
 
-def note_unasked(
+def record_unreachable(
     home: Path, runs: Iterable[OpenRun], unanswered: Mapping[int, str], at: datetime
 ) -> None:
     """Keep which open runs a tick could not ask about, and since when; forget the others.
@@ -57,9 +57,9 @@ def note_unasked(
         unanswered: Jobs whose run had no answer, and why.
         at: The tick's instant.
     """
-    before = load_unasked(home)
+    before = load_unreachable(home)
     now = {
-        run.job_id: Unasked(
+        run.job_id: Unreachable(
             run_id=run.run_id,
             since=_since(before.get(run.job_id), run.run_id, at),
             reason=unanswered[run.job_id],
@@ -72,14 +72,14 @@ def note_unasked(
             save(home / _FILE, _plain(now))
 
 
-def load_unasked(home: Path) -> dict[int, Unasked]:
+def load_unreachable(home: Path) -> dict[int, Unreachable]:
     """Return the runs that the last tick could not ask about, by job; none without a file."""
     return load(home / _FILE, _unasked_in) or {}
 
 
-def _unasked_in(content: Any) -> dict[int, Unasked]:
+def _unasked_in(content: Any) -> dict[int, Unreachable]:
     return {
-        int(job_id): Unasked(
+        int(job_id): Unreachable(
             run_id=int(each["run_id"]),
             since=datetime.fromisoformat(each["since"]).astimezone(UTC),
             reason=str(each["reason"]),
@@ -88,11 +88,11 @@ def _unasked_in(content: Any) -> dict[int, Unasked]:
     }
 
 
-def _since(known: Unasked | None, run_id: int, at: datetime) -> datetime:
+def _since(known: Unreachable | None, run_id: int, at: datetime) -> datetime:
     return min(known.since, at) if known and known.run_id == run_id else at
 
 
-def _plain(unasked: Mapping[int, Unasked]) -> dict[str, dict[str, str]]:
+def _plain(unreachable: Mapping[int, Unreachable]) -> dict[str, dict[str, str]]:
     # Ids as text: whoever reads the file by other means may round a large number.
     return {
         str(job_id): {
@@ -100,5 +100,5 @@ def _plain(unasked: Mapping[int, Unasked]) -> dict[str, dict[str, str]]:
             "since": each.since.isoformat(),
             "reason": each.reason,
         }
-        for job_id, each in unasked.items()
+        for job_id, each in unreachable.items()
     }

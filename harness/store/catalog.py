@@ -10,7 +10,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from harness.errors import StateError
-from harness.store.rows import Ledger, LedgerRow, Stamp
+from harness.store.rows import FencingToken, Ledger, LedgerRow
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -37,16 +37,18 @@ class CatalogStore:
         self._session = session
         self._schema = schema
 
-    def append(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp | None = None) -> None:
+    def append(
+        self, ledger: Ledger, rows: Sequence[LedgerRow], fencing_token: FencingToken | None = None
+    ) -> None:
         """Append rows in one commit; no rows, no commit, and none below the ledger's last stamp.
 
         Raises:
             StateError: The ledger cannot be written.
         """
         if rows:
-            self._commit(ledger, rows, stamp)
+            self._commit(ledger, rows, fencing_token)
 
-    def fence(self, stamp: Stamp) -> None:
+    def fence(self, fencing_token: FencingToken) -> None:
         """Commit the stamp alone to every ledger that is there, and see that each keeps it.
 
         Raises:
@@ -54,10 +56,10 @@ class CatalogStore:
         """
         for ledger in filter(self.exists, Ledger):
             before = self.fingerprint(ledger)
-            self._commit(ledger, (), stamp)
+            self._commit(ledger, (), fencing_token)
             after = self.fingerprint(ledger)
             # A second time the same stamp has to count as done: that is what holds others off.
-            self._commit(ledger, (), stamp)
+            self._commit(ledger, (), fencing_token)
             if before == after or self.fingerprint(ledger) != after:
                 raise StateError(
                     f"The ledger {ledger} does not keep the stamps of its writers, so a process "
@@ -65,7 +67,9 @@ class CatalogStore:
                     "with a cluster whose Delta Lake has idempotent writes (txnAppId)"
                 )
 
-    def _commit(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp | None) -> None:
+    def _commit(
+        self, ledger: Ledger, rows: Sequence[LedgerRow], fencing_token: FencingToken | None
+    ) -> None:
         try:
             session = self._session()
             schema = session.table(self._name(ledger)).schema
@@ -74,14 +78,14 @@ class CatalogStore:
             frame = session.createDataFrame(ordered, schema)
             # `insertInto` would take no notice of the stamp.
             writer = frame.writeTo(self._name(ledger))
-            if stamp is not None:
+            if fencing_token is not None:
                 # The table's own log keeps the newest version, and drops what is not above it.
-                writer = writer.option("txnAppId", stamp.application)
-                writer = writer.option("txnVersion", stamp.version)
+                writer = writer.option("txnAppId", fencing_token.application)
+                writer = writer.option("txnVersion", fencing_token.version)
             writer.append()
         except Exception as error:
-            told = str(error).strip().splitlines()[:1] or [repr(error)]
-            message = f"The ledger {ledger} cannot be written: {told[0]}; nothing was started"
+            lines = str(error).strip().splitlines()[:1] or [repr(error)]
+            message = f"The ledger {ledger} cannot be written: {lines[0]}; nothing was started"
             raise StateError(message) from error
 
     def read(
@@ -106,8 +110,8 @@ class CatalogStore:
                 frame = frame.select(*columns)
             return [row.asDict(recursive=True) for row in frame.collect()]
         except Exception as error:
-            told = str(error).strip().splitlines()[:1] or [repr(error)]
-            raise StateError(f"The table {table} cannot be read: {told[0]}") from error
+            lines = str(error).strip().splitlines()[:1] or [repr(error)]
+            raise StateError(f"The table {table} cannot be read: {lines[0]}") from error
 
     def exists(self, table: str) -> bool:
         """Tell whether the table is there."""

@@ -47,10 +47,10 @@ def newest_commit(table: Path) -> Commit | None:
         name = max(commits, default=None)
         if name is None:
             return None
-        said = (log / name).stat()
+        found = (log / name).stat()
     except OSError:
         return None
-    return Commit(path=log / name, size=said.st_size, modified_ns=said.st_mtime_ns)
+    return Commit(path=log / name, size=found.st_size, modified_ns=found.st_mtime_ns)
 
 
 def has_checkpoint(commit: Commit) -> bool:

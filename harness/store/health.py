@@ -75,8 +75,8 @@ def _examine(table: Path) -> TableHealth:
         try:
             files = _listed_files(table)
         except Exception as error:
-            said = next(iter(str(error).strip().splitlines()), repr(error))[:200]
-            damages = [Damage(what=f"cannot be opened: {said}", where=log.folder, todo=RESTORE)]
+            message = next(iter(str(error).strip().splitlines()), repr(error))[:200]
+            damages = [Damage(what=f"cannot be opened: {message}", where=log.folder, todo=RESTORE)]
         damages += _damaged_files(table, files)
     return TableHealth(
         name=table.name,
@@ -140,10 +140,10 @@ class _Log:
 
     def _damaged_checkpoint(self) -> Iterator[Damage]:
         newest = max(self._checkpoints, default=None)
-        if newest is None or self._is_whole(newest):
+        if newest is None or self._is_complete(newest):
             return
         older = max(
-            (each for each in self._checkpoints if each < newest and self._is_whole(each)),
+            (each for each in self._checkpoints if each < newest and self._is_complete(each)),
             default=-1,
         )
         before = [each for each in self._commits if older < each <= newest]
@@ -171,7 +171,7 @@ class _Log:
                 todo="remove this file: the table is read without it",
             )
 
-    def _is_whole(self, version: int) -> bool:
+    def _is_complete(self, version: int) -> bool:
         path = self._checkpoints[version]
         return path.suffix != ".parquet" or _is_parquet(path)
 

@@ -223,7 +223,7 @@ def parse_message(content: bytes) -> Message:
         sent_by=said.text("sent_by"),
         reason=said.text("reason"),
         job_name=said.text("job_name"),
-        taken=_taken(said.get("taken")),
+        taken=_consumed(said.get("taken")),
     )
 
 
@@ -248,10 +248,10 @@ def _object(content: bytes) -> Mapping[str, object]:
 
 
 def _once_each(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    said = dict(pairs)
-    if len(said) < len(pairs):
+    content = dict(pairs)
+    if len(content) < len(pairs):
         raise NoMessageError("a key stands in it twice")
-    return said
+    return content
 
 
 def _no_number(text: str) -> object:
@@ -261,8 +261,8 @@ def _no_number(text: str) -> object:
 class _Fields:
     """Reads typed fields of one object."""
 
-    def __init__(self, said: Mapping[str, object]) -> None:
-        self._said = said
+    def __init__(self, content: Mapping[str, object]) -> None:
+        self._said = content
 
     def get(self, name: str) -> object:
         return self._said.get(name)
@@ -327,15 +327,15 @@ def _instant(text: str | None) -> datetime:
     return at.astimezone(UTC)
 
 
-def _taken(value: object) -> Consumed | None:
+def _consumed(value: object) -> Consumed | None:
     if value is None:
         return None
     if not isinstance(value, dict):
         raise NoMessageError("taken has to be an object")
-    said = _Fields(value)
-    upstream_id = said.text("upstream_id", is_needed=True, longest=_LONGEST_UPSTREAM)
+    content = _Fields(value)
+    upstream_id = content.text("upstream_id", is_needed=True, longest=_LONGEST_UPSTREAM)
     return Consumed(
         upstream_id=upstream_id or "",
-        from_tick=_needed("from_tick", said.number("from_tick", least=-1)),
-        through_tick=_needed("through_tick", said.number("through_tick", least=-1)),
+        from_tick=_needed("from_tick", content.number("from_tick", least=-1)),
+        through_tick=_needed("through_tick", content.number("through_tick", least=-1)),
     )

@@ -13,7 +13,7 @@ from harness.store.delta_commits import has_checkpoint, newest_commit, version_i
 from harness.store.rows import Ledger
 
 
-def require_whole(schema: Path, state_file: Path) -> None:
+def require_intact(schema: Path, state_file: Path) -> None:
     """Check that every table has the commits that it had when the last tick ended.
 
     Args:

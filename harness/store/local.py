@@ -165,11 +165,11 @@ def _inner(value: object) -> object:
 def _expression(where: Sequence[tuple[str, str, object]]) -> "pa.compute.Expression | None":
     import pyarrow.dataset as ds
 
-    whole = None
+    condition = None
     for column, operator, value in where:
         part = _operators()[operator](ds.field(column), value)
-        whole = part if whole is None else whole & part
-    return whole
+        condition = part if condition is None else condition & part
+    return condition
 
 
 @cache
@@ -196,11 +196,11 @@ def _reason(error: BaseException) -> str:
 
 
 def _unwritable(ledger: Ledger, error: BaseException) -> str:
-    said = _NO_ROOM.search(str(error))
-    reason = said.group() if said else _reason(error)
+    match = _NO_ROOM.search(str(error))
+    reason = match.group() if match else _reason(error)
     way_out = (
         "make room or make it writable, and tick again"
-        if said
+        if match
         else "`python -m harness doctor` says what to do"
     )
     return (

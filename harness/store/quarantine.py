@@ -66,7 +66,7 @@ class Quarantine:
 
     def put(self, path: Path, reason: str) -> None:
         """Move an item out of the inbox and write its reason beside it; never raises."""
-        said = escaped(reason)[:_LONGEST_REASON]
+        message = escaped(reason)[:_LONGEST_REASON]
         place = self._folder / _unique(path.name, self._at)
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -76,8 +76,8 @@ class Quarantine:
             return
         except OSError as error:
             place = path
-            said = f"{said}; it cannot be set aside ({error.strerror or error}) and stays"
-        item = self.note(path, said, place)
+            message = f"{message}; it cannot be set aside ({error.strerror or error}) and stays"
+        item = self.note(path, message, place)
         if place != path:
             _write_reason(item)
 

@@ -24,8 +24,8 @@ from harness.store.rows import (
     Row,
     RunStatus,
     Store,
+    integer,
     text_or_none,
-    whole,
     whole_or_none,
 )
 from harness.store.trigger_queries import triggers_as_controls
@@ -118,9 +118,9 @@ def holder_of(home: Path) -> LockHolder | None:
 
 def _holder_in(descriptor: int) -> LockHolder | None:
     with suppress(*UNREADABLE):
-        said = json.loads(os.pread(descriptor, 4096, 0))
-        since = datetime.fromisoformat(said["since"]).astimezone(UTC)
-        return LockHolder(pid=int(said["pid"]), command=str(said["command"]), since=since)
+        content = json.loads(os.pread(descriptor, 4096, 0))
+        since = datetime.fromisoformat(content["since"]).astimezone(UTC)
+        return LockHolder(pid=int(content["pid"]), command=str(content["command"]), since=since)
     return None
 
 
@@ -182,7 +182,7 @@ def newest_probe(
     where = [("upstream_id", "=", upstream_id)]
     tail = [*where, ("tick_number", ">", folded_through)]
     rows = [*store.read("upstream_state", where=where), *store.read(Ledger.PROBES, where=tail)]
-    return max(rows, key=lambda row: whole(row["tick_number"]), default=None)
+    return max(rows, key=lambda row: integer(row["tick_number"]), default=None)
 
 
 def runs_now(store: Store, *, folded_through: int, only_relevant: bool = False) -> list[RunFact]:
@@ -204,16 +204,18 @@ def newest_runs(rows: Iterable[Row]) -> list[RunFact]:
     """Return the newest of the given rows of each intent and attempt, oldest decision first."""
     newest: dict[tuple[str, int], Row] = {}
     for row in rows:
-        key = (str(row["intent_id"]), whole(row["attempt"]))
+        key = (str(row["intent_id"]), integer(row["attempt"]))
         if key not in newest or step_order(row) > step_order(newest[key]):
             newest[key] = row
-    ordered = sorted(newest.values(), key=lambda row: (whole(row["decided_tick"]), step_order(row)))
+    ordered = sorted(
+        newest.values(), key=lambda row: (integer(row["decided_tick"]), step_order(row))
+    )
     return [run_from(row) for row in ordered]
 
 
 def step_order(row: Row) -> tuple[int, int]:
     """Return the place of a row of the ledger of runs among the others."""
-    return whole(row["tick_number"]), whole(row["step_number"])
+    return integer(row["tick_number"]), integer(row["step_number"])
 
 
 def run_from(row: Row) -> RunFact:
@@ -222,21 +224,21 @@ def run_from(row: Row) -> RunFact:
     recorded_at, decided_at = instant_from(row["recorded_at"]), instant_from(row["decided_at"])
     assert recorded_at is not None and decided_at is not None and isinstance(consumed, Sequence)
     return RunFact(
-        job_id=whole(row["job_id"]),
+        job_id=integer(row["job_id"]),
         job_name=str(row["job_name"]),
         intent_id=str(row["intent_id"]),
-        attempt=whole(row["attempt"]),
+        attempt=integer(row["attempt"]),
         run_id=whole_or_none(row["run_id"]),
         run_status=RunStatus(str(row["run_status"])),
         decided_at=decided_at,
         started_at=instant_from(row["started_at"]),
         ended_at=instant_from(row["ended_at"]),
         recorded_at=recorded_at,
-        event_count=whole(row["event_count"]),
+        event_count=integer(row["event_count"]),
         message=text_or_none(row["message"]),
         run_page_url=text_or_none(row["run_page_url"]),
         consumed={
-            str(each["upstream_id"]): (whole(each["from_tick"]), whole(each["through_tick"]))
+            str(each["upstream_id"]): (integer(each["from_tick"]), integer(each["through_tick"]))
             for each in consumed
         },
         row=row,
@@ -261,20 +263,20 @@ def folded_through(store: Store, decision: LastDecision | None) -> int:
     """Return up to which tick the ledgers are folded into the current-state tables, at least."""
     where = [("tick_number", ">=", decision.tick_number)] if decision else []
     rows = store.read(Ledger.TICKS, where=where) or store.read(Ledger.TICKS)
-    newest = max(rows, key=lambda row: whole(row["tick_number"]), default=None)
-    return -1 if newest is None else whole(newest["folded_through"])
+    newest = max(rows, key=lambda row: integer(row["tick_number"]), default=None)
+    return -1 if newest is None else integer(newest["folded_through"])
 
 
 def recorded_jobs(store: Store) -> dict[int, str]:
     """Return every job that the controls have or ever had, or a trigger has, by its newest name."""
     triggers = store.read("event_triggers", columns=["job_id", "job_name"])
-    names = {whole(str(row["job_id"]).strip()): str(row["job_name"]).strip() for row in triggers}
+    names = {integer(str(row["job_id"]).strip()): str(row["job_name"]).strip() for row in triggers}
     names |= {
-        whole(row["job_id"]): str(row["job_name"])
-        for row in sorted(store.read(Ledger.CONTROLS), key=lambda row: whole(row["tick_number"]))
+        integer(row["job_id"]): str(row["job_name"])
+        for row in sorted(store.read(Ledger.CONTROLS), key=lambda row: integer(row["tick_number"]))
     }
     shown = {
-        whole(row["trigger_job_id"]): str(row["trigger_job_name"])
+        integer(row["trigger_job_id"]): str(row["trigger_job_name"])
         for row in store.read("heartbeat_control")
     }
     return names | shown
@@ -316,7 +318,7 @@ def find_sensor(store: Store, wanted: str, job: str | None = None) -> Sensor:
     return Sensor(
         sensor_id=str(row["control_id"]),
         upstream_id=str(row["upstream_id"]),
-        job_id=whole(row["job_id"]),
+        job_id=integer(row["job_id"]),
         job_name=str(row["job_name"]),
         is_paused=row["job_state"] == "PAUSED",
     )
@@ -334,7 +336,7 @@ def _recorded(store: Store, name: str) -> dict[str, Row]:
         return {str(row["control_id"]): row for row in named}
     rows = store.read(Ledger.CONTROLS, where=[("control_id", "in", sorted(set(found)))])
     newest: dict[str, Row] = {}
-    for row in sorted(rows, key=lambda row: (whole(row["tick_number"]), str(row["change"]))):
+    for row in sorted(rows, key=lambda row: (integer(row["tick_number"]), str(row["change"]))):
         newest[str(row["control_id"])] = row
     return {key: row for key, row in newest.items() if _has_id(row, name)}
 

@@ -16,7 +16,7 @@ class Ledger(StrEnum):
     PROBES = "ledger_probes"
     RUNS = "ledger_runs"
     DECISIONS = "ledger_decisions"
-    TRIGGER_LOOKS = "ledger_trigger_looks"
+    TRIGGER_EVALUATIONS = "ledger_trigger_looks"
 
 
 class RunStatus(StrEnum):
@@ -53,10 +53,10 @@ HOLDING = frozenset(
     }
 )
 #: A run that has consumed nothing, whatever it was handed: ``gives_back_events``.
-GIVING_BACK = frozenset({RunStatus.RETRY_REQUESTED, RunStatus.ACQUIRED})
+REQUEUING = frozenset({RunStatus.RETRY_REQUESTED, RunStatus.ACQUIRED})
 
 
-class LookOutcome(StrEnum):
+class ProbeOutcome(StrEnum):
     """What a look that is worth a row amounted to."""
 
     #: Data-change events.
@@ -141,7 +141,7 @@ class ProbeRow:
     tick_number: int
     recorded_at: datetime
     upstream_id: str
-    outcome: LookOutcome
+    outcome: ProbeOutcome
     reason: str | None
     failing_since: datetime | None
     position: str | None
@@ -230,18 +230,20 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TriggerLookRow:
+class TriggerEvaluationRow:
     """A tick that asks the triggers, and the instant that is their present."""
 
     tick_number: int
     looked_at: datetime
 
 
-LedgerRow = TickRow | EventRow | ProbeRow | RunRow | DecisionRow | ControlChangeRow | TriggerLookRow
+LedgerRow = (
+    TickRow | EventRow | ProbeRow | RunRow | DecisionRow | ControlChangeRow | TriggerEvaluationRow
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stamp:
+class FencingToken:
     """Orders the appends of several processes: a ledger takes only what is above its last stamp."""
 
     application: str
@@ -286,10 +288,12 @@ class Store(Protocol):
         ...
 
 
-class StampedStore(Store, Protocol):
+class FencingStore(Store, Protocol):
     """A store whose ledgers keep the newest stamp in their own log, with the rows of one commit."""
 
-    def append(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp | None = None) -> None:
+    def append(
+        self, ledger: Ledger, rows: Sequence[LedgerRow], fencing_token: FencingToken | None = None
+    ) -> None:
         """Append rows in one commit; no rows, no commit.
 
         With a stamp that is not above the ledger's last one nothing is appended. Some table
@@ -300,7 +304,7 @@ class StampedStore(Store, Protocol):
         """
         ...
 
-    def fence(self, stamp: Stamp) -> None:
+    def fence(self, fencing_token: FencingToken) -> None:
         """Let no ledger take an append any more whose stamp is not above this one.
 
         Raises:
@@ -312,14 +316,14 @@ class StampedStore(Store, Protocol):
 Row = Mapping[str, object]
 
 
-def whole(value: object) -> int:
+def integer(value: object) -> int:
     """Read a whole number."""
     return int(str(value))
 
 
 def whole_or_none(value: object) -> int | None:
     """Read a whole number that may be absent."""
-    return None if value is None else whole(value)
+    return None if value is None else integer(value)
 
 
 def text_or_none(value: object) -> str | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Home:
+class StateDir:
     """The state folder, place by place."""
 
     folder: Path
@@ -51,6 +51,6 @@ class Home:
         return self.folder / "accepted"
 
     @property
-    def handed_over(self) -> Path:
+    def payloads(self) -> Path:
         """Event lists that are too long for a job's parameters."""
         return self.folder / "handed_over"

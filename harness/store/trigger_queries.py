@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from harness.platform.clock import instant_from
-from harness.store.rows import Ledger, Row, Store, whole
+from harness.store.rows import Ledger, Row, Store, integer
 from harness.store.work_lists import EVENT_TRIGGER
 
 #: The table of the seed.
@@ -41,14 +41,14 @@ def triggers_as_controls(store: Store, job_id: int | None = None) -> list[Row]:
     rows: dict[str, Row] = {}
     for row in store.read(TRIGGERS, columns=_COLUMNS):
         cells = {name: str(row[name] or "").strip() for name in _COLUMNS}
-        if not cells["trigger_id"] or job_id not in (None, whole(cells["job_id"])):
+        if not cells["trigger_id"] or job_id not in (None, integer(cells["job_id"])):
             continue
         rows[cells["trigger_id"]] = {
             "control_id": f"trigger:{cells['trigger_id']}_{cells['job_id']}",
             "sensor_source": EVENT_TRIGGER,
             "sensor_id": cells["trigger_id"],
             "upstream_id": f"trigger:{cells['trigger_id']}",
-            "job_id": whole(cells["job_id"]),
+            "job_id": integer(cells["job_id"]),
             "job_name": cells["job_name"],
             "dependency_flag": cells["dependency_flag"].upper() or "TRUE",
             "job_state": cells["trigger_state"].upper() or "UNPAUSED",
@@ -99,12 +99,12 @@ def failing_triggers(store: Store, folded_through: int) -> list[FailingTrigger]:
 
 
 def _tick(row: Row) -> int:
-    return whole(row["tick_number"])
+    return integer(row["tick_number"])
 
 
-def waiting_in(position: str | None) -> tuple[Waiting, ...]:
+def waiting_in(cursor: str | None) -> tuple[Waiting, ...]:
     """Return the open slots that a trigger's position has, oldest first."""
-    place = json.loads(position) if position else {}
+    place = json.loads(cursor) if cursor else {}
     slots: Sequence[str] = place.get("waiting") or ()
     missing: Sequence[Sequence[str]] = place.get("missing") or [()] * len(slots)
     return tuple(

@@ -38,10 +38,10 @@ class Views:
         try:
             return self._read(relation)
         except Exception as error:
-            told = unreadable(f"{self._schema}.{relation}", error)
-            if told is None:
+            reported = unreadable(f"{self._schema}.{relation}", error)
+            if reported is None:
                 raise
-            raise told from error
+            raise reported from error
 
     def _read(self, relation: str) -> list[dict[str, object]]:
         frame = self._analysed.get(relation)

@@ -14,11 +14,11 @@ EVENT_TRIGGER = "event_trigger"
 AT_ONCE = datetime.min.replace(tzinfo=UTC)
 
 #: Where the events of a job begin that never had a run.
-NOTHING_TAKEN = -1
+NOTHING_CONSUMED = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class ConsumedTicks:
     """The ticks whose events of one upstream the newest run of a job has taken."""
 
     job_id: int
@@ -43,20 +43,20 @@ class WatchedUpstream:
     latest_event_at: datetime | None
     recent_events: tuple[RecentEvents, ...]
     #: What the newest run of each job has taken.
-    taken: tuple[Taken, ...] = ()
+    taken: tuple[ConsumedTicks, ...] = ()
     failing_since: datetime | None
     reason: str | None
 
     @property
     def boundaries(self) -> frozenset[int]:
         """The ticks after which some job's events begin, or would if its run gave them back."""
-        taken = (tick for each in self.taken for tick in (each.from_tick, each.through_tick))
-        return frozenset({NOTHING_TAKEN, *taken})
+        consumed = (tick for each in self.taken for tick in (each.from_tick, each.through_tick))
+        return frozenset({NOTHING_CONSUMED, *consumed})
 
-    def taken_by(self, job_id: int, consumed: Consumed) -> "WatchedUpstream":
+    def consumed_by(self, job_id: int, consumed: Consumed) -> "WatchedUpstream":
         """Return a copy after a start of the job."""
         others = (each for each in self.taken if each.job_id != job_id)
-        mine = Taken(
+        mine = ConsumedTicks(
             job_id=job_id, from_tick=consumed.from_tick, through_tick=consumed.through_tick
         )
         return replace(self, taken=(*others, mine))
@@ -77,7 +77,7 @@ class WatchedUpstream:
             for each in cast(Iterable[Mapping[str, str]], row["recent_events"] or ())
         )
         values["taken"] = tuple(
-            Taken(**dict(each))  # type: ignore[arg-type]
+            ConsumedTicks(**dict(each))  # type: ignore[arg-type]
             for each in cast(Iterable[Mapping[str, object]], row["taken"] or ())
         )
         return cls(**values)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from harness.platform.spark.session import unreadable
 from harness.record.probes import orphans_among
 from harness.record.registrations import known_tables
 from harness.settle.retry_policy import planned_retries
-from harness.store.rows import Ledger, Store, whole
+from harness.store.rows import Ledger, Store, integer
 from harness.store.work_lists import FollowedRun, Orphan, PlannedRetry, WatchedUpstream
 from harness.tick.state import TickState
 
@@ -93,18 +93,18 @@ def load_from_models(context: Context) -> TickState:
 
     Something may have been left undone, so the first tick decides in any case.
     """
-    ended, folded, tick_at = _last_ended(context)
+    ended, compacted, tick_at = _last_ended(context)
     upstreams = tuple(map(WatchedUpstream.from_row, context.rows("queue_upstreams")))
-    recent = context.store.read(Ledger.EVENTS, where=[("tick_number", ">", folded)])
+    recent = context.store.read(Ledger.EVENTS, where=[("tick_number", ">", compacted)])
     runs = tuple(map(FollowedRun.from_row, context.rows("queue_runs_to_follow")))
     return TickState(
         tick_number=_last_number(context, ended),
         ended_tick_number=ended,
         tick_at=tick_at,
-        folded_through=folded,
+        folded_through=compacted,
         upstreams=upstreams,
         orphans=orphans_among(recent, {each.upstream_id: each for each in upstreams}),
-        registered=known_tables(context.store, folded),
+        registered=known_tables(context.store, compacted),
         runs=runs,
         retries=planned_retries(context.rows, runs),
         controls_checksum=None,
@@ -120,10 +120,10 @@ def _last_ended(context: Context):  # type: ignore[no-untyped-def]
             f"max_by(tick_at, tick_number) as tick_at from {table}"
         ).first()
     except Exception as error:
-        told = unreadable(table, error)
-        if told is None:
+        reported = unreadable(table, error)
+        if reported is None:
             raise
-        raise told from error
+        raise reported from error
     if row is None or row.ended is None:
         return 0, -1, None
     return row.ended, row.folded, row.tick_at.astimezone(context.clock.now().tzinfo)
@@ -136,4 +136,4 @@ def _last_number(context: Context, ended: int) -> int:
         for ledger in Ledger
         for row in context.store.read(ledger, where=[("tick_number", ">", ended)])
     ]
-    return max([ended, *(whole(number) for number in newest)])
+    return max([ended, *(integer(number) for number in newest)])

@@ -13,28 +13,28 @@ from datetime import datetime
 
 from harness.context import Context
 from harness.controls.load import record_changes
-from harness.decide.trigger_due import Learned, TriggerTables, triggers_are_due
-from harness.decide.triggers import Evaluation, look_at_triggers
+from harness.decide.trigger_due import Findings, TriggerTables, triggers_are_due
+from harness.decide.triggers import Evaluation, evaluate_triggers
 from harness.errors import DecideError
-from harness.events.payload import restore_handed_over
+from harness.events.payload import restore_payloads
 from harness.fire.intents import Start, fire
 from harness.fire.submit import Steps
 from harness.platform.logs import log_as_tick
 from harness.platform.stopping import Stop
-from harness.publish.publish import FOLD_AFTER_TICKS, publish
+from harness.publish.publish import COMPACT_AFTER_TICKS, publish
 from harness.record import registrations
 from harness.record.batch_inbox import receive_batches, remove_batches
 from harness.record.correlate import SameChanges
 from harness.record.probes import Known, record
-from harness.sense.probe import Look
-from harness.sense.schedule import Listening, Round, Rounds
+from harness.sense.probe import ProbeResult
+from harness.sense.schedule import Listening, Sweep, Sweeps
 from harness.settle import manual_runs, pull_consumers
-from harness.settle.retry_policy import planned_retries, want_again
+from harness.settle.retry_policy import planned_retries, request_due_retries
 from harness.settle.settle import settle
-from harness.settle.unreachable_runs import note_unasked
+from harness.settle.unreachable_runs import record_unreachable
 from harness.store.inbox import Message, receive, remove
 from harness.store.quarantine import Quarantine, Quarantined, quarantined_settings
-from harness.store.rows import LookOutcome, RunRow, Tick
+from harness.store.rows import ProbeOutcome, RunRow, Tick
 from harness.store.work_lists import AT_ONCE, WatchedUpstream
 from harness.tick.checkpoint import load_from_models, load_state, save_state
 from harness.tick.install import Installation, desk_of, published_of
@@ -65,7 +65,7 @@ class TickOptions:
     #: Many control rows may leave the CSV at once.
     allow_mass_removal: bool = False
     #: Called with each look, for a progress bar, and first with the number of looks to come.
-    on_look: Callable[[Look], None] | None = None
+    on_result: Callable[[ProbeResult], None] | None = None
     on_plan: Callable[[int], None] | None = None
     #: When the command began (`time.monotonic`), for the time that it took; else the tick itself.
     began: float | None = None
@@ -86,7 +86,7 @@ class Engine:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._installation = Installation(context)
-        self._rounds = Rounds(context.settings, context.home.back_off)
+        self._sweeps = Sweeps(context.settings, context.home.back_off)
         self._trigger_tables = TriggerTables(context.settings.project, context.home.accepted)
         self._state: TickState | None = None
         #: What the triggers ask for is worked out, as far as this process knows.
@@ -157,17 +157,17 @@ class Engine:
         with timer.phase("sense"):
             sensed = self._sense(state, tick, options)
         with timer.phase("record"):
-            learned, state = self._record(state, sensed.looks, tick, quarantine)
-        learned = replace(learned, steps=settlement.steps)
-        if triggers_are_due(state, tick, learned, self._trigger_tables):
+            findings, state = self._record(state, sensed.results, tick, quarantine)
+        findings = replace(findings, steps=settlement.steps)
+        if triggers_are_due(state, tick, findings, self._trigger_tables):
             with timer.phase("triggers"):
                 found = self._triggers(state, tick)
-                learned = replace(learned, released=found.recorded)
+                findings = replace(findings, released=found.recorded)
                 state = state.with_evaluation(found)
         skipped: tuple[str, ...] = ("decide", "fire", "publish")
         started: tuple[RunRow, ...] = ()
         publication = None
-        if _must_decide(state, tick, learned):
+        if _must_decide(state, tick, findings):
             skipped = ()
             with timer.phase("decide"):
                 starts = self._decide(state)
@@ -178,21 +178,21 @@ class Engine:
                     self._context,
                     state,
                     tick,
-                    counts_of(sensed.looks, learned, settlement, started),
+                    counts_of(sensed.results, findings, settlement, started),
                     controls_changed=controls.were_loaded or bool(edits),
                 )
                 state = state.published(tick, publication)
                 published_of(self._context).note()
             self._save(state)
-        elif learned.has_moved:
+        elif findings.has_moved:
             # Nothing was decided; keep what moved silently.
             state = state.ended(tick, must_decide=False)
             self._save(state)
-        _clear(messages, settlement, learned)
+        _clear(messages, settlement, findings)
         return state, TickReport(
             tick=tick,
             sensed=sensed,
-            learned=learned,
+            findings=findings,
             failing_triggers=state.failing_triggers,
             settlement=settlement,
             started=started,
@@ -218,7 +218,7 @@ class Engine:
         upstreams = tuple(map(WatchedUpstream.from_row, context.rows("queue_upstreams")))
         self._has_trigger_terms = False
         # An edit may be what puts an upstream right.
-        self._rounds.try_again(row.upstream_id for row in changes)
+        self._sweeps.try_again(row.upstream_id for row in changes)
         loaded = _Controls(
             were_loaded=True,
             changes=len(changes),
@@ -242,42 +242,42 @@ class Engine:
         self, state: TickState, messages: Sequence[Message], tick: Tick, steps: Steps
     ) -> tuple[Settlement, TickState]:
         context = self._context
-        own_steps = pull_consumers.fold(
+        pull_steps = pull_consumers.apply(
             messages, state, tick=tick, steps=steps, store=context.store
         )
         by_hand = manual_runs.ManualRuns()
         if reports := manual_runs.reports_in(messages, state):
-            by_hand = manual_runs.fold(
+            by_hand = manual_runs.apply(
                 reports, state, tick=tick, steps=steps, firing=context.firing
             )
-        settlement = Settlement(own_steps=(*own_steps, *by_hand.rows), manual_runs=by_hand)
-        state = state.with_taken(settlement.own_steps)
+        settlement = Settlement(pull_steps=(*pull_steps, *by_hand.rows), manual_runs=by_hand)
+        state = state.with_consumed(settlement.pull_steps)
         if not state.runs:
             return settlement, state
-        restore_handed_over(state.runs, context.store)
+        restore_payloads(state.runs, context.store)
         settled = settle(state.runs, messages, tick=tick, firing=context.firing, steps=steps)
-        settled = want_again(settled, state, tick=tick, steps=steps, store=context.store)
-        note_unasked(context.home.folder, state.runs, settled.unanswered, tick.at)
+        settled = request_due_retries(settled, state, tick=tick, steps=steps, store=context.store)
+        record_unreachable(context.home.folder, state.runs, settled.unanswered, tick.at)
         context.crash_point("after_settle")
         return replace(settlement, settled=settled), state.with_runs(settled.rows)
 
-    def _sense(self, state: TickState, tick: Tick, options: TickOptions) -> Round:
+    def _sense(self, state: TickState, tick: Tick, options: TickOptions) -> Sweep:
         # In every tick: one that loaded new controls may have died before it came here.
-        self._rounds.keep_only(each.upstream_id for each in state.sensed)
+        self._sweeps.keep_only(each.upstream_id for each in state.sensed)
         wanted = [each for each in state.sensed if options.wants(each)]
         if not wanted:
-            return Round()
-        return self._rounds.look(
+            return Sweep()
+        return self._sweeps.probe(
             wanted,
-            lambda: self._context.looker,
+            lambda: self._context.probe_pool,
             at=tick.at,
-            told=state.told_snapshots,
-            listening=Listening(on_plan=options.on_plan, on_look=options.on_look),
+            reported=state.reported_snapshots,
+            listening=Listening(on_plan=options.on_plan, on_result=options.on_result),
         )
 
     def _record(
-        self, state: TickState, looks: Sequence[Look], tick: Tick, quarantine: Quarantine
-    ) -> tuple[Learned, TickState]:
+        self, state: TickState, results: Sequence[ProbeResult], tick: Tick, quarantine: Quarantine
+    ) -> tuple[Findings, TickState]:
         context = self._context
         watched = {each.upstream_id: each for each in state.sensed}
         context.crash_point("before_record")
@@ -285,16 +285,16 @@ class Engine:
         if quarantine.items:
             quarantine.tidy()
         same = SameChanges(context.store, tick, (each.sensor_id for each in state.sensed))
-        fresh = registrations.fold(
+        fresh = registrations.ingest(
             batches, state.registered, tick=tick, store=context.store, same=same
         )
         known = Known(
             event_ids=frozenset(orphan.event_id for orphan in state.orphans), join=same.join
         )
-        recorded = record(looks, tick=tick, watched=watched, store=context.store, known=known)
+        recorded = record(results, tick=tick, watched=watched, store=context.store, known=known)
         state = replace(state, registered=fresh.tables).with_upstreams(recorded.changed)
         context.crash_point("after_record")
-        return Learned(registered=fresh, recorded=recorded), state
+        return Findings(registered=fresh, recorded=recorded), state
 
     def _triggers(self, state: TickState, tick: Tick) -> Evaluation:
         def prepare() -> None:
@@ -305,7 +305,7 @@ class Engine:
             self._installation.ensure_triggers(tick.at, state.folded_through)
             self._has_trigger_terms = True
 
-        return look_at_triggers(self._context, state, tick, prepare=prepare)
+        return evaluate_triggers(self._context, state, tick, prepare=prepare)
 
     def _decide(self, state: TickState) -> list[Start]:
         context = self._context
@@ -363,20 +363,20 @@ class _Timer:
             self.seconds[step] = round(time.perf_counter() - began, 3)
 
 
-def _must_decide(state: TickState, tick: Tick, learned: Learned) -> bool:
+def _must_decide(state: TickState, tick: Tick, findings: Findings) -> bool:
     """Return whether anything happened that a decision could depend on."""
-    is_news = any(row.outcome is not LookOutcome.MOVED for row in learned.probes)
+    is_change = any(row.outcome is not ProbeOutcome.MOVED for row in findings.probes)
     # Positions that move in silence and registered events, on which no job depends by themselves,
     # make the ledgers' tail longer; publishing folds it.
     tail = tick.number - state.folded_through
-    must_fold = learned.has_moved and tail > 2 * FOLD_AFTER_TICKS
-    return state.must_decide or bool(learned.steps) or is_news or must_fold
+    must_compact = findings.has_moved and tail > 2 * COMPACT_AFTER_TICKS
+    return state.must_decide or bool(findings.steps) or is_change or must_compact
 
 
-def _clear(messages: Sequence[Message], settlement: Settlement, learned: Learned) -> None:
+def _clear(messages: Sequence[Message], settlement: Settlement, findings: Findings) -> None:
     """Empty the inbox of what the ledgers have; a report of success waits for the run's end."""
     waiting = settlement.waiting
     for message in messages:
         if message not in waiting:
             remove(message)
-    remove_batches(learned.registered.batches)
+    remove_batches(findings.registered.batches)

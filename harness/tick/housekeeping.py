@@ -18,7 +18,7 @@ from harness.config.load import LOCAL_TARGET
 from harness.errors import StateError
 from harness.platform.json_file import load, save
 from harness.store.delta_commits import force_table, version_in
-from harness.store.integrity import require_whole
+from harness.store.integrity import require_intact
 from harness.tick.checkpoint import load_state, save_state
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 #: Small enough to be written again each time without anybody noticing, large enough to be few.
 TARGET_BYTES = 16_000_000
 #: Counting commits means listing folders: cheap, but not for every second of the year.
-_TICKS_BETWEEN_LOOKS = 10
+_TICKS_BETWEEN_CHECKS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Kept:
     """What housekeeping did."""
 
     tables: tuple[KeptTable, ...] = ()
-    has_folded: bool = False
+    has_compacted: bool = False
     #: Handed-over event lists, and the output of local runs.
     removed_files: int = 0
 
@@ -79,13 +79,13 @@ def maintain(context: "Context") -> Kept:
             f"The state folder {context.home.folder} is not set up yet: "
             "run `python -m harness init` first"
         )
-    require_whole(folder, context.home.state)
-    has_folded = _fold(context)
+    require_intact(folder, context.home.state)
+    has_compacted = _compact(context)
     tables = compact(context, sorted(each.parent for each in folder.glob("*/_delta_log")))
     removed = remove_old_files(
         context.home.folder, context.clock.now(), _keep(context), _used(context)
     )
-    return Kept(tables=tables, has_folded=has_folded, removed_files=removed)
+    return Kept(tables=tables, has_compacted=has_compacted, removed_files=removed)
 
 
 def compact_when_due(context: "Context") -> tuple[KeptTable, ...]:
@@ -123,7 +123,7 @@ class Housekeeper:
             StateError: The state folder cannot be written.
         """
         self._ticks += 1
-        if self._ticks % _TICKS_BETWEEN_LOOKS == 0:
+        if self._ticks % _TICKS_BETWEEN_CHECKS == 0:
             compact_when_due(self._context)
 
 
@@ -220,19 +220,19 @@ def _used(context: "Context") -> frozenset[str]:
     from harness.store.queries import folded_through, last_decision, runs_now
 
     store = context.store
-    folded = folded_through(store, last_decision(context.home.status))
+    compacted = folded_through(store, last_decision(context.home.status))
     runs = [
         run
-        for run in runs_now(store, folded_through=folded, only_relevant=True)
+        for run in runs_now(store, folded_through=compacted, only_relevant=True)
         if run.is_open or run.holds_job
     ]
-    handed = {f"{run.intent_id}-{run.attempt}" for run in runs}
-    return frozenset(handed | {str(run.run_id) for run in runs})
+    payload = {f"{run.intent_id}-{run.attempt}" for run in runs}
+    return frozenset(payload | {str(run.run_id) for run in runs})
 
 
-def _fold(context: "Context") -> bool:
+def _compact(context: "Context") -> bool:
     """Fold the ledgers' tails into the current state, unless that has just been done."""
-    from harness.publish.publish import fold
+    from harness.publish.publish import compact
     from harness.tick.checkpoint import load_from_models
 
     saved = load_state(context.home.state, context.store)
@@ -243,10 +243,10 @@ def _fold(context: "Context") -> bool:
         # A tick was killed: the next one finds out what it has left.
         return False
     through = state.ended_tick_number
-    fold(context, state.folded_through, through, with_triggers=bool(state.triggers))
+    compact(context, state.folded_through, through, with_triggers=bool(state.triggers))
     if saved is not None:
-        folded = replace(saved, folded_through=saved.ended_tick_number)
-        save_state(context.home.state, folded, context.store, confirm=context.lock.confirm)
+        compacted = replace(saved, folded_through=saved.ended_tick_number)
+        save_state(context.home.state, compacted, context.store, confirm=context.lock.confirm)
     return True
 
 

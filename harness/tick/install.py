@@ -19,7 +19,7 @@ from harness.controls.edits import PublishedTable
 from harness.errors import DecideError, StateError
 from harness.platform.dbt import unfinished_views
 from harness.platform.json_file import UNREADABLE, save
-from harness.store.integrity import require_whole
+from harness.store.integrity import require_intact
 
 if TYPE_CHECKING:
     from harness.context import Context
@@ -66,7 +66,7 @@ class Installation:
         if self._context.target == LOCAL_TARGET:
             # Before anything is built: a commit on top of an empty one would hide it.
             schema = self._context.home.warehouse / f"{self._context.schema}.db"
-            require_whole(schema, self._context.home.state)
+            require_intact(schema, self._context.home.state)
         self._installed()
 
     def ensure(
@@ -93,8 +93,8 @@ class Installation:
         project = self._context.settings.project
         models = models_checksum(dbt_project_of(project))
         installed = self._installed()
-        is_whole = not unfinished_views(self._context.home.folder).exists()
-        if installed is not None and installed.models == models and is_whole and not rebuild:
+        is_complete = not unfinished_views(self._context.home.folder).exists()
+        if installed is not None and installed.models == models and is_complete and not rebuild:
             return False
         if dbt_project_of(project) != project:
             link_package(project)

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from harness.decide.trigger_due import Learned
+from harness.decide.trigger_due import Findings
 from harness.publish.publish import Publication
-from harness.sense.probe import Look
-from harness.sense.schedule import Round
+from harness.sense.probe import ProbeResult
+from harness.sense.schedule import Sweep
 from harness.settle.manual_runs import ManualRuns
 from harness.settle.settle import Settled
 from harness.store.inbox import Message
@@ -24,14 +24,14 @@ class Settlement:
     """What became of the runs that had been started before the tick."""
 
     #: Steps of runs that Heartbeat did not start: jobs on their own schedule, and by hand.
-    own_steps: tuple[RunRow, ...] = ()
+    pull_steps: tuple[RunRow, ...] = ()
     manual_runs: ManualRuns = field(default_factory=ManualRuns)
     settled: Settled = field(default_factory=Settled)
 
     @property
     def steps(self) -> tuple[RunRow, ...]:
         """The newest row of each run that took a step."""
-        return (*self.own_steps, *self.settled.rows)
+        return (*self.pull_steps, *self.settled.rows)
 
     @property
     def waiting(self) -> tuple[Message, ...]:
@@ -44,8 +44,8 @@ class TickReport:
     """What a tick did, for people and for ``--json``; assembled at its end, from its results."""
 
     tick: Tick
-    sensed: Round = field(default_factory=Round)
-    learned: Learned = field(default_factory=Learned)
+    sensed: Sweep = field(default_factory=Sweep)
+    findings: Findings = field(default_factory=Findings)
     #: The triggers that cannot be evaluated, whether or not this tick tried.
     failing_triggers: tuple[WatchedUpstream, ...] = ()
     settlement: Settlement = field(default_factory=Settlement)
@@ -62,37 +62,40 @@ class TickReport:
     wall_seconds: float = 0.0
 
     @property
-    def looks(self) -> tuple[Look, ...]:
+    def results(self) -> tuple[ProbeResult, ...]:
         """The probes that were made."""
-        return self.sensed.looks
+        return self.sensed.results
 
     @property
     def event_count(self) -> int:
         """How many data-change events were recorded."""
-        return len(self.learned.events)
+        return len(self.findings.events)
 
     @property
-    def failures(self) -> tuple[Look, ...]:
+    def failures(self) -> tuple[ProbeResult, ...]:
         """The probes that failed, whether or not that was known already."""
-        return tuple(look for look in self.looks if look.failure is not None)
+        return tuple(result for result in self.results if result.failure is not None)
 
     @property
     def is_clean(self) -> bool:
         """True when nothing fails that an operator should look at, whether or not it is put off."""
         sent = (*self.started, *self.settlement.settled.rows)
         has_no_run = any(row.run_status in _NO_RUN for row in sent)
-        failing = self.failures or self.sensed.put_off or self.failing_triggers or self.quarantined
+        failing = self.failures or self.sensed.deferred or self.failing_triggers or self.quarantined
         return not (failing or has_no_run or self.settlement.settled.unanswered)
 
 
 def counts_of(
-    looks: Sequence[Look], learned: Learned, settlement: Settlement, started: Sequence[RunRow]
+    results: Sequence[ProbeResult],
+    findings: Findings,
+    settlement: Settlement,
+    started: Sequence[RunRow],
 ) -> Mapping[str, int]:
     """Return what a tick did in numbers, under the names of ``ledger_ticks``."""
     return {
-        "sensed_count": len(looks),
-        "event_count": len(learned.events),
-        "failed_look_count": sum(look.failure is not None for look in looks),
+        "sensed_count": len(results),
+        "event_count": len(findings.events),
+        "failed_look_count": sum(result.failure is not None for result in results),
         "settled_count": len(settlement.steps),
         "started_count": sum(row.run_id is not None for row in started),
     }

@@ -69,12 +69,12 @@ class TickState:
         return tuple(each for each in self.triggers if each.failing_since is not None)
 
     @property
-    def told_snapshots(self) -> dict[str, frozenset[str]]:
+    def reported_snapshots(self) -> dict[str, frozenset[str]]:
         """What the killed tick told, by upstream."""
-        told: dict[str, set[str]] = {}
+        reported: dict[str, set[str]] = {}
         for orphan in self.orphans:
-            told.setdefault(orphan.upstream_id, set()).add(orphan.snapshot_id)
-        return {upstream_id: frozenset(each) for upstream_id, each in told.items()}
+            reported.setdefault(orphan.upstream_id, set()).add(orphan.snapshot_id)
+        return {upstream_id: frozenset(each) for upstream_id, each in reported.items()}
 
     def ended(self, tick: Tick, *, must_decide: bool) -> "TickState":
         """Return a copy after a tick that recorded something and came to its end."""
@@ -95,16 +95,16 @@ class TickState:
         for row in rows:
             runs[row.job_id] = FollowedRun.from_step(row)
         kept = [run for run in runs.values() if run.is_open or run.holds_job]
-        return replace(self.with_taken(rows), runs=tuple(kept))
+        return replace(self.with_consumed(rows), runs=tuple(kept))
 
-    def with_taken(self, rows: Iterable[RunRow]) -> "TickState":
+    def with_consumed(self, rows: Iterable[RunRow]) -> "TickState":
         """Return a copy in which runs have taken events; no run is followed because of it."""
         upstreams = {each.upstream_id: each for each in self.upstreams}
         for row in rows:
             for each in row.consumed:
                 if each.upstream_id in upstreams:
                     before = upstreams[each.upstream_id]
-                    upstreams[each.upstream_id] = before.taken_by(row.job_id, each)
+                    upstreams[each.upstream_id] = before.consumed_by(row.job_id, each)
         return replace(self, upstreams=tuple(upstreams.values()))
 
     def published(self, tick: Tick, publication: Publication) -> "TickState":

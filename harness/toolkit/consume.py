@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from harness.errors import ConfigurationError, LookFailedError
-from harness.events.payload import as_handed_over, events_of
+from harness.errors import ConfigurationError, ProbeFailedError
+from harness.events.payload import as_payload, events_of
 from harness.platform.clock import instant_from
 from harness.platform.format import instant
-from harness.settle.pull_consumers import done_through, last_step, taken_of
+from harness.settle.pull_consumers import consumed_of, done_through, last_step
 from harness.store.inbox import Message, MessageKind, naming_attempt, peek, send
 from harness.store.queries import SCHEDULED_JOBS, RunFact, Sensor, newest_probe, newest_runs
-from harness.store.rows import GIVING_BACK, HOLDING, OPEN, Consumed, Ledger, RunStatus, Store, whole
+from harness.store.rows import HOLDING, OPEN, REQUEUING, Consumed, Ledger, RunStatus, Store, integer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ def acquire(place: Place, sensor: Sensor, caller: Caller) -> list[dict[str, obje
 
     Raises:
         ConfigurationError: The job is one that Heartbeat starts, and no run of it goes on.
-        LookFailedError: The upstream cannot be read, so nobody knows whether there is news.
+        ProbeFailedError: The upstream cannot be read, so nobody knows whether there is news.
         StateError: A table cannot be read, or the message cannot be left.
     """
     # The inbox first: what a tick folds in meanwhile is then seen twice, and never not at all.
@@ -65,7 +65,7 @@ def acquire(place: Place, sensor: Sensor, caller: Caller) -> list[dict[str, obje
     run = _run_of_heartbeat(place, sensor)
     if run is not None:
         return _in_its_hands(place.store, run, sensor)
-    if not _is_on_own_schedule(place, sensor.job_id):
+    if not _is_pull_consumer(place, sensor.job_id):
         raise ConfigurationError(_not_scheduled(sensor))
     if sensor.is_paused:
         return []
@@ -73,12 +73,12 @@ def acquire(place: Place, sensor: Sensor, caller: Caller) -> list[dict[str, obje
     latest = _latest_event_tick(place, sensor, progress.done_through)
     if latest is None:
         return []
-    taken = Consumed(
+    consumed = Consumed(
         upstream_id=sensor.upstream_id, from_tick=progress.done_through, through_tick=latest
     )
-    events = as_handed_over(events_of(taken, place.store))
+    events = as_payload(events_of(consumed, place.store))
     if progress.acquired_through != latest or caller.run_id is not None:
-        send(place.inbox, _message(sensor, caller, MessageKind.ACQUIRED, taken))
+        send(place.inbox, _message(sensor, caller, MessageKind.ACQUIRED, consumed))
     return events
 
 
@@ -105,16 +105,16 @@ def processed(place: Place, sensor: Sensor, caller: Caller) -> bool:
     progress = _progress(place, sensor, messages)
     through = progress.acquired_through
     if caller.run_id is not None:
-        handed = _handed_to(caller.run_id, place, sensor, messages)
-        if not handed and through is not None:
-            raise ConfigurationError(_handed_nothing(caller.run_id, sensor))
-        through = max(handed, default=None)
+        payload = _events_passed_to(caller.run_id, place, sensor, messages)
+        if not payload and through is not None:
+            raise ConfigurationError(_no_events_passed(caller.run_id, sensor))
+        through = max(payload, default=None)
     if through is None or through <= progress.done_through:
         return False
-    taken = Consumed(
+    consumed = Consumed(
         upstream_id=sensor.upstream_id, from_tick=progress.done_through, through_tick=through
     )
-    send(place.inbox, _message(sensor, caller, MessageKind.PROCESSED, taken))
+    send(place.inbox, _message(sensor, caller, MessageKind.PROCESSED, consumed))
     return True
 
 
@@ -128,7 +128,7 @@ def _messages(inbox: Path, sensor: Sensor) -> list[Message]:
     ]
 
 
-def _is_on_own_schedule(place: Place, job_id: int) -> bool:
+def _is_pull_consumer(place: Place, job_id: int) -> bool:
     # While a tick loads an edited seed, its table is empty for a moment.
     if job_id in place.left_alone:
         return True
@@ -144,7 +144,7 @@ def _not_scheduled(sensor: Sensor) -> str:
 
 def _run_of_heartbeat(place: Place, sensor: Sensor) -> RunFact | None:
     """Return the job's run that Heartbeat started and that goes on, or holds the job."""
-    wanted = sorted(status.value for status in (OPEN | HOLDING) - GIVING_BACK)
+    wanted = sorted(status.value for status in (OPEN | HOLDING) - REQUEUING)
     own_job = ("job_id", "=", sensor.job_id)
     state = place.store.read("run_state", where=[own_job, ("run_status", "in", wanted)])
     runs = newest_runs([*state, *_tail(place, sensor.job_id)])
@@ -156,8 +156,10 @@ def _in_its_hands(store: Store, run: RunFact, sensor: Sensor) -> list[dict[str, 
     if sensor.upstream_id not in run.consumed:
         return []
     from_tick, through_tick = run.consumed[sensor.upstream_id]
-    taken = Consumed(upstream_id=sensor.upstream_id, from_tick=from_tick, through_tick=through_tick)
-    return as_handed_over(events_of(taken, store))
+    consumed = Consumed(
+        upstream_id=sensor.upstream_id, from_tick=from_tick, through_tick=through_tick
+    )
+    return as_payload(events_of(consumed, store))
 
 
 def _tail(place: Place, job_id: int) -> list[dict[str, object]]:
@@ -182,19 +184,21 @@ def _through(messages: Iterable[Message], kind: MessageKind) -> list[int]:
     return [each.taken.through_tick for each in messages if each.kind is kind and each.taken]
 
 
-def _handed_to(run_id: int, place: Place, sensor: Sensor, messages: Sequence[Message]) -> list[int]:
+def _events_passed_to(
+    run_id: int, place: Place, sensor: Sensor, messages: Sequence[Message]
+) -> list[int]:
     """Return up to where one run of the job was handed events, each time it asked."""
     where = [("job_id", "=", sensor.job_id), ("run_id", "=", run_id)]
     recorded = [
-        whole(taken["through_tick"])
+        integer(consumed["through_tick"])
         for row in place.store.read(Ledger.RUNS, where=where)
-        for taken in taken_of(row, sensor.upstream_id)
+        for consumed in consumed_of(row, sensor.upstream_id)
     ]
-    told = [message for message in messages if message.run_id == run_id]
-    return recorded + _through(told, MessageKind.ACQUIRED)
+    reported = [message for message in messages if message.run_id == run_id]
+    return recorded + _through(reported, MessageKind.ACQUIRED)
 
 
-def _handed_nothing(run_id: int, sensor: Sensor) -> str:
+def _no_events_passed(run_id: int, sensor: Sensor) -> str:
     return (
         f"Run {run_id} of {sensor.job_name} ({sensor.job_id}) was handed nothing of "
         f"{sensor.sensor_id}: call `sense {sensor.sensor_id} --run {run_id}` first, or "
@@ -206,29 +210,29 @@ def _latest_event_tick(place: Place, sensor: Sensor, done_through: int) -> int |
     """Return the newest tick with events that are not processed; nothing when there is none.
 
     Raises:
-        LookFailedError: There is none, and the upstream cannot be read: that is not "no data".
+        ProbeFailedError: There is none, and the upstream cannot be read: that is not "no data".
     """
     newest = newest_probe(place.store, sensor.upstream_id, place.folded_through)
     if newest is None:
         return None
     latest = newest["latest_event_tick"]
-    if latest is not None and whole(latest) > done_through:
-        return whole(latest)
+    if latest is not None and integer(latest) > done_through:
+        return integer(latest)
     since = instant_from(newest["failing_since"])
     if since is not None:
-        raise LookFailedError(
+        raise ProbeFailedError(
             f"{sensor.sensor_id} cannot be read since {instant(since)} ({newest['reason']}), so "
             "whether there is anything new is not known; sense again once a tick has read it"
         )
     return None
 
 
-def _message(sensor: Sensor, caller: Caller, kind: MessageKind, taken: Consumed) -> Message:
+def _message(sensor: Sensor, caller: Caller, kind: MessageKind, consumed: Consumed) -> Message:
     return Message(
         kind=kind,
         job_id=sensor.job_id,
         job_name=sensor.job_name,
         run_id=caller.run_id,
         sent_at=caller.at,
-        taken=taken,
+        taken=consumed,
     )

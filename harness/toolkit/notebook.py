@@ -7,11 +7,11 @@ from harness.config.project import project_folder
 from harness.context import Context
 from harness.store.queries import LastDecision, find_sensor, folded_through, last_decision
 from harness.tick.install import require_state
-from harness.toolkit import consume as asking
+from harness.toolkit import consume as consuming
 from harness.toolkit.consume import Caller, Place
 
 #: The blocker of a job that starts itself, as the model ``int_rule_blockers`` names it.
-ON_OWN_SCHEDULE = "on_own_schedule"
+PULL_CONSUMER = "on_own_schedule"
 
 
 def acquired(
@@ -26,7 +26,7 @@ def acquired(
 
     Raises:
         ConfigurationError: There is no such sensor, more than one, or Heartbeat starts the job.
-        LookFailedError: The upstream cannot be read, so nobody knows whether there is news.
+        ProbeFailedError: The upstream cannot be read, so nobody knows whether there is news.
         StateError: The state folder cannot be used.
     """
     context = Context(load_settings(project_folder(os.environ), os.environ), os.environ)
@@ -55,7 +55,7 @@ def acquire_in(
     """Do what ``acquired`` does, with the services of a process."""
     place = place_of(context)
     found = find_sensor(context.store, sensor, _text(job))
-    return asking.acquire(place, found, Caller(at=context.clock.now(), run_id=run))
+    return consuming.acquire(place, found, Caller(at=context.clock.now(), run_id=run))
 
 
 def process_in(
@@ -64,7 +64,7 @@ def process_in(
     """Do what ``processed`` does, with the services of a process."""
     place = place_of(context)
     found = find_sensor(context.store, sensor, _text(job))
-    return asking.processed(place, found, Caller(at=context.clock.now(), run_id=run))
+    return consuming.processed(place, found, Caller(at=context.clock.now(), run_id=run))
 
 
 def place_of(context: Context) -> Place:
@@ -87,7 +87,7 @@ def _left_alone(decision: LastDecision | None) -> frozenset[int]:
     return frozenset(
         job.job_id
         for job in (decision.jobs if decision else ())
-        if any(each.blocker == ON_OWN_SCHEDULE for each in job.blockers)
+        if any(each.blocker == PULL_CONSUMER for each in job.blockers)
     )
 
 

@@ -13,7 +13,7 @@ from harness.errors import ExitCode, StateError
 from harness.events.event import Operation, TableFormat
 from harness.record.probes import record
 from harness.sense.backoff import BackOff, Failing, save_back_off
-from harness.sense.probe import DataChange, Look
+from harness.sense.probe import DataChange, ProbeResult
 from harness.store.inbox import Message, MessageKind, receive, send
 from harness.store.local import LocalStore
 from harness.store.quarantine import Quarantine
@@ -100,10 +100,10 @@ _WRITERS: Mapping[str, Callable[[Path], object]] = {
 def test_a_read_only_disk_is_told_in_one_sentence_whatever_meets_it_first(
     writer: str, read_only: Path
 ) -> None:
-    with pytest.raises(StateError, match=r"(?i)read-only file system") as told:
+    with pytest.raises(StateError, match=r"(?i)read-only file system") as reported:
         _WRITERS[writer](read_only)
-    assert len(str(told.value).splitlines()) == 1
-    assert told.value.exit_code is ExitCode.FAILED
+    assert len(str(reported.value).splitlines()) == 1
+    assert reported.value.exit_code is ExitCode.FAILED
 
 
 def test_what_cannot_be_set_aside_on_a_read_only_disk_stays_and_is_reported(
@@ -126,10 +126,10 @@ def _record(store: LocalStore, number: int = 1) -> None:
         operation=Operation.APPEND,
         lineage="a",
     )
-    look = Look(upstream_id=_UPSTREAM.upstream_id, position="at 4", events=(change,))
+    result = ProbeResult(upstream_id=_UPSTREAM.upstream_id, position="at 4", events=(change,))
     tick = Tick(number=number, at=datetime(2026, 3, 1, 8, tzinfo=UTC))
     watched = {_UPSTREAM.upstream_id: replace(_UPSTREAM, position="at 3")}
-    record([look], tick=tick, watched=watched, store=store)
+    record([result], tick=tick, watched=watched, store=store)
 
 
 def _fill(disk: Path) -> Path:

@@ -118,8 +118,8 @@ class ServedWorkspace:
         return self.server.engine.run_now(run_now_from({"job_id": job_id}))
 
     def end_run(self, run_id: int, outcome: Outcome, message: str = "") -> None:
-        told = {"message": message} if message else {}
-        self.server.engine.put_phase(run_id, {"phase": WORDS[outcome], **told})
+        reported = {"message": message} if message else {}
+        self.server.engine.put_phase(run_id, {"phase": WORDS[outcome], **reported})
 
     def forget_run(self, run_id: int) -> None:
         self.server.engine.put_phase(run_id, {"phase": "SUCCESS"})
@@ -362,8 +362,8 @@ def _after_a_lost_answer(workspace: Workspace) -> RunRow:
     workspace.api.run_now(job_id=JOB, token=start.token, parameters=parameters)
     workspace.delete_job(JOB)
     firing = firing_of(workspace.api, at=START)
-    told = settle([start], [], tick=Tick(number=4, at=START), firing=firing, steps=Steps())
-    (row,) = told.rows
+    reported = settle([start], [], tick=Tick(number=4, at=START), firing=firing, steps=Steps())
+    (row,) = reported.rows
     return row
 
 
@@ -391,8 +391,8 @@ def test_a_start_whose_run_was_deleted_is_parked_and_not_refused(workspace: Work
     assert isinstance(answer, Accepted)
     workspace.forget_run(answer.run_id)
     firing = firing_of(workspace.api, at=START)
-    told = settle([start], [], tick=Tick(number=4, at=START), firing=firing, steps=Steps())
-    (row,) = told.rows
+    reported = settle([start], [], tick=Tick(number=4, at=START), firing=firing, steps=Steps())
+    (row,) = reported.rows
     assert row.run_status is RunStatus.PARKED
     assert "has been deleted" in (row.message or "")
 

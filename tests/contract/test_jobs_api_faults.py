@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pytest
 
-from harness.errors import JobsApiError, NoSuchJobError, UntoldRunsError
+from harness.errors import JobsApiError, NoSuchJobError, UnreportedRunsError
 from harness.platform.clock import RealClock
 from harness.platform.databricks.answers import LONGEST_WAIT_SECONDS
 from harness.platform.databricks.api import (
@@ -193,7 +193,7 @@ def test_an_api_that_says_nothing_at_all_of_the_runs_of_a_job_that_it_knows_prov
     server: ControlledServer, jobs: DatabricksJobs, body: str
 ) -> None:
     server.faults.add(Fault(match="runs/list", kind=FaultKind.STATUS, status=200, body=body))
-    with pytest.raises(UntoldRunsError, match="says nothing of its runs"):
+    with pytest.raises(UnreportedRunsError, match="says nothing of its runs"):
         list(jobs.list_runs(1))
 
 
@@ -261,8 +261,8 @@ def test_a_host_that_is_overloaded_at_the_start_does_not_hold_up_the_client(
     fault = Fault(match="well-known", kind=FaultKind.STATUS, status=503, times=1_000)
     server.faults.add(fault)
     assert isinstance(run_now(client(server)), Accepted)
-    asked = [r for r in server.requests.all() if "well-known" in r.path]
-    assert len(asked) == 1
+    requests = [r for r in server.requests.all() if "well-known" in r.path]
+    assert len(requests) == 1
 
 
 def test_no_host_and_no_credentials_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

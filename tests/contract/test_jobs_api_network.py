@@ -202,10 +202,10 @@ def test_the_log_of_requests_outlives_the_server_with_time_fault_and_body(tmp_pa
         run_now(client(server))
         # It is there before the server ends: the server may be killed, too.
         lines = (tmp_path / "requests.jsonl").read_text().splitlines()
-    asked = [each for each in map(json.loads, lines) if each["path"].endswith("run-now")]
-    assert [(each["status"], each["fault"]) for each in asked] == [(0, "reset"), (200, None)]
-    assert {each["fields"]["idempotency_token"] for each in asked} == {"t"}
-    assert asked[0]["at_ms"] <= asked[1]["at_ms"]
+    requests = [each for each in map(json.loads, lines) if each["path"].endswith("run-now")]
+    assert [(each["status"], each["fault"]) for each in requests] == [(0, "reset"), (200, None)]
+    assert {each["fields"]["idempotency_token"] for each in requests} == {"t"}
+    assert requests[0]["at_ms"] <= requests[1]["at_ms"]
 
 
 def test_a_client_that_was_sent_to_log_in_finds_a_page_there(server: ControlledServer) -> None:

@@ -185,8 +185,8 @@ def test_a_job_of_2_2_queues_and_one_of_2_1_skips(bench: Bench, version: str, st
 
 def test_paths_of_2_1_answer_as_well(bench: Bench) -> None:
     bench.server.put_job(JobDefinition(job_id=1, name="job"))
-    status, told = bench.get("/api/2.1/jobs/get?job_id=1", bench.token)
-    assert (status, told["job_id"]) == (200, 1)
+    status, reported = bench.get("/api/2.1/jobs/get?job_id=1", bench.token)
+    assert (status, reported["job_id"]) == (200, 1)
 
 
 def test_active_and_completed_runs_are_told_apart(bench: Bench) -> None:
@@ -235,8 +235,8 @@ def test_a_wrong_token_is_unauthenticated(bench: Bench) -> None:
 
 
 def test_no_token_is_unauthenticated(bench: Bench) -> None:
-    status, told = bench.get("/api/2.2/jobs/list", None)
-    assert (status, told["error_code"]) == (401, "UNAUTHENTICATED")
+    status, reported = bench.get("/api/2.2/jobs/list", None)
+    assert (status, reported["error_code"]) == (401, "UNAUTHENTICATED")
 
 
 def test_an_unknown_path_is_no_endpoint(bench: Bench) -> None:
@@ -282,8 +282,8 @@ def test_the_control_plane_is_closed_unless_it_is_asked_for() -> None:
 
 def test_the_log_of_requests_tells_the_token_and_the_answer(bench: Bench) -> None:
     bench.start(JobDefinition(job_id=1, name="job"))
-    _, told = bench.get("/_heartbeat/requests", bench.token)
-    requests = told["requests"]
+    _, reported = bench.get("/_heartbeat/requests", bench.token)
+    requests = reported["requests"]
     assert isinstance(requests, list)
     sent = next(r for r in requests if r["path"].endswith("run-now"))
     assert (sent["fields"]["idempotency_token"], sent["status"]) == ("t", 200)

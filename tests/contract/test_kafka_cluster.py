@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from harness.config.connections import KafkaCluster
 from harness.sense.sources.kafka.client import KafkaClient
-from harness.sense.sources.kafka.types import Cluster, Place, Range, Topic, Trouble, Wanted
+from harness.sense.sources.kafka.types import Cluster, Place, Problem, Range, Topic, Wanted
 from tests.support.fake_kafka import FakeKafka
 from tests.support.services.kafka.broker import Broker
 
@@ -47,7 +47,7 @@ class RealKafka:
         [made] = self._admin.create_topics([NewTopic(topic, partitions, 1)]).values()
         made.result()
         places = [Place(topic, each) for each in range(partitions)]
-        while any(isinstance(end, Trouble) for end in self.connect("").ends(places).values()):
+        while any(isinstance(end, Problem) for end in self.connect("").ends(places).values()):
             pass  # its partitions get their leaders a moment later
 
     def delete(self, topic: str) -> None:
@@ -90,14 +90,14 @@ class Orders:
         self.topic = f"cluster-{next(_NUMBERS)}"
         side.create(self.topic, 2)
 
-    def described(self) -> Topic | Trouble:
+    def described(self) -> Topic | Problem:
         return self.side.connect("shop").topics([self.topic])[self.topic]
 
-    def ends(self) -> list[int | Trouble]:
+    def ends(self) -> list[int | Problem]:
         places = [Place(self.topic, 0), Place(self.topic, 1)]
         return [*self.side.connect("shop").ends(places).values()]
 
-    def starts(self) -> list[int | Trouble]:
+    def starts(self) -> list[int | Problem]:
         places = [Place(self.topic, 0), Place(self.topic, 1)]
         return [*self.side.connect("shop").starts(places).values()]
 
@@ -106,7 +106,7 @@ class Orders:
         wanted = {self.topic: Wanted(ranges=by_partition, most=most)}
         read = self.side.connect("shop").read(wanted)[self.topic]
         values = [(each.value or b"").decode() for each in read.messages]
-        return values, dict(read.next_offsets), read.is_whole
+        return values, dict(read.next_offsets), read.is_complete
 
 
 @pytest.fixture(params=SIDES)
@@ -133,7 +133,7 @@ def test_a_missing_topic_is_trouble_of_its_own(orders: Orders) -> None:
     answers = orders.side.connect("shop").topics([orders.topic, "missing"])
 
     assert isinstance(answers[orders.topic], Topic)
-    assert answers["missing"] == Trouble(reason="the cluster has no such topic")
+    assert answers["missing"] == Problem(reason="the cluster has no such topic")
 
 
 def test_an_empty_topic_starts_and_ends_at_zero(orders: Orders) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from harness.config.sources import FirstSight
-from harness.sense.pool import Looker
-from harness.sense.probe import DataChange, Look, Upstream
+from harness.sense.pool import ProbePool
+from harness.sense.probe import DataChange, ProbeResult, Upstream
 from tests.support.sources.worlds import WORLDS, World
 
 AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
@@ -34,33 +34,33 @@ class Watcher:
         """Forget all that is only in memory, as a new process does."""
         self.probe = self.world.probe()
 
-    def peek(self, at: datetime = AT) -> Look:
+    def peek(self, at: datetime = AT) -> ProbeResult:
         """Look without taking the answer over, as a tick does that dies before it records."""
-        [look] = self.probe.look([self.upstream], at=at)
-        return look
+        [result] = self.probe.probe([self.upstream], at=at)
+        return result
 
-    def look(self) -> Look:
+    def probe_once(self) -> ProbeResult:
         """Look once, and take the answer over unless it failed."""
-        look = self.peek()
-        if look.failure is None:
+        result = self.peek()
+        if result.failure is None:
             self.upstream = replace(
-                self.upstream, position=look.position, upstream_value=look.upstream_value
+                self.upstream, position=result.position, upstream_value=result.upstream_value
             )
-        return look
+        return result
 
-    def told(self) -> list[DataChange]:
+    def reported(self) -> list[DataChange]:
         """Look as often as data needs to be told, and return the events."""
         events: list[DataChange] = []
-        for _ in range(self.world.looks):
-            look = self.look()
-            assert look.failure is None, look.failure
-            events += look.events
+        for _ in range(self.world.results):
+            result = self.probe_once()
+            assert result.failure is None, result.failure
+            events += result.events
         return events
 
     def before_news(self) -> "Watcher":
         """Look until the next look is the one that tells what has just arrived."""
-        for _ in range(self.world.looks - 1):
-            assert self.look().failure is None
+        for _ in range(self.world.results - 1):
+            assert self.probe_once().failure is None
         return self
 
 
@@ -76,7 +76,7 @@ def watcher(world: World) -> Watcher:
     """One who has seen the upstream with some data in it."""
     world.add()
     watcher = Watcher(world)
-    watcher.told()
+    watcher.reported()
     return watcher
 
 
@@ -88,82 +88,82 @@ def ids(events: list[DataChange]) -> list[str]:
 
 
 def test_first_sight_of_an_upstream_without_data_is_silent(world: World) -> None:
-    assert Watcher(world).told() == []
+    assert Watcher(world).reported() == []
 
 
 def test_first_sight_of_data_is_an_event(world: World) -> None:
     world.add()
 
-    assert len(Watcher(world).told()) == 1
+    assert len(Watcher(world).reported()) == 1
 
 
 def test_first_sight_as_baseline_is_silent(world: World) -> None:
     world.add()
 
-    assert Watcher(world, on_first_sight=FirstSight.BASELINE).told() == []
+    assert Watcher(world, on_first_sight=FirstSight.BASELINE).reported() == []
 
 
 def test_what_follows_a_baseline_is_told(world: World) -> None:
     world.add()
     watcher = Watcher(world, on_first_sight=FirstSight.BASELINE)
-    watcher.told()
+    watcher.reported()
     world.add()
 
-    assert len(watcher.told()) == 1
+    assert len(watcher.reported()) == 1
 
 
 def test_what_follows_the_first_sight_of_nothing_is_told(world: World) -> None:
     watcher = Watcher(world)
-    watcher.told()
+    watcher.reported()
     world.add()
 
-    assert len(watcher.told()) == 1
+    assert len(watcher.reported()) == 1
 
 
 # News, and none
 
 
 def test_an_idle_look_finds_nothing(watcher: Watcher) -> None:
-    assert watcher.told() == []
+    assert watcher.reported() == []
 
 
 def test_an_idle_look_has_the_very_same_position(watcher: Watcher) -> None:
     before = watcher.upstream.position
 
-    assert watcher.look().position == before
+    assert watcher.probe_once().position == before
 
 
 def test_new_data_is_told(watcher: Watcher) -> None:
     watcher.world.add()
 
-    assert len(watcher.told()) == 1
+    assert len(watcher.reported()) == 1
 
 
 def test_new_data_is_told_once(watcher: Watcher) -> None:
     watcher.world.add()
-    watcher.told()
+    watcher.reported()
 
-    assert watcher.told() == []
+    assert watcher.reported() == []
 
 
 def test_each_arrival_is_another_event(watcher: Watcher) -> None:
     watcher.world.add()
-    first = ids(watcher.told())
+    first = ids(watcher.reported())
     watcher.world.add()
 
-    assert set(first).isdisjoint(ids(watcher.told()))
+    assert set(first).isdisjoint(ids(watcher.reported()))
 
 
 def test_what_was_looked_at_but_not_recorded_is_the_same_event_again(watcher: Watcher) -> None:
     watcher.world.add()
     lost = watcher.before_news().peek().events
 
-    assert (len(lost), ids(list(lost))) == (1, ids(list(watcher.look().events)))
+    assert (len(lost), ids(list(lost))) == (1, ids(list(watcher.probe_once().events)))
 
 
 def test_an_event_follows_its_upstream(watcher: Watcher) -> None:
     watcher.world.add()
-    [event] = watcher.told()
+    [event] = watcher.reported()
 
     assert (bool(event.table), bool(event.snapshot_id)) == (True, True)
 
@@ -174,22 +174,22 @@ def test_an_event_follows_its_upstream(watcher: Watcher) -> None:
 def test_a_restart_tells_nothing_again(watcher: Watcher) -> None:
     watcher.restart()
 
-    assert watcher.told() == []
+    assert watcher.reported() == []
 
 
 def test_a_restart_goes_on_from_the_position_alone(watcher: Watcher) -> None:
     watcher.world.add()
     watcher.restart()
 
-    assert len(watcher.told()) == 1
+    assert len(watcher.reported()) == 1
 
 
 def test_a_restart_at_each_look_tells_the_same(watcher: Watcher) -> None:
     watcher.world.add()
     events = []
-    for _ in range(watcher.world.looks):
+    for _ in range(watcher.world.results):
         watcher.restart()
-        events += watcher.look().events
+        events += watcher.probe_once().events
 
     assert len(events) == 1
 
@@ -215,18 +215,18 @@ def test_our_clock_plays_no_part(watcher: Watcher, year: int) -> None:
 def test_an_upstream_that_is_away_is_a_failure(watcher: Watcher) -> None:
     watcher.world.take_away()
 
-    assert watcher.look().failure is not None
+    assert watcher.probe_once().failure is not None
 
 
 def test_an_upstream_that_is_away_at_first_sight_is_a_failure(world: World) -> None:
     world.take_away()
 
-    assert Watcher(world).look().failure is not None
+    assert Watcher(world).probe_once().failure is not None
 
 
 def test_a_failure_is_one_sentence_that_names_the_upstream(watcher: Watcher) -> None:
     watcher.world.take_away()
-    failure = watcher.look().failure or ""
+    failure = watcher.probe_once().failure or ""
 
     assert failure.endswith(".") and "\n" not in failure and watcher.upstream.sensor_id in failure
 
@@ -235,44 +235,44 @@ def test_a_failure_has_no_events(watcher: Watcher) -> None:
     watcher.world.add()
     watcher.world.take_away()
 
-    assert watcher.look().events == ()
+    assert watcher.probe_once().events == ()
 
 
 def test_an_upstream_that_comes_back_unchanged_is_no_news(watcher: Watcher) -> None:
     watcher.world.take_away()
-    watcher.look()
+    watcher.probe_once()
     watcher.world.bring_back()
 
-    assert watcher.told() == []
+    assert watcher.reported() == []
 
 
 def test_what_arrived_before_a_failure_is_told_after_it(watcher: Watcher) -> None:
     watcher.world.add()
     watcher.world.take_away()
-    watcher.look()
+    watcher.probe_once()
     watcher.world.bring_back()
 
-    assert len(watcher.told()) == 1
+    assert len(watcher.reported()) == 1
 
 
 def test_what_arrives_after_a_failure_is_told(watcher: Watcher) -> None:
     watcher.world.take_away()
-    watcher.look()
+    watcher.probe_once()
     watcher.world.bring_back()
     watcher.world.add()
 
-    assert len(watcher.told()) == 1
+    assert len(watcher.reported()) == 1
 
 
 def test_a_restart_while_it_was_away_loses_nothing(watcher: Watcher) -> None:
     watcher.world.add()
     watcher.world.take_away()
-    watcher.look()
+    watcher.probe_once()
     watcher.restart()
-    watcher.look()
+    watcher.probe_once()
     watcher.world.bring_back()
 
-    assert len(watcher.told()) == 1
+    assert len(watcher.reported()) == 1
 
 
 def test_one_that_is_missing_fails_alone(watcher: Watcher) -> None:
@@ -281,18 +281,21 @@ def test_one_that_is_missing_fails_alone(watcher: Watcher) -> None:
     missing = replace(
         watcher.upstream, upstream_id="m", sensor_id=watcher.world.missing_id, position=None
     )
-    looks = Looker({watcher.world.source: watcher.probe}).look_at_all(
+    results = ProbePool({watcher.world.source: watcher.probe}).probe_all(
         [missing, watcher.upstream], at=AT
     )
 
-    assert [(look.failure is None, len(look.events)) for look in looks] == [(False, 0), (True, 1)]
+    assert [(result.failure is None, len(result.events)) for result in results] == [
+        (False, 0),
+        (True, 1),
+    ]
 
 
 def test_a_position_of_another_version_of_heartbeat_is_a_failure(watcher: Watcher) -> None:
     watcher.restart()
     watcher.upstream = replace(watcher.upstream, position='{"v":0}')
 
-    assert "another version of Heartbeat" in (watcher.look().failure or "")
+    assert "another version of Heartbeat" in (watcher.probe_once().failure or "")
 
 
 # Queries
@@ -306,36 +309,36 @@ def query_of(world: World, index: int) -> str:
 
 def test_a_query_that_returns_a_row_lets_the_event_through(world: World) -> None:
     watcher = Watcher(world, preprocess_query=query_of(world, 0))
-    watcher.told()
+    watcher.reported()
     world.add()
 
-    assert len(watcher.told()) == 1
+    assert len(watcher.reported()) == 1
 
 
 def test_a_query_that_returns_no_row_makes_it_no_event(world: World) -> None:
     watcher = Watcher(world, preprocess_query=query_of(world, 1))
-    watcher.told()
+    watcher.reported()
     world.add()
 
-    assert watcher.told() == []
+    assert watcher.reported() == []
 
 
 def test_what_a_query_turned_down_is_passed(world: World) -> None:
     watcher = Watcher(world, preprocess_query=query_of(world, 1))
-    watcher.told()
+    watcher.reported()
     world.add()
-    watcher.told()
+    watcher.reported()
     watcher.upstream = replace(watcher.upstream, preprocess_query=query_of(world, 0))
 
-    assert watcher.told() == []
+    assert watcher.reported() == []
 
 
 def test_a_query_that_cannot_run_is_a_failure_and_nothing_is_passed(world: World) -> None:
     good = query_of(world, 0)
     watcher = Watcher(world, preprocess_query="select no_such_column from sensor_new_data")
-    watcher.told()
+    watcher.reported()
     world.add()
-    failure = watcher.before_news().look().failure
+    failure = watcher.before_news().probe_once().failure
     watcher.upstream = replace(watcher.upstream, preprocess_query=good)
 
-    assert (failure is None, len(watcher.look().events)) == (False, 1)
+    assert (failure is None, len(watcher.probe_once().events)) == (False, 1)

@@ -12,15 +12,15 @@ from harness.store.catalog import CatalogStore
 from harness.store.rows import (
     Consumed,
     EventRow,
+    FencingStore,
+    FencingToken,
     Ledger,
     LedgerRow,
-    LookOutcome,
+    ProbeOutcome,
     ProbeRow,
     RecentEvents,
     RunRow,
     RunStatus,
-    Stamp,
-    StampedStore,
     Store,
 )
 from tests.support.leases import StampedLocalStore
@@ -59,7 +59,7 @@ def schema(spark: "SparkSession") -> str:
 
 
 @pytest.fixture(params=["memory", "local", "catalog"])
-def store(request: pytest.FixtureRequest) -> StampedStore:
+def store(request: pytest.FixtureRequest) -> FencingStore:
     if request.param == "memory":
         return MemoryStore(tables=tuple(_COLUMNS))
     spark: SparkSession = request.getfixturevalue("spark")
@@ -184,7 +184,7 @@ def test_instants_keep_their_zone_and_their_microseconds(
                 tick_number=1,
                 recorded_at=AT,
                 upstream_id=upstream,
-                outcome=LookOutcome.FOUND,
+                outcome=ProbeOutcome.FOUND,
                 reason=None,
                 failing_since=None,
                 position="{}",
@@ -225,8 +225,8 @@ def test_a_table_that_is_not_there_has_no_rows_and_cannot_be_appended_to(store: 
         store.append(Ledger.DECISIONS, [_event(1, "x")])
 
 
-def _stamp(request: pytest.FixtureRequest, version: int) -> Stamp:
-    return Stamp(application=request.node.name, version=version)
+def _stamp(request: pytest.FixtureRequest, version: int) -> FencingToken:
+    return FencingToken(application=request.node.name, version=version)
 
 
 def _names(store: Store, prefix: str) -> list[str]:
@@ -235,7 +235,7 @@ def _names(store: Store, prefix: str) -> list[str]:
 
 
 def test_an_append_whose_stamp_is_not_above_the_last_one_leaves_no_row(
-    store: StampedStore, request: pytest.FixtureRequest
+    store: FencingStore, request: pytest.FixtureRequest
 ) -> None:
     name = request.node.name
     store.append(Ledger.EVENTS, [_event(1, f"{name}-first")], _stamp(request, 5))
@@ -247,7 +247,7 @@ def test_an_append_whose_stamp_is_not_above_the_last_one_leaves_no_row(
 
 
 def test_a_fence_keeps_out_whatever_is_not_above_it_and_adds_no_row(
-    store: StampedStore, request: pytest.FixtureRequest
+    store: FencingStore, request: pytest.FixtureRequest
 ) -> None:
     name = request.node.name
     before = len(store.read(Ledger.RUNS))
@@ -262,7 +262,9 @@ def test_a_fence_keeps_out_whatever_is_not_above_it_and_adds_no_row(
 class _Forgetful(CatalogStore):
     """On an engine that has no idempotent writes."""
 
-    def _commit(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp | None) -> None:
+    def _commit(
+        self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: FencingToken | None
+    ) -> None:
         super()._commit(ledger, rows, None)
 
 

@@ -16,7 +16,7 @@ from harness.platform.clock import FakeClock
 from harness.platform.databricks.fake import FakeJobs
 from harness.platform.databricks.rate_limit import TokenBucket
 from harness.store.delta_commits import commit_with, force_table, newest_commit
-from harness.store.integrity import lost_commits, require_whole
+from harness.store.integrity import lost_commits, require_intact
 from harness.store.local import LocalStore
 from harness.store.rows import Consumed, EventRow, Ledger, RunRow, RunStatus, Tick
 from harness.tick.checkpoint import save_state
@@ -84,7 +84,7 @@ def start(store: LocalStore, jobs: FakeJobs, folder: Path) -> list[RunRow]:
         store=store,
         starts=TokenBucket(clock, per_second=100),
         questions=TokenBucket(clock, per_second=100),
-        handed_over=folder / "handed_over",
+        payloads=folder / "handed_over",
         schema="heartbeat",
         crash_point=lambda name: None,
     )
@@ -143,11 +143,13 @@ def test_no_job_starts_whose_intent_cannot_be_written(
 ) -> None:
     DAMAGE[damage](tmp_path / "heartbeat.db" / Ledger.RUNS)
 
-    with pytest.raises(StateError, match=r"ledger_runs cannot be written: .* doctor` says") as told:
+    with pytest.raises(
+        StateError, match=r"ledger_runs cannot be written: .* doctor` says"
+    ) as reported:
         start(store, jobs, tmp_path)
     assert jobs.requests == []
-    assert told.value.exit_code is ExitCode.FAILED
-    assert len(str(told.value).splitlines()) == 1
+    assert reported.value.exit_code is ExitCode.FAILED
+    assert len(str(reported.value).splitlines()) == 1
 
 
 def test_a_commit_that_landed_counts_although_writing_it_is_said_to_have_failed(
@@ -260,7 +262,7 @@ def test_tables_that_have_grown_since_the_last_tick_are_whole(
     store: LocalStore, after_a_tick: Path, tmp_path: Path
 ) -> None:
     store.append(Ledger.EVENTS, [an_event(8)])
-    require_whole(tmp_path / "heartbeat.db", after_a_tick)
+    require_intact(tmp_path / "heartbeat.db", after_a_tick)
 
 
 def test_an_empty_newest_commit_stops_because_no_reader_would_miss_its_rows(
@@ -270,7 +272,7 @@ def test_an_empty_newest_commit_stops_because_no_reader_would_miss_its_rows(
 
     assert len(store.read(Ledger.RUNS)) == 6
     with pytest.raises(StateError, match=r"newest commit of ledger_runs is empty .* doctor`"):
-        require_whole(tmp_path / "heartbeat.db", after_a_tick)
+        require_intact(tmp_path / "heartbeat.db", after_a_tick)
 
 
 def test_an_empty_commit_that_a_checkpoint_has_taken_in_loses_nothing(
@@ -280,14 +282,14 @@ def test_an_empty_commit_that_a_checkpoint_has_taken_in_loses_nothing(
     DeltaTable(table).create_checkpoint()
     commit(table, 7).write_text("")
 
-    require_whole(tmp_path / "heartbeat.db", after_a_tick)
+    require_intact(tmp_path / "heartbeat.db", after_a_tick)
 
 
 def test_a_ledger_that_ends_before_the_last_tick_stops(after_a_tick: Path, tmp_path: Path) -> None:
     commit(tmp_path / "heartbeat.db" / Ledger.RUNS, 7).unlink()
 
     with pytest.raises(StateError, match=r"ledger_runs .* ends with commit 6, .* at commit 7, so"):
-        require_whole(tmp_path / "heartbeat.db", after_a_tick)
+        require_intact(tmp_path / "heartbeat.db", after_a_tick)
 
 
 def test_a_ledger_that_is_gone_stops(after_a_tick: Path, tmp_path: Path) -> None:
@@ -295,7 +297,7 @@ def test_a_ledger_that_is_gone_stops(after_a_tick: Path, tmp_path: Path) -> None
     table.rename(tmp_path / "elsewhere")
 
     with pytest.raises(StateError, match=r"ledger_runs .* is gone"):
-        require_whole(tmp_path / "heartbeat.db", after_a_tick)
+        require_intact(tmp_path / "heartbeat.db", after_a_tick)
 
 
 def test_without_a_file_of_the_last_tick_a_shorter_ledger_is_not_noticed(
@@ -307,4 +309,4 @@ def test_without_a_file_of_the_last_tick_a_shorter_ledger_is_not_noticed(
     assert found is not None
     found.path.unlink()
 
-    require_whole(tmp_path / "heartbeat.db", after_a_tick)
+    require_intact(tmp_path / "heartbeat.db", after_a_tick)

@@ -151,9 +151,9 @@ def test_a_workspace_that_is_not_there_is_told_in_one_sentence(
 ) -> None:
     workspace.shutdown()
     workspace.server_close()
-    said = str(refusal(secrets))
-    assert said.startswith("secret:shop/kafka cannot be fetched from the workspace: ")
-    assert len(said.splitlines()) == 1
+    output = str(refusal(secrets))
+    assert output.startswith("secret:shop/kafka cannot be fetched from the workspace: ")
+    assert len(output.splitlines()) == 1
 
 
 @pytest.mark.parametrize("stored", [VALUE, "QUJD!", base64.b64encode(b"\xff\xfe" * 9).decode()])
@@ -191,8 +191,8 @@ def look_at_topic(folder: Path, workspace: Workspace) -> str | None:
     )
     environment = {"DATABRICKS_HOST": workspace.address}
     context = Context(load_settings(folder, environment), environment)
-    [look] = context.looker.look_at_all([TOPIC], at=AT)
-    return look.failure
+    [result] = context.probe_pool.probe_all([TOPIC], at=AT)
+    return result.failure
 
 
 def test_a_look_logs_in_with_the_value_and_hides_it(tmp_path: Path, workspace: Workspace) -> None:

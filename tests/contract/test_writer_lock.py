@@ -212,12 +212,12 @@ def test_a_real_process_that_is_frozen_in_the_midst_of_its_appends_adds_none_aft
         ) as lease:
             before = _numbers(ledgers)
             child.send_signal(signal.SIGCONT)
-            said = child.communicate(timeout=60)[0]
+            output = child.communicate(timeout=60)[0]
             lease.confirm()
     finally:
         child.kill()
     assert child.returncode == ExitCode.LOCKED
-    assert "has lost the lease" in said
+    assert "has lost the lease" in output
     assert _numbers(ledgers) == before
     assert len(before) >= 3
 

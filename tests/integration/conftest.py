@@ -7,7 +7,7 @@ import pytest
 
 from harness.config.connections import Connections
 from harness.sense.probe import Probe
-from harness.sense.registry import Surroundings, known_sources
+from harness.sense.registry import ProbeServices, known_sources
 from tests.support.services.iceberg import Lake, NoIcebergError
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ def lake(spark: "SparkSession", warehouse: Path) -> Lake:
 def probe_of(spark: "SparkSession", warehouse: Path) -> "Callable[[str], Probe]":
     """Return the probe of a source, for which the lake is a connection."""
     known = {"iceberg": {"lake": {"warehouse": str(warehouse)}}}
-    surroundings = Surroundings(
+    services = ProbeServices(
         session=lambda: spark,
         trigger_files_root="",
         connections=Connections.model_validate(known),
     )
-    return lambda source: known_sources().probes(surroundings)[source]
+    return lambda source: known_sources().probes(services)[source]

@@ -145,10 +145,10 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 
 
 def test_init_says_what_there_is_and_what_comes_next(shell: Shell) -> None:
-    said = shell.said["init"]
-    assert said.returncode == 0, said.stderr
-    assert "3 rows, 3 jobs, 2 upstreams" in said.stdout
-    assert "python -m harness tick" in said.stdout
+    output = shell.said["init"]
+    assert output.returncode == 0, output.stderr
+    assert "3 rows, 3 jobs, 2 upstreams" in output.stdout
+    assert "python -m harness tick" in output.stdout
 
 
 def test_status_works_before_the_first_tick(shell: Shell) -> None:
@@ -173,12 +173,12 @@ def test_a_person_sees_no_noise_of_the_jvm(shell: Shell) -> None:
 
 @pytest.mark.parametrize("command", ["init", "tick", "maintain"])
 def test_ctrl_c_says_what_stops_and_ends_with_130(shell: Shell, command: str) -> None:
-    said = shell.said[f"stopped {command}"]
-    assert said.returncode == 130
-    stopping, stopped = said.stderr.splitlines()[-2:]
+    output = shell.said[f"stopped {command}"]
+    assert output.returncode == 130
+    stopping, stopped = output.stderr.splitlines()[-2:]
     assert stopping.startswith("stopping ")
     assert stopped == "stopped; nothing is lost, the next tick continues from here"
-    assert said.stdout == ""
+    assert output.stdout == ""
 
 
 def test_a_tick_that_ctrl_c_has_stopped_starts_no_job(shell: Shell) -> None:
@@ -204,16 +204,16 @@ def test_beside_a_resident_process_status_answers_and_says_who_is_at_work(shell:
 def test_beside_a_resident_process_doctor_answers_and_finds_nothing_broken(shell: Shell) -> None:
     examined = shell.json("doctor beside run")
     assert (shell.said["doctor beside run"].returncode, examined["broken"]) == (0, 0)
-    said = {each["about"]: each["what"] for each in examined["findings"]}  # type: ignore[attr-defined]
-    assert said["metastore"] == "is open, as it is while somebody is at work"
-    assert said["lock"].startswith("`run` is at work")
+    output = {each["about"]: each["what"] for each in examined["findings"]}  # type: ignore[attr-defined]
+    assert output["metastore"] == "is open, as it is while somebody is at work"
+    assert output["lock"].startswith("`run` is at work")
 
 
 def test_a_tick_on_a_ledger_that_lost_a_commit_starts_nothing_and_says_so(shell: Shell) -> None:
-    said = shell.said["tick without a commit"]
-    assert said.returncode == 1
-    assert said.stderr.startswith("error: The newest commit of ledger_runs is empty")
-    assert len(said.stderr.splitlines()) == 1
+    output = shell.said["tick without a commit"]
+    assert output.returncode == 1
+    assert output.stderr.startswith("error: The newest commit of ledger_runs is empty")
+    assert len(output.stderr.splitlines()) == 1
 
 
 def test_doctor_names_the_commit_that_was_lost_and_ends_with_one(shell: Shell) -> None:
@@ -249,9 +249,9 @@ def test_explain_knows_why_a_job_is_held(shell: Shell) -> None:
 
 
 def test_explain_knows_why_a_job_waits(shell: Shell) -> None:
-    said = shell.said["explain waits"].stdout
-    assert said.startswith(f"waits ({WAITS}) is waiting")
-    assert "does not exist" in said
+    output = shell.said["explain waits"].stdout
+    assert output.startswith(f"waits ({WAITS}) is waiting")
+    assert "does not exist" in output
 
 
 def test_only_a_held_job_is_retried(shell: Shell) -> None:

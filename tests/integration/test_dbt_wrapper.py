@@ -9,8 +9,8 @@ from harness.controls.accept import SEEDS
 from harness.controls.optional_seeds import SCHEDULED_JOBS, SEED_COLUMNS
 from harness.errors import DecideError
 from harness.platform.dbt import Dbt
-from harness.platform.files import write_whole
-from harness.store.state_dir import Home
+from harness.platform.files import write_atomically
+from harness.store.state_dir import StateDir
 from tests.conftest import PROJECT
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def dbt(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Iter
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("HEARTBEAT_SCHEMA", SCHEMA)
         wrapper = Dbt(PROJECT, tmp_path_factory.mktemp("home"), target="local", before=lambda: None)
-        wrapper.accepted = Home(folder=wrapper._home).accepted
+        wrapper.accepted = StateDir(folder=wrapper._home).accepted
         wrapper._invoke(["seed", "--select", "status_transitions"], None)
         yield wrapper
 
@@ -70,13 +70,13 @@ def test_a_tick_runs_no_data_test(dbt: Dbt, selector: str) -> None:
 def test_the_accepted_seeds_are_loaded_and_their_files_stay_as_they_are(
     spark: "SparkSession", dbt: Dbt
 ) -> None:
-    accepted = Home(folder=dbt._home).accepted
+    accepted = StateDir(folder=dbt._home).accepted
     texts = {}
     for seed in SEEDS:
         header, *_ = (PROJECT / seed).read_text().splitlines() or [",".join(SEED_COLUMNS[seed])]
         rows = ["4711,nightly"] if seed == SCHEDULED_JOBS else []
         texts[seed] = "".join(f"{line}\n" for line in (header, *rows))
-        write_whole(accepted / seed, texts[seed])
+        write_atomically(accepted / seed, texts[seed])
     for _ in range(2):
         dbt.seed_controls()
         assert {seed: (accepted / seed).read_text() for seed in SEEDS} == texts

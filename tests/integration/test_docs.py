@@ -109,5 +109,5 @@ def test_somebody_elses_unreadable_table_hides_none_of_ours(generated: tuple[dic
 
 
 def test_a_person_who_runs_plain_dbt_sees_no_line_of_the_jvm(generated: tuple[dict, str]) -> None:
-    said = [line for line in generated[1].splitlines() if "incubator" not in line]
-    assert [line for line in said if "Exception" in line or "org.apache" in line] == []
+    output = [line for line in generated[1].splitlines() if "incubator" not in line]
+    assert [line for line in output if "Exception" in line or "org.apache" in line] == []

@@ -245,10 +245,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 def test_the_tick_went_through_all_of_it(world: World) -> None:
     assert world.said["validate"].returncode == 0, world.said["validate"].stdout
     assert world.said["tick"].returncode == 1, world.said["tick"].stderr[-3000:]
-    looks = [(str(row["upstream_id"]), row["outcome"], row["reason"]) for row in probes(world)]
-    found = {upstream.split(":")[0] for upstream, outcome, _ in looks if outcome == "found"}
-    assert found == {"delta_table", "trigger_file", "jdbc"}, looks
-    assert {upstream.split(":")[0] for upstream, _, _ in looks} == {row[0] for row in world.rows()}
+    results = [(str(row["upstream_id"]), row["outcome"], row["reason"]) for row in probes(world)]
+    found = {upstream.split(":")[0] for upstream, outcome, _ in results if outcome == "found"}
+    assert found == {"delta_table", "trigger_file", "jdbc"}, results
+    assert {upstream.split(":")[0] for upstream, _, _ in results} == {
+        row[0] for row in world.rows()
+    }
 
 
 def probes(world: World) -> list[dict[str, object]]:
@@ -256,9 +258,9 @@ def probes(world: World) -> list[dict[str, object]]:
 
 
 def test_each_secret_was_used(world: World) -> None:
-    said = " ".join(str(row["reason"]) for row in probes(world))
-    assert "brokers can be reached" in said
-    assert said.count("gone' not found") == 3
+    output = " ".join(str(row["reason"]) for row in probes(world))
+    assert "brokers can be reached" in output
+    assert output.count("gone' not found") == 3
     assert world.workspace.logins >= {f"Bearer {world.canaries['workspace'].value}"}
     assert {row["run_status"] for row in world.read("ledger_runs")} == {"INTENDED"}
     log = (world.folder / "home" / "logs" / "heartbeat.log").read_text()
@@ -275,17 +277,17 @@ def test_no_file_that_is_left_gives_a_secret_away(world: World) -> None:
     "step", ["validate", "tick", "status", "status json", "explain", "refused"]
 )
 def test_nothing_that_is_printed_gives_a_secret_away(world: World, step: str) -> None:
-    said = world.said[step]
-    assert found_in((said.stdout + said.stderr).encode(), world.canaries.values()) == set()
+    output = world.said[step]
+    assert found_in((output.stdout + output.stderr).encode(), world.canaries.values()) == set()
 
 
 @pytest.mark.parametrize(
     "step", ["validate", "tick", "status", "status json", "explain", "refused"]
 )
 def test_nothing_that_is_printed_moves_a_cursor(world: World, step: str) -> None:
-    said = world.said[step]
-    assert all(escaped(line) == line for line in said.stdout.split("\n"))
-    own = [line for line in said.stderr.split("\n") if not line.startswith("%7|")]
+    output = world.said[step]
+    assert all(escaped(line) == line for line in output.stdout.split("\n"))
+    own = [line for line in output.stderr.split("\n") if not line.startswith("%7|")]
     assert all(escaped(line) == line for line in own)
 
 

@@ -110,8 +110,8 @@ def _rest(machine: Machine) -> None:
 def _judge(machine: Machine) -> int:
     record = record_of(machine)
     wrong = [*complaints(record), *changes_of_the_past(machine)]
-    told = "\n".join(wrong) or "nothing is wrong"
-    sys.stdout.write(f"{len(record.attempts)} starts, {len(record.starts)} requests: {told}\n")
+    reported = "\n".join(wrong) or "nothing is wrong"
+    sys.stdout.write(f"{len(record.attempts)} starts, {len(record.starts)} requests: {reported}\n")
     return 1 if wrong else 0
 
 

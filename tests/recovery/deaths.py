@@ -14,7 +14,7 @@ Process = subprocess.Popen[bytes]
 
 RUN_NOW = "POST /api/2.2/jobs/run-now"
 GET_RUN = "GET /api/2.2/jobs/runs/get"
-_SECONDS_BETWEEN_LOOKS = 0.005
+_SECONDS_BETWEEN_CHECKS = 0.005
 
 
 class Death(Protocol):
@@ -81,7 +81,7 @@ class AtCommit:
             if len(new) >= self.number:
                 os.killpg(process.pid, signal.SIGKILL)
                 break
-            clock.sleep(_SECONDS_BETWEEN_LOOKS)
+            clock.sleep(_SECONDS_BETWEEN_CHECKS)
         return process
 
 

@@ -241,9 +241,9 @@ class Machine:
         """Do a tick that nothing kills, and return what it tells."""
         code = self.end_of(self.start())
         assert code == 0, f"the tick ended with {code}: {self.complaint()}"
-        told = json.loads(self._said("out").read_text())
-        assert isinstance(told, dict)
-        return told
+        reported = json.loads(self._said("out").read_text())
+        assert isinstance(reported, dict)
+        return reported
 
     def complaint(self) -> str:
         """Return the end of what the newest tick has said to people."""
@@ -257,9 +257,9 @@ class Machine:
     def come_to_rest(self) -> None:
         """Tick until nothing is started and every start has ended."""
         for _ in range(_MOST_TICKS_TO_REST):
-            told = self.tick()
+            reported = self.tick()
             newest = {attempt_of(row): row["run_status"] for row in self.pasts[-1]}
-            if not told["fired"] and not any(status in OPEN for status in newest.values()):
+            if not reported["fired"] and not any(status in OPEN for status in newest.values()):
                 return
         raise AssertionError(f"it does not come to rest: {newest}")
 

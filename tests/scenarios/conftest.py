@@ -311,10 +311,10 @@ def story(
 ) -> Iterator[Story]:
     """A new story."""
     monkeypatch.setenv("HEARTBEAT_SCHEMA", SCHEMA)
-    told = Story(story_home, tmp_path)
-    told.write_controls()
-    told.write_triggers()
-    yield told
+    reported = Story(story_home, tmp_path)
+    reported.write_controls()
+    reported.write_triggers()
+    yield reported
     story_home.spark.catalog.clearCache()
 
 

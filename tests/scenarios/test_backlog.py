@@ -28,11 +28,11 @@ class DiesBetween:
 
 def versions(events: Sequence[Mapping[str, object]]) -> list[int]:
     """Return every version that recorded events tell of, as often as they do."""
-    told: list[int] = []
+    reported: list[int] = []
     for event in events:
         tags, newest = dict(event["tags"]), int(str(event["snapshot_id"]))  # type: ignore[call-overload]
-        told += range(int(tags.get("coalesced_from", newest)), newest + 1)
-    return sorted(told)
+        reported += range(int(tags.get("coalesced_from", newest)), newest + 1)
+    return sorted(reported)
 
 
 def test_a_backlog_of_hundreds_of_commits_starts_its_job_once_though_the_tick_dies_on_the_way(

@@ -45,10 +45,10 @@ class Told:
         tables = {str(row["event_id"]): str(row["table"]) for row in self.store.read(Ledger.EVENTS)}
         found: dict[int, dict[str, Counter[str]]] = defaultdict(dict)
         for row in self.runs("STARTED"):
-            taken = row["event_ids"]
-            assert isinstance(taken, list)
+            consumed = row["event_ids"]
+            assert isinstance(consumed, list)
             found[int(str(row["tick_number"]))][str(row["job_name"])] = Counter(
-                tables[event_id] for event_id in taken
+                tables[event_id] for event_id in consumed
             )
         return dict(found)
 
@@ -102,11 +102,11 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
 
 
 def test_ctrl_c_says_what_stops_and_ends_with_130(tmp_path: Path) -> None:
-    said = stopped_by_ctrl_c(
+    output = stopped_by_ctrl_c(
         ["demo", str(tmp_path / "flights")], folder=CHECKOUT, environment=own_environment()
     )
-    assert said.returncode == 130, said.stderr
-    assert [line.partition(" ")[0] for line in said.stderr.splitlines()[-2:]] == [
+    assert output.returncode == 130, output.stderr
+    assert [line.partition(" ")[0] for line in output.stderr.splitlines()[-2:]] == [
         "stopping",
         "stopped;",
     ]
@@ -180,12 +180,12 @@ def test_each_tick_starts_the_jobs_that_are_ready_and_hands_each_its_own_news(to
 
 
 def test_no_event_is_handed_to_a_job_twice_but_by_the_retry(told: Told) -> None:
-    handed = Counter(
+    payload = Counter(
         (row["job_name"], event_id)
         for row in told.runs("STARTED")
         for event_id in row["event_ids"]  # type: ignore[attr-defined]
     )
-    twice = {event for (_, event), times in handed.items() if times > 1}
+    twice = {event for (_, event), times in payload.items() if times > 1}
     failed = told.runs("FAILED")[0]["event_ids"]
     assert isinstance(failed, list)
     assert twice == set(failed)
@@ -250,11 +250,11 @@ def test_every_run_but_the_failed_one_has_succeeded(told: Told) -> None:
 
 
 def test_a_table_that_cannot_be_read_is_recorded_once_and_blocks_only_its_job(told: Told) -> None:
-    troubles = told.store.read(Ledger.PROBES, where=[("outcome", "=", "failed")])
-    assert [(row["tick_number"], AIRLINES in str(row["upstream_id"])) for row in troubles] == [
+    problems = told.store.read(Ledger.PROBES, where=[("outcome", "=", "failed")])
+    assert [(row["tick_number"], AIRLINES in str(row["upstream_id"])) for row in problems] == [
         (10, True)
     ]
-    assert "does not exist" in str(troubles[0]["reason"])
+    assert "does not exist" in str(problems[0]["reason"])
     for tick in (10, 11):
         unreadable = [
             job

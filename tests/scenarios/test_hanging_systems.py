@@ -85,12 +85,12 @@ def systems(story: Story, kafka_broker: Broker, postgres: Postgres) -> Iterator[
 
 def failures(report: TickReport) -> dict[str, str]:
     names = {each.upstream_id: each.sensor_id for each in report.sensed.upstreams}
-    return {names[look.upstream_id]: look.failure or "" for look in report.failures}
+    return {names[result.upstream_id]: result.failure or "" for result in report.failures}
 
 
 def names_put_off(report: TickReport) -> set[str]:
     names = {each.upstream_id: each.sensor_id for each in report.sensed.upstreams}
-    return {names[each.upstream_id] for each in report.sensed.put_off}
+    return {names[each.upstream_id] for each in report.sensed.deferred}
 
 
 def test_systems_that_hang_hold_up_nothing_else_and_what_came_meanwhile_is_found_once(
@@ -114,9 +114,9 @@ def test_systems_that_hang_hold_up_nothing_else_and_what_came_meanwhile_is_found
         hanging = story.tick()
         assert systems.all_hang
         assert story.started(hanging) == [by_delta, by_trigger]
-        told = failures(hanging)
-        assert told.keys() == {TOPIC, TABLE}
-        assert all(told[name].startswith(SENTENCES[name]) for name in told), told
+        reported = failures(hanging)
+        assert reported.keys() == {TOPIC, TABLE}
+        assert all(reported[name].startswith(SENTENCES[name]) for name in reported), reported
         story.end(by_delta)
         story.end(by_trigger)
 
@@ -134,7 +134,7 @@ def test_systems_that_hang_hold_up_nothing_else_and_what_came_meanwhile_is_found
     assert (early.event_count, names_put_off(early)) == (0, {TOPIC, TABLE})
     found = story.tick()
     assert story.started(found) == [by_topic, by_table]
-    assert (found.event_count, found.sensed.put_off) == (2, ())
+    assert (found.event_count, found.sensed.deferred) == (2, ())
     story.end(by_topic)
     story.end(by_table)
     assert story.tick().event_count == 0

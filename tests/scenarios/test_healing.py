@@ -98,8 +98,8 @@ def test_a_job_that_fails_twice_succeeds_by_itself_with_one_list_of_everything(
     assert (last[:2], again[:1]) == (again, first)
     assert story.status(orders, JOB) == "COMPLETED"
     assert story.tick(minutes=600).skipped == ("decide", "fire", "publish")
-    told = as_json(history_of(story.context.store, JOB, at=story.clock.now(), is_now=True))
-    caught_up = told["caught_up"]
+    reported = as_json(history_of(story.context.store, JOB, at=story.clock.now(), is_now=True))
+    caught_up = reported["caught_up"]
     assert isinstance(caught_up, dict)
     assert caught_up["event_ids_of_failed_runs"] == again
     assert caught_up["event_ids_since"] == last[2:]

@@ -55,7 +55,7 @@ def first_answered(story: Story) -> TickReport:
     """Tick until the cluster answers: its controller may lock out a broker that has just been thawed."""
     for _ in range(10):
         report = story.tick()
-        if not report.failures and not report.sensed.put_off:
+        if not report.failures and not report.sensed.deferred:
             break
         assert story.started(report) == []
     return report
@@ -80,7 +80,7 @@ def test_a_topic_starts_its_job_and_a_silent_broker_holds_up_nothing_else(
     story.append(flights)
     silent = story.tick()
     assert story.started(silent) == [other]
-    assert [look.failure for look in silent.looks if look.failure] == [
+    assert [result.failure for result in silent.results if result.failure] == [
         f"The Kafka topic {TOPIC} cannot be sensed: the cluster does not answer within 1 s."
     ]
 

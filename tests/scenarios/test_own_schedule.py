@@ -126,14 +126,14 @@ def test_a_job_that_is_no_longer_on_its_own_schedule_is_started_with_what_it_had
     story.control(flights, job)
     on_own_schedule(job)
     story.tick()
-    (handed,) = acquire_in(story.context, sensor_of(flights, job))
+    (payload,) = acquire_in(story.context, sensor_of(flights, job))
     story.tick()
 
     on_own_schedule()
     report = story.tick()
 
     assert story.started(report) == [job]
-    assert list(report.started[0].event_ids) == [handed["event_id"]]
+    assert list(report.started[0].event_ids) == [payload["event_id"]]
 
 
 def test_what_came_while_a_job_asked_is_told_with_its_time(
@@ -146,12 +146,12 @@ def test_what_came_while_a_job_asked_is_told_with_its_time(
     on_own_schedule(job)
     story.tick()
     acquire_in(story.context, sensor)
-    (asked,) = story.context.home.inbox.glob("*.json")
-    held_back = asked.read_text()
-    asked.unlink()
+    (requests,) = story.context.home.inbox.glob("*.json")
+    held_back = requests.read_text()
+    requests.unlink()
     story.append(flights)
     story.tick()  # it had read the inbox before the message came
-    asked.write_text(held_back)
+    requests.write_text(held_back)
     process_in(story.context, sensor)
     story.tick()
 
@@ -171,7 +171,7 @@ def test_a_job_whose_row_was_taken_out_and_put_back_gets_what_it_had_not_process
     story.control(flights, job)
     on_own_schedule(job)
     story.tick()
-    (handed,) = acquire_in(story.context, sensor)
+    (payload,) = acquire_in(story.context, sensor)
     row = story.rows.pop()
     story.write_controls()
     story.tick()
@@ -182,7 +182,7 @@ def test_a_job_whose_row_was_taken_out_and_put_back_gets_what_it_had_not_process
     story.write_controls()
     assert story.started(story.tick()) == []
 
-    assert acquire_in(story.context, sensor) == [handed]
+    assert acquire_in(story.context, sensor) == [payload]
 
 
 def test_what_a_job_on_its_own_schedule_processed_starts_a_job_of_another_product(

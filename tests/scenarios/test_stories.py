@@ -32,8 +32,8 @@ def test_an_edited_csv_and_a_tick_start_the_job_whose_hard_dependencies_are_all_
     assert row["latest_event_fetched_timestamp"] == story.clock.now()
     assert row["job_start_timestamp"] == story.clock.now()
     assert row["job_end_timestamp"] is None
-    handed = json.loads(story.jobs.requests[-1].parameters["heartbeat_events"])
-    assert sorted(event["table"] for event in handed) == [flights, weather]
+    payload = json.loads(story.jobs.requests[-1].parameters["heartbeat_events"])
+    assert sorted(event["table"] for event in payload) == [flights, weather]
 
     story.clock.sleep(60)
     story.end(job)
@@ -286,8 +286,8 @@ def test_what_a_producer_registers_and_the_sensor_sees_is_one_event_whichever_co
     story.append(flights)
     seen = story.tick()
     assert story.started(seen) == [job]
-    (handed,) = json.loads(story.jobs.requests[-1].parameters["heartbeat_events"])
-    assert handed["tags"]["before"] == "x"
+    (payload,) = json.loads(story.jobs.requests[-1].parameters["heartbeat_events"])
+    assert payload["tags"]["before"] == "x"
 
     story.restart()
     registered("after")

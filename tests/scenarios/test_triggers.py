@@ -32,15 +32,15 @@ def write(path: str, *hours: str) -> None:
 
 def handed(story: Story) -> Sequence[dict[str, object]]:
     """Return the events that the newest start was handed."""
-    told = json.loads(story.jobs.requests[-1].parameters["heartbeat_events"])
-    assert isinstance(told, list)
-    return told
+    reported = json.loads(story.jobs.requests[-1].parameters["heartbeat_events"])
+    assert isinstance(reported, list)
+    return reported
 
 
 def why(story: Story, job: int) -> list[str]:
     """Return why a job does not start, in words, as the newest decision told it."""
-    told = json.loads(story.context.home.status.read_text())
-    (blockers,) = (each["blockers"] for each in told["jobs"] if each["job_id"] == str(job))
+    reported = json.loads(story.context.home.status.read_text())
+    (blockers,) = (each["blockers"] for each in reported["jobs"] if each["job_id"] == str(job))
     return [each["reason"] for each in blockers]
 
 

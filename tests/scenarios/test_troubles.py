@@ -101,7 +101,7 @@ def test_an_upstream_that_keeps_failing_is_put_off_and_found_when_its_time_has_c
 
     story.append(later)
     early = story.tick()
-    assert (len(early.sensed.put_off), early.failures, story.started(early)) == (1, (), [])
+    assert (len(early.sensed.deferred), early.failures, story.started(early)) == (1, (), [])
     assert story.started(story.tick()) == [job]
 
 
@@ -140,8 +140,8 @@ def test_a_limit_of_starts_makes_the_younger_event_wait_for_the_next_tick_with_t
     limited_tick = story.tick()
     assert story.started(limited_tick) == [older]
     assert limited_tick.publication is not None
-    told = limited_tick.publication.blockers[younger]
-    assert [each.blocker for each in told] == ["over_start_limit"]
+    reported = limited_tick.publication.blockers[younger]
+    assert [each.blocker for each in reported] == ["over_start_limit"]
     assert story.started(story.tick()) == [younger]
 
 
@@ -169,7 +169,7 @@ def test_one_upstream_of_many_jobs_is_looked_at_once_and_consumed_by_each(story:
 
     report = story.tick()
 
-    assert len(report.looks) == 1
+    assert len(report.results) == 1
     assert report.event_count == 1
     assert story.started(report) == jobs
 
@@ -206,9 +206,9 @@ def test_events_too_long_for_the_parameters_are_handed_over_as_a_reference(story
     assert len(run.parameters.encode()) < 10_000
     reference = json.loads(parameters["heartbeat_events"])
     assert reference["event_count"] == 40
-    handed = json.loads(Path(reference["events_file"]).read_text())
-    assert [event["event_id"] for event in handed] == list(run.event_ids)
-    assert [event["snapshot_id"] for event in handed] == [str(n) for n in range(1, 41)]
+    payload = json.loads(Path(reference["events_file"]).read_text())
+    assert [event["event_id"] for event in payload] == list(run.event_ids)
+    assert [event["snapshot_id"] for event in payload] == [str(n) for n in range(1, 41)]
 
 
 def test_the_same_decisions_follow_from_folded_ledgers_and_from_rebuilt_tables(
@@ -228,10 +228,10 @@ def test_the_same_decisions_follow_from_folded_ledgers_and_from_rebuilt_tables(
     ]
 
     story.context.dbt.build("fold", {"fold_after": -1, "folded_through": 1_000_000})
-    folded = [
+    compacted = [
         sorted(map(str, story.context.rows(name)))
         for name in ("job_blockers", "heartbeat_control", "sensors", "job_runs")
     ]
     story.context.dbt.build("fold", {"fold_after": -1, "folded_through": -1})
 
-    assert folded == before
+    assert compacted == before

@@ -42,9 +42,9 @@ def dbt(story_home: StoryHome, manifest: "Manifest", tmp_path: Path) -> Dbt:
     places += ["--target-path", tmp_path / "target", "--log-path", tmp_path / "logs"]
 
     def run(*arguments: str) -> Any:
-        with contextlib.redirect_stdout(io.StringIO()) as said:
+        with contextlib.redirect_stdout(io.StringIO()) as output:
             result = dbtRunner(manifest=manifest).invoke([*arguments, *map(str, places)])
-        assert result.exception is None, f"{said.getvalue()[-3000:]}{result.exception}"
+        assert result.exception is None, f"{output.getvalue()[-3000:]}{result.exception}"
         return result.result
 
     return run

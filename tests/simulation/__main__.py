@@ -45,13 +45,13 @@ def _say(text: str) -> None:
 
 def play_one(seed: int, moves: Collection[int] | None, wiring: Wiring) -> int:
     """Print one history, the shortest that is wrong where one is."""
-    told = play(seed, moves=moves, wiring=wiring)
-    if told.complaints and moves is None:
-        told = shrink(told, wiring)
-    _say("\n".join([*told.lines, "", *(told.complaints or ["nothing is wrong"])]))
-    if told.complaints:
-        _say(command(told, takes_turns=wiring.turn is not None))
-    return 1 if told.complaints else 0
+    reported = play(seed, moves=moves, wiring=wiring)
+    if reported.complaints and moves is None:
+        reported = shrink(reported, wiring)
+    _say("\n".join([*reported.lines, "", *(reported.complaints or ["nothing is wrong"])]))
+    if reported.complaints:
+        _say(command(reported, takes_turns=wiring.turn is not None))
+    return 1 if reported.complaints else 0
 
 
 def play_many(first: int | None, count: int, wiring: Wiring) -> int:
@@ -63,14 +63,14 @@ def play_many(first: int | None, count: int, wiring: Wiring) -> int:
     kinds: Counter[str] = Counter()
     cells: Counter[tuple[str, str]] = Counter()
     for seed in range(first, first + count):
-        told = play(seed, wiring=wiring)
-        starts += told.starts
-        moves += len(told.moves)
-        cells.update(told.cells)
-        if told.complaints:
+        reported = play(seed, wiring=wiring)
+        starts += reported.starts
+        moves += len(reported.moves)
+        cells.update(reported.cells)
+        if reported.complaints:
             failed += 1
-            kinds.update(told.broken)
-            short = shrink(told, wiring) if kinds[min(told.broken)] == 1 else told
+            kinds.update(reported.broken)
+            short = shrink(reported, wiring) if kinds[min(reported.broken)] == 1 else reported
             _say(
                 f"{short.complaints[0][:300]}\n  {command(short, takes_turns=wiring.turn is not None)}"
             )

@@ -53,11 +53,11 @@ def one_token_and_one_body(record: Record) -> Iterator[str]:
     sent: dict[str, set[tuple[str | None, str]]] = defaultdict(set)
     for request in record.starts:
         sent[request.attempt_token].add((request.token, request.body))
-    for attempt, told in sent.items():
-        if len(told) > 1:
-            yield f"attempt {attempt} was sent in {len(told)} ways"
-    for token, told in sent.items():
-        if any(idempotency_token is None for idempotency_token, _ in told):
+    for attempt, reported in sent.items():
+        if len(reported) > 1:
+            yield f"attempt {attempt} was sent in {len(reported)} ways"
+    for token, reported in sent.items():
+        if any(idempotency_token is None for idempotency_token, _ in reported):
             yield f"attempt {token} was sent without an idempotency token"
     yield from record.warnings
 
@@ -65,12 +65,12 @@ def one_token_and_one_body(record: Record) -> Iterator[str]:
 def a_run_is_known_by_its_own_id(record: Record) -> Iterator[str]:
     for token, steps in record.by_token.items():
         made = {run["run_id"] for run in record.runs.get(token, ())}
-        told = {row["run_id"] for row in steps if row["run_id"] is not None}
-        if not told <= made:
-            yield f"attempt {token} is said to be {told}, the API made {made or 'none'}"
+        reported = {row["run_id"] for row in steps if row["run_id"] is not None}
+        if not reported <= made:
+            yield f"attempt {token} is said to be {reported}, the API made {made or 'none'}"
         last = steps[-1]
         has_word = last["reported_by"] == "notice" or last["run_status"] in ("PARKED", *_AFTER)
-        if made and not told and not has_word:
+        if made and not reported and not has_word:
             yield f"the run {made} of attempt {token} is nowhere in its {len(steps)} steps: {last}"
 
 
@@ -183,12 +183,12 @@ def what_is_repeated_or_given_up_was_asked_for(record: Record) -> Iterator[str]:
 
 def a_message_is_applied_at_most_once(record: Record) -> Iterator[str]:
     """However often it comes: no job takes more steps by messages than there were messages."""
-    taken: Counter[tuple[MessageKind, int]] = Counter()
+    consumed: Counter[tuple[MessageKind, int]] = Counter()
     for row in record.steps:
         kind = _KINDS.get((str(row["reported_by"]), str(row["run_status"])))
         if kind is not None:
-            taken[kind, cast(int, row["job_id"])] += 1
-    for (kind, job_id), count in taken.items():
+            consumed[kind, cast(int, row["job_id"])] += 1
+    for (kind, job_id), count in consumed.items():
         sent = record.messages.get((kind, job_id), 0)
         if record.messages and count > sent:
             yield f"job {job_id} took {count} steps by {sent} messages of the kind {kind}"
@@ -271,8 +271,8 @@ def every_change_is_an_event(record: Record) -> Iterator[str]:
 
 
 def an_event_is_consumed_once_by_each_job(record: Record) -> Iterator[str]:
-    for job_id, taken in _consumption(record).items():
-        for event_id, attempts in taken.items():
+    for job_id, consumed in _consumption(record).items():
+        for event_id, attempts in consumed.items():
             if len(attempts) > 1:
                 yield f"job {job_id} was started by event {event_id} in {attempts}"
 
@@ -290,7 +290,7 @@ def no_event_is_lost(record: Record) -> Iterator[str]:
 
 
 def a_registered_event_is_recorded_once(record: Record) -> Iterator[str]:
-    rows = [row for row in record.told if is_registered(row)]
+    rows = [row for row in record.reported_events if is_registered(row)]
     counts = Counter(cast(Mapping[str, str], row["tags"]).get(NUMBER) for row in rows)
     for number in record.registered:
         if counts[number] != 1:
@@ -299,7 +299,7 @@ def a_registered_event_is_recorded_once(record: Record) -> Iterator[str]:
 
 def what_was_told_names_no_trigger(record: Record) -> Iterator[str]:
     """The tags by which a trigger hands an event on are those of its copy alone."""
-    for row in record.told:
+    for row in record.reported_events:
         if SLOT_TAG in cast(Mapping[str, str], row["tags"]):
             yield f"the event {row['event_id']} of {row['upstream_id']} has the tags of a trigger"
 
@@ -311,16 +311,16 @@ def a_trigger_releases_a_change_once(record: Record) -> Iterator[str]:
     """
     of_partitions = {each.upstream_id for each in record.triggers if not each.takes_snapshots}
     released = Counter((row["upstream_id"], row["change_id"]) for row in record.copies)
-    rows = Counter(row["change_id"] for row in record.told)
+    rows = Counter(row["change_id"] for row in record.reported_events)
     for (name, change_id), count in released.items():
         if count > max(rows[change_id], 1) and name not in of_partitions:
             yield f"{name} released the change {change_id} {count} times"
 
 
 def what_a_trigger_releases_is_taken(record: Record) -> Iterator[str]:
-    taken = {event_id for each in _consumption(record).values() for event_id in each}
+    consumed = {event_id for each in _consumption(record).values() for event_id in each}
     for row in filter(record.is_awaited, record.copies):
-        if row["event_id"] not in taken:
+        if row["event_id"] not in consumed:
             yield f"{row['upstream_id']} released {row['snapshot_id']}, and no run took it"
 
 
@@ -328,10 +328,12 @@ def a_slot_is_released_once(record: Record) -> Iterator[str]:
     """What a slot released starts one intent; an intent may have several attempts."""
     intents: dict[tuple[object, str], set[str]] = defaultdict(set)
     by_event = {row["event_id"]: row for row in record.copies}
-    for taken in _consumption(record).values():
-        for event_id in taken.keys() & by_event.keys():
+    for consumed in _consumption(record).values():
+        for event_id in consumed.keys() & by_event.keys():
             row = by_event[event_id]
-            intents[row["upstream_id"], _slot_of(row)] |= {intent for intent, _ in taken[event_id]}
+            intents[row["upstream_id"], _slot_of(row)] |= {
+                intent for intent, _ in consumed[event_id]
+            }
     for (name, slot), started in intents.items():
         if len(started) > 1:
             yield f"the slot {slot} of {name} started {len(started)} runs"
@@ -351,10 +353,10 @@ def a_slot_is_released_with_all_it_waits_for(record: Record) -> Iterator[str]:
 
 def a_slot_that_is_satisfied_is_released(record: Record) -> Iterator[str]:
     """Each slot that has opened is released, or waits for something, or has expired without it."""
-    taken = {event_id for each in _consumption(record).values() for event_id in each}
+    consumed = {event_id for each in _consumption(record).values() for event_id in each}
     for trigger in record.triggers:
         # The next slot waits until the run of the last one has succeeded.
-        is_next = all(row["event_id"] in taken for row in record.copies_of(trigger))
+        is_next = all(row["event_id"] in consumed for row in record.copies_of(trigger))
         lives = lives_of_slots(trigger, record.probes_of(trigger))
         if lives.opened_number < trigger.number_at(record.ticked_at):
             yield f"{trigger.upstream_id} has not opened the slot due at {record.ticked_at}"
@@ -363,7 +365,7 @@ def a_slot_that_is_satisfied_is_released(record: Record) -> Iterator[str]:
         released = {(row["tick_number"], _slot_of(row)) for row in record.copies_of(trigger)}
         for slot, ended in lives.ended.items():
             if ended is None:
-                if is_next and all(trigger.events_for(slot, record.told)):
+                if is_next and all(trigger.events_for(slot, record.reported_events)):
                     yield f"the slot {slot} of {trigger.upstream_id} waits, and has all it needs"
                 continue
             tick, found = cast(int, ended["tick_number"]), ended["latest_event_tick"]
@@ -381,7 +383,7 @@ def a_trigger_of_snapshots_releases_every_change(record: Record) -> Iterator[str
             continue
         first, last = cast(int, rows[0]["tick_number"]), lives_of_slots(trigger, rows).opened_tick
         released = {row["change_id"] for row in record.copies_of(trigger)}
-        for row in record.told:
+        for row in record.reported_events:
             is_due = first < cast(int, row["tick_number"]) <= last
             is_wanted = is_due and any(part.takes(row) for part in trigger.parts)
             if is_wanted and change_of(row) not in released:
@@ -389,7 +391,7 @@ def a_trigger_of_snapshots_releases_every_change(record: Record) -> Iterator[str
 
 
 def _known_at(tick: int, record: Record) -> list[Row]:
-    return [row for row in record.told if cast(int, row["tick_number"]) <= tick]
+    return [row for row in record.reported_events if cast(int, row["tick_number"]) <= tick]
 
 
 def _slot_of(row: Row) -> str:
@@ -439,13 +441,15 @@ def _by_consumer(record: Record) -> Mapping[tuple[int, str], list[Pull]]:
 def a_run_is_handed_what_its_intent_says(record: Record) -> Iterator[str]:
     for token, steps in record.by_token.items():
         for run in record.runs.get(token, ()):
-            handed = json.loads(cast(Mapping[str, str], run["parameters"])["heartbeat_events"])
-            if isinstance(handed, dict):
-                handed = json.loads(Path(handed["events_file"]).read_text())
-            if [each["event_id"] for each in handed] != steps[0]["event_ids"]:
+            payload = json.loads(cast(Mapping[str, str], run["parameters"])["heartbeat_events"])
+            if isinstance(payload, dict):
+                payload = json.loads(Path(payload["events_file"]).read_text())
+            if [each["event_id"] for each in payload] != steps[0]["event_ids"]:
                 yield f"run {run['run_id']} was handed other events than its intent has"
-            for table in {each["table"] for each in handed}:
-                versions = [int(each["snapshot_id"]) for each in handed if _is_version(each, table)]
+            for table in {each["table"] for each in payload}:
+                versions = [
+                    int(each["snapshot_id"]) for each in payload if _is_version(each, table)
+                ]
                 if versions != sorted(versions):
                     yield f"run {run['run_id']} was handed {table} out of order: {versions}"
 

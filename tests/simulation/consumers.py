@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from harness.controls.optional_seeds import SCHEDULED_JOBS as FILE
-from harness.errors import ConfigurationError, LookFailedError
+from harness.errors import ConfigurationError, ProbeFailedError
 from harness.store.queries import SCHEDULED_JOBS, Sensor, find_sensor
 from harness.store.rows import Ledger, Store
 from harness.toolkit.consume import Caller, Place, acquire, processed
@@ -96,7 +96,7 @@ class Consumers:
             return ""
         try:
             events = self._acquire(self._place(), sensor, caller)
-        except (ConfigurationError, LookFailedError) as error:
+        except (ConfigurationError, ProbeFailedError) as error:
             return f"{name} of {job_id}: {error}"
         ids = frozenset(str(each["event_id"]) for each in events)
         key = job_id, name, caller.run_id
@@ -130,5 +130,5 @@ class Consumers:
     def _place(self) -> Place:
         ticks = self._store.read(Ledger.TICKS)
         newest = max(ticks, key=lambda row: int(str(row["tick_number"])), default={})
-        folded = int(str(newest.get("folded_through", -1)))
-        return Place(store=self._store, inbox=self._inbox, folded_through=folded)
+        compacted = int(str(newest.get("folded_through", -1)))
+        return Place(store=self._store, inbox=self._inbox, folded_through=compacted)

@@ -274,14 +274,14 @@ class _Player:
             world.end_all_runs()
             held = world.held_jobs()
             # What starts again by itself is left to do so.
-            asked = [
+            requests = [
                 world.ask_for(MessageKind.RETRY, job_id)
                 for job_id in held
                 if not world.backs_off(job_id)
             ]
             if self._complaints:
                 return True
-            if not has_moved and not held and not any(asked) and not world.has_open_starts():
+            if not has_moved and not held and not any(requests) and not world.has_open_starts():
                 return True
         return False
 
@@ -290,5 +290,5 @@ def _told(report: TickReport) -> str:
     steps = report.settlement.settled.rows
     settled = [f"{row.job_name} {row.run_status}" for row in steps]
     started = [f"{row.job_name} {row.run_status}" for row in report.started]
-    events = len(report.learned.recorded.events)
+    events = len(report.findings.recorded.events)
     return f"{events} events, settled {settled}, started {started}"

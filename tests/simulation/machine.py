@@ -22,10 +22,10 @@ from harness.fire.submit import Firing
 from harness.platform.clock import FakeClock
 from harness.platform.databricks.api import JobsApi
 from harness.store.queries import step_order
-from harness.store.rows import EventRow, Ledger, LedgerRow, Stamp
-from harness.store.state_dir import Home
+from harness.store.rows import EventRow, FencingToken, Ledger, LedgerRow
+from harness.store.state_dir import StateDir
 from harness.store.work_lists import WatchedUpstream
-from harness.store.writer.fencing import FencedStore, Turn
+from harness.store.writer.fencing import FencedStore, HeldLease
 from harness.store.writer.lease import Lease
 from harness.tick.checkpoint import load_from_models, load_state
 from harness.tick.engine import Engine, TickOptions
@@ -35,7 +35,7 @@ from tests.simulation import consumers, policies, triggers
 from tests.simulation.fate import Fate, OneAfterTheOther
 from tests.simulation.models import CONTROLS, POLICIES, SCHEDULED, TRIGGERS, Models
 from tests.simulation.policies import Policy
-from tests.simulation.sources import Looker, Sources
+from tests.simulation.sources import ProbePool, Sources
 from tests.support.leases import MemoryLeaseTable
 from tests.support.memory_store import MemoryStore
 
@@ -84,7 +84,9 @@ class Ledgers(MemoryStore):
         lines = [Policy.from_cells(row) for row in self.read(POLICIES)]
         self.fed.append((len(self.read(Ledger.RUNS)), lines))
 
-    def append(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp | None = None) -> None:
+    def append(
+        self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: FencingToken | None = None
+    ) -> None:
         if not rows:
             return
         self._fate.moment(f"before commit {ledger}")
@@ -106,14 +108,14 @@ class Ledgers(MemoryStore):
         for row in self._up_to(Ledger.PROBES, through):
             probes[row["upstream_id"]] = row
         attempts: dict[object, LedgerRowAsRead] = {}
-        taken: dict[object, LedgerRowAsRead] = {}
+        consumed: dict[object, LedgerRowAsRead] = {}
         for row in sorted(self._up_to(Ledger.RUNS, through), key=step_order):
             attempts[row["intent_id"], row["attempt"]] = row
             for each in cast(list[LedgerRowAsRead], row["consumed"]):
-                taken[row["job_id"], each["upstream_id"]] = {**row, **each}
+                consumed[row["job_id"], each["upstream_id"]] = {**row, **each}
         self.replace("upstream_state", [*probes.values()])
         self.replace("run_state", [*attempts.values()])
-        self.replace("dependency_state", [*taken.values()])
+        self.replace("dependency_state", [*consumed.values()])
 
     def _up_to(self, ledger: Ledger, tick: int) -> list[LedgerRowAsRead]:
         return self.read(ledger, where=[("tick_number", "<=", tick)])
@@ -191,7 +193,7 @@ class _Process(Context):
             "store": machine.store,
             "dbt": Dbt(machine),
             "session": _Session(machine.store),
-            "looker": machine.wiring.looker(machine.sources, machine.clock),
+            "looker": machine.wiring.probe_pool(machine.sources, machine.clock),
             "jobs": machine.wiring.jobs(machine.jobs),
         }
         self.__dict__.update(parts)
@@ -217,14 +219,14 @@ class Wiring:
     """How the parts are put together; the negative controls put a wrong one in."""
 
     jobs: Callable[[JobsApi], JobsApi] = lambda jobs: jobs
-    looker: Callable[[Sources, SkewedClock], object] = lambda sources, clock: Looker(
+    probe_pool: Callable[[Sources, SkewedClock], object] = lambda sources, clock: ProbePool(
         sources, clock.right
     )
     store: Callable[[Fate, FakeClock], Ledgers] = Ledgers
     models: Callable[[MemoryStore], Models] = Models
     acquire: consumers.Acquire = acquire
     #: Processes take turns by a lease, which may be lost; without it, there is one at a time.
-    turn: Callable[[Lease], Turn] | None = None
+    turn: Callable[[Lease], HeldLease] | None = None
 
 
 @cache
@@ -258,7 +260,7 @@ class Machine:
         file = project / "heartbeat.yml"
         file.write_text(_CONFIGURATION)
         self.settings = replace(_settings(), project=project, home=home, file=file)
-        self.home = Home(folder=home)
+        self.home = StateDir(folder=home)
         self.controls_file = project / "seeds" / "heartbeat_controls.csv"
         self._process: tuple[_Process, Engine] | None = None
         #: When the newest tick began, by the machine's own clock.
@@ -332,12 +334,12 @@ class Machine:
         if state is None:
             return []
         truth = load_from_models(_Process(self))
-        told = {each.upstream_id: each for each in state.upstreams}
+        reported = {each.upstream_id: each for each in state.upstreams}
         true = {each.upstream_id: each for each in truth.upstreams}
         differing = [
-            f"{name}: the state file has {_sorted(told.get(name))}, the models {_sorted(true.get(name))}"
-            for name in sorted({*told, *true})
-            if _sorted(told.get(name)) != _sorted(true.get(name))
+            f"{name}: the state file has {_sorted(reported.get(name))}, the models {_sorted(true.get(name))}"
+            for name in sorted({*reported, *true})
+            if _sorted(reported.get(name)) != _sorted(true.get(name))
         ]
         if dict(state.registered) != dict(truth.registered):
             differing.append(f"the state file has {state.registered}, not {truth.registered}")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
-from harness.store.rows import GIVING_BACK, HOLDING, OPEN, Ledger
+from harness.store.rows import HOLDING, OPEN, REQUEUING, Ledger
 from harness.store.work_lists import EVENT_TRIGGER
 from tests.simulation.policies import Policy, policy_of
 from tests.simulation.triggers import triggers_of
@@ -116,7 +116,7 @@ class Models:
         return {str(row["upstream_id"]): row for row in self._store.read(Ledger.PROBES)}
 
     def _upstreams(self) -> list[Row]:
-        probes, taken = self._probes(), self._taken()
+        probes, consumed = self._probes(), self._taken()
         needed: dict[str, list[Control]] = {}
         for control in self.dependencies():
             if control.state != "PAUSED":
@@ -131,7 +131,7 @@ class Models:
                 "preprocess_query": None,
                 "job_ids": sorted({each.job_id for each in controls}),
                 **{column: probes.get(name, {}).get(column) for column in _LOOKED_AT},
-                "taken": taken.get(name),
+                "taken": consumed.get(name),
             }
             for name, controls in needed.items()
         ]
@@ -141,11 +141,11 @@ class Models:
         for row in self._steps():
             for each in cast(Iterable[Row], row["consumed"]):
                 newest[cast(int, row["job_id"]), str(each["upstream_id"])] = each
-        taken: dict[str, list[Row]] = {}
+        consumed: dict[str, list[Row]] = {}
         for (job_id, name), each in newest.items():
             ticks = {"from_tick": each["from_tick"], "through_tick": each["through_tick"]}
-            taken.setdefault(name, []).append({"job_id": job_id, **ticks})
-        return taken
+            consumed.setdefault(name, []).append({"job_id": job_id, **ticks})
+        return consumed
 
     def _runs_to_follow(self) -> list[Row]:
         followed = []
@@ -202,8 +202,8 @@ class Models:
 
     def trigger_looks(self) -> list[Row]:
         """Return what each trigger has to say at the newest look."""
-        looks = self._store.read(Ledger.TRIGGER_LOOKS)
-        newest = max(looks, key=lambda row: cast(int, row["tick_number"]))
+        results = self._store.read(Ledger.TRIGGER_EVALUATIONS)
+        newest = max(results, key=lambda row: cast(int, row["tick_number"]))
         question = Question(
             looked_at=cast(datetime, newest["looked_at"]),
             look_tick=cast(int, newest["tick_number"]),
@@ -219,8 +219,8 @@ class Models:
             may_release = self.may_release(
                 trigger, cast(int | None, probe.get("latest_event_tick"))
             )
-            position = cast(str | None, probe.get("position"))
-            answers.append(answer(trigger, position, question, may_release=may_release))
+            cursor = cast(str | None, probe.get("position"))
+            answers.append(answer(trigger, cursor, question, may_release=may_release))
         return [each for each in answers if each is not None]
 
     def may_release(self, trigger: Trigger, latest: int | None) -> bool:
@@ -236,7 +236,7 @@ class Models:
             return False
         step, taken = newest
         status = step["run_status"]
-        consumed = taken["from_tick" if status in GIVING_BACK else "through_tick"]
+        consumed = taken["from_tick" if status in REQUEUING else "through_tick"]
         return latest <= cast(int, consumed) and status not in OPEN and status not in HOLDING
 
     def event_ticks(self) -> dict[str, set[int]]:
@@ -261,8 +261,8 @@ class Models:
         for job_id, controls in by_job.items():
             past = [row for row in steps if row["job_id"] == job_id]
             keeper = self._keeper_of(ticks, past)
-            news = keeper.news(controls)
-            consumed = {name: keeper.range_of(name, each) for name, each in sorted(news.items())}
+            new = keeper.news(controls)
+            consumed = {name: keeper.range_of(name, each) for name, each in sorted(new.items())}
             newest = past[-1] if past else None
             verdicts.append(
                 Verdict(
@@ -346,12 +346,12 @@ def keeper_of_steps(ticks: Mapping[str, set[int]], steps: Sequence[Row]) -> Keep
 
 def events_taken(ticks: Mapping[str, set[int]], step: Row) -> dict[str, set[int]]:
     """Return the ticks whose events a step's run takes, by upstream."""
-    taken = {}
+    consumed = {}
     for each in cast(Iterable[Mapping[str, int]], step["consumed"]):
         name = str(each["upstream_id"])
         known = ticks.get(name, set())
-        taken[name] = {t for t in known if each["from_tick"] < t <= each["through_tick"]}
-    return taken
+        consumed[name] = {t for t in known if each["from_tick"] < t <= each["through_tick"]}
+    return consumed
 
 
 def _oldest(probes: Mapping[str, Row], consumed: Mapping[str, Range]) -> int | None:
@@ -365,8 +365,8 @@ def _oldest(probes: Mapping[str, Row], consumed: Mapping[str, Range]) -> int | N
     return min(oldest, default=None)
 
 
-def _consumed(name: str, taken: Range) -> Mapping[str, object]:
-    return {"upstream_id": name, "from_tick": taken[0], "through_tick": taken[1]}
+def _consumed(name: str, consumed: Range) -> Mapping[str, object]:
+    return {"upstream_id": name, "from_tick": consumed[0], "through_tick": consumed[1]}
 
 
 def _left_alone(job_id: int, job_name: str) -> Verdict:

@@ -36,10 +36,10 @@ def draw_weights_of(part: str, chance: random.Random) -> dict[str, int]:
 def move(world: World, chance: random.Random, weights: Weights, *, within: str = "") -> str:
     """Let one thing happen, and return its name; nothing when there was nothing to work on."""
     (name,) = chance.choices([*weights], [*weights.values()])
-    told = MOVES[name][0](world, chance)
-    if not told:
+    reported = MOVES[name][0](world, chance)
+    if not reported:
         return ""
-    world.note(f"{within}{name} {told}")
+    world.note(f"{within}{name} {reported}")
     return name
 
 
@@ -246,12 +246,12 @@ def source_down(world: World, chance: random.Random) -> str:
 
 
 def outage(world: World, chance: random.Random) -> str:
-    trouble = world.workspace.trouble
-    if trouble.is_down or trouble.is_forbidden:
-        world.workspace.trouble = replace(trouble, is_down=False, is_forbidden=False)
+    problem = world.workspace.problem
+    if problem.is_down or problem.is_forbidden:
+        world.workspace.problem = replace(problem, is_down=False, is_forbidden=False)
         return "over"
     is_down = chance.random() < 0.6
-    world.workspace.trouble = replace(trouble, is_down=is_down, is_forbidden=not is_down)
+    world.workspace.problem = replace(problem, is_down=is_down, is_forbidden=not is_down)
     return "down" if is_down else "forbidden"
 
 
@@ -291,9 +291,9 @@ def register_garbage(world: World, chance: random.Random) -> str:
 
 
 def edit_trigger(world: World, chance: random.Random) -> str:
-    told = world.triggers.edit(chance) if world.triggers else ""
+    reported = world.triggers.edit(chance) if world.triggers else ""
     world.save_controls()
-    return told
+    return reported
 
 
 def wait_for_slot(world: World, chance: random.Random) -> str:
@@ -323,8 +323,8 @@ def repeat_message(world: World, chance: random.Random) -> str:
 def stale_request(world: World, chance: random.Random) -> str:
     """An operator answers to what was on the screen some time ago."""
     kind = chance.choice((MessageKind.RETRY, MessageKind.RELEASE))
-    told = world.ask_for_older(kind, chance)
-    return told and f"{kind} {told}"
+    reported = world.ask_for_older(kind, chance)
+    return reported and f"{kind} {reported}"
 
 
 def malformed_message(world: World, chance: random.Random) -> str:

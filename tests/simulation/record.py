@@ -98,7 +98,7 @@ class Record:
         return self.through_tick is None or cast(int, event["tick_number"]) <= self.through_tick
 
     @cached_property
-    def told(self) -> Sequence[Row]:
+    def reported_events(self) -> Sequence[Row]:
         """The events that are no copies of a trigger's."""
         return [row for row in self.events if not is_copy(row)]
 
@@ -123,7 +123,7 @@ class Record:
     @cached_property
     def sensed(self) -> Sequence[Row]:
         """The events that sensors have seen."""
-        return [row for row in self.told if not is_registered(row)]
+        return [row for row in self.reported_events if not is_registered(row)]
 
     @cached_property
     def attempts(self) -> Mapping[Attempt, list[Row]]:

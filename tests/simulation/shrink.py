@@ -21,9 +21,9 @@ def shrink(wrong: Told, wiring: Wiring | None = None) -> Told:
     while size and plays < _MOST_PLAYS:
         for kept in _without_parts([*shortest.moves], size):
             plays += 1
-            told = play(wrong.seed, moves=kept, wiring=wiring)
-            if told.broken & wrong.broken:
-                shortest = told
+            reported = play(wrong.seed, moves=kept, wiring=wiring)
+            if reported.broken & wrong.broken:
+                shortest = reported
                 break
             if plays == _MOST_PLAYS:
                 break
@@ -39,12 +39,10 @@ def _without_parts(moves: Sequence[int], size: int) -> Iterator[frozenset[int]]:
         yield frozenset({*moves[: max(end - size, 0)], *moves[end:]})
 
 
-def command(told: Told, *, takes_turns: bool = False) -> str:
+def command(reported: Told, *, takes_turns: bool = False) -> str:
     """Return the command that plays these moves again."""
     option = " --turns" if takes_turns else ""
-    return (
-        f"python -m tests.simulation {told.seed}{option} --moves {in_words(told.moves) or 'none'}"
-    )
+    return f"python -m tests.simulation {reported.seed}{option} --moves {in_words(reported.moves) or 'none'}"
 
 
 def report(histories: Iterable[Told], wiring: Wiring | None = None) -> str:
@@ -55,15 +53,17 @@ def report(histories: Iterable[Told], wiring: Wiring | None = None) -> str:
         wiring: How the machine was put together.
     """
     takes_turns = wiring is not None and wiring.turn is not None
-    wrong = [told for told in histories if told.complaints]
+    wrong = [reported for reported in histories if reported.complaints]
     texts = []
-    for told in wrong[:1]:
-        short = shrink(told, wiring)
+    for reported in wrong[:1]:
+        short = shrink(reported, wiring)
         lines = [*short.lines, *short.complaints, "", command(short, takes_turns=takes_turns)]
-        texts.append("\n".join([f"seed {told.seed}, {len(short.moves)} moves:", *lines]))
+        texts.append("\n".join([f"seed {reported.seed}, {len(short.moves)} moves:", *lines]))
     option = " --turns" if takes_turns else ""
-    for told in wrong[1:]:
-        texts.append(f"{told.complaints[0]}\n  python -m tests.simulation {told.seed}{option}")
+    for reported in wrong[1:]:
+        texts.append(
+            f"{reported.complaints[0]}\n  python -m tests.simulation {reported.seed}{option}"
+        )
     return "\n\n".join(texts)
 
 

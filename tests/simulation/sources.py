@@ -7,7 +7,7 @@ from datetime import datetime
 
 from harness.config.sources import FirstSight
 from harness.events.event import Operation, TableFormat
-from harness.sense.probe import DataChange, Look, Probe, Upstream
+from harness.sense.probe import DataChange, Probe, ProbeResult, Upstream
 from tests.simulation.upstreams import Other, Row, Systems, look_at
 
 
@@ -64,12 +64,12 @@ class Sources:
         """Every upstream by its sensor id."""
         return {**self.by_id, **self.others}
 
-    def look(self, upstream: Upstream, at: datetime) -> Look:
+    def probe(self, upstream: Upstream, at: datetime) -> ProbeResult:
         """Look at one upstream; the clock plays no part."""
         source = self.by_id[upstream.sensor_id]
         if source.is_down:
-            return Look(upstream_id=upstream.upstream_id, failure="it is down")
-        position = json.dumps({"version": source.newest})
+            return ProbeResult(upstream_id=upstream.upstream_id, failure="it is down")
+        cursor = json.dumps({"version": source.newest})
         if upstream.position is None:
             source.first_sight = source.newest
             has_data = any(brings for brings, _ in source.versions)
@@ -84,10 +84,10 @@ class Sources:
                 for number in range(after + 1, source.newest + 1)
                 if source.versions[number][0]
             ]
-        return Look(upstream_id=upstream.upstream_id, position=position, events=tuple(events))
+        return ProbeResult(upstream_id=upstream.upstream_id, position=cursor, events=tuple(events))
 
 
-class Looker:
+class ProbePool:
     """Looks at all upstreams, as one process does.
 
     Args:
@@ -100,21 +100,23 @@ class Looker:
         self._now = now
         self._probes: Mapping[str, Probe] = sources.systems.probes() if sources.systems else {}
 
-    def look_at_all(
+    def probe_all(
         self,
         upstreams: Sequence[Upstream],
         *,
         at: datetime,
-        on_look: Callable[[Look], None] | None = None,
-    ) -> list[Look]:
+        on_result: Callable[[ProbeResult], None] | None = None,
+    ) -> list[ProbeResult]:
         others = self._looks_at_others(upstreams, at)
-        return [others.get(each.upstream_id) or self.look(each, at) for each in upstreams]
+        return [others.get(each.upstream_id) or self.probe(each, at) for each in upstreams]
 
-    def look(self, upstream: Upstream, at: datetime) -> Look:
+    def probe(self, upstream: Upstream, at: datetime) -> ProbeResult:
         """Look at an upstream with versions."""
-        return self._sources.look(upstream, at)
+        return self._sources.probe(upstream, at)
 
-    def _looks_at_others(self, upstreams: Sequence[Upstream], at: datetime) -> Mapping[str, Look]:
+    def _looks_at_others(
+        self, upstreams: Sequence[Upstream], at: datetime
+    ) -> Mapping[str, ProbeResult]:
         others = self._sources.others
         ours = [each for each in upstreams if each.sensor_id in others]
         if self._sources.systems:
@@ -122,15 +124,16 @@ class Looker:
         down = [each for each in ours if others[each.sensor_id].is_down]
         up = [each for each in ours if not others[each.sensor_id].is_down]
         failed = {
-            e.upstream_id: Look(upstream_id=e.upstream_id, failure="it is down") for e in down
+            e.upstream_id: ProbeResult(upstream_id=e.upstream_id, failure="it is down")
+            for e in down
         }
         return failed | look_at(self._probes, up, others, self._now())
 
 
-def _after_a_gap(source: Source, upstream: Upstream, after: int) -> Look:
+def _after_a_gap(source: Source, upstream: Upstream, after: int) -> ProbeResult:
     """One event stands for all that cannot be told."""
     source.excused |= set(range(after + 1, source.newest))
-    return Look(
+    return ProbeResult(
         upstream_id=upstream.upstream_id,
         position=json.dumps({"version": source.newest}),
         events=(change(upstream, source.newest),),

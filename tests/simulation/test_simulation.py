@@ -52,13 +52,13 @@ def test_what_was_wrong_once_stays_right(seed: int) -> None:
 
 
 def test_processes_die_at_every_moment(fixed: list[Told]) -> None:
-    died_at = {moment for told in fixed for moment in told.died_at}
+    died_at = {moment for reported in fixed for moment in reported.died_at}
     # The views of the triggers are built for the first time too rarely to wait for it.
     assert died_at - {"before dbt triggers"} == set(EVERY_MOMENT)
 
 
 def test_starts_go_through_every_status(fixed: list[Told]) -> None:
-    reached = {status for told in fixed for status in told.statuses}
+    reached = {status for reported in fixed for status in reported.statuses}
     goes_on_or_well = {
         "INTENDED",
         "ACQUIRED",
@@ -72,7 +72,7 @@ def test_starts_go_through_every_status(fixed: list[Told]) -> None:
 
 
 def test_failed_runs_are_wanted_again_by_policies_in_many_histories(fixed: list[Told]) -> None:
-    assert sum("policy" in told.reporters for told in fixed) > 10
+    assert sum("policy" in reported.reporters for reported in fixed) > 10
 
 
 def test_a_seed_tells_the_same_story_in_every_process() -> None:
@@ -98,7 +98,7 @@ def test_a_shorter_history_begins_as_the_longer_one() -> None:
 
 def test_a_wrong_history_is_made_short_and_its_command_plays_it_again() -> None:
     wiring = WRONG["without_the_token"][0]
-    wrong = next(told for seed in FIXED if (told := play(seed, wiring=wiring)).complaints)
+    wrong = next(reported for seed in FIXED if (reported := play(seed, wiring=wiring)).complaints)
     short = shrink(wrong, wiring)
     assert short.broken & wrong.broken
     assert len(short.moves) < len(wrong.moves)
@@ -109,9 +109,9 @@ def test_a_wrong_history_is_made_short_and_its_command_plays_it_again() -> None:
 
 def test_no_move_of_a_short_history_can_be_left_out() -> None:
     wiring = WRONG["without_the_token"][0]
-    wrong = next(told for seed in FIXED if (told := play(seed, wiring=wiring)).complaints)
+    wrong = next(reported for seed in FIXED if (reported := play(seed, wiring=wiring)).complaints)
     short = shrink(wrong, wiring)
     shorter = [
         play(short.seed, moves={*short.moves} - {each}, wiring=wiring) for each in short.moves
     ]
-    assert not any(told.broken & wrong.broken for told in shorter)
+    assert not any(reported.broken & wrong.broken for reported in shorter)

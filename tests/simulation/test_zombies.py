@@ -2,8 +2,8 @@
 
 import pytest
 
-from harness.store.rows import Stamp
-from harness.store.writer.fencing import Turn
+from harness.store.rows import FencingToken
+from harness.store.writer.fencing import HeldLease
 from harness.store.writer.lease import Lease
 from tests.simulation.history import Told, play
 from tests.simulation.machine import Wiring
@@ -22,10 +22,10 @@ class _Unstamped:
         self._lease = lease
         self._count = 0
 
-    def stamp(self) -> Stamp:
+    def fencing_token(self) -> FencingToken:
         self._lease.check()
         self._count += 1
-        return Stamp(application=f"{id(self)}", version=self._count)
+        return FencingToken(application=f"{id(self)}", version=self._count)
 
     def confirm(self) -> None:
         self._lease.confirm()
@@ -37,8 +37,8 @@ class _Unstamped:
 class _Unconfirmed(_Unstamped):
     """A turn that believes that whatever it appended is there."""
 
-    def stamp(self) -> Stamp:
-        return self._lease.stamp()
+    def fencing_token(self) -> FencingToken:
+        return self._lease.fencing_token()
 
     def confirm(self) -> None: ...
 
@@ -54,11 +54,11 @@ def test_no_history_with_frozen_processes_breaks_a_promise(histories: list[Told]
 
 
 def test_frozen_processes_wake_up_and_are_told(histories: list[Told]) -> None:
-    lines = [line for told in histories for line in told.lines]
+    lines = [line for reported in histories for line in reported.lines]
     assert sum(line.startswith("  another ticks") for line in lines) > 50
     assert any("has lost the lease" in line for line in lines)
 
 
 @pytest.mark.parametrize("turn", [_Unstamped, _Unconfirmed])
-def test_the_checker_complains_of_a_turn_without(turn: type[Turn]) -> None:
+def test_the_checker_complains_of_a_turn_without(turn: type[HeldLease]) -> None:
     assert any(play(seed, wiring=Wiring(turn=turn)).complaints for seed in SEEDS_OF_WRONG)

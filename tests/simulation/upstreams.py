@@ -14,7 +14,7 @@ from typing import cast
 
 from harness.config.connections import IcebergCatalog, JdbcDatabase, SapSystem, SapSystems
 from harness.platform.storage import LocalStorage, Storages
-from harness.sense.probe import Look, Probe, Upstream
+from harness.sense.probe import Probe, ProbeResult, Upstream
 from harness.sense.sources.iceberg.catalog import Catalogs
 from harness.sense.sources.iceberg.probe import IcebergProbe
 from harness.sense.sources.jdbc.probe import JdbcProbe
@@ -104,7 +104,7 @@ class Other:
         """Return the marks of the changes that an event is about."""
         raise NotImplementedError
 
-    def saw(self, upstream: Upstream, look: Look, at: datetime) -> None:
+    def saw(self, upstream: Upstream, result: ProbeResult, at: datetime) -> None:
         """Note what a look came to."""
 
     def commit(self, at: datetime, *, brings: bool) -> None:
@@ -196,7 +196,7 @@ class Table(Other):
     key: str = "changed"
     #: The rows that were there where a look ended, and the rows that each event is about.
     there_at: dict[str | None, frozenset[str]] = field(default_factory=dict)
-    told: dict[str, set[str]] = field(default_factory=dict)
+    reported_events: dict[str, set[str]] = field(default_factory=dict)
 
     @property
     def _name(self) -> str:
@@ -215,16 +215,18 @@ class Table(Other):
                 (f"{changed:%Y-%m-%d %H:%M:%S}",),
             )
 
-    def saw(self, upstream: Upstream, look: Look, at: datetime) -> None:
+    def saw(self, upstream: Upstream, result: ProbeResult, at: datetime) -> None:
         there = self.marks()
-        for event in look.events:
+        for event in result.events:
             known = self.there_at.get(upstream.position, frozenset())
-            self.told.setdefault(event.event_id(upstream.upstream_id), set()).update(there - known)
-        if look.position != upstream.position:
-            self.there_at.setdefault(look.position, there)
+            self.reported_events.setdefault(event.event_id(upstream.upstream_id), set()).update(
+                there - known
+            )
+        if result.position != upstream.position:
+            self.there_at.setdefault(result.position, there)
 
     def marks_of(self, event: Row) -> set[str]:
-        return self.told.get(str(event["event_id"]), set())
+        return self.reported_events.get(str(event["event_id"]), set())
 
 
 @dataclass(slots=True, kw_only=True)
@@ -253,7 +255,7 @@ class Chain(Other):
             "update RSPCLOGCHAIN set ANALYZED_STATUS = 'G' where CHAIN_ID = ?", (self.sensor_id,)
         )
 
-    def saw(self, upstream: Upstream, look: Look, at: datetime) -> None:
+    def saw(self, upstream: Upstream, result: ProbeResult, at: datetime) -> None:
         self.excused |= {name for name, began in self.began.items() if at - began > _LOOKED_FOR}
 
     def marks_of(self, event: Row) -> set[str]:
@@ -341,23 +343,23 @@ def look_at(
     upstreams: Sequence[Upstream],
     others: Mapping[str, Other],
     at: datetime,
-) -> dict[str, Look]:
+) -> dict[str, ProbeResult]:
     """Look at upstreams as the looker does, one group after the other."""
     groups: dict[tuple[str, str], list[Upstream]] = {}
     for upstream in upstreams:
         probe = probes[upstream.source]
         groups.setdefault((upstream.source, probe.group_of(upstream)), []).append(upstream)
-    looks: dict[str, Look] = {}
+    results: dict[str, ProbeResult] = {}
     for (source, _), group in groups.items():
         for upstream in group:
             other = others[upstream.sensor_id]
             if upstream.position is None:
                 other.first_sight = other.marks()
-        for upstream, look in zip(group, probes[source].look(group, at=at), strict=True):
-            looks[upstream.upstream_id] = look
-            if look.failure is None:
-                others[upstream.sensor_id].saw(upstream, look, at)
-    return looks
+        for upstream, result in zip(group, probes[source].probe(group, at=at), strict=True):
+            results[upstream.upstream_id] = result
+            if result.failure is None:
+                others[upstream.sensor_id].saw(upstream, result, at)
+    return results
 
 
 def _tags(event: Row) -> Mapping[str, str]:

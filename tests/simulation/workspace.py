@@ -23,8 +23,8 @@ from harness.platform.jobs_emulator.runs.database import RunFilter, RunRow, Stor
 from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
 from harness.platform.jobs_emulator.runs.registry import Assumptions, Effects, Registry
 from tests.simulation.fate import Fate
+from tests.simulation.problem import RUN_NOW, Problem, draw, misbehave, response
 from tests.simulation.record import Request
-from tests.simulation.trouble import RUN_NOW, Trouble, draw, misbehave, response
 from tests.support.jobs_emulator.scripts import (
     ScriptedEngine,
     ScriptedJob,
@@ -84,7 +84,7 @@ class Workspace:
     clock: FakeClock
     fate: Fate
     chance: random.Random
-    trouble: Trouble = field(default_factory=Trouble)
+    problem: Problem = field(default_factory=Problem)
     starts: list[Request] = field(default_factory=list)
     #: How each run ended, in every life that a repair gave it.
     outcomes: dict[int, set[Outcome]] = field(default_factory=dict)
@@ -157,14 +157,14 @@ class Workspace:
     def all_outcomes(self) -> dict[int, set[Outcome]]:
         """Return how each run ended, also those that ended by themselves or were deleted since."""
         self.engine.advance()
-        told = {run_id: set(outcomes) for run_id, outcomes in self.outcomes.items()}
+        reported = {run_id: set(outcomes) for run_id, outcomes in self.outcomes.items()}
         for _, event, facts in self.history.events:
             if event == "run_created" and facts["phase"] == "SKIPPED":
-                told.setdefault(_id(facts), set()).add(Outcome.SKIPPED)
+                reported.setdefault(_id(facts), set()).add(Outcome.SKIPPED)
             result = OUTCOME_OF_RESULT.get(str(facts.get("result")))
             if event == "run_ended" and result is not None:
-                told.setdefault(_id(facts), set()).add(result)
-        return told
+                reported.setdefault(_id(facts), set()).add(result)
+        return reported
 
     # What the transport asks
 
@@ -174,9 +174,9 @@ class Workspace:
         fields = json.loads(body) if body else dict(parse_qsl(parts.query))
         name = f"{method} {parts.path.removeprefix('/api/2.2/jobs/')}"
         self.fate.moment(f"before {name}")
-        fault, has_effect = draw(name, self.trouble, self.fate)
-        told = self._effect(method, parts.path, fields) if has_effect else (0, "")
-        what = fault or str(told[0])
+        fault, has_effect = draw(name, self.problem, self.fate)
+        reported = self._effect(method, parts.path, fields) if has_effect else (0, "")
+        what = fault or str(reported[0])
         self.fate.note(f"  {name}: {what}{', with its effect' if fault and has_effect else ''}")
         if name == RUN_NOW:
             self._log(fields)
@@ -185,19 +185,19 @@ class Workspace:
             self.said_unknown[int(str(fields["run_id"]))] += 1
         if fault == "hang":
             self.clock.sleep(25)
-        return response(*told) if fault is None else misbehave(fault, told[1], self.chance)
+        return response(*reported) if fault is None else misbehave(fault, reported[1], self.chance)
 
     def _effect(self, method: str, path: str, fields: Mapping[str, object]) -> tuple[int, str]:
         try:
-            told = self.routes.answer(method, path, fields)
-            runs = told.get("runs")
+            reported = self.routes.answer(method, path, fields)
+            runs = reported.get("runs")
             if self.lists_tersely and isinstance(runs, list):
                 for run in runs:
                     run.pop("job_parameters", None)
-            return 200, json.dumps(told)
+            return 200, json.dumps(reported)
         except ApiError as error:
-            said = {"error_code": error.error_code, "message": error.message}
-            return error.status, json.dumps(said)
+            output = {"error_code": error.error_code, "message": error.message}
+            return error.status, json.dumps(output)
 
     def _log(self, fields: Mapping[str, object]) -> None:
         parameters = fields.get("job_parameters")

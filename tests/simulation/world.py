@@ -21,10 +21,10 @@ from tests.simulation.consumers import Consumers
 from tests.simulation.consumers import write as write_scheduled_jobs
 from tests.simulation.fate import Fate
 from tests.simulation.machine import Machine, Wiring
+from tests.simulation.problem import Problem
 from tests.simulation.record import attempt_of
 from tests.simulation.sources import Source
 from tests.simulation.triggers import Producers, Triggers
-from tests.simulation.trouble import Trouble
 from tests.simulation.upstreams import KINDS, Systems, some
 from tests.simulation.workspace import Workspace, client_of
 from tests.support.trigger_keeper import Trigger
@@ -178,7 +178,7 @@ class World:
         self.machine.dbt_faults = chance.choice((0, 0, 50))
         faults = chance.choice((0, 5, 20, 50))
         refuses = chance.random() < 0.5
-        self.workspace.trouble = Trouble(faults=faults, refuses=refuses)
+        self.workspace.problem = Problem(faults=faults, refuses=refuses)
         self.workspace.lists_tersely = chance.random() < 0.3
         registry = self.workspace.registry
         lists_deleted = chance.random() < 0.5
@@ -283,7 +283,7 @@ class World:
 
     def make_peace(self) -> None:
         """Put everything right that went wrong from outside, and every line back."""
-        self.workspace.trouble = Trouble()
+        self.workspace.problem = Problem()
         self.machine.store.faults = self.machine.dbt_faults = 0
         for source in self.machine.sources.all.values():
             source.is_down = False
@@ -352,8 +352,8 @@ class World:
         """Let an operator write other retry policies."""
         drawn = policies.draw(chance, self.jobs)
         policies.write(self.machine.settings.project, drawn)
-        told = (f"{p.job_id}: {p.max_attempts} after {p.backoff_minutes}" for p in drawn)
-        self.note(f"policies {', '.join(told) or 'none'}")
+        reported = (f"{p.job_id}: {p.max_attempts} after {p.backoff_minutes}" for p in drawn)
+        self.note(f"policies {', '.join(reported) or 'none'}")
 
     def backs_off(self, job_id: int) -> bool:
         """Tell whether a failed job starts again by itself, and soon."""

@@ -12,15 +12,15 @@ from typing import Any, cast
 from harness.platform.clock import FakeClock
 from harness.platform.databricks.api import JobsApi, Refused, RunNowAnswer, RunReport, Unknown
 from harness.platform.format import iso
-from harness.sense.probe import Look, Upstream
+from harness.sense.probe import ProbeResult, Upstream
 from harness.store.queries import Sensor
-from harness.store.rows import Ledger, LedgerRow, RunRow, RunStatus, Stamp
+from harness.store.rows import FencingToken, Ledger, LedgerRow, RunRow, RunStatus
 from harness.toolkit.consume import Caller, Place, acquire, processed
 from tests.simulation.fate import Fate
 from tests.simulation.machine import Ledgers, SkewedClock, Wiring
 from tests.simulation.models import POLICIES, Models, Row, Verdict
 from tests.simulation.policies import Policy, policy_of
-from tests.simulation.sources import Looker, Sources, change
+from tests.simulation.sources import ProbePool, Sources, change
 from tests.support.keeper import Keeper
 from tests.support.trigger_keeper import Trigger
 
@@ -69,7 +69,9 @@ class _EffectBeforeIntent(Ledgers):
         self._kept: list[LedgerRow] = []
         self._deaths = 0
 
-    def append(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp | None = None) -> None:
+    def append(
+        self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: FencingToken | None = None
+    ) -> None:
         if self._fate.deaths > self._deaths:
             self._deaths, self._kept = self._fate.deaths, []
         if ledger is Ledger.RUNS and rows and all(map(_is_decision, rows)):
@@ -110,17 +112,17 @@ def _consumed_at_completion(ticks: Mapping[str, set[int]], steps: Sequence[Row])
     return keeper
 
 
-class _ByWallClock(Looker):
+class _ByWallClock(ProbePool):
     """Looks for what was committed since our clock's last look."""
 
     def __init__(self, sources: Sources, clock: SkewedClock) -> None:
         super().__init__(sources, clock.right)
         self._clock = clock
 
-    def look(self, upstream: Upstream, at: datetime) -> Look:
+    def probe(self, upstream: Upstream, at: datetime) -> ProbeResult:
         source = self._sources.by_id[upstream.sensor_id]
         if upstream.position is None or source.is_down:
-            right = self._sources.look(upstream, self._clock.now())
+            right = self._sources.probe(upstream, self._clock.now())
             return replace(right, position=right.position and self._position())
         since = datetime.fromisoformat(json.loads(upstream.position)["at"])
         events = [
@@ -128,8 +130,8 @@ class _ByWallClock(Looker):
             for number, (brings, instant) in enumerate(source.versions)
             if brings and instant > since
         ]
-        position = self._position() if events else upstream.position
-        return Look(upstream_id=upstream.upstream_id, position=position, events=tuple(events))
+        cursor = self._position() if events else upstream.position
+        return ProbeResult(upstream_id=upstream.upstream_id, position=cursor, events=tuple(events))
 
     def _position(self) -> str:
         return json.dumps({"at": self._clock.now().isoformat()})
@@ -189,8 +191,8 @@ class _OfNewestChange(Models):
     """Releases the newest change alone, as if nothing had come between."""
 
     def trigger_looks(self) -> list[Row]:
-        looks = super().trigger_looks()
-        return [row | {"matched": cast(Sequence[Row], row["matched"])[-1:]} for row in looks]
+        results = super().trigger_looks()
+        return [row | {"matched": cast(Sequence[Row], row["matched"])[-1:]} for row in results]
 
 
 class _OfFirstTable(Models):
@@ -241,7 +243,9 @@ class _WithoutMemory(Ledgers):
 class _AppliesTwice(Ledgers):
     """Takes the step that an operator asks for once more in the same tick."""
 
-    def append(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp | None = None) -> None:
+    def append(
+        self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: FencingToken | None = None
+    ) -> None:
         by_operator = [
             replace(row, step_number=row.step_number + 1000)
             for row in rows
@@ -333,7 +337,7 @@ WRONG: Mapping[str, tuple[Wiring, frozenset[str]]] = {
         frozenset({"a_consumer_gets_an_event_until_it_is_processed"}),
     ),
     "with_the_wall_clock_as_position": (
-        Wiring(looker=_ByWallClock),
+        Wiring(probe_pool=_ByWallClock),
         frozenset({"every_change_is_an_event"}),
     ),
 }

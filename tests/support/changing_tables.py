@@ -53,7 +53,7 @@ class Story:
     delete: Sequence[tuple[object, ...]] = ()
     #: Why it cannot be read change by change, some words of it.
     reason: str | None = None
-    is_whole: bool = False
+    is_complete: bool = False
     options: str = ""
     #: Places in the list of events that are lost on the way.
     lost: tuple[int, ...] = ()
@@ -70,7 +70,7 @@ class Story:
         assert told(answer.frame) == self.expected
         assert self.reason is None or self.reason in (answer.reason or ""), answer.reason
         assert answer.is_incremental == (self.reason is None), answer.reason
-        assert answer.is_whole == self.is_whole
+        assert answer.is_complete == self.is_complete
 
 
 class DeltaOrders:
@@ -91,7 +91,7 @@ class DeltaOrders:
                 configuration=configuration,
             )
         self.watcher = Watcher(str(path))
-        self.watcher.look()
+        self.watcher.probe_once()
 
     def do(self, step: str) -> None:
         """Do one step; what is no name of ours is SQL."""
@@ -122,9 +122,9 @@ class DeltaOrders:
         changes = list[DataChange]()
         for step in story.steps:
             self.do(step)
-            look = self.watcher.look()
-            assert look.failure is None, look.failure
-            changes += look.events
+            result = self.watcher.probe_once()
+            assert result.failure is None, result.failure
+            changes += result.events
         return kept(changes, story)
 
 
@@ -143,7 +143,7 @@ class IcebergOrders:
         self.upstream = Upstream(
             upstream_id="u", source="iceberg_table", sensor_id=self.name, read_type="batch"
         )
-        self.look()
+        self.probe_once()
 
     def do(self, step: str) -> None:
         if step.startswith("call "):
@@ -157,17 +157,17 @@ class IcebergOrders:
         snapshots = self.lake.session.sql(f"select * from {self.name}.snapshots").collect()
         return int(min(snapshots, key=lambda each: each["committed_at"])["snapshot_id"])
 
-    def look(self) -> Sequence[DataChange]:
-        [look] = self.probe.look([self.upstream], at=AT)
-        assert look.failure is None, look.failure
-        self.upstream = replace(self.upstream, position=look.position)
-        return look.events
+    def probe_once(self) -> Sequence[DataChange]:
+        [result] = self.probe.probe([self.upstream], at=AT)
+        assert result.failure is None, result.failure
+        self.upstream = replace(self.upstream, position=result.position)
+        return result.events
 
     def events(self, story: Story) -> list[ChangeEvent]:
         changes = list[DataChange]()
         for step in story.steps:
             self.do(step)
-            changes += self.look()
+            changes += self.probe_once()
         return kept(changes, story)
 
     def changed(self, events: Sequence[ChangeEvent], **more: str) -> Changed:

@@ -17,7 +17,7 @@ from harness.sense.database_queries import (
     QueryRefusedError,
     QueryTooSlowError,
 )
-from harness.sense.probe import DataChange, Look, Upstream
+from harness.sense.probe import DataChange, ProbeResult, Upstream
 from harness.sense.sources.jdbc.compare import SinceRows
 from harness.sense.sources.jdbc.probe import JdbcProbe
 from harness.sense.sources.sap import SapProbe
@@ -122,27 +122,27 @@ class Shop:
     def run(self, statement: str) -> None:
         self.queries.sql.execute(statement)
 
-    def looks(self, names: Sequence[str] = ()) -> dict[str, Look]:
+    def results(self, names: Sequence[str] = ()) -> dict[str, ProbeResult]:
         """Look once at all, and take over each answer that is no failure."""
         group = [self.upstreams[name] for name in names or self.upstreams]
-        looks = {look.upstream_id: look for look in self.probe.look(group, at=AT)}
-        for name, look in looks.items():
-            if look.failure is None:
+        results = {result.upstream_id: result for result in self.probe.probe(group, at=AT)}
+        for name, result in results.items():
+            if result.failure is None:
                 self.upstreams[name] = replace(
                     self.upstreams[name],
-                    position=look.position,
-                    upstream_value=look.upstream_value,
+                    position=result.position,
+                    upstream_value=result.upstream_value,
                 )
-        return looks
+        return results
 
     def events(self, name: str = "orders") -> list[DataChange]:
-        look = self.looks()[name]
-        assert look.failure is None, look.failure
-        return list(look.events)
+        result = self.results()[name]
+        assert result.failure is None, result.failure
+        return list(result.events)
 
     def sighted(self) -> "Shop":
         """Look once, so that the next look has a position to start from."""
-        self.looks()
+        self.results()
         self.queries.asked.clear()
         return self
 
@@ -192,22 +192,25 @@ class Warehouse:
         values = (chain, log_id, at[:8], at[8:], status)
         self.queries.sql.execute("insert or replace into RSPCLOGCHAIN values (?,?,?,?,?)", values)
 
-    def looks(self) -> dict[str, Look]:
-        looks = {
-            look.upstream_id: look for look in self.probe.look([*self.upstreams.values()], at=AT)
+    def results(self) -> dict[str, ProbeResult]:
+        results = {
+            result.upstream_id: result
+            for result in self.probe.probe([*self.upstreams.values()], at=AT)
         }
-        for name, look in looks.items():
-            if look.failure is None:
+        for name, result in results.items():
+            if result.failure is None:
                 self.upstreams[name] = replace(
-                    self.upstreams[name], position=look.position, upstream_value=look.upstream_value
+                    self.upstreams[name],
+                    position=result.position,
+                    upstream_value=result.upstream_value,
                 )
-        return looks
+        return results
 
-    def events(self, looks: int = 2, chain: str = "SALES") -> list[str | None]:
+    def events(self, results: int = 2, chain: str = "SALES") -> list[str | None]:
         """Look so often, and return the log ids that were told."""
-        told = []
-        for _ in range(looks):
-            look = self.looks()[chain]
-            assert look.failure is None, look.failure
-            told += [event.snapshot_id for event in look.events]
-        return told
+        reported = []
+        for _ in range(results):
+            result = self.results()[chain]
+            assert result.failure is None, result.failure
+            reported += [event.snapshot_id for event in result.events]
+        return reported

@@ -19,7 +19,7 @@ DAY = 24 * HOUR
 def row(name: str, tick: int, hours: float, **other: object) -> dict[str, object]:
     """A row of the ledger; its snapshot was made an hour before it was registered."""
     at = MARCH + int(hours * HOUR)
-    told: dict[str, object] = {
+    reported: dict[str, object] = {
         "tick_number": tick,
         "event_ts": at,
         "event_id": name,
@@ -34,7 +34,7 @@ def row(name: str, tick: int, hours: float, **other: object) -> dict[str, object
         "tags": {},
         "change_id": name,
     }
-    return told | other
+    return reported | other
 
 
 SEVERAL = '[["2026-03-01",5],["2026-03-01","six"],[null,"a \\"b\\" / c"]]'
@@ -75,8 +75,8 @@ class Case:
 
 def at(hours: float) -> str:
     """The instant so many hours after the first of March, as text."""
-    told = datetime(2026, 3, 1, tzinfo=UTC) + timedelta(hours=hours)
-    return told.isoformat()
+    reported = datetime(2026, 3, 1, tzinfo=UTC) + timedelta(hours=hours)
+    return reported.isoformat()
 
 
 CASES = (

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from harness.sense.preprocess.run import Rows
-from harness.sense.sources.kafka.types import Message, Place, Read, Topic, Trouble, Wanted
+from harness.sense.sources.kafka.types import Message, Place, Problem, Read, Topic, Wanted
 
-NO_TOPIC = Trouble(reason="the cluster has no such topic")
+NO_TOPIC = Problem(reason="the cluster has no such topic")
 WHEN = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
 
 
@@ -34,7 +34,7 @@ class FakeKafka:
         self.partitions: dict[str, list[Partition]] = {}
         self.query_messages = 10_000
         #: Places, or topics, about which there is no answer.
-        self.trouble: dict[Place | str, Trouble] = {}
+        self.problem: dict[Place | str, Problem] = {}
         #: Trouble of reading alone.
         self.unreadable: dict[str, str] = {}
         #: Ends told once, instead of the true one.
@@ -70,27 +70,27 @@ class FakeKafka:
         self.asked.append("connect")
         return self
 
-    def topics(self, names: Sequence[str]) -> Mapping[str, Topic | Trouble]:
+    def topics(self, names: Sequence[str]) -> Mapping[str, Topic | Problem]:
         self.asked.append("topics")
         return {name: self._topic(name) for name in names}
 
-    def _topic(self, name: str) -> Topic | Trouble:
-        if name in self.trouble:
-            return self.trouble[name]
+    def _topic(self, name: str) -> Topic | Problem:
+        if name in self.problem:
+            return self.problem[name]
         if name not in self.ids:
             return NO_TOPIC
         return Topic(topic_id=self.ids[name], partitions=len(self.partitions[name]))
 
-    def ends(self, places: Sequence[Place]) -> Mapping[Place, int | Trouble]:
+    def ends(self, places: Sequence[Place]) -> Mapping[Place, int | Problem]:
         self.asked.append("ends")
         return {
             place: self.stale_ends.pop(place, None)
-            or self.trouble.pop(place, None)
+            or self.problem.pop(place, None)
             or self._partition(place).end
             for place in places
         }
 
-    def starts(self, places: Sequence[Place]) -> Mapping[Place, int | Trouble]:
+    def starts(self, places: Sequence[Place]) -> Mapping[Place, int | Problem]:
         self.asked.append("starts")
         return {place: self._partition(place).start for place in places}
 
@@ -103,7 +103,7 @@ class FakeKafka:
 
     def _read(self, topic: str, wanted: Wanted) -> Read:
         if topic in self.unreadable:
-            return Read(trouble=self.unreadable[topic])
+            return Read(problem=self.unreadable[topic])
         messages: list[Message] = []
         next_offsets = {partition: span.first for partition, span in wanted.ranges.items()}
         for partition, span in wanted.ranges.items():
@@ -116,7 +116,7 @@ class FakeKafka:
                 if value is not None:
                     messages.append(_message(partition, offset, value))
         ends = {partition: span.end for partition, span in wanted.ranges.items()}
-        return Read(messages=messages, next_offsets=next_offsets, is_whole=next_offsets == ends)
+        return Read(messages=messages, next_offsets=next_offsets, is_complete=next_offsets == ends)
 
 
 def _message(partition: int, offset: int, value: str) -> Message:

@@ -84,7 +84,7 @@ def firing_of(jobs: JobsApi, *, at: datetime, store: MemoryStore | None = None) 
         store=store or MemoryStore(),
         starts=TokenBucket(clock, per_second=100),
         questions=TokenBucket(clock, per_second=100),
-        handed_over=Path("nowhere"),
+        payloads=Path("nowhere"),
         schema="heartbeat",
         crash_point=lambda name: None,
     )

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.config.sources import FirstSight
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.platform.storage import FileStat, Listed, LocalStorage, Storage, Storages
-from harness.sense.probe import Look, NewFiles, Upstream
+from harness.sense.probe import NewFiles, ProbeResult, Upstream
 from harness.sense.sources.delta.history import HistoryRow
 from harness.sense.sources.delta.probe import DeltaProbe
 from harness.sense.table_locations import NoSuchTableError
@@ -163,7 +163,7 @@ class FakeLocator:
     def locate(self, name: str) -> str:
         self.asked.append(name)
         if self.is_down:
-            raise LookFailedError("the catalog cannot tell where it is: it does not answer")
+            raise ProbeFailedError("the catalog cannot tell where it is: it does not answer")
         if name not in self.paths:
             raise NoSuchTableError(f"the catalog has no table {name}")
         return self.paths[name]
@@ -178,7 +178,7 @@ class FakeHistory:
 
     def table_id(self, table: str) -> str:
         if not self.rows:
-            raise LookFailedError("Spark cannot tell its history: no such feature")
+            raise ProbeFailedError("Spark cannot tell its history: no such feature")
         return self.id
 
     def newest(self, table: str, count: int) -> list[HistoryRow]:
@@ -228,16 +228,18 @@ class Watcher(Watching):
         self._seconds += self.slowness
         return self._seconds
 
-    def die_after_the_events(self) -> Look:
+    def die_after_the_events(self) -> ProbeResult:
         """Look, record the events, and die before the position after them is recorded."""
-        look = self.peek()
-        told = {event.snapshot_id or "" for event in look.events}
-        self.upstream = replace(self.upstream, told_snapshots=self.upstream.told_snapshots | told)
+        result = self.peek()
+        reported = {event.snapshot_id or "" for event in result.events}
+        self.upstream = replace(
+            self.upstream, reported_snapshots=self.upstream.reported_snapshots | reported
+        )
         self.restart()
-        return look
+        return result
 
     def operations(self) -> list[str]:
         """Look, and return what the events did; a failure is no answer."""
-        look = self.look()
-        assert look.failure is None, look.failure
-        return [event.operation.value for event in look.events]
+        result = self.probe_once()
+        assert result.failure is None, result.failure
+        return [event.operation.value for event in result.events]

@@ -83,7 +83,7 @@ class Keeper:
         """Return every reason why the job may not run, by name."""
         unpaused = [row for row in rows if row.state == "UNPAUSED"]
         required = [row for row in rows if row.flag == "TRUE"]
-        news = self.news(rows)
+        new = self.news(rows)
         blockers: list[str] = []
         if self.has_open_run:
             blockers.append("run_in_progress")
@@ -96,9 +96,9 @@ class Keeper:
             blockers += [
                 "waiting_for_required_event"
                 for row in required
-                if row in unpaused and row.name not in news
+                if row in unpaused and row.name not in new
             ]
-            blockers += ["nothing_new"] if not required and not news else []
+            blockers += ["nothing_new"] if not required and not new else []
         return sorted(blockers)
 
     def range_of(self, name: str, ticks: set[int]) -> Range:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.errors import StateError
 from harness.store.local import LocalStore, _arrow_schema, _plain
-from harness.store.rows import Ledger, LedgerRow, Stamp, TickRow
+from harness.store.rows import FencingToken, Ledger, LedgerRow, TickRow
 from harness.store.writer.lease import LeaseRow
 
 
@@ -112,17 +112,19 @@ class DeltaLeaseTable:
 class StampedLocalStore(LocalStore):
     """The local ledgers, for several processes: stamped as Spark stamps them."""
 
-    def append(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp | None = None) -> None:
+    def append(
+        self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: FencingToken | None = None
+    ) -> None:
         if stamp is None:
             super().append(ledger, rows)
         elif rows:
             self._stamp(ledger, rows, stamp)
 
-    def fence(self, stamp: Stamp) -> None:
+    def fence(self, stamp: FencingToken) -> None:
         for ledger in filter(self.exists, Ledger):
             self._stamp(ledger, (), stamp)
 
-    def _stamp(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp) -> None:
+    def _stamp(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: FencingToken) -> None:
         import pyarrow as pa
         from deltalake import CommitProperties, Transaction, write_deltalake
 

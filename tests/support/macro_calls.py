@@ -73,7 +73,7 @@ class Macros:
     ) -> None:
         self.logged: list[str] = []
         self.warned: list[str] = []
-        known, surroundings = variables or {}, environment or {}
+        known, services = variables or {}, environment or {}
         self._answers = answers or {}
         jinja = _jinja()
         package = SimpleNamespace()
@@ -88,7 +88,7 @@ class Macros:
             "local_md5": lambda text: md5(text.encode()).hexdigest(),
             "adapter": SimpleNamespace(quote=lambda name: f"`{name}`"),
             "var": lambda name, default=None: known.get(name, default),
-            "env_var": lambda name, default=None: surroundings.get(name, default),
+            "env_var": lambda name, default=None: services.get(name, default),
             "run_query": self._answer,
             "execute": True,
             "flags": SimpleNamespace(WHICH="run", EMPTY=False, FULL_REFRESH=False),

@@ -6,7 +6,7 @@ from dataclasses import fields, is_dataclass
 from typing import cast
 
 from harness.errors import StateError
-from harness.store.rows import Ledger, LedgerRow, Stamp
+from harness.store.rows import FencingToken, Ledger, LedgerRow
 
 Row = Mapping[str, object]
 
@@ -36,7 +36,9 @@ class MemoryStore:
         self._versions: dict[str, int] = dict.fromkeys(self._plain, 0)
         self._stamps: dict[tuple[str, str], int] = {}
 
-    def append(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp | None = None) -> None:
+    def append(
+        self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: FencingToken | None = None
+    ) -> None:
         if not rows or not self._takes(ledger, stamp):
             return
         if ledger not in self._plain:
@@ -46,12 +48,12 @@ class MemoryStore:
         self._plain[ledger] += [cast(dict[str, object], _plain(row)) for row in rows]
         self._versions[ledger] += 1
 
-    def fence(self, stamp: Stamp) -> None:
+    def fence(self, stamp: FencingToken) -> None:
         for ledger in self._plain:
             if self._takes(ledger, stamp):
                 self._versions[ledger] += 1
 
-    def _takes(self, ledger: str, stamp: Stamp | None) -> bool:
+    def _takes(self, ledger: str, stamp: FencingToken | None) -> bool:
         if stamp is None:
             return True
         key = ledger, stamp.application

@@ -19,8 +19,8 @@ def a_patient(home: Path, config: str = "", **environment: str) -> Patient:
     home.mkdir(mode=0o700, exist_ok=True)
     file = home.parent / "heartbeat.yml"
     file.write_text(config)
-    told = {"HEARTBEAT_HOME": str(home), "HEARTBEAT_CONFIG": str(file), **environment}
-    return patient_of(PROJECT, told, FakeClock(NOON))
+    reported = {"HEARTBEAT_HOME": str(home), "HEARTBEAT_CONFIG": str(file), **environment}
+    return patient_of(PROJECT, reported, FakeClock(NOON))
 
 
 def set_up(home: Path, version: int = STATE_VERSION) -> None:

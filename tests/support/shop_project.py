@@ -96,14 +96,14 @@ class Shop:
 
     def refusal(self, *arguments: str) -> str:
         """What dbt says when it fails."""
-        result, said = self._attempt(self.manifest, arguments)
+        result, output = self._attempt(self.manifest, arguments)
         assert not result.success
-        return f"{result.exception or ''}{said}"
+        return f"{result.exception or ''}{output}"
 
     def _invoke(self, manifest: Any, *arguments: str) -> Any:
-        result, said = self._attempt(manifest, arguments)
-        assert result.success, f"{said[-3000:]}{result.exception or ''}"
-        self.said = said
+        result, output = self._attempt(manifest, arguments)
+        assert result.success, f"{output[-3000:]}{result.exception or ''}"
+        self.said = output
         return result
 
     def _attempt(self, manifest: Any, arguments: Sequence[str]) -> tuple[Any, str]:
@@ -114,9 +114,9 @@ class Shop:
             *(() if arguments[0] == "deps" else ("--target-path", str(self.folder / "target"))),
             *("--log-path", str(self.folder / "logs"), "--no-use-colors"),
         ]
-        with contextlib.redirect_stdout(io.StringIO()) as said:
+        with contextlib.redirect_stdout(io.StringIO()) as output:
             result = dbtRunner(manifest=manifest).invoke([*arguments, *places])
-        return result, said.getvalue()
+        return result, output.getvalue()
 
 
 def events_in(inbox: Path) -> list[ChangeEvent]:

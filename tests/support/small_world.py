@@ -10,8 +10,8 @@ from harness.controls.header import COLUMNS
 from harness.controls.load import CONTROLS, checksum_of
 from harness.errors import DecideError
 from harness.platform.clock import FakeClock
-from harness.sense.probe import Look, Upstream
-from harness.store.state_dir import Home
+from harness.sense.probe import ProbeResult, Upstream
+from harness.store.state_dir import StateDir
 from harness.tick.checkpoint import save_state
 from harness.tick.engine import Engine
 from harness.tick.state import TickState
@@ -57,17 +57,21 @@ class SmallLooker:
         self.reason: str | None = None
         self.looked_at: list[Upstream] = []
 
-    def look_at_all(
+    def probe_all(
         self,
         upstreams: Sequence[Upstream],
         *,
         at: datetime,
-        on_look: Callable[[Look], None] | None = None,
-    ) -> list[Look]:
+        on_result: Callable[[ProbeResult], None] | None = None,
+    ) -> list[ProbeResult]:
         self.looked_at += upstreams
         if self.reason is not None:
-            return [Look(upstream_id=each.upstream_id, failure=self.reason) for each in upstreams]
-        return [Look(upstream_id=each.upstream_id, position=each.position) for each in upstreams]
+            return [
+                ProbeResult(upstream_id=each.upstream_id, failure=self.reason) for each in upstreams
+            ]
+        return [
+            ProbeResult(upstream_id=each.upstream_id, position=each.position) for each in upstreams
+        ]
 
 
 class SmallContext(Context):
@@ -99,7 +103,7 @@ class SmallWorld:
         self.project = project
         self.clock = FakeClock(NOON)
         self.store = MemoryStore()
-        self.looker = SmallLooker()
+        self.probe_pool = SmallLooker()
         self.dbt = NoDbt()
         #: What each model says when it is read.
         self.models: dict[str, Callable[[], Sequence[Mapping[str, object]]]] = {}
@@ -109,7 +113,7 @@ class SmallWorld:
         self.edit(controls)
 
     @property
-    def home(self) -> Home:
+    def home(self) -> StateDir:
         """The places of the state folder."""
         return self.context().home
 
@@ -127,7 +131,9 @@ class SmallWorld:
     def context(self) -> SmallContext:
         """Wire a process; each service is made when it is first asked for, and these are here."""
         context = SmallContext(self)
-        vars(context).update(store=self.store, looker=self.looker, dbt=self.dbt, session=None)
+        vars(context).update(
+            store=self.store, probe_pool=self.probe_pool, dbt=self.dbt, session=None
+        )
         return context
 
     def engine(self) -> Engine:

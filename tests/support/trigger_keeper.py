@@ -177,17 +177,17 @@ class _Openings:
 
 
 def answer(
-    trigger: Trigger, position: str | None, question: Question, *, may_release: bool
+    trigger: Trigger, cursor: str | None, question: Question, *, may_release: bool
 ) -> dict[str, object] | None:
     """Return what a trigger has to say, as a row of ``queue_trigger_evaluations``.
 
     Args:
         trigger: It is not paused.
-        position: Where its last look ended.
+        cursor: Where its last look ended.
         question: The present.
         may_release: The run of its last slot has succeeded.
     """
-    place = json.loads(position) if position else {}
+    place = json.loads(cursor) if cursor else {}
     if _is_idle(trigger, place, question, may_release=may_release):
         return None
     openings = _open(trigger, place, question.looked_at)
@@ -217,14 +217,14 @@ def answer(
     matched = [(each.instant, place) for each in released for place in each.events]
     has_outcome = bool(released or expired) or any(each.has_changed for each in slots)
     if trigger.takes_snapshots:
-        is_new = position is None
+        is_new = cursor is None
         began, changes = _changes(trigger, place.get("looked_through"), question)
         has_outcome = is_new or bool(openings.opened)
         if openings.opened:
             matched = [(openings.opened[0], each) for each in changes]
         else:
-            taken = began if is_new else place.get("looked_through")
-            note["looked_through"] = question.look_tick if taken is None else taken
+            consumed = began if is_new else place.get("looked_through")
+            note["looked_through"] = question.look_tick if consumed is None else consumed
     is_repaced = place.get("pace_key") != trigger.pace_key
     is_due_otherwise = place.get("next_due_at") != note["next_due_at"]
     if not (has_outcome or openings.skipped or is_repaced or is_due_otherwise):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from harness.sense.probe import DataChange, Look, Probe, Upstream
+from harness.sense.probe import DataChange, Probe, ProbeResult, Upstream
 
 AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
 
@@ -16,22 +16,22 @@ class Watching:
     upstream: Upstream
     at = AT
 
-    def peek(self) -> Look:
+    def peek(self) -> ProbeResult:
         """Look without taking the answer over, as a tick does that dies before it records."""
-        [look] = self.probe.look([self.upstream], at=self.at)
-        return look
+        [result] = self.probe.probe([self.upstream], at=self.at)
+        return result
 
-    def look(self) -> Look:
+    def probe_once(self) -> ProbeResult:
         """Look, and take the answer over."""
-        look = self.peek()
-        if look.failure is None:
+        result = self.peek()
+        if result.failure is None:
             self.upstream = replace(
-                self.upstream, position=look.position, upstream_value=look.upstream_value
+                self.upstream, position=result.position, upstream_value=result.upstream_value
             )
-        return look
+        return result
 
-    def told(self) -> Sequence[DataChange]:
+    def reported(self) -> Sequence[DataChange]:
         """Look, and return the events; it has to succeed."""
-        look = self.look()
-        assert look.failure is None, look.failure
-        return look.events
+        result = self.probe_once()
+        assert result.failure is None, result.failure
+        return result.events

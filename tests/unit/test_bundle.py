@@ -140,8 +140,8 @@ def test_everything_that_the_workspace_profile_asks_of_the_environment_is_given(
     environment: dict[str, str],
 ) -> None:
     profile = loaded(PROJECT / "profiles.yml")["heartbeat"]["outputs"]["databricks"]
-    asked = {*re.findall(r"env_var\('(\w+)'", " ".join(map(str, profile.values())))}
-    assert asked <= {*environment}
+    requests = {*re.findall(r"env_var\('(\w+)'", " ".join(map(str, profile.values())))}
+    assert requests <= {*environment}
     assert environment["HEARTBEAT_TARGET"] == "databricks"
 
 

@@ -213,7 +213,7 @@ class Maker:
             headers={"Authorization": f"Bearer {endpoint['token']}"},
         )
         with urllib.request.urlopen(request) as answer:
-            told = json.load(answer)["runs"]
+            reported = json.load(answer)["runs"]
         return [
             {
                 "job_id": run["job_id"],
@@ -226,7 +226,7 @@ class Maker:
                 if run["end_time"]
                 else {}
             )
-            for run in told
+            for run in reported
         ]
 
     def _keep_runs(self) -> None:

@@ -61,8 +61,8 @@ def _verdict(findings: Sequence[Finding]) -> list[Cell]:
         Level.ATTENTION: f"{_count(findings, Level.ATTENTION)} to look at",
         Level.OK: f"{_count(findings, Level.OK)} ok",
     }
-    said = ", ".join(text for level, text in parts.items() if _count(findings, level))
-    return [(said, "bold")]
+    message = ", ".join(text for level, text in parts.items() if _count(findings, level))
+    return [(message, "bold")]
 
 
 def _rows(findings: Iterable[Finding], home: Path) -> Iterable[Sequence[Cell]]:

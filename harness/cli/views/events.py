@@ -98,7 +98,7 @@ def _instant(at: int | None) -> str:
     if at is None:
         return "-"
     try:
-        told = _EPOCH + timedelta(milliseconds=at)
+        reported = _EPOCH + timedelta(milliseconds=at)
     except OverflowError:
         return str(at)
-    return told.strftime("%Y-%m-%d %H:%M:%SZ")
+    return reported.strftime("%Y-%m-%d %H:%M:%SZ")

@@ -93,14 +93,14 @@ def _dependency_in_words(each: Dependency, at: datetime) -> tuple[str, str | tup
         return what, ("PAUSED", "yellow")
     if each.failure:
         return what, (f"cannot be read for {age(each.failing_since, at)}: {each.failure}", "red")
-    if not each.is_looked_at:
+    if not each.is_probed:
         return what, "not looked at yet"
-    if each.event_at is not None and each.taken_by is None:
+    if each.event_at is not None and each.consumed_by is None:
         return what, ("new: waits to be taken", "green")
     if each.waiting:
         more = f" (and {len(each.waiting) - 1} more)" if len(each.waiting) > 1 else ""
         return what, (f"{each.waiting[0].in_words}{more}", "yellow")
-    return what, _taker_in_words(each.taken_by) if each.taken_by else "nothing has come yet"
+    return what, _taker_in_words(each.consumed_by) if each.consumed_by else "nothing has come yet"
 
 
 def _taker_in_words(run: RunFact) -> str:
@@ -161,12 +161,12 @@ def _show_healing(console: Console, healing: Healing, at: datetime) -> None:
     """Print what the newest further attempt was handed in one list: whose events, since when."""
     run, had, since = healing.run, healing.event_ids_of_failed, healing.event_ids_since
     which = f"run {run.run_id}" if run.run_id else "a start without an answer"
-    said = (
+    message = (
         f"  {which} is attempt {run.attempt}, and was handed"
         f" {count(len(had) + len(since), 'event')} in one list:"
         f" {len(had):,} of the attempts before it, {len(since):,} that came since"
     )
-    console.print(line(("caught up", "bold"), said), soft_wrap=True)
+    console.print(line(("caught up", "bold"), message), soft_wrap=True)
     rows = [
         (
             each.table,

@@ -17,7 +17,7 @@ from rich.progress import Progress as Bars
 from harness.platform.masking import masked
 from harness.platform.stopping import Activity
 from harness.platform.text import escaped
-from harness.sense.probe import Look
+from harness.sense.probe import ProbeResult
 
 #: Fewer upstreams than this are read before a bar has been drawn.
 BAR_FROM = 50
@@ -78,7 +78,7 @@ class Progress:
             transient=True,
             disable=not (is_shown and console.is_terminal),
         )
-        self._looks = Bars(
+        self._results = Bars(
             TextColumn("  sensing"),
             BarColumn(),
             MofNCompleteColumn(),
@@ -87,7 +87,7 @@ class Progress:
             disable=self._bars.disable,
         )
         self._now = self._bars.add_task(_shown(activity.words), total=None)
-        self._looked = self._looks.add_task("", total=0)
+        self._looked = self._results.add_task("", total=0)
         self._lines = PlainLines(activity.words, time.monotonic())
         self._is_over = threading.Event()
         self._stack = ExitStack()
@@ -109,7 +109,7 @@ class Progress:
     ) -> None:
         self._is_over.set()
         self._stack.close()
-        self._looks.stop()
+        self._results.stop()
         self._bars.stop()
 
     def _hear(self, words: str) -> None:
@@ -124,16 +124,16 @@ class Progress:
 
     def on_plan(self, count: int) -> None:
         """Learn how many looks are to come."""
-        self._looks.reset(self._looked, total=count)
+        self._results.reset(self._looked, total=count)
         if count > BAR_FROM:
             self._bars.stop()
-            self._looks.start()
+            self._results.start()
 
-    def on_look(self, look: Look) -> None:
+    def on_result(self, result: ProbeResult) -> None:
         """Count a look."""
-        self._looks.advance(self._looked)
-        if self._looks.finished:
-            self._looks.stop()
+        self._results.advance(self._looked)
+        if self._results.finished:
+            self._results.stop()
             self._bars.start()
 
 

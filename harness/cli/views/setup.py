@@ -49,7 +49,7 @@ def show_overview(console: Console, context: "Context", checked: "CheckedControl
             *([f"{count(paused, 'row')} PAUSED"] if paused else []),
         ]
     )
-    told = [
+    reported = [
         ("state", f"{context.home.folder}, schema {context.schema}"),
         ("controls", controls),
         ("jobs", f"the {context.settings.jobs.target.value} Jobs API"),
@@ -58,7 +58,9 @@ def show_overview(console: Console, context: "Context", checked: "CheckedControl
     ]
     console.print(line(("ready", "bold green")))
     columns = (Column(title=""), Column(title="", may_wrap=True))
-    print_table(console, columns, [((name, "dim"), said) for name, said in told], has_header=False)
+    print_table(
+        console, columns, [((name, "dim"), message) for name, message in reported], has_header=False
+    )
 
 
 def _triggers(checked: "CheckedControls") -> int:
@@ -118,7 +120,7 @@ def maintenance_as_json(kept: Kept) -> dict[str, object]:
             }
             for each in kept.tables
         ],
-        "folded": kept.has_folded,
+        "folded": kept.has_compacted,
         "removed_files": kept.removed_files,
     }
 
@@ -144,10 +146,10 @@ def show_maintenance(console: Console, kept: Kept) -> None:
     ]
     before = sum(each.files_before for each in kept.tables)
     after = sum(each.files_after for each in kept.tables)
-    said = f"{count(len(rows), 'table')}: {count(after, 'file')} instead of {before:,}"
-    console.print(line((said, "bold")))
+    message = f"{count(len(rows), 'table')}: {count(after, 'file')} instead of {before:,}"
+    console.print(line((message, "bold")))
     print_table(console, columns, rows)
-    if kept.has_folded:
+    if kept.has_compacted:
         console.print(line("the ledgers are folded into the current state"))
     if kept.removed_files:
         console.print(line(f"{count(kept.removed_files, 'old file')} of runs removed"))

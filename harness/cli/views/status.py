@@ -6,7 +6,7 @@ from datetime import datetime
 from rich.console import Console
 
 from harness.cli.views.terminal import Cell, Column, line, print_table
-from harness.inspect.attention import Job, began, jobs_of, names_of, trouble_of, waits, words_of
+from harness.inspect.attention import Job, began, jobs_of, names_of, problem_of, waits, words_of
 from harness.inspect.status import OLD_AFTER_SECONDS, Status
 from harness.inspect.tick_summary import name_of
 from harness.platform.format import age, count, instant
@@ -43,7 +43,7 @@ class Page:
         self._console = console
         self._status = status
         self._jobs = jobs_of(status)
-        self._is_whole = every_job
+        self._is_complete = every_job
         height = min(max(console.height, _LINES_MIN), _LINES_MAX)
         self._lines = height - _LINES_FOR_FRAME
 
@@ -74,23 +74,25 @@ class Page:
         self._section(
             ("given up lately", "bold yellow"),
             ("job", "run", "since", "why"),
-            [*self._rows_of_given_up()],
+            [*self._rows_of_discarded()],
         )
 
     def _show_head(self) -> None:
         now = self._status.now
         running = sum(job.run is not None and job.run.is_open for job in self._jobs)
         failed = sum(job.run is not None and job.run.holds_job for job in self._jobs)
-        told = [count(len(self._jobs), "job")]
-        told += [f"{failed} failed"] if failed else []
-        told += [f"{running} running"] if running else []
-        self._say((", ".join(told), "bold"), "   ", self._last_change())
+        summary = [count(len(self._jobs), "job")]
+        summary += [f"{failed} failed"] if failed else []
+        summary += [f"{running} running"] if running else []
+        self._print((", ".join(summary), "bold"), "   ", self._last_change())
         holder, ticked = self._status.holder, self._status.last_tick_at
         if holder:
             since = age(holder.since, now)
-            self._say((f"`{holder.command}` is at work, since {since} (pid {holder.pid})", "dim"))
+            self._print((f"`{holder.command}` is at work, since {since} (pid {holder.pid})", "dim"))
         elif ticked and (now - ticked).total_seconds() > OLD_AFTER_SECONDS:
-            self._say((f"no tick for {age(ticked, now)}: this is how things stood then", "yellow"))
+            self._print(
+                (f"no tick for {age(ticked, now)}: this is how things stood then", "yellow")
+            )
 
     def _last_change(self) -> Cell:
         decision, now = self._status.decision, self._status.now
@@ -102,10 +104,10 @@ class Page:
     def _rows_of_attention(self) -> Iterator[tuple[str, Cell, str, str]]:
         now = self._status.now
         for job in self._jobs:
-            trouble = trouble_of(job.run, self._status) if job.run else None
-            if trouble:
-                style = "red" if trouble.is_bad else "yellow"
-                yield job.name, (trouble.what, style), age(trouble.since, now), trouble.why
+            problem = problem_of(job.run, self._status) if job.run else None
+            if problem:
+                style = "red" if problem.is_bad else "yellow"
+                yield job.name, (problem.what, style), age(problem.since, now), problem.why
 
     def _rows_of_unreadable(self) -> Iterator[tuple[str, Cell, str, str]]:
         """Return one row per upstream that cannot be read, with the jobs that wait for it."""
@@ -138,7 +140,7 @@ class Page:
 
     def _unreadable(self, who: str, since: datetime | None, why: str) -> tuple[str, Cell, str, str]:
         now = self._status.now
-        tries = [each.next_look(now) for each in self._status.failing if each.reason == why]
+        tries = [each.next_probe(now) for each in self._status.failing if each.reason == why]
         later = [at for at in tries if at is not None]
         when = ""
         if len(later) < len(tries):
@@ -152,34 +154,34 @@ class Page:
         now = self._status.now
         for job in self._jobs:
             run = job.run
-            if run and run.is_open and trouble_of(run, self._status) is None:
-                handed = count(run.event_count, "event")
+            if run and run.is_open and problem_of(run, self._status) is None:
+                payload = count(run.event_count, "event")
                 if waits(run):
-                    handed += f", {words_of(run)} for {age(run.recorded_at, now)}"
-                yield job.name, str(run.run_id or "its own"), age(began(run), now), handed
+                    payload += f", {words_of(run)} for {age(run.recorded_at, now)}"
+                yield job.name, str(run.run_id or "its own"), age(began(run), now), payload
 
     def _rows_of_quarantined(self) -> Iterator[tuple[str, str, str]]:
         for each in self._status.quarantined:
             yield each.name, age(each.since, self._status.now), self._cut(each.reason)
 
-    def _rows_of_given_up(self) -> Iterator[tuple[str, str, str, str]]:
-        for run in self._status.given_up:
+    def _rows_of_discarded(self) -> Iterator[tuple[str, str, str, str]]:
+        for run in self._status.discarded:
             since = age(run.recorded_at, self._status.now)
             name = name_of(run.job_id, run.job_name)
             yield name, str(run.run_id or "-"), since, self._cut(run.message or "")
 
     def _show_waiting(self) -> None:
-        waiting = [job for job in self._jobs if job.blocker in _WAITING and not _is_told(job)]
+        waiting = [job for job in self._jobs if job.blocker in _WAITING and not _is_reported(job)]
         order = list(_WAITING)
         late = datetime.max.replace(tzinfo=self._status.now.tzinfo)
         waiting.sort(key=lambda job: (order.index(job.blocker), job.since or late, job.name))
         counts = {name: sum(job.blocker == name for job in waiting) for name in order}
-        told = [f"{number} {_WAITING[name]}" for name, number in counts.items() if number]
+        summary = [f"{number} {_WAITING[name]}" for name, number in counts.items() if number]
         self._section(
             ("waiting", "bold yellow"),
             ("job", "since", "why not"),
             [(job.name, age(job.since, self._status.now), job.why) for job in waiting],
-            told=", ".join(told),
+            summary=", ".join(summary),
         )
 
     def _section(
@@ -188,40 +190,40 @@ class Page:
         columns: Sequence[str],
         rows: Sequence[Sequence[Cell]],
         *,
-        told: str = "",
+        summary: str = "",
     ) -> None:
         if not rows:
             return
         text, style = title
-        self._say((f"{text} {len(rows)}", style), (f"  {told}" if told else "", "dim"))
-        shown = len(rows) if self._is_whole else min(len(rows), max(3, self._lines))
-        shape = [_column(name, self._is_whole) for name in columns]
+        self._print((f"{text} {len(rows)}", style), (f"  {summary}" if summary else "", "dim"))
+        shown = len(rows) if self._is_complete else min(len(rows), max(3, self._lines))
+        shape = [_column(name, self._is_complete) for name in columns]
         print_table(self._console, shape, rows[:shown])
         if shown < len(rows):
-            self._say((f"  and {len(rows) - shown:,} more: --all shows every job", "dim"))
+            self._print((f"  and {len(rows) - shown:,} more: --all shows every job", "dim"))
         wraps = "why" in columns
         self._lines -= (2 * shown if wraps else shown) + 3
 
     def _cut(self, why: str) -> str:
         """Leave the beginning of a long message, which says what it is about."""
         first = why.strip().split("\n", 1)[0]
-        is_short = self._is_whole or len(first) <= _MESSAGE_LENGTH
+        is_short = self._is_complete or len(first) <= _MESSAGE_LENGTH
         return first if is_short else first[:_MESSAGE_LENGTH] + "…"
 
-    def _say(self, *parts: Cell) -> None:
+    def _print(self, *parts: Cell) -> None:
         self._console.print(line(*parts), soft_wrap=True)
 
 
-def _column(name: str, is_whole: bool) -> Column:
+def _column(name: str, is_complete: bool) -> Column:
     return Column(
         title=name,
         is_number=name in {"since", "for", "handed"},
-        may_shrink=name == "job" or (name == "why not" and not is_whole),
-        may_wrap=name == "why" or (name == "why not" and is_whole),
+        may_shrink=name == "job" or (name == "why not" and not is_complete),
+        may_wrap=name == "why" or (name == "why not" and is_complete),
     )
 
 
-def _is_told(job: Job) -> bool:
+def _is_reported(job: Job) -> bool:
     """Tell whether the page has already said why the job does not start."""
     has_run = job.run is not None and (job.run.holds_job or job.run.is_open)
     return has_run or _UNREADABLE in job.why

@@ -69,8 +69,8 @@ def line(*parts: Cell) -> Text:
     """Return one line of text; a part may be ``(text, style)``."""
     text = Text()
     for part in parts:
-        said, style = part if isinstance(part, tuple) else (part, "")
-        text.append(escaped(masked(said)), style=style)
+        message, style = part if isinstance(part, tuple) else (part, "")
+        text.append(escaped(masked(message)), style=style)
     return text
 
 

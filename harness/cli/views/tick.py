@@ -9,8 +9,8 @@ from harness.cli.views.terminal import Column, line, print_table
 from harness.inspect.attention import names_of, reason_beside, reason_of_waiting
 from harness.inspect.tick_summary import (
     STYLES,
-    has_news,
     headline,
+    is_noteworthy,
     main_reason,
     name_of,
     rank,
@@ -31,7 +31,7 @@ ROWS = 15
 def show(console: Console, report: "TickReport") -> None:
     """Print the tick for a person: one line, then a table for each thing that happened."""
     runs = runs_of(report)
-    style = "bold red" if not report.is_clean else "bold" if has_news(report) else ""
+    style = "bold red" if not report.is_clean else "bold" if is_noteworthy(report) else ""
     console.print(line((headline(report), style)), soft_wrap=True)
     for warning in report.warnings:
         console.print(line(("warning: ", "yellow"), warning), soft_wrap=True)
@@ -39,9 +39,9 @@ def show(console: Console, report: "TickReport") -> None:
     _show_found(console, report)
     _show_released(console, report)
     _show_failures(console, report)
-    _show_put_off(console, report)
-    _show_given_back(console, runs.given_back)
-    _show_given_up(console, runs.given_up)
+    _show_deferred(console, report)
+    _show_requeued(console, runs.requeued)
+    _show_discarded(console, runs.discarded)
     _show_started(console, runs.started)
     _show_ended(console, runs.ended)
     _show_waiting(console, report)
@@ -54,7 +54,7 @@ def _show_quarantined(console: Console, report: "TickReport") -> None:
 
 
 def _show_found(console: Console, report: "TickReport") -> None:
-    events = report.learned.events
+    events = report.findings.events
     by_upstream: dict[str, list[EventRow]] = {}
     for event in events:
         by_upstream.setdefault(event.upstream_id, []).append(event)
@@ -100,31 +100,31 @@ def _show_released(console: Console, report: "TickReport") -> None:
 
 def _upstream_column(names: Mapping[str, str]) -> Column:
     """A name is cut where there is no room for it; what tells it from the same name is not."""
-    told_apart = any(name != upstream_name(each) for each, name in names.items())
-    return Column(title="upstream", may_shrink=not told_apart, may_wrap=told_apart)
+    disambiguated = any(name != upstream_name(each) for each, name in names.items())
+    return Column(title="upstream", may_shrink=not disambiguated, may_wrap=disambiguated)
 
 
 def _sum(events: Iterable[EventRow], names: Sequence[str], form: str | None) -> str:
     """Add up what the sources say of their changes, as far as they say anything."""
-    said = [
+    message = [
         int(event.tags[name])
         for event in events
         for name in names
         if event.tags.get(name, "").isdigit()
     ]
-    if not said:
+    if not message:
         return "-"
-    return form.format(sum(said)) if form else size(sum(said))
+    return form.format(sum(message)) if form else size(sum(message))
 
 
 def _show_failures(console: Console, report: "TickReport") -> None:
-    names = names_of((look.upstream_id for look in report.failures), report.sensed.upstreams)
+    names = names_of((result.upstream_id for result in report.failures), report.sensed.upstreams)
     rows = [
         (
-            names[look.upstream_id],
-            reason_beside(upstream_name(look.upstream_id), look.failure or ""),
+            names[result.upstream_id],
+            reason_beside(upstream_name(result.upstream_id), result.failure or ""),
         )
-        for look in report.failures
+        for result in report.failures
     ]
     columns = (_upstream_column(names), Column(title="why", may_wrap=True))
     _section(console, "cannot be read", columns, rows, style="red")
@@ -132,20 +132,20 @@ def _show_failures(console: Console, report: "TickReport") -> None:
     columns = (Column(title="trigger", may_shrink=True), Column(title="why", may_wrap=True))
     _section(console, "triggers that cannot be evaluated", columns, failing, style="red")
     unanswered = report.settlement.settled.unanswered
-    asked = [(str(job_id), reason) for job_id, reason in unanswered.items()]
+    requested = [(str(job_id), reason) for job_id, reason in unanswered.items()]
     columns = (Column(title="job"), Column(title="why", may_wrap=True))
-    _section(console, "jobs of which the Jobs API says nothing", columns, asked, style="red")
+    _section(console, "jobs of which the Jobs API says nothing", columns, requested, style="red")
 
 
-def _show_put_off(console: Console, report: "TickReport") -> None:
-    names = names_of((each.upstream_id for each in report.sensed.put_off), report.sensed.upstreams)
+def _show_deferred(console: Console, report: "TickReport") -> None:
+    names = names_of((each.upstream_id for each in report.sensed.deferred), report.sensed.upstreams)
     rows = [
         (
             names[each.upstream_id],
-            instant(each.next_look_at, report.tick.at) if each.next_look_at else "next tick",
+            instant(each.next_probe_at, report.tick.at) if each.next_probe_at else "next tick",
             reason_beside(upstream_name(each.upstream_id), each.reason),
         )
-        for each in report.sensed.put_off
+        for each in report.sensed.deferred
     ]
     columns = (
         _upstream_column(names),
@@ -155,7 +155,7 @@ def _show_put_off(console: Console, report: "TickReport") -> None:
     _section(console, "put off", columns, rows, style="yellow")
 
 
-def _show_given_back(console: Console, runs: Sequence[RunRow]) -> None:
+def _show_requeued(console: Console, runs: Sequence[RunRow]) -> None:
     columns = (
         Column(title="job", may_shrink=True),
         Column(title="run"),
@@ -168,7 +168,7 @@ def _show_given_back(console: Console, runs: Sequence[RunRow]) -> None:
     _section(console, "given back for a retry", columns, rows, style="yellow")
 
 
-def _show_given_up(console: Console, runs: Sequence[RunRow]) -> None:
+def _show_discarded(console: Console, runs: Sequence[RunRow]) -> None:
     columns = (
         Column(title="job", may_shrink=True),
         Column(title="run"),
@@ -244,9 +244,9 @@ def _show_waiting(console: Console, report: "TickReport") -> None:
     if report.publication is None:
         return
     published = report.publication
-    told = {row.job_id for row in published.changed}
+    reported = {row.job_id for row in published.changed}
     waiting = [
-        (job_id not in told, main_reason(blockers), job_id)
+        (job_id not in reported, main_reason(blockers), job_id)
         for job_id, blockers in published.blockers.items()
         if blockers and main_reason(blockers).blocker != "run_in_progress"
     ]

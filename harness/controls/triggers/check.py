@@ -26,7 +26,7 @@ _DEFAULTS: Mapping[str, str] = {
 }
 
 #: Line, column, sentence.
-Told = tuple[int, str, str]
+Problem = tuple[int, str, str]
 
 
 def check_triggers(file: TriggersFile, names: Mapping[int, str]) -> list[str]:
@@ -37,20 +37,20 @@ def check_triggers(file: TriggersFile, names: Mapping[int, str]) -> list[str]:
         names: The jobs of the controls, by their names there.
     """
     problems = trigger_problems(file, names)
-    return [f"{EVENT_TRIGGERS}, line {line}: {said}" for line, said in problems]
+    return [f"{EVENT_TRIGGERS}, line {line}: {message}" for line, message in problems]
 
 
 def trigger_problems(file: TriggersFile, names: Mapping[int, str]) -> list[tuple[int, str]]:
     """Return line and sentence of everything that is wrong, in the order of the lines."""
-    told: list[Told] = [(line, "", said) for line, said in file.problems]
+    problems: list[Problem] = [(line, "", message) for line, message in file.problems]
     for row in file.rows:
-        told += [(row.line, column, said) for column, said in problems_of(row)]
+        problems += [(row.line, column, message) for column, message in problems_of(row)]
     for check in (_disagreements, _repetitions, _level_counts):
-        told += check(file.rows)
-    told += _other_names(file.rows, names)
+        problems += check(file.rows)
+    problems += _other_names(file.rows, names)
     order = {"": -1} | {column: place for place, column in enumerate(COLUMNS)}
-    told.sort(key=lambda each: (each[0], order[each[1]]))
-    return [(line, f"{_at(column)}{said}") for line, column, said in told]
+    problems.sort(key=lambda each: (each[0], order[each[1]]))
+    return [(line, f"{_at(column)}{message}") for line, column, message in problems]
 
 
 def _at(column: str) -> str:
@@ -62,47 +62,47 @@ def _meaning(row: TriggerRow, column: str) -> str:
     return (cell or _DEFAULTS[column]).upper() if column in _DEFAULTS else cell
 
 
-def _disagreements(rows: Sequence[TriggerRow]) -> Iterator[Told]:
+def _disagreements(rows: Sequence[TriggerRow]) -> Iterator[Problem]:
     first: dict[str, TriggerRow] = {}
     for row in rows:
         begun = first.setdefault(row.trigger_id, row)
         for column in COLUMNS:
             if column in _OF_TABLE or _meaning(row, column) == _meaning(begun, column):
                 continue
-            said = (
+            message = (
                 f"{shown(getattr(row, column))} here and {shown(getattr(begun, column))} on line"
                 f" {begun.line}; the rows of one trigger may differ in table, partition and tags"
             )
-            yield row.line, column, said
+            yield row.line, column, message
 
 
-def _repetitions(rows: Sequence[TriggerRow]) -> Iterator[Told]:
+def _repetitions(rows: Sequence[TriggerRow]) -> Iterator[Problem]:
     def key(row: TriggerRow) -> tuple[object, ...]:
         tags = frozenset(tag.strip() for tag in row.tags.split(";"))
         return row.trigger_id, table_key(row.table), levels_of(row.partition), tags
 
-    for row, earlier in _again(rows, key):
-        said = f"it repeats line {earlier.line}; a table, a partition and tags once is allowed"
-        yield row.line, "", said
+    for row, earlier in _repeated(rows, key):
+        message = f"it repeats line {earlier.line}; a table, a partition and tags once is allowed"
+        yield row.line, "", message
 
 
-def _level_counts(rows: Sequence[TriggerRow]) -> Iterator[Told]:
+def _level_counts(rows: Sequence[TriggerRow]) -> Iterator[Problem]:
     with_levels = [row for row in rows if row.kind == PARTITION and row.partition]
-    for row, earlier in _again(with_levels, lambda row: table_key(row.table)):
+    for row, earlier in _repeated(with_levels, lambda row: table_key(row.table)):
         here, there = len(levels_of(row.partition)), len(levels_of(earlier.partition))
         if here != there:
-            said = (
+            message = (
                 f"{shown(row.table)} has {_levels(here)} here and {there} on line {earlier.line};"
                 " a partition has a value for each level of its table"
             )
-            yield row.line, "partition", said
+            yield row.line, "partition", message
 
 
 def _levels(number: int) -> str:
     return "1 level" if number == 1 else f"{number} levels"
 
 
-def _other_names(rows: Sequence[TriggerRow], names: Mapping[int, str]) -> Iterator[Told]:
+def _other_names(rows: Sequence[TriggerRow], names: Mapping[int, str]) -> Iterator[Problem]:
     first: dict[str, TriggerRow] = {}
     for row in rows:
         if not row.job_id.isdecimal() or not row.job_name:
@@ -115,11 +115,11 @@ def _other_names(rows: Sequence[TriggerRow], names: Mapping[int, str]) -> Iterat
             where = f"{shown(earlier.job_name)} on line {earlier.line}"
         else:
             continue
-        said = f"job {row.job_id} is {shown(row.job_name)} here and {where}; give it one name"
-        yield row.line, "job_name", said
+        message = f"job {row.job_id} is {shown(row.job_name)} here and {where}; give it one name"
+        yield row.line, "job_name", message
 
 
-def _again(
+def _repeated(
     rows: Sequence[TriggerRow], key: Callable[[TriggerRow], object]
 ) -> Iterator[tuple[TriggerRow, TriggerRow]]:
     """Return each row whose key an earlier one has, with the first of them."""

@@ -93,16 +93,18 @@ def parse_triggers(text: str) -> TriggersFile:
     began = 1
     try:
         if tuple(next(lines, [])) != COLUMNS:
-            said = f"the header has to be {','.join(COLUMNS)}"
-            return TriggersFile(problems=((1, said),))
+            message = f"the header has to be {','.join(COLUMNS)}"
+            return TriggersFile(problems=((1, message),))
         began = lines.line_num + 1
         for cells in lines:
             if len(cells) == len(COLUMNS):
                 kept = dict(zip(COLUMNS, map(str.strip, cells), strict=True))
                 rows.append(TriggerRow(line=began, **kept))
             elif any(cells):
-                said = f"{len(cells)} cells; there have to be {len(COLUMNS)}: {','.join(COLUMNS)}"
-                problems.append((began, said))
+                message = (
+                    f"{len(cells)} cells; there have to be {len(COLUMNS)}: {','.join(COLUMNS)}"
+                )
+                problems.append((began, message))
             began = lines.line_num + 1
     except csv.Error as error:
         problems.append((began, f"it cannot be read as CSV ({error}); look at its quotes"))

@@ -79,11 +79,11 @@ def secrets(patient: Patient) -> Iterator[Finding]:
 
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
         problems = list(pool.map(problem, range(len(references))))
-    for (path, _), said in zip(references, problems, strict=True):
-        if said is not None:
+    for (path, _), message in zip(references, problems, strict=True):
+        if message is not None:
             yield broken(
                 "secrets",
-                said.rstrip("."),
+                message.rstrip("."),
                 where=".".join(path),
                 todo="set it where ticks run; until then every look that needs it fails",
             )

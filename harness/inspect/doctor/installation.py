@@ -16,7 +16,7 @@ from harness.errors import ConfigurationError
 from harness.platform.clock import Clock
 from harness.platform.mounts import MOUNTS
 from harness.store.local import LocalStore
-from harness.store.state_dir import Home
+from harness.store.state_dir import StateDir
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Patient:
     """An installation; its configuration may be wrong and its tables damaged."""
 
     project: Path
-    home: Home
+    home: StateDir
     environment: Mapping[str, str]
     clock: Clock
     #: Nothing when the configuration cannot be read; then ``problem`` says why.
@@ -71,7 +71,7 @@ def patient_of(project: Path, environment: Mapping[str, str], clock: Clock) -> P
         folder = (project.absolute() / (environment.get(HOME_VARIABLE) or DEFAULT_HOME)).resolve()
     return Patient(
         project=project,
-        home=Home(folder=folder),
+        home=StateDir(folder=folder),
         environment=environment,
         clock=clock,
         settings=settings,

@@ -22,7 +22,7 @@ CHECKS: Mapping[str, Check] = {
     "tables": tables.tables,
     "last tick": stray_files.state_file,
     "inbox": stray_files.inbox,
-    "handed over": stray_files.handed_over,
+    "handed over": stray_files.payload_files,
     "jobs api": jobs_api.jobs_api,
     "clock": runs.clock,
     "upstreams": runs.upstreams,

@@ -4,13 +4,20 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from harness.config.model import Attention
-from harness.inspect.attention import began, blockers_of, is_over, names_of, retry_of, unasked_of
+from harness.inspect.attention import (
+    began,
+    blockers_of,
+    is_over,
+    names_of,
+    retry_of,
+    unreachable_of,
+)
 from harness.inspect.doctor.findings import Finding, attention, ok
 from harness.inspect.doctor.installation import Patient
 from harness.inspect.status import OLD_AFTER_SECONDS
 from harness.platform.format import age, count, instant, span
 from harness.sense.backoff import load_back_off
-from harness.settle.unreachable_runs import load_unasked
+from harness.settle.unreachable_runs import load_unreachable
 from harness.store.queries import (
     folded_through,
     last_decision,
@@ -51,8 +58,8 @@ def clock(patient: Patient) -> Iterator[Finding]:
 
 def _newest_tick(patient: Patient) -> datetime | None:
     decision = last_decision(patient.home.status)
-    told = last_tick_at(patient.home.folder, decision)
-    found = [told] if told else []
+    listed = last_tick_at(patient.home.folder, decision)
+    found = [listed] if listed else []
     if patient.is_local:
         number = decision.tick_number if decision else 0
         after = [("tick_number", ">=", number)]
@@ -69,10 +76,10 @@ def upstreams(patient: Patient) -> Iterator[Finding]:
     )
     if failing:
         names = names_of((each.upstream_id for each in failing), failing)
-        told = (f"{names[each.upstream_id]} for {age(each.since, now)}" for each in failing)
+        listed = (f"{names[each.upstream_id]} for {age(each.since, now)}" for each in failing)
         yield attention(
             "upstreams",
-            f"{count(len(failing), 'upstream')} cannot be read: {_listed(told)}",
+            f"{count(len(failing), 'upstream')} cannot be read: {_listed(listed)}",
             todo="correct what `python -m harness status` names as the reason; the next tick that "
             "is due probes again, or at once after `python -m harness try-again`",
         )
@@ -84,14 +91,14 @@ def triggers(patient: Patient) -> Iterator[Finding]:
     """Every event trigger could be evaluated."""
     if not patient.is_local or not patient.is_set_up:
         return
-    folded = folded_through(patient.store, last_decision(patient.home.status))
-    failing = failing_triggers(patient.store, folded)
+    compacted = folded_through(patient.store, last_decision(patient.home.status))
+    failing = failing_triggers(patient.store, compacted)
     if failing:
         now = patient.clock.now()
-        told = (f"{each.trigger_id} for {age(each.since, now)}" for each in failing)
+        listed = (f"{each.trigger_id} for {age(each.since, now)}" for each in failing)
         yield attention(
             "triggers",
-            f"{count(len(failing), 'trigger')} cannot be evaluated: {_listed(told)}",
+            f"{count(len(failing), 'trigger')} cannot be evaluated: {_listed(listed)}",
             todo="correct what `python -m harness status` names as the reason; the next tick "
             "evaluates them again",
         )
@@ -103,10 +110,10 @@ def runs(patient: Patient) -> Iterator[Finding]:
         return
     store, now = patient.store, patient.clock.now()
     decision = last_decision(patient.home.status)
-    folded = folded_through(store, decision)
-    newest = newest_by_job(runs_now(store, folded_through=folded, only_relevant=True)).values()
+    compacted = folded_through(store, decision)
+    newest = newest_by_job(runs_now(store, folded_through=compacted, only_relevant=True)).values()
     answered = [run for run in newest if run.is_open and not run.is_unanswered]
-    unasked = load_unasked(patient.home.folder)
+    unreachable = load_unreachable(patient.home.folder)
     bounds = patient.settings.jobs.attention if patient.settings else Attention()
     kinds = {
         "parked": [run for run in newest if run.run_status is RunStatus.PARKED],
@@ -122,15 +129,17 @@ def runs(patient: Patient) -> Iterator[Finding]:
         "unasked": [
             run
             for run in answered
-            if (since := unasked_of(run, unasked.get(run.job_id)))
+            if (since := unreachable_of(run, unreachable.get(run.job_id)))
             and is_over(bounds.unasked_minutes, since.since, now)
         ],
     }
     for kind, found in kinds.items():
         if found:
             what, todo = _WORDS[kind]
-            said = what.format(count(len(found), "job"))
-            yield attention("runs", f"{said}: {_listed(run.job_name for run in found)}", todo=todo)
+            message = what.format(count(len(found), "job"))
+            yield attention(
+                "runs", f"{message}: {_listed(run.job_name for run in found)}", todo=todo
+            )
     if not any(kinds.values()):
         yield ok("runs", "no job is held, and every start has its answer")
 

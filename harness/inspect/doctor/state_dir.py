@@ -70,8 +70,10 @@ def _is_frozen(path: Path) -> bool:
 def disk_space(patient: Patient) -> Iterator[Finding]:
     """There is room for what ticks write."""
     folder = _nearest(patient.home.folder)
-    said = os.statvfs(folder)
-    yield room_left(said.f_bavail * said.f_frsize, said.f_favail if said.f_files else None, folder)
+    usage = os.statvfs(folder)
+    yield room_left(
+        usage.f_bavail * usage.f_frsize, usage.f_favail if usage.f_files else None, folder
+    )
 
 
 def room_left(free: int, files: int | None, folder: Path) -> Finding:

@@ -17,7 +17,7 @@ from harness.tick.checkpoint import load_state
 
 #: A message that is being written is there for milliseconds.
 _HALF_WRITTEN_AFTER_SECONDS = 600.0
-_HANDED_OVER_BYTES = 1_000_000_000
+_PAYLOAD_BYTES = 1_000_000_000
 _MOST_NAMED = 3
 
 
@@ -90,9 +90,9 @@ def _can_be_parsed(file: Path) -> bool:
     return load(file, lambda content: isinstance(content, dict)) or False
 
 
-def handed_over(patient: Patient) -> Iterator[Finding]:
+def payload_files(patient: Patient) -> Iterator[Finding]:
     """Lists of events that runs are to read are there, and do not fill the disk."""
-    folder = patient.home.handed_over
+    folder = patient.home.payloads
     files = [path for path in folder.glob("*") if path.is_file()]
     vanished = _vanished(patient) if patient.is_local else []
     if vanished:
@@ -104,7 +104,7 @@ def handed_over(patient: Patient) -> Iterator[Finding]:
             todo="tick: it writes the list anew; a run that has failed meanwhile needs `retry`",
         )
     total = sum(_bytes(path) for path in files)
-    if total > _HANDED_OVER_BYTES:
+    if total > _PAYLOAD_BYTES:
         yield attention(
             "handed over",
             f"{count(len(files), 'list')} of events hold {size(total)}",
@@ -117,8 +117,8 @@ def handed_over(patient: Patient) -> Iterator[Finding]:
 
 def _vanished(patient: Patient) -> list[Path]:
     store = patient.store
-    folded = folded_through(store, last_decision(patient.home.status))
-    runs = runs_now(store, folded_through=folded, only_relevant=True)
+    compacted = folded_through(store, last_decision(patient.home.status))
+    runs = runs_now(store, folded_through=compacted, only_relevant=True)
     files = [file_of(str(run.row["parameters"])) for run in runs if run.is_open]
     return [path for path in files if path is not None and not path.exists()]
 

@@ -26,15 +26,17 @@ def tables(patient: Patient) -> Iterator[Finding]:
     folders = sorted(log.parent for log in patient.tables.glob("*/_delta_log"))
     health = [_examined(folder) for folder in folders]
     damages = [*_damages(health)]
-    told = {each.about for each in damages}
-    damages += [each for each in _shorter(patient) if each.about not in told]
+    reported = {each.about for each in damages}
+    damages += [each for each in _shorter(patient) if each.about not in reported]
     damages += _missing(patient, folders)
     yield from damages
     if not damages:
-        whole = sum(each.size for each in health)
+        bytes_ = sum(each.size for each in health)
         files = sum(each.files for each in health)
-        said = f"{count(len(health), 'table')} can be read: {count(files, 'file')}, {size(whole)}"
-        yield ok("tables", said, where=patient.tables)
+        message = (
+            f"{count(len(health), 'table')} can be read: {count(files, 'file')}, {size(bytes_)}"
+        )
+        yield ok("tables", message, where=patient.tables)
     maintenance = patient.settings.maintenance if patient.settings else Maintenance()
     yield from _crowded(health, _FACTOR * maintenance.compact_after_commits, patient.tables)
 
@@ -83,7 +85,7 @@ def _crowded(health: Iterable[TableHealth], limit: int, folder: Path) -> Iterato
     if not crowded:
         return
     crowded.sort(key=lambda each: -each.small_files)
-    told = ", ".join(
+    reported = ", ".join(
         f"{each.name} ({each.small_files:,} small files, "
         f"{each.commits_since_checkpoint:,} commits since its checkpoint)"
         for each in crowded[:_MOST_NAMED]
@@ -91,7 +93,7 @@ def _crowded(health: Iterable[TableHealth], limit: int, folder: Path) -> Iterato
     more = f", and {len(crowded) - _MOST_NAMED} more" if len(crowded) > _MOST_NAMED else ""
     yield attention(
         "small files",
-        f"slow ticks down: {told}{more}",
+        f"slow ticks down: {reported}{more}",
         where=folder,
         todo="run `python -m harness maintain`, once a day where ticks come from a scheduler",
     )

@@ -14,7 +14,7 @@ from databricks.sdk.errors import (
 from databricks.sdk.errors.base import DatabricksError
 
 from harness.platform.databricks.api import NotAllowed, Refused, RunNowAnswer, Unknown
-from harness.platform.databricks.workspace import is_about_login, told, words_of
+from harness.platform.databricks.workspace import described, is_about_login, words_of
 
 #: Codes that come with a refusing status but ask to try again.
 _TRY_AGAIN_CODES = frozenset(
@@ -45,7 +45,7 @@ def answer_of_error(error: Exception) -> RunNowAnswer:
         # The SDK wanted to retry: a lost connection, a throttled or a passing error.
         return _unknown(error.__cause__)
     if is_about_login(error):
-        return NotAllowed(message=told(error))
+        return NotAllowed(message=described(error))
     if isinstance(error, DatabricksError) and _is_refusal(error):
         return Refused(error_code=str(error.error_code), message=words_of(error))
     return _unknown(error)
@@ -53,7 +53,7 @@ def answer_of_error(error: Exception) -> RunNowAnswer:
 
 def _unknown(error: BaseException) -> Unknown:
     return Unknown(
-        message=told(error),
+        message=described(error),
         wait_seconds=_wait_seconds(error),
         is_throttled=isinstance(error, TooManyRequests),
     )
@@ -71,8 +71,8 @@ def _is_refusal(error: DatabricksError) -> bool:
 
 def _wait_seconds(error: BaseException) -> float:
     """Return how long to wait before the next try; nothing after an answer that got lost."""
-    asked = getattr(error, "retry_after_secs", None) or 0
+    requested = getattr(error, "retry_after_secs", None) or 0
     # Plain: a status that the SDK has no class for, such as 502.
     is_their_error = isinstance(error, _THEIR_ERRORS) or type(error) is DatabricksError
     least = WAIT_AFTER_ERROR_SECONDS if is_their_error else 0.0
-    return min(max(float(asked), least), LONGEST_WAIT_SECONDS)
+    return min(max(float(requested), least), LONGEST_WAIT_SECONDS)

@@ -106,7 +106,7 @@ class JobsApi(Protocol):
 
         Raises:
             NoSuchJobError: It does not know the job, whose runs may exist all the same.
-            UntoldRunsError: It answers of the job and not of its runs, or has too many of them;
+            UnreportedRunsError: It answers of the job and not of its runs, or has too many of them;
                 what was reported before counts.
             JobsApiError: The API did not answer.
         """

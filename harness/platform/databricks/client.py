@@ -15,7 +15,7 @@ from typing import cast
 from databricks.sdk import WorkspaceClient
 from databricks.sdk.errors import BadRequest, NotFound, ResourceDoesNotExist
 
-from harness.errors import JobsApiError, NoSuchJobError, ThrottledError, UntoldRunsError
+from harness.errors import JobsApiError, NoSuchJobError, ThrottledError, UnreportedRunsError
 from harness.platform.clock import Clock, RealClock
 from harness.platform.databricks.answers import answer_of_error
 from harness.platform.databricks.api import Accepted, Outcome, RunNowAnswer, RunReport, Unknown
@@ -23,8 +23,8 @@ from harness.platform.databricks.run_states import exact_id, report_of
 from harness.platform.databricks.workspace import (
     BoundedConfig,
     bounded_config,
+    described,
     is_about_login,
-    told,
     workspace_client,
 )
 
@@ -67,7 +67,7 @@ def connect(settings: ClientSettings) -> WorkspaceClient:
         client = workspace_client(config)
     except (ValueError, OSError) as error:
         message = (
-            f"The Jobs API cannot be used: {told(error)}; set DATABRICKS_HOST and "
+            f"The Jobs API cannot be used: {described(error)}; set DATABRICKS_HOST and "
             "DATABRICKS_TOKEN, or another way to log in that the Databricks SDK knows"
         )
         raise JobsApiError(message) from error
@@ -123,7 +123,7 @@ class DatabricksJobs:
         try:
             self._get("list", {"limit": 1})
         except Exception as error:
-            raise JobsApiError(f"The Jobs API does not answer: {told(error)}") from error
+            raise JobsApiError(f"The Jobs API does not answer: {described(error)}") from error
 
     def run_now(self, *, job_id: int, token: str, parameters: Mapping[str, str]) -> RunNowAnswer:
         """Start a run of the job under an idempotency token, or get the one that exists."""
@@ -163,7 +163,7 @@ class DatabricksJobs:
 
         Raises:
             NoSuchJobError: It does not know the job, whose runs may exist all the same.
-            UntoldRunsError: It answers of the job and not of its runs, or there are more than
+            UnreportedRunsError: It answers of the job and not of its runs, or there are more than
                 ``MOST_PAGES`` pages of them; what was reported before counts.
             JobsApiError: The API did not answer.
         """
@@ -183,7 +183,7 @@ class DatabricksJobs:
                 )
             pages.add(next_page)
             if len(pages) >= MOST_PAGES:
-                raise UntoldRunsError(
+                raise UnreportedRunsError(
                     f"job {job_id} has more than {MOST_PAGES * _RUNS_PER_PAGE} runs, and the older "
                     "ones were not read"
                 )
@@ -201,14 +201,14 @@ class DatabricksJobs:
             client.jobs.cancel_run(run_id)
         except Exception as error:
             self._renew(client, error)
-            raise JobsApiError(f"Run {run_id} was not cancelled: {told(error)}") from error
+            raise JobsApiError(f"Run {run_id} was not cancelled: {described(error)}") from error
 
     def _page(self, job_id: int, query: Mapping[str, object]) -> tuple[list[RunReport], str | None]:
         try:
             answer = self._get("runs/list", query)
             if _is_silent(answer):
                 knows = "knows" if self._is_known(job_id) else "does not know"
-                raise UntoldRunsError(
+                raise UnreportedRunsError(
                     f"The Jobs API {knows} job {job_id}, and says nothing of its runs"
                 )
             reports = [
@@ -218,7 +218,7 @@ class DatabricksJobs:
             if any(report.job_id != job_id for report in reports):
                 raise ValueError("the answer has runs of other jobs")
             return reports, _next_page(answer)
-        except UntoldRunsError:
+        except UnreportedRunsError:
             raise
         except Exception as error:
             if _is_no_such_job(error):
@@ -282,7 +282,7 @@ class DatabricksJobs:
 
 
 def _failure(message: str, error: Exception) -> JobsApiError:
-    sentence, answer = f"{message}: {told(error)}", answer_of_error(error)
+    sentence, answer = f"{message}: {described(error)}", answer_of_error(error)
     if isinstance(answer, Unknown) and answer.is_throttled:
         return ThrottledError(sentence, wait_seconds=answer.wait_seconds)
     return JobsApiError(sentence)

@@ -117,7 +117,7 @@ class FakeJobs:
             del self._runs[run_id]
             return
         run = self._runs[run_id]
-        phase = _PHASES[outcome].saying(message or _PHASES[outcome].message)
+        phase = _PHASES[outcome].with_message(message or _PHASES[outcome].message)
         self._runs[run_id] = replace(run, phase=phase, ended_at=self._clock.now())
 
     def put_phase(self, run_id: int, phase: Phase) -> None:

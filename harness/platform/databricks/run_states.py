@@ -102,7 +102,7 @@ def outcome_of(words: RunWords, *, partial_success: Outcome = Outcome.SUCCEEDED)
     """
     if not words.is_over:
         return None
-    told = [
+    reported = [
         outcome
         for outcome in (
             _lookup(OUTCOME_OF_RESULT, words.result_state, partial_success),
@@ -111,10 +111,10 @@ def outcome_of(words: RunWords, *, partial_success: Outcome = Outcome.SUCCEEDED)
         )
         if outcome is not None
     ]
-    unsuccessful = [outcome for outcome in told if outcome is not Outcome.SUCCEEDED]
+    unsuccessful = [outcome for outcome in reported if outcome is not Outcome.SUCCEEDED]
     if unsuccessful:
         return unsuccessful[0]
-    if told and not _has_unknown_result(words):
+    if reported and not _has_unknown_result(words):
         return Outcome.SUCCEEDED
     return None
 
@@ -133,9 +133,9 @@ def is_understood(report: RunReport) -> bool:
     """Tell whether it is clear from known words that the run goes on, or how it ended."""
     known_life_cycles = ACTIVE_LIFE_CYCLES | TERMINAL_LIFE_CYCLES | {None}
     known_states = ACTIVE_STATES | TERMINAL_STATES | {None}
-    says_nothing = report.life_cycle_state is None and report.state is None
+    has_no_state = report.life_cycle_state is None and report.state is None
     are_known = report.life_cycle_state in known_life_cycles and report.state in known_states
-    return are_known and not says_nothing and (report.outcome is not None or not is_over(report))
+    return are_known and not has_no_state and (report.outcome is not None or not is_over(report))
 
 
 def _outcome_of_life_cycle(life_cycle_state: str | None) -> Outcome | None:

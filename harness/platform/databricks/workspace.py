@@ -74,7 +74,7 @@ def is_about_login(error: BaseException) -> bool:
     return isinstance(error, Unauthenticated | PermissionDenied | TooManyRedirects)
 
 
-def told(error: BaseException) -> str:
+def described(error: BaseException) -> str:
     """Put an error into one short line, without the client's configuration that the SDK appends."""
     if isinstance(error, TooManyRedirects):
         return (

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Mapping
 
-from harness.platform.jobs_emulator.api.requests import whole_number
+from harness.platform.jobs_emulator.api.requests import integer_field
 from harness.platform.jobs_emulator.api.responses import invalid, no_endpoint
 from harness.platform.jobs_emulator.runs.engine import Engine
 from harness.platform.jobs_emulator.runs.registry import Registry
@@ -55,7 +55,7 @@ class Control:
             settings = job.get("settings") if isinstance(job, dict) else None
             if not isinstance(settings, dict):
                 raise invalid("Each of jobs must be an object with job_id and settings.")
-            self._registry.put_job(whole_number(job, "job_id"), settings)
+            self._registry.put_job(integer_field(job, "job_id"), settings)
         return {}
 
     def _stop(self, _: Json) -> Json:

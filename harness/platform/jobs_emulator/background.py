@@ -22,7 +22,7 @@ from harness.platform.jobs_emulator.service import DEFAULT_IDLE_MINUTES
 _PROJECT = Path(__file__).resolve().parents[3]
 _SECONDS_TO_ANSWER = 5.0
 _SECONDS_TO_START = 30.0
-_SECONDS_BETWEEN_LOOKS = 0.05
+_SECONDS_BETWEEN_CHECKS = 0.05
 
 
 def ensure_running(
@@ -80,18 +80,18 @@ def stop_running(home: Path, *, clock: Clock | None = None) -> bool:
         if endpoint is None or not is_answering(endpoint):
             return False
         _call(endpoint, "stop", {})
-        for _ in range(int(_SECONDS_TO_START / _SECONDS_BETWEEN_LOOKS)):
+        for _ in range(int(_SECONDS_TO_START / _SECONDS_BETWEEN_CHECKS)):
             with folder.lock("serve", wait=False) as has_ended:
                 if has_ended:
                     return True
-            waiting.sleep(_SECONDS_BETWEEN_LOOKS)
+            waiting.sleep(_SECONDS_BETWEEN_CHECKS)
     raise JobsApiError(f"The local Jobs API at {endpoint.host} does not stop")
 
 
 def _start(folder: ApiFolder, home: Path, idle_minutes: float, clock: Clock) -> Endpoint:
     folder.forget_endpoint()
     process = _spawn(folder, home, idle_minutes)
-    for _ in range(int(_SECONDS_TO_START / _SECONDS_BETWEEN_LOOKS)):
+    for _ in range(int(_SECONDS_TO_START / _SECONDS_BETWEEN_CHECKS)):
         endpoint = folder.read_endpoint()
         if endpoint is not None and is_answering(endpoint):
             # It is meant to outlive us; should it end first, it must not stay as a zombie.
@@ -99,7 +99,7 @@ def _start(folder: ApiFolder, home: Path, idle_minutes: float, clock: Clock) -> 
             return endpoint
         if process.poll() is not None:
             break
-        clock.sleep(_SECONDS_BETWEEN_LOOKS)
+        clock.sleep(_SECONDS_BETWEEN_CHECKS)
     reason = last_line(folder.log_file) or "it said nothing"
     raise JobsApiError(f"The local Jobs API does not start ({folder.log_file}): {reason}")
 
@@ -135,14 +135,14 @@ def _call(endpoint: Endpoint, name: str, body: Mapping[str, object] | None) -> M
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(request, timeout=_SECONDS_TO_ANSWER) as answer:
-            told = json.loads(answer.read())
+            content = json.loads(answer.read())
     except urllib.error.HTTPError as error:
         reason = _message_of(error.read())
         raise JobsApiError(f"The local Jobs API at {endpoint.host} refused: {reason}") from error
     except (OSError, ValueError) as error:
         message = f"The local Jobs API at {endpoint.host} does not answer: {error}"
         raise JobsApiError(message) from error
-    return told if isinstance(told, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _message_of(body: bytes) -> str:

@@ -45,16 +45,16 @@ class ApiFolder:
         """Return where the server listens, as far as anybody wrote it down."""
         return load(
             self.endpoint_file,
-            lambda told: Endpoint(host=str(told["host"]), token=str(told["token"])),
+            lambda content: Endpoint(host=str(content["host"]), token=str(content["token"])),
         )
 
     def write_endpoint(self, endpoint: Endpoint) -> None:
         """Say where the server listens, in one step, readable for the owner only."""
-        told = {"host": endpoint.host, "token": endpoint.token, "pid": os.getpid()}
+        content = {"host": endpoint.host, "token": endpoint.token, "pid": os.getpid()}
         draft = self.path / f"endpoint.{os.getpid()}.draft"
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w") as file:
-            json.dump(told, file)
+            json.dump(content, file)
         draft.replace(self.endpoint_file)
 
     def forget_endpoint(self) -> None:

@@ -138,12 +138,12 @@ class LocalJobsServer:
                 raise ApiError(401, "UNAUTHENTICATED", "Credential was not sent or is not valid.")
             return _reply(200, self.dispatch(call))
         except ApiError as error:
-            told = {"error_code": error.error_code, "message": error.message}
-            return _reply(error.status, told, error.headers)
+            content = {"error_code": error.error_code, "message": error.message}
+            return _reply(error.status, content, error.headers)
         except Exception:
             logger.exception("%s %s failed", call.method, call.path)
-            told = {"error_code": "INTERNAL_ERROR", "message": "The local Jobs API has a fault."}
-            return _reply(500, told)
+            content = {"error_code": "INTERNAL_ERROR", "message": "The local Jobs API has a fault."}
+            return _reply(500, content)
 
     def is_open(self, path: str) -> bool:
         """Tell whether a path is asked before a client has a token."""

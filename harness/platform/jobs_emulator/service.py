@@ -15,8 +15,8 @@ from harness.platform.jobs_emulator.server import Endpoint, LocalJobsServer, Ser
 logger = logging.getLogger(__name__)
 
 DEFAULT_IDLE_MINUTES = 10.0
-_SECONDS_BETWEEN_LOOKS = 1.0
-_LOOKS_BETWEEN_CLEANINGS = 24 * 3600
+_SECONDS_BETWEEN_CHECKS = 1.0
+_CHECKS_BETWEEN_CLEANINGS = 24 * 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,17 +75,17 @@ def _server(folder: ApiFolder, settings: ServiceSettings) -> LocalJobsServer:
 
 
 def _wait(server: LocalJobsServer, folder: ApiFolder, settings: ServiceSettings) -> None:
-    looks = Idleness(settings.idle_minutes)
+    results = Idleness(settings.idle_minutes)
     for number in itertools.count():
-        if number % _LOOKS_BETWEEN_CLEANINGS == 0:
+        if number % _CHECKS_BETWEEN_CLEANINGS == 0:
             server.engine.forget_old_runs()
         if _pause(server.stopped):
             return
-        if not looks.is_idle(server.served, has_runs=server.engine.active_runs() > 0):
+        if not results.is_idle(server.served, has_runs=server.engine.active_runs() > 0):
             continue
         # Whoever starts servers holds this lock while asking for our health: do not end under them.
         with folder.lock("start", wait=False) as may_end:
-            if may_end and not looks.is_idle(server.served, has_runs=False, look=False):
+            if may_end and not results.is_idle(server.served, has_runs=False, check=False):
                 continue
             if may_end:
                 folder.forget_endpoint()
@@ -93,7 +93,7 @@ def _wait(server: LocalJobsServer, folder: ApiFolder, settings: ServiceSettings)
 
 
 def _pause(stopped: Event) -> bool:
-    return stopped.wait(_SECONDS_BETWEEN_LOOKS)
+    return stopped.wait(_SECONDS_BETWEEN_CHECKS)
 
 
 class Idleness:
@@ -104,21 +104,21 @@ class Idleness:
     """
 
     def __init__(self, minutes: float | None) -> None:
-        self._looks_allowed = None if minutes is None else minutes * 60 / _SECONDS_BETWEEN_LOOKS
-        self._looks = 0
+        self._checks_allowed = None if minutes is None else minutes * 60 / _SECONDS_BETWEEN_CHECKS
+        self._results = 0
         self._served = 0
 
-    def is_idle(self, served: int, *, has_runs: bool, look: bool = True) -> bool:
+    def is_idle(self, served: int, *, has_runs: bool, check: bool = True) -> bool:
         """Tell whether nothing has happened for long enough.
 
         Args:
             served: How many requests were served so far.
             has_runs: Whether a run goes on.
-            look: Whether this counts as one more look.
+            check: Whether this counts as one more look.
         """
         if has_runs or served != self._served:
-            self._looks = 0
+            self._results = 0
             self._served = served
-        elif look:
-            self._looks += 1
-        return self._looks_allowed is not None and self._looks >= self._looks_allowed
+        elif check:
+            self._results += 1
+        return self._checks_allowed is not None and self._results >= self._checks_allowed

@@ -116,12 +116,12 @@ def java_version(executable: Path) -> int | None:
     if found and os.access(executable, os.X_OK):
         return int(found.group(1))
     try:
-        asked = subprocess.run(
+        requested = subprocess.run(
             [executable, "-version"], capture_output=True, text=True, timeout=30, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    found = _BANNER.search(asked.stderr)
+    found = _BANNER.search(requested.stderr)
     return int(found.group(1)) if found else None
 
 

@@ -17,7 +17,7 @@ from harness.platform.clock import Clock
 
 #: A killed tick leaves a JVM behind that needs a moment to notice.
 PATIENCE_SECONDS = 30.0
-_SECONDS_BETWEEN_LOOKS = 0.25
+_SECONDS_BETWEEN_CHECKS = 0.25
 
 #: The kernel's ``struct flock``: type, whence, start, length, process.
 _FLOCK = "hhqqi"
@@ -36,7 +36,7 @@ def require_free(metastore: Path, clock: Clock) -> None:
                 f"Another process has the metastore {metastore} open{_named(pid)}: "
                 "end it, or wait for it, and tick again"
             )
-        clock.sleep(_SECONDS_BETWEEN_LOOKS)
+        clock.sleep(_SECONDS_BETWEEN_CHECKS)
 
 
 def other_holder(metastore: Path) -> int | None:
@@ -53,11 +53,11 @@ def _locking(file: Path) -> int | None:
         return None
     try:
         with file.open("rb") as opened:
-            asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-            told = struct.unpack(_FLOCK, fcntl.fcntl(opened, fcntl.F_GETLK, asked))
+            requested = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+            answer = struct.unpack(_FLOCK, fcntl.fcntl(opened, fcntl.F_GETLK, requested))
     except OSError:
         return None
-    return None if told[0] == fcntl.F_UNLCK else max(0, told[4])
+    return None if answer[0] == fcntl.F_UNLCK else max(0, answer[4])
 
 
 def _is_ours(pid: int) -> bool:

@@ -99,10 +99,10 @@ def unreadable(relation: str, error: Exception) -> StateError | None:
         return None
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     # The first line of a Java error only says in which call it came.
-    telling = [line for line in lines if not line.startswith("An error occurred while")]
-    said = (telling or lines or [type(error).__name__])[0][:_LONGEST_REASON]
+    informative = [line for line in lines if not line.startswith("An error occurred while")]
+    message_of = (informative or lines or [type(error).__name__])[0][:_LONGEST_REASON]
     return StateError(
-        f"{relation} cannot be read: {said}; `python -m harness doctor` says what to do"
+        f"{relation} cannot be read: {message_of}; `python -m harness doctor` says what to do"
     )
 
 
@@ -130,7 +130,7 @@ def _silenced_launch():  # type: ignore[no-untyped-def]
 log = logging.getLogger(__name__)
 
 
-def said(error: Exception) -> str:
+def message_of(error: Exception) -> str:
     """Return what Spark says of a failure, without the lines that tell where it came from."""
     cause = getattr(error, "java_exception", None)
     text = str(error if cause is None else cause.getMessage()).strip()

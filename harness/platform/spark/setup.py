@@ -151,7 +151,7 @@ def check_jars(jars: Iterable[Path], pinned: Mapping[str, str] = SHA256) -> None
 
 def _resolved_by_spark(project: Path, archive: Path) -> list[Path]:
     archive.parent.mkdir(parents=True, exist_ok=True)
-    with _captured_stderr() as said, tempfile.TemporaryDirectory(dir=archive.parent) as folder:
+    with _captured_stderr() as text, tempfile.TemporaryDirectory(dir=archive.parent) as folder:
         fresh = Path(folder) / archive.name
         try:
             session, java = _training_session(project, Path(folder), fresh)
@@ -159,7 +159,7 @@ def _resolved_by_spark(project: Path, archive: Path) -> list[Path]:
             for statement in _TRAINING:
                 session.sql(statement).collect()
         except Exception as error:
-            reason = _reason(said.read_text(errors="replace")) or str(error)
+            reason = _reason(text.read_text(errors="replace")) or str(error)
             raise StateError(f"Spark cannot fetch and use the jars of Delta: {reason}") from error
         session.stop()
         archive.unlink(missing_ok=True)
@@ -193,10 +193,10 @@ def _training_session(
     return session, gateway.proc
 
 
-def _reason(said: str) -> str:
-    lines = [line.strip() for line in said.splitlines()]
-    telling = [line for line in lines if "Exception" in line or "unresolved" in line.lower()]
-    return telling[0] if telling else ""
+def _reason(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines()]
+    informative = [line for line in lines if "Exception" in line or "unresolved" in line.lower()]
+    return informative[0] if informative else ""
 
 
 @contextlib.contextmanager
@@ -228,9 +228,9 @@ def startup_line(java: JavaHome, *, archive_size: int = 0) -> str:
         statements.append(f"os.environ.setdefault({name!r}, {pattern})")
     if archive_size:
         path = f"os.path.join(sys.prefix, {str(ARCHIVE)!r})"
-        is_whole = f"os.path.isfile({path}) and os.path.getsize({path}) == {archive_size}"
+        is_complete = f"os.path.isfile({path}) and os.path.getsize({path}) == {archive_size}"
         variable = f"os.environ.setdefault('HEARTBEAT_CLASS_ARCHIVE', {path})"
-        statements.append(f"{is_whole} and {variable}")
+        statements.append(f"{is_complete} and {variable}")
     if java.packaged:
         statements += [
             f"os.environ.setdefault({name!r}, {value!r})"

@@ -4,7 +4,7 @@ import re
 from decimal import Decimal, InvalidOperation
 
 from harness.config.sources import Source
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.platform.sql_names import column_in_sql, is_column
 from harness.sense.probe import Upstream
 
@@ -30,15 +30,15 @@ def rendered(upstream: Upstream) -> str | None:
     as ``NULL`` while none is known. Quotes that the query itself has around either are taken away.
 
     Raises:
-        LookFailedError: The key is missing or no column name.
+        ProbeFailedError: The key is missing or no column name.
     """
     query, key = upstream.preprocess_query, upstream.upstream_key
     if not query:
         return None
     if "?upstream_key" in query and not key:
-        raise LookFailedError("its preprocess_query uses ?upstream_key, but upstream_key is empty")
+        raise ProbeFailedError("its preprocess_query uses ?upstream_key, but upstream_key is empty")
     if key and not is_column(key):
-        raise LookFailedError(f"upstream_key {key!r} is no column name")
+        raise ProbeFailedError(f"upstream_key {key!r} is no column name")
     value = upstream.upstream_value
     literal = "NULL" if value is None else quoted(value)
     column = column_in_sql(key) if key else ""

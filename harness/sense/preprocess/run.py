@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.platform.masking import masked
 from harness.platform.sql_names import column_in_sql
 from harness.platform.text import first_line
@@ -96,7 +96,7 @@ class SparkQuestions:
         use = use_in(session, query)
         phrases = [*unread(use, self._bounds.may_read), *uncalled(use)]
         if phrases:
-            raise LookFailedError(f"its preprocess_query {phrases[0]}")
+            raise ProbeFailedError(f"its preprocess_query {phrases[0]}")
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known.add(query)
@@ -123,7 +123,7 @@ class SparkQuestions:
         except Exception as error:
             if is_late.is_set():
                 message = f"{what} takes longer than {seconds:g} s, and was cancelled"
-                raise LookFailedError(message) from error
+                raise ProbeFailedError(message) from error
             raise
         finally:
             is_over.set()
@@ -141,12 +141,12 @@ class SparkQuestions:
 class Answer:
     """What the rows say of a change."""
 
-    is_news: bool
+    is_change: bool
     #: The largest value of ``upstream_key`` after it, where that is kept.
     upstream_value: str | None
 
 
-def ask(questions: Questions, upstream: Upstream, rows: Rows, *, is_baseline: bool) -> Answer:
+def evaluate(questions: Questions, upstream: Upstream, rows: Rows, *, is_baseline: bool) -> Answer:
     """Ask the new rows what the upstream's control row wants to know of them.
 
     Args:
@@ -156,7 +156,7 @@ def ask(questions: Questions, upstream: Upstream, rows: Rows, *, is_baseline: bo
         is_baseline: Only the largest value is wanted: it is the one to outgrow.
 
     Raises:
-        LookFailedError: The query or the key does not fit the rows.
+        ProbeFailedError: The query or the key does not fit the rows.
     """
     query, key = rendered(upstream), needed_key(upstream)
     value = upstream.upstream_value
@@ -165,8 +165,8 @@ def ask(questions: Questions, upstream: Upstream, rows: Rows, *, is_baseline: bo
         if found is not None and (value is None or is_larger(found, value)):
             value = found
     if query is None or is_baseline:
-        return Answer(is_news=not is_baseline, upstream_value=value)
-    return Answer(is_news=questions.any_row(rows, query), upstream_value=value)
+        return Answer(is_change=not is_baseline, upstream_value=value)
+    return Answer(is_change=questions.any_row(rows, query), upstream_value=value)
 
 
 @contextmanager
@@ -177,10 +177,10 @@ def _one_sentence(what: str) -> Iterator[None]:
         yield
     except Py4JJavaError as error:
         # The text of the Python error begins with how it was called, and may hold an address.
-        said = error.java_exception.getMessage() or error.java_exception
-        raise LookFailedError(f"{what}: {_reason(str(said))}") from None
+        message = error.java_exception.getMessage() or error.java_exception
+        raise ProbeFailedError(f"{what}: {_reason(str(message))}") from None
     except (PySparkException, Py4JError) as error:
-        raise LookFailedError(f"{what}: {_reason(str(error) or repr(error))}") from error
+        raise ProbeFailedError(f"{what}: {_reason(str(error) or repr(error))}") from error
 
 
 def _reason(text: str) -> str:

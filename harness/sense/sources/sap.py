@@ -16,14 +16,14 @@ from zoneinfo import ZoneInfo
 from harness.config.connections import SapSystem, SapSystems
 from harness.config.identifiers import Name, names_from
 from harness.config.sources import FirstSight
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.events.event import Operation, TableFormat
-from harness.sense.cursor import read_position
+from harness.sense.cursor import read_cursor
 from harness.sense.database_queries import Dialect, Kind, Queries, Query, QueryTooSlowError, Value
 from harness.sense.preprocess.query import rendered
-from harness.sense.probe import DataChange, Look, Upstream, failed
+from harness.sense.probe import DataChange, ProbeResult, Upstream, failed
 
-_POSITION_VERSION = 1
+_CURSOR_VERSION = 1
 #: Ended well: G is green, F is completed.
 _GOOD = frozenset({"G", "F"})
 #: Chains in one statement; databases take a thousand values at most.
@@ -61,7 +61,7 @@ class NewRuns(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Position:
+class _Cursor:
     #: Runs that started before this day are none of ours.
     floor: str
     #: Log ids that were told, or were there before us, and the day on which each started.
@@ -72,7 +72,7 @@ class _Position:
 
     def to_text(self) -> str:
         record = {
-            "v": _POSITION_VERSION,
+            "v": _CURSOR_VERSION,
             "floor": self.floor,
             "reported": dict(sorted(self.reported.items())),
             "pending": sorted(self.pending),
@@ -112,7 +112,7 @@ class SapProbe:
         """Return the source: it is one system."""
         return upstream.source
 
-    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+    def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
         """Return one look per chain of one system; the instant plays no part."""
         source = group[0].source
         system = self._systems[source]
@@ -121,31 +121,31 @@ class SapProbe:
             return [failed(each, reason) for each in group]
         try:
             floor, runs = self._runs(source, system, sorted({_chain(each) for each in group}))
-        except LookFailedError as error:
+        except ProbeFailedError as error:
             return [failed(each, str(error)) for each in group]
-        return [self._look(each, system, floor, runs.get(_chain(each), {})) for each in group]
+        return [self._probe(each, system, floor, runs.get(_chain(each), {})) for each in group]
 
-    def _look(
+    def _probe(
         self, upstream: Upstream, system: SapSystem, floor: str, runs: Mapping[str, Run]
-    ) -> Look:
+    ) -> ProbeResult:
         try:
             if any(each.isspace() for each in upstream.sensor_id):
-                raise LookFailedError("its sensor_id is no chain id, which has no space in it")
-            before = _position_from(upstream.position)
-            after, told = _compared(upstream, before, floor, runs)
-            query = rendered(upstream) if told else None
-            rows = [run.columns(_chain(upstream)) for run in told]
+                raise ProbeFailedError("its sensor_id is no chain id, which has no space in it")
+            before = _cursor_from(upstream.position)
+            after, reported = _compared(upstream, before, floor, runs)
+            query = rendered(upstream) if reported else None
+            rows = [run.columns(_chain(upstream)) for run in reported]
             counts = query is None or self._new_runs.any_of(rows, query)
-        except LookFailedError as error:
+        except ProbeFailedError as error:
             return failed(upstream, str(error))
-        values = [run.load_date for run in told]
+        values = [run.load_date for run in reported]
         if upstream.upstream_value is not None:
             values.append(upstream.upstream_value)
         former = before.last if before else None
-        return Look(
+        return ProbeResult(
             upstream_id=upstream.upstream_id,
             position=upstream.position if after == before else after.to_text(),
-            events=tuple(_events(upstream, system, told, former)) if counts else (),
+            events=tuple(_events(upstream, system, reported, former)) if counts else (),
             upstream_value=max(values, default=None),
         )
 
@@ -209,8 +209,8 @@ def _marks(values: Sequence[str]) -> str:
 
 
 def _compared(
-    upstream: Upstream, before: _Position | None, floor: str, runs: Mapping[str, Run]
-) -> tuple[_Position, tuple[Run, ...]]:
+    upstream: Upstream, before: _Cursor | None, floor: str, runs: Mapping[str, Run]
+) -> tuple[_Cursor, tuple[Run, ...]]:
     """Return the next position, and the runs that are news, the oldest first."""
     if before is None:
         return _first_sight(upstream, floor, runs), ()
@@ -221,7 +221,7 @@ def _compared(
     told = sorted((runs[each] for each in confirmed), key=_by_start)
     floor = max(before.floor, floor)
     reported = {**before.reported, **{run.log_id: run.day for run in told}}
-    after = _Position(
+    after = _Cursor(
         floor=floor,
         reported={each: day for each, day in reported.items() if day >= floor},
         pending=frozenset(new - confirmed),
@@ -230,11 +230,11 @@ def _compared(
     return after, tuple(told)
 
 
-def _first_sight(upstream: Upstream, floor: str, runs: Mapping[str, Run]) -> _Position:
+def _first_sight(upstream: Upstream, floor: str, runs: Mapping[str, Run]) -> _Cursor:
     """The last run is the data that is there; the earlier ones are in it."""
     in_order = sorted(runs.values(), key=_by_start)
     pending = in_order[-1:] if upstream.on_first_sight is FirstSight.EVENT else []
-    return _Position(
+    return _Cursor(
         floor=floor,
         reported={run.log_id: run.day for run in in_order if run not in pending},
         pending=frozenset(run.log_id for run in pending),
@@ -275,14 +275,14 @@ def _milliseconds(run: Run, time_zone: str | None) -> int | None:
     return int(started.timestamp() * 1000)
 
 
-def _position_from(text: str | None) -> _Position | None:
+def _cursor_from(text: str | None) -> _Cursor | None:
     if text is None:
         return None
-    return read_position(text, _POSITION_VERSION, _from_record)
+    return read_cursor(text, _CURSOR_VERSION, _from_record)
 
 
-def _from_record(record: dict[str, Any]) -> _Position:
-    return _Position(
+def _from_record(record: dict[str, Any]) -> _Cursor:
+    return _Cursor(
         floor=record["floor"],
         reported=dict(record["reported"]),
         pending=frozenset(record["pending"]),

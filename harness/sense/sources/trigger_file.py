@@ -17,24 +17,24 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from harness.config.sources import FirstSight
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.events.event import Operation, TableFormat
 from harness.platform.storage import Listed, Storages, is_remote, normalized, reason_of
 from harness.platform.text import storable
-from harness.sense.cursor import read_position
-from harness.sense.probe import DataChange, Look, Upstream
+from harness.sense.cursor import read_cursor
+from harness.sense.probe import DataChange, ProbeResult, Upstream
 
-_POSITION_VERSION = 2
+_CURSOR_VERSION = 2
 _NAME_SIZE, _IDENTITY_SIZE = 16, 12
 #: Length of a name's digest by the version that wrote the position. The first was so short that
 #: anyone could find two names for one digest.
-_NAME_SIZES = {1: 6, _POSITION_VERSION: _NAME_SIZE}
+_NAME_SIZES = {1: 6, _CURSOR_VERSION: _NAME_SIZE}
 _IGNORED_STARTS = ("_", ".")
 _IGNORED_ENDS = (".tmp", ".crc", "._COPYING_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Position:
+class _Cursor:
     #: Digest of a name, and digest of the identity that the file had.
     files: frozenset[tuple[str, str]]
     #: Looks that saw a file gone. It makes a file that is put back another event than before.
@@ -44,14 +44,14 @@ class _Position:
 
     def to_text(self) -> str:
         packed = "".join(name + identity for name, identity in sorted(self.files))
-        record = {"v": _POSITION_VERSION, "departures": self.departures, "files": packed}
+        record = {"v": _CURSOR_VERSION, "departures": self.departures, "files": packed}
         return json.dumps(record, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
 class _Idle:
     listing: frozenset[Listed]
-    answer: Look
+    answer: ProbeResult
 
 
 class TriggerFileProbe:
@@ -66,25 +66,25 @@ class TriggerFileProbe:
         """Return the upstream's own id: each folder is looked at alone."""
         return upstream.upstream_id
 
-    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+    def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
         """Return one look per upstream; the instant plays no part."""
-        return [self._look(upstream) for upstream in group]
+        return [self._probe(upstream) for upstream in group]
 
-    def _look(self, upstream: Upstream) -> Look:
+    def _probe(self, upstream: Upstream) -> ProbeResult:
         try:
-            return self._look_closely(upstream)
-        except (LookFailedError, OSError) as error:
+            return self._probe_closely(upstream)
+        except (ProbeFailedError, OSError) as error:
             reason = reason_of(error, missing=f"there is no such folder under {self._root}")
-        return Look(
+        return ProbeResult(
             upstream_id=upstream.upstream_id,
             position=upstream.position,
             upstream_value=upstream.upstream_value,
             failure=f"The trigger folder {upstream.sensor_id} cannot be sensed: {reason}.",
         )
 
-    def _look_closely(self, upstream: Upstream) -> Look:
+    def _probe_closely(self, upstream: Upstream) -> ProbeResult:
         if upstream.preprocess_query:
-            raise LookFailedError("a trigger file has no rows, so preprocess_query must be empty")
+            raise ProbeFailedError("a trigger file has no rows, so preprocess_query must be empty")
         folder = self._folder(upstream.sensor_id)
         found = self._storages.of(folder).list_files(folder)
         listing = frozenset(file for file in found if is_trigger(file.name))
@@ -95,10 +95,10 @@ class TriggerFileProbe:
             and idle.listing == listing
         ):
             return idle.answer
-        before = _position_from(upstream.position)
+        before = _cursor_from(upstream.position)
         after, events = _compare(upstream, folder, listing, before)
         is_moved = upstream.position is None or after is not before
-        answer = Look(
+        answer = ProbeResult(
             upstream_id=upstream.upstream_id,
             position=after.to_text() if is_moved else upstream.position,
             upstream_value=upstream.upstream_value,
@@ -106,7 +106,7 @@ class TriggerFileProbe:
         self._idle[upstream.upstream_id] = _Idle(listing, answer)
         if upstream.position is None and upstream.on_first_sight is FirstSight.BASELINE:
             return answer
-        return Look(
+        return ProbeResult(
             upstream_id=upstream.upstream_id,
             position=answer.position,
             events=events,
@@ -116,10 +116,12 @@ class TriggerFileProbe:
     def _folder(self, sensor_id: str) -> str:
         parts = PurePosixPath(sensor_id).parts
         if not parts or sensor_id.startswith("/") or ".." in parts or "\0" in sensor_id:
-            raise LookFailedError("its name leads out of the root, and only folders in it are read")
+            raise ProbeFailedError(
+                "its name leads out of the root, and only folders in it are read"
+            )
         folder = f"{self._root}/{'/'.join(parts)}"
         if not is_remote(folder) and self._leads_out(parts):
-            raise LookFailedError("its name is a link that leads out of the root")
+            raise ProbeFailedError("its name is a link that leads out of the root")
         return folder
 
     def _leads_out(self, parts: Sequence[str]) -> bool:
@@ -137,8 +139,8 @@ def is_trigger(name: str) -> bool:
 
 
 def _compare(
-    upstream: Upstream, folder: str, listing: frozenset[Listed], before: _Position
-) -> tuple[_Position, tuple[DataChange, ...]]:
+    upstream: Upstream, folder: str, listing: frozenset[Listed], before: _Cursor
+) -> tuple[_Cursor, tuple[DataChange, ...]]:
     now = {(_digest(file.name, _NAME_SIZE), _identity(folder, file)): file for file in listing}
     # A position of an earlier version knows the beginning of each digest.
     seen = {(name[: before.name_size], identity) for name, identity in now}
@@ -156,7 +158,7 @@ def _compare(
     departures = before.departures + (1 if any(formers.values()) else 0)
     lineage = str(departures)
     return (
-        _Position(files=frozenset(now), departures=departures),
+        _Cursor(files=frozenset(now), departures=departures),
         tuple(replace(event, lineage=lineage) for event in events),
     )
 
@@ -191,18 +193,18 @@ def _digest(text: str, size: int) -> str:
     return base64.urlsafe_b64encode(digest).decode()[:size]
 
 
-def _position_from(text: str | None) -> _Position:
+def _cursor_from(text: str | None) -> _Cursor:
     if text is None:
-        return _Position(files=frozenset(), departures=0)
-    return read_position(text, _NAME_SIZES, _from_record)
+        return _Cursor(files=frozenset(), departures=0)
+    return read_cursor(text, _NAME_SIZES, _from_record)
 
 
-def _from_record(record: dict[str, Any]) -> _Position:
+def _from_record(record: dict[str, Any]) -> _Cursor:
     packed: str = record["files"]
     name_size = _NAME_SIZES[record["v"]]
     size = name_size + _IDENTITY_SIZE
     entries = (packed[at : at + size] for at in range(0, len(packed), size))
-    return _Position(
+    return _Cursor(
         files=frozenset((entry[:name_size], entry[name_size:]) for entry in entries),
         departures=int(record["departures"]),
         name_size=name_size,

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from harness.errors import StateError
-from harness.store.rows import Ledger, LedgerRow, Stamp, StampedStore
+from harness.store.rows import FencingStore, FencingToken, Ledger, LedgerRow
 
 
-class Turn(Protocol):
+class HeldLease(Protocol):
     """The turn of one holder; implemented by the lease."""
 
-    def stamp(self) -> Stamp:
+    def fencing_token(self) -> FencingToken:
         """Number the next append."""
         ...
 
@@ -32,12 +32,12 @@ class FencedStore:
 
     Args:
         store: The ledgers.
-        turn: The lease.
+        lease: The lease.
     """
 
-    def __init__(self, store: StampedStore, turn: Turn) -> None:
+    def __init__(self, store: FencingStore, lease: HeldLease) -> None:
         self._store = store
-        self._turn = turn
+        self._lease = lease
 
     def append(self, ledger: Ledger, rows: Sequence[LedgerRow]) -> None:
         """Append rows in one commit; when this returns they are there, and the turn goes on.
@@ -48,15 +48,15 @@ class FencedStore:
         """
         if not rows:
             return
-        stamp = self._turn.stamp()
+        fencing_token = self._lease.fencing_token()
         try:
-            self._store.append(ledger, rows, stamp)
+            self._store.append(ledger, rows, fencing_token)
         except BaseException as error:
-            self._turn.append_failed()
+            self._lease.append_failed()
             if isinstance(error, StateError):
-                self._turn.confirm()
+                self._lease.confirm()
             raise
-        self._turn.confirm()
+        self._lease.confirm()
 
     def read(
         self,

@@ -19,7 +19,7 @@ from typing import Protocol, Self
 
 from harness.errors import HeartbeatError, LockedError, StateError
 from harness.platform.clock import Clock
-from harness.store.rows import Stamp, StampedStore
+from harness.store.rows import FencingStore, FencingToken
 from harness.store.writer.lock import Holder
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ LEASE_SECONDS = 300
 
 _APPLICATION = "heartbeat-writer"
 #: The appends of one turn are numbered below its epoch.
-_APPENDS_IN_A_TURN = 2**32
+_APPENDS_PER_EPOCH = 2**32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ class Lease:
     def __init__(
         self,
         table: LeaseTable,
-        store: StampedStore,
+        store: FencingStore,
         *,
         command: str,
         clock: Clock,
@@ -146,12 +146,12 @@ class Lease:
                 f"{seen.described(now)}, until {seen.expires_at:%H:%M:%SZ} unless it renews it; "
                 "wait for it, or stop it"
             )
-        self._take(seen, now)
+        self._acquire(seen, now)
         try:
             if seen.needs_fence:
-                self._store.fence(self._stamp())
+                self._store.fence(self._fencing_token())
         except BaseException:
-            self._give_back(is_fenced=False)
+            self._release(is_fenced=False)
             raise
         return self
 
@@ -161,7 +161,7 @@ class Lease:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._give_back(is_fenced=not self._is_unsure)
+        self._release(is_fenced=not self._is_unsure)
 
     def check(self) -> None:
         """Renew the lease when half of its time is over; before that, ask nobody.
@@ -185,9 +185,9 @@ class Lease:
             StateError: Nobody can say who has it.
         """
         with self._alone:
-            self._see_whether_it_is(self._held())
+            self._verify_ownership(self._held())
 
-    def stamp(self) -> Stamp:
+    def fencing_token(self) -> FencingToken:
         """Number the next append, after making sure that there is time for it.
 
         Raises:
@@ -197,15 +197,15 @@ class Lease:
         with self._alone:
             self.check()
             self._appends += 1
-            return self._stamp()
+            return self._fencing_token()
 
     def append_failed(self) -> None:
         """Note that an append may still land although it failed: the next holder has to fence."""
         self._is_unsure = True
 
-    def _stamp(self) -> Stamp:
-        version = self._held().epoch * _APPENDS_IN_A_TURN + self._appends
-        return Stamp(application=_APPLICATION, version=version)
+    def _fencing_token(self) -> FencingToken:
+        version = self._held().epoch * _APPENDS_PER_EPOCH + self._appends
+        return FencingToken(application=_APPLICATION, version=version)
 
     def _held(self) -> LeaseRow:
         if self._mine is None:
@@ -228,7 +228,7 @@ class Lease:
             raise failure or StateError(f"The table {self._table.name} was made and is not there")
         return row
 
-    def _take(self, seen: LeaseRow, now: datetime) -> None:
+    def _acquire(self, seen: LeaseRow, now: datetime) -> None:
         wanted = self._row(epoch=seen.epoch + 1, now=now)
         failure = self._swap(wanted, epoch=seen.epoch)
         found = self._table.read()
@@ -246,12 +246,12 @@ class Lease:
 
     def _renew(self, mine: LeaseRow, now: datetime) -> None:
         failure = self._swap(replace(mine, expires_at=now + self._lasts), epoch=mine.epoch)
-        self._see_whether_it_is(mine)
+        self._verify_ownership(mine)
         if failure:
             # The row still names this process, so that nobody else is at work.
             log.warning("the lease could not be renewed and is tried again: %s", failure)
 
-    def _see_whether_it_is(self, mine: LeaseRow) -> None:
+    def _verify_ownership(self, mine: LeaseRow) -> None:
         found = self._table.read()
         if found is not None and found.holder == mine.holder and found.is_held:
             self._mine = found
@@ -264,7 +264,7 @@ class Lease:
             "anything more, and the next tick goes on from what is recorded"
         )
 
-    def _give_back(self, *, is_fenced: bool) -> None:
+    def _release(self, *, is_fenced: bool) -> None:
         mine, self._mine = self._mine, None
         if mine is None:
             return

@@ -105,5 +105,5 @@ def _row(values: dict[str, object]) -> LeaseRow:
 
 
 def _failure(name: str, done: str, error: Exception) -> StateError:
-    told = str(error).strip().splitlines()[:1] or [repr(error)]
-    return StateError(f"The table {name} cannot be {done}: {told[0]}; nothing was started")
+    lines = str(error).strip().splitlines()[:1] or [repr(error)]
+    return StateError(f"The table {name} cannot be {done}: {lines[0]}; nothing was started")

@@ -117,7 +117,7 @@ class ProcessLock:
         for _ in range(_ATTEMPTS):
             descriptor = self._open()
             try:
-                self._take(descriptor)
+                self._acquire(descriptor)
                 if self._is_the_file(descriptor):
                     self._descriptor = descriptor
                     return self
@@ -176,7 +176,7 @@ class ProcessLock:
             "next tick continues from what is recorded. Leave the file `lock` where it is"
         )
 
-    def _take(self, descriptor: int) -> None:
+    def _acquire(self, descriptor: int) -> None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -206,9 +206,9 @@ class ProcessLock:
 def _read_holder(descriptor: int) -> Holder | None:
     """Read who holds the lock; nothing while the holder has not written it yet."""
     try:
-        said = json.loads(os.pread(descriptor, 4096, 0))
-        datetime.fromisoformat(said["since"])
-        return Holder(**said)
+        content = json.loads(os.pread(descriptor, 4096, 0))
+        datetime.fromisoformat(content["since"])
+        return Holder(**content)
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

@@ -53,7 +53,7 @@ class Changed:
     is_nothing: bool = False
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Tell whether the rows are all of the table: they take the place of what was there."""
         return not self.is_nothing and self.range.since is None and self.range.partitions is None
 
@@ -81,7 +81,7 @@ def incremental(frame: "DataFrame", where: Range) -> Changed:
     return Changed(frame=frame, is_incremental=True, reason=None, range=where)
 
 
-def whole(question: Question, state: "DataFrame", until: str | None, why: str) -> Changed:
+def full_table(question: Question, state: "DataFrame", until: str | None, why: str) -> Changed:
     """Answer with all rows that the table has."""
     check_columns(state.schema, question.keys)
     return Changed(

@@ -58,7 +58,7 @@ class Chain:
         )
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Tell whether each change between the two ends is an event of the list."""
         return self.fault is None
 
@@ -72,7 +72,7 @@ def chain_of(events: Iterable[ChangeEvent]) -> Chain:
     events = tuple(events)
     if not events:
         raise ConfigurationError("there are no events, so there is no range of changes to read")
-    newest = max(events, key=_told_at)
+    newest = max(events, key=_reported_at)
     make = _CHAINS.get(newest.table_format)
     if make is None:
         raise ConfigurationError(
@@ -87,7 +87,7 @@ def chain_of(events: Iterable[ChangeEvent]) -> Chain:
     return make(start)
 
 
-def _told_at(event: ChangeEvent) -> tuple[int, int]:
+def _reported_at(event: ChangeEvent) -> tuple[int, int]:
     return event.event_ts or 0, event.snapshot_ts or 0
 
 
@@ -102,16 +102,16 @@ def _delta(chain: Chain) -> Chain:
     """
     for event in chain.events:
         if not _is_version(event.snapshot_id) or not _is_version(event.prev_snapshot_id or "0"):
-            said = event.snapshot_id, event.prev_snapshot_id
-            return _broken(chain, Fault.UNKNOWN, f"{said[0]!r} after {said[1]!r} is no version")
+            link = event.snapshot_id, event.prev_snapshot_id
+            return _broken(chain, Fault.UNKNOWN, f"{link[0]!r} after {link[1]!r} is no version")
     events = sorted(_once(chain.events), key=lambda each: (version_of(each), since_of(each)))
     chain = replace(chain, events=tuple(events))
-    if _has_lives(chain):
+    if _spans_generations(chain):
         return _broken(chain, Fault.RECREATED, "the table was dropped and created again")
     backwards = [each for each in events if since_of(each) >= version_of(each)]
     if backwards:
-        said = backwards[0].snapshot_id, backwards[0].prev_snapshot_id
-        return _broken(chain, Fault.UNKNOWN, f"version {said[0]} cannot follow version {said[1]}")
+        link = backwards[0].snapshot_id, backwards[0].prev_snapshot_id
+        return _broken(chain, Fault.UNKNOWN, f"version {link[0]} cannot follow version {link[1]}")
     chain = replace(chain, until=events[-1].snapshot_id)
     if _is_first(events):
         return _broken(chain, Fault.FIRST_SIGHT, _NO_PREDECESSOR)
@@ -152,7 +152,7 @@ def _iceberg(chain: Chain) -> Chain:
     chain = replace(chain, events=tuple(events))
     if any(each.snapshot_id is None for each in events):
         return _broken(chain, Fault.RECREATED, "the table was replaced by one without data")
-    if _has_lives(chain):
+    if _spans_generations(chain):
         return _broken(chain, Fault.RECREATED, "the table was dropped and created again")
     twice = _met_twice(events)
     if twice is not None:
@@ -213,8 +213,8 @@ def _committed_at(event: ChangeEvent) -> tuple[int, int]:
 
 def _hive(chain: Chain) -> Chain:
     """Collect the partitions: each is read whole, as it is now, so nothing has to be chained."""
-    chain = replace(chain, events=tuple(sorted(_once(chain.events), key=_told_at)))
-    if _has_lives(chain):
+    chain = replace(chain, events=tuple(sorted(_once(chain.events), key=_reported_at)))
+    if _spans_generations(chain):
         return _broken(chain, Fault.RECREATED, "the table was dropped and created again")
     partitions = set[tuple[str, ...]]()
     for event in chain.events:
@@ -252,7 +252,7 @@ def _once(events: Iterable[ChangeEvent]) -> list[ChangeEvent]:
     return list(known.values())
 
 
-def _has_lives(chain: Chain) -> bool:
+def _spans_generations(chain: Chain) -> bool:
     return len(chain.table_ids) > 1 or any("recreated" in event.tags for event in chain.events)
 
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.platform.delta_log import list_log
-from harness.platform.spark.session import said
+from harness.platform.spark.session import message_of
 from harness.platform.sql_names import in_sql, is_path
 from harness.platform.storage import HadoopStorage, LocalStorage, Storage, Storages, normalized
 from harness.sense.new_rows import by_partition, plain, rows_of, union
@@ -25,9 +25,9 @@ from harness.toolkit.changes.answer import (
     Question,
     Range,
     compared,
+    full_table,
     incremental,
     nothing,
-    whole,
 )
 from harness.toolkit.changes.chain import Chain, Fault, since_of, version_of, with_flags
 from harness.toolkit.changes.delta_log import (
@@ -77,15 +77,15 @@ def changed(question: Question) -> Changed:
     table = _table(storage, path)
     if table is not None and not {table.table_id}.issuperset(chain.table_ids):
         now = _now(question)
-        return whole(question, now, None, "the table is another one than when the events came")
+        return full_table(question, now, None, "the table is another one than when the events came")
     if chain.since is None or chain.until is None:
-        return _whole(question, storage, path, chain.why or "the events have no range")
+        return _full_table(question, storage, path, chain.why or "the events have no range")
     since, until = int(chain.since), int(chain.until)
     try:
         commits = read_commits(storage, path, after=since, until=until)
     except LogGoneError as error:
-        return _whole(question, storage, path, str(error))
-    except (LookFailedError, OSError) as error:
+        return _full_table(question, storage, path, str(error))
+    except (ProbeFailedError, OSError) as error:
         return _without_log(question, since, until, f"its log cannot be read: {error}")
     span = _Span(
         storage=storage,
@@ -103,7 +103,7 @@ def _of_span(question: Question, span: _Span) -> Changed:
     try:
         new = _at(question, span.until)
     except _errors() as error:
-        return _whole(question, span.storage, span.path, _cannot_be_had(span.until, error))
+        return _full_table(question, span.storage, span.path, _cannot_be_had(span.until, error))
     if not any(commit.changes_data for commit in span.commits):
         return nothing(new, span.range)
     check_columns(new.schema, question.keys)
@@ -138,10 +138,10 @@ def _fault(question: Question, span: _Span, new: "DataFrame") -> str | None:
 
 def _untold(chain: Chain, commits: Sequence[Commit]) -> int | None:
     """Return the first version that changed data and that no event covers."""
-    told = [(since_of(event), version_of(event)) for event in chain.events]
+    reported = [(since_of(event), version_of(event)) for event in chain.events]
     for commit in commits:
-        is_told = any(before < commit.version <= last for before, last in told)
-        if commit.changes_data and not is_told:
+        is_reported = any(before < commit.version <= last for before, last in reported)
+        if commit.changes_data and not is_reported:
             return commit.version
     return None
 
@@ -190,7 +190,7 @@ def _table(storage: Storage, path: str) -> Table | None:
     """Return what the log says that the table is now; ``None`` when it says too little."""
     try:
         return current_of(storage, path, list_log(storage, path)).table
-    except (LookFailedError, OSError):
+    except (ProbeFailedError, OSError):
         return None
 
 
@@ -218,11 +218,11 @@ def _compared(question: Question, span: _Span, new: "DataFrame", why: str) -> Ch
     lost = missing(span.storage, gone)
     if lost is not None:
         why = f"{why}, and {lost} of version {span.since} was removed by VACUUM"
-        return _whole(question, span.storage, span.path, why)
+        return _full_table(question, span.storage, span.path, why)
     lost = missing(span.storage, gone_since(span.later))
     if lost is not None:
         why = f"{why}, and {lost} of version {span.until} was removed by VACUUM"
-        return _whole(question, span.storage, span.path, why)
+        return _full_table(question, span.storage, span.path, why)
     return _without_log(question, span.since, span.until, why)
 
 
@@ -231,27 +231,27 @@ def _without_log(question: Question, since: int, until: int, why: str) -> Change
         new = _at(question, until)
     except _errors() as error:
         why = f"{why}, and {_cannot_be_had(until, error)}"
-        return whole(question, _now(question), None, why)
+        return full_table(question, _now(question), None, why)
     try:
         old = _at(question, since)
     except _errors() as error:
-        return whole(question, new, str(until), f"{why}, and {_cannot_be_had(since, error)}")
+        return full_table(question, new, str(until), f"{why}, and {_cannot_be_had(since, error)}")
     differs = why_not_compared(old.schema, new.schema)
     if differs is not None:
-        return whole(question, new, str(until), f"{why}, and {differs}")
+        return full_table(question, new, str(until), f"{why}, and {differs}")
     where = Range(since=str(since), until=str(until))
     return compared(question, (old, new), where, why)
 
 
-def _whole(question: Question, storage: Storage, path: str, why: str) -> Changed:
+def _full_table(question: Question, storage: Storage, path: str, why: str) -> Changed:
     """Answer with all rows at the end of the range, or of now where that end is gone."""
     until = question.chain.until
     if until is not None and _is_there(storage, path, int(until)):
         try:
-            return whole(question, _at(question, int(until)), until, why)
+            return full_table(question, _at(question, int(until)), until, why)
         except _errors() as error:
             log.debug("%s: %s", question.name, error)
-    return whole(question, _now(question), None, why)
+    return full_table(question, _now(question), None, why)
 
 
 def _is_there(storage: Storage, path: str, version: int) -> bool:
@@ -259,7 +259,7 @@ def _is_there(storage: Storage, path: str, version: int) -> bool:
         # Its own commit says that those after it are not cleaned away either.
         _, *later = read_commits(storage, path, after=version - 1, until=version)
         return missing(storage, gone_since(later)) is None
-    except (LookFailedError, OSError):
+    except (ProbeFailedError, OSError):
         return False
 
 
@@ -285,7 +285,7 @@ def _storage(question: Question, path: str) -> Storage:
 
 
 def _cannot_be_had(version: int, error: Exception) -> str:
-    return f"version {version} cannot be read any more: {said(error)}"
+    return f"version {version} cannot be read any more: {message_of(error)}"
 
 
 def _errors() -> tuple[type[Exception], ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.platform import delta_log
 from harness.platform.delta_log import FileAction, commit_path, parse_commit
 from harness.platform.json_file import MALFORMED
@@ -21,7 +21,7 @@ _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?
 _UUID_LENGTH = 20
 
 
-class LogGoneError(LookFailedError):
+class LogGoneError(ProbeFailedError):
     """Commits that are asked for are not in the log any more."""
 
 
@@ -71,7 +71,7 @@ def read_commits(storage: Storage, table: str, *, after: int, until: int) -> tup
 
     Raises:
         LogGoneError: The log does not have them all.
-        LookFailedError: A commit is corrupt, or too large.
+        ProbeFailedError: A commit is corrupt, or too large.
     """
     commits = []
     version = after + 1
@@ -89,12 +89,12 @@ def _read(storage: Storage, table: str, version: int) -> Commit | None:
     if found is None:
         return None
     if found.length > _LIMIT_BYTES:
-        raise LookFailedError(f"commit {version} of its log is too large")
+        raise ProbeFailedError(f"commit {version} of its log is too large")
     content = storage.read(path, limit=_LIMIT_BYTES)
     try:
         return _commit(table, parse_commit(version, found, content))
-    except (*MALFORMED, LookFailedError) as error:
-        raise LookFailedError(f"commit {version} of its log is corrupt") from error
+    except (*MALFORMED, ProbeFailedError) as error:
+        raise ProbeFailedError(f"commit {version} of its log is corrupt") from error
 
 
 def _commit(table: str, commit: delta_log.Commit) -> Commit:

@@ -7,11 +7,11 @@ import json
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.platform.sql_names import in_sql
 from harness.sense.sources.hive.metastore import SparkHiveCatalog
 from harness.sense.sources.hive.new_rows import rows_of
-from harness.toolkit.changes.answer import Changed, Question, Range, incremental, whole
+from harness.toolkit.changes.answer import Changed, Question, Range, full_table, incremental
 from harness.toolkit.changes.net_changes import check_columns, gained
 
 #: More partitions than this are not picked out one by one.
@@ -26,14 +26,14 @@ def changed(question: Question) -> Changed:
     question.session.catalog.refreshTable(in_sql(name))
     rows = question.session.table(in_sql(name))
     if chain.partitions is None:
-        return whole(question, rows, None, chain.why or "no partition is named")
+        return full_table(question, rows, None, chain.why or "no partition is named")
     try:
         table = SparkHiveCatalog(lambda: question.session).table(name)
-    except LookFailedError as error:
-        return whole(question, rows, None, str(error))
+    except ProbeFailedError as error:
+        return full_table(question, rows, None, str(error))
     why = _not_picked(table.partition_columns, chain.partitions)
     if why is not None:
-        return whole(question, rows, None, why)
+        return full_table(question, rows, None, why)
     check_columns(rows.schema, question.keys)
     names = [_name(table.partition_columns, values) for values in chain.partitions]
     picked = rows_of(name, table, names)(question.session)
@@ -45,8 +45,8 @@ def _not_picked(columns: Sequence[str], partitions: Sequence[Sequence[str]]) -> 
         return f"{len(partitions)} partitions changed"
     for values in partitions:
         if len(values) != len(columns):
-            said = ", ".join(values)
-            return f"an event names the partition ({said}) of a table with {len(columns)} levels"
+            listed = ", ".join(values)
+            return f"an event names the partition ({listed}) of a table with {len(columns)} levels"
     return None
 
 

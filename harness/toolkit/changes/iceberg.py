@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.events.event import Operation
 from harness.platform.spark.jars import ICEBERG_PACKAGE
 from harness.platform.sql_names import in_sql, is_path
@@ -21,9 +21,9 @@ from harness.toolkit.changes.answer import (
     Question,
     Range,
     compared,
+    full_table,
     incremental,
     nothing,
-    whole,
 )
 from harness.toolkit.changes.chain import Fault, with_flags
 from harness.toolkit.changes.net_changes import check_columns, gained, of_log, why_not_compared
@@ -59,9 +59,9 @@ def changed(question: Question) -> Changed:
     until = None if chain.until is None else _id(chain.until)
     if until is None or until not in snapshots:
         why = chain.why or f"snapshot {chain.until} is expired"
-        return whole(question, _read(question), None, why)
+        return full_table(question, _read(question), None, why)
     if chain.since is None:
-        return whole(question, _at(question, until), str(until), chain.why or "")
+        return full_table(question, _at(question, until), str(until), chain.why or "")
     line = _line(snapshots, _id(chain.since), until)
     return _of_line(question, line, (_id(chain.since), until))
 
@@ -69,8 +69,8 @@ def changed(question: Question) -> Changed:
 def _need_iceberg(question: Question) -> None:
     try:
         need_runtime(question.session)
-    except LookFailedError as error:
-        raise LookFailedError(
+    except ProbeFailedError as error:
+        raise ProbeFailedError(
             f"{question.name} cannot be read: this Spark session has no Iceberg; start it with"
             f" the package {ICEBERG_PACKAGE}"
         ) from error
@@ -83,7 +83,7 @@ def _of_line(question: Question, line: "_Line | None", ends: tuple[int, int]) ->
         off = _off_the_line(question)
         if question.chain.fault in (Fault.GAP, Fault.FORK):
             # Which end is the older is then a guess.
-            return whole(question, _read(question), None, off)
+            return full_table(question, _read(question), None, off)
         return _compared(question, new, where, off)
     if not line.changes:
         return nothing(new, where)
@@ -106,16 +106,16 @@ def _has_all_events(question: Question, line: "_Line") -> bool:
 
 def _off_the_line(question: Question) -> str:
     chain = question.chain
-    said = f"snapshot {chain.since} does not lead by them to {chain.until} any more"
-    return said if chain.why is None else f"{chain.why}, and {said}"
+    message = f"snapshot {chain.since} does not lead by them to {chain.until} any more"
+    return message if chain.why is None else f"{chain.why}, and {message}"
 
 
 def _fault(question: Question, line: _Line) -> str | None:
     """Say why changes cannot be read one by one; the table knows better than the events."""
     chain = question.chain
     if chain.fault is Fault.GAP:
-        told = {event.snapshot_id for event in chain.events}
-        lost = [each.id for each in line.changes if str(each.id) not in told]
+        reported = {event.snapshot_id for event in chain.events}
+        lost = [each.id for each in line.changes if str(each.id) not in reported]
         if lost:
             return f"no event tells of snapshot {lost[0]}"
         return with_flags(replace(chain, fault=None, why=None)).why
@@ -149,11 +149,11 @@ def _compared(question: Question, new: "DataFrame", where: Range, why: str) -> C
     since = _id(where.since or "")
     if since not in snapshots:
         gone = f"snapshot {where.since} is expired"
-        return whole(question, new, where.until, why if gone in why else f"{why}, and {gone}")
+        return full_table(question, new, where.until, why if gone in why else f"{why}, and {gone}")
     old = _at(question, since)
     differs = why_not_compared(old.schema, new.schema)
     if differs is not None:
-        return whole(question, new, where.until, f"{why}, and {differs}")
+        return full_table(question, new, where.until, f"{why}, and {differs}")
     return compared(question, (old, new), where, why)
 
 

@@ -72,8 +72,8 @@ def _net(signed: "DataFrame", keys: Sequence[str]) -> "DataFrame":
     # A row may be there several times.
     each = f.explode(f.sequence(f.lit(1), f.abs(_SIGN)))
     kind = f.when(f.col(_SIGN) > 0, INSERT).otherwise(DELETE)
-    told = changed.select(*map(_column, names), kind.alias(CHANGE_TYPE), each.alias(_SIGN))
-    return _with_updates(told.drop(_SIGN), keys)
+    reported = changed.select(*map(_column, names), kind.alias(CHANGE_TYPE), each.alias(_SIGN))
+    return _with_updates(reported.drop(_SIGN), keys)
 
 
 def _with_updates(rows: "DataFrame", keys: Sequence[str]) -> "DataFrame":
@@ -115,10 +115,10 @@ def check_columns(schema: "StructType", keys: Sequence[str]) -> None:
         raise ConfigurationError(
             f"the key {unknown[0]} is no column of the table; it has {', '.join(names)}"
         )
-    taken = [name for name in names if name in (CHANGE_TYPE, _SIGN)]
-    if taken:
+    consumed = [name for name in names if name in (CHANGE_TYPE, _SIGN)]
+    if consumed:
         raise ConfigurationError(
-            f"the table has a column {taken[0]}, a name that its changes need: rename it, or"
+            f"the table has a column {consumed[0]}, a name that its changes need: rename it, or"
             " read the table itself"
         )
 

@@ -18,7 +18,7 @@ from harness.platform.sql_names import table_key
 
 #: More events have to be registered in several goes.
 MOST_EVENTS = 100_000
-_MOST_TOLD = 20
+_MOST_REPORTED = 20
 
 Event = ChangeEvent | Mapping[str, object]
 
@@ -65,10 +65,10 @@ def register(
         ConfigurationError: Something is wrong with an event; nothing was registered.
         StateError: The state folder cannot be written.
     """
-    told = [events] if isinstance(events, ChangeEvent | Mapping) else events
+    reported = [events] if isinstance(events, ChangeEvent | Mapping) else events
     batch = (
         (f"event {number}", event.to_json() if isinstance(event, ChangeEvent) else event)
-        for number, event in enumerate(told, start=1)
+        for number, event in enumerate(reported, start=1)
     )
     place = Place(home=state_folder(home), environment=os.environ, clock=RealClock())
     return register_batch(batch, place, repartitioned=repartitioned)
@@ -90,7 +90,7 @@ def register_batch(
     levels = {} if repartitioned else _known_levels(contents, place)
     checked = check(contents, at=at, known_levels=levels)
     if checked.problems:
-        raise ConfigurationError(_told(checked.problems))
+        raise ConfigurationError(_listed(checked.problems))
     if checked.events:
         send_batch(place.home / "inbox", checked.events, at=at)
     return len(checked.events)
@@ -106,12 +106,12 @@ def _not_too_many(batch: Iterable[tuple[str, object]]) -> Iterator[tuple[str, ob
         yield each
 
 
-def _told(problems: list[str]) -> str:
+def _listed(problems: list[str]) -> str:
     if len(problems) == 1:
         return f"{problems[0]}; nothing is registered"
-    lines = [f"{len(problems)} errors, so nothing is registered:", *problems[:_MOST_TOLD]]
-    if len(problems) > _MOST_TOLD:
-        lines.append(f"and {len(problems) - _MOST_TOLD} more")
+    lines = [f"{len(problems)} errors, so nothing is registered:", *problems[:_MOST_REPORTED]]
+    if len(problems) > _MOST_REPORTED:
+        lines.append(f"and {len(problems) - _MOST_REPORTED} more")
     return "\n".join(lines)
 
 
@@ -132,5 +132,5 @@ def _known_levels(contents: Iterable[tuple[str, object]], place: Place) -> Mappi
 
     schema = place.environment.get("HEARTBEAT_SCHEMA", "heartbeat")
     store = LocalStore(place.home / "warehouse", schema)
-    folded = folded_through(store, last_decision(place.home / "status.json"))
-    return known_tables(store, folded)
+    compacted = folded_through(store, last_decision(place.home / "status.json"))
+    return known_tables(store, compacted)

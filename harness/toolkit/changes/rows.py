@@ -4,9 +4,9 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from harness.errors import ConfigurationError, ExitCode, LookFailedError
+from harness.errors import ConfigurationError, ExitCode, ProbeFailedError
 from harness.events.event import ChangeEvent, TableFormat
-from harness.platform.spark.session import said
+from harness.platform.spark.session import message_of
 from harness.platform.sql_names import in_sql, is_path, table_key
 from harness.toolkit.changes import delta, hive, iceberg
 from harness.toolkit.changes.answer import Changed, Question, Range, nothing
@@ -48,7 +48,7 @@ def changed_rows(
     Raises:
         ConfigurationError: The events are of several tables, or of a source without rows; a key is
             no column; the table has a column with the name of ours.
-        LookFailedError: The table cannot be found, or not be read.
+        ProbeFailedError: The table cannot be found, or not be read.
     """
     from harness.platform.spark.errors import Py4JError, PySparkException
 
@@ -65,7 +65,7 @@ def changed_rows(
         )
         answer = _READERS[question.chain.table_format](question)
     except (PySparkException, Py4JError) as error:
-        raise LookFailedError(f"{name} cannot be read: {said(error)}") from error
+        raise ProbeFailedError(f"{name} cannot be read: {message_of(error)}") from error
     if not answer.is_incremental:
         log.warning("%s: %s", name, answer.reason)
     return answer

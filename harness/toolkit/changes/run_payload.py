@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from harness.errors import ConfigurationError, StateError
 from harness.events.event import ChangeEvent
-from harness.store.rows import Ledger, Store, whole
+from harness.store.rows import Ledger, Store, integer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,11 +29,11 @@ _LONGEST_SHOWN = 60
 _WAREHOUSE = "warehouse"
 
 
-def read(handed: str | None = None) -> list[ChangeEvent]:
+def read(payload: str | None = None) -> list[ChangeEvent]:
     """Return the data-change events that this run was handed, in the order of the list.
 
     Args:
-        handed: The text of the job parameter ``heartbeat_events``, from ``dbutils.widgets.get`` or
+        payload: The text of the job parameter ``heartbeat_events``, from ``dbutils.widgets.get`` or
             from the command line; without it, it is taken from the environment, as local jobs have
             it.
 
@@ -41,7 +41,7 @@ def read(handed: str | None = None) -> list[ChangeEvent]:
         ConfigurationError: The run was not started by Heartbeat, or what it was handed is damaged.
         StateError: It was handed a reference, and what that names cannot be found or read.
     """
-    text = os.environ.get(EVENTS_VARIABLE, "") if handed is None else handed
+    text = os.environ.get(EVENTS_VARIABLE, "") if payload is None else payload
     if not text.strip():
         raise ConfigurationError(
             f"This process was not started by Heartbeat: {EVENTS_VARIABLE} is empty; give the text "
@@ -56,8 +56,8 @@ def read(handed: str | None = None) -> list[ChangeEvent]:
 def _by_reference(reference: Mapping[str, object], text: str) -> list[ChangeEvent]:
     try:
         file = Path(str(reference["events_file"]))
-        count = whole(reference["event_count"])
-        intent_id, attempt = str(reference["intent_id"]), whole(reference["attempt"])
+        count = integer(reference["event_count"])
+        intent_id, attempt = str(reference["intent_id"]), integer(reference["attempt"])
         schema = str(reference["relation"]).rpartition(".")[0] or "heartbeat"
     except (KeyError, ValueError) as error:
         raise _damaged(f"the reference '{_shown(text)}'") from error
@@ -125,7 +125,7 @@ def _from_tables(store: Store, intent_id: str, attempt: int) -> list[dict[str, o
     Raises:
         StateError: There is no such run, or the tables cannot be read.
     """
-    from harness.events.payload import handed_to
+    from harness.events.payload import payload_of
     from harness.store.rows import Consumed
 
     where = [("intent_id", "=", intent_id), ("attempt", "=", attempt)]
@@ -141,7 +141,7 @@ def _from_tables(store: Store, intent_id: str, attempt: int) -> list[dict[str, o
     taken = cast("list[dict[str, object]]", rows[0]["consumed"])
     event_ids = cast("list[str]", rows[0]["event_ids"])
     consumed = [Consumed(**each) for each in taken]  # type: ignore[arg-type]
-    return handed_to(consumed, event_ids, store)
+    return payload_of(consumed, event_ids, store)
 
 
 def _parsed(text: str) -> object:

@@ -13,9 +13,17 @@ from typing import TypedDict, Unpack
 from harness.errors import ConfigurationError
 from harness.events.event import ChangeEvent
 from harness.events.order import Row, in_order
-from harness.events.query import By, Instant, Question, asked, by_of, check_range, instant_ms
+from harness.events.query import (
+    By,
+    Instant,
+    Question,
+    by_of,
+    check_range,
+    instant_ms,
+    question_about,
+)
 from harness.platform.sql_names import parts_of, table_key
-from harness.store.rows import Ledger, Store, whole
+from harness.store.rows import Ledger, Store, integer
 
 #: What a trigger has released are copies of events that the ledger has already.
 COPIES = "trigger:"
@@ -66,7 +74,7 @@ def events(table: str | None = None, **wanted: Unpack[Wanted]) -> list[ChangeEve
     environment = {**os.environ, **own}
     context = Context(load_settings(project_folder(environment), environment), environment)
     require_state(context)
-    return ask(context.store, question)
+    return find(context.store, question)
 
 
 def question_of(table: str | None, wanted: Wanted) -> Question:
@@ -83,7 +91,7 @@ def question_of(table: str | None, wanted: Wanted) -> Question:
         )
     start, end = wanted.get("start"), wanted.get("end")
     question = replace(
-        asked(
+        question_about(
             table=table,
             partition=wanted.get("partition"),
             tags=wanted.get("tags"),
@@ -97,7 +105,7 @@ def question_of(table: str | None, wanted: Wanted) -> Question:
     return question
 
 
-def ask(store: Store, question: Question) -> list[ChangeEvent]:
+def find(store: Store, question: Question) -> list[ChangeEvent]:
     """Return the events that answer a question, oldest registration first.
 
     Raises:
@@ -110,7 +118,7 @@ def ask(store: Store, question: Question) -> list[ChangeEvent]:
         key = row["event_ts"], row["table"], _change_of(row)
         if key not in newest or _is_newer(row, newest[key]):
             newest[key] = row
-    events = map(_event, in_order(newest.values(), told_at=_registration))
+    events = map(_event, in_order(newest.values(), reported_at=_registration))
     return [event for event in events if question.is_met_by(event)]
 
 
@@ -146,7 +154,7 @@ def _is_newer(row: Row, other: Row) -> bool:
 
 def _age(row: Row) -> tuple[int, int]:
     tags = row["tags"]
-    return whole(row["tick_number"]), len(tags) if isinstance(tags, Mapping) else 0
+    return integer(row["tick_number"]), len(tags) if isinstance(tags, Mapping) else 0
 
 
 def _event(row: Row) -> ChangeEvent:
@@ -154,4 +162,4 @@ def _event(row: Row) -> ChangeEvent:
 
 
 def _registration(row: Row) -> tuple[int, ...]:
-    return whole(row["event_ts"] or 0), whole(row["tick_number"])
+    return integer(row["event_ts"] or 0), integer(row["tick_number"])

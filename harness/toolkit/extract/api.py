@@ -15,11 +15,11 @@ from harness.toolkit.extract.schema.plan import Plan, SchemaChange, SchemaRules,
 from harness.toolkit.extract.sources.base import Batch, Source
 from harness.toolkit.extract.target import Bronze
 from harness.toolkit.extract.values import (
+    as_text,
     collected,
     column_of,
     field_type,
     kind_of,
-    told,
     utc,
     value_from,
 )
@@ -88,7 +88,7 @@ def append(
         ExtractError: The source cannot be read or bronze not be written, or a rule says to stop.
     """
     made_as = FileFormat(options.get("file_format", FileFormat.DELTA))
-    bronze = Bronze(spark, table, at, _look_back(options))
+    bronze = Bronze(spark, table, at, _lookback(options))
     check_writable(bronze, made_as)
     done = Extraction(
         table=bronze.name,
@@ -97,16 +97,16 @@ def append(
         is_first=not bronze.is_there,
     )
     if bronze.is_there and bronze.has_extract():
-        return _told(replace(done, rows=_rows(bronze), is_repeat=True), bronze)
+        return _reported(replace(done, rows=_rows(bronze), is_repeat=True), bronze)
     batch = source.read(bronze)
     if batch is None or _is_empty(source, batch):
-        return _told(done, bronze)
-    if _came_meanwhile(bronze):
-        return _told(replace(done, rows=_rows(bronze), is_repeat=True), bronze)
+        return _reported(done, bronze)
+    if _arrived_meanwhile(bronze):
+        return _reported(replace(done, rows=_rows(bronze), is_repeat=True), bronze)
     plan = _plan(bronze, batch, options)
     if not bronze.is_there:
         create(bronze, batch.frame.schema, made_as)
-        bronze.look_again()
+        bronze.refresh()
     evolve(bronze, plan)
     write(bronze, fitted(batch.frame, plan.columns))
     rows, last = _written(bronze, batch)
@@ -118,7 +118,7 @@ def append(
         is_more=batch.is_more,
         schema_changes=plan.changes,
     )
-    return _told(done, bronze)
+    return _reported(done, bronze)
 
 
 def catch_up(
@@ -149,7 +149,7 @@ def catch_up(
     return made
 
 
-def _look_back(options: Options) -> LookBack:
+def _lookback(options: Options) -> LookBack:
     known = LookBack.__annotations__
     return cast(LookBack, {key: value for key, value in options.items() if key in known})
 
@@ -171,7 +171,7 @@ def _plan(bronze: Bronze, batch: Batch, options: Options) -> Plan:
     return plan
 
 
-def _came_meanwhile(bronze: Bronze) -> bool:
+def _arrived_meanwhile(bronze: Bronze) -> bool:
     """Tell whether another process with this extract was quicker, where no log would notice.
 
     How far bronze has come was asked for after its rows were there, and what we have is only what
@@ -179,7 +179,7 @@ def _came_meanwhile(bronze: Bronze) -> bool:
     """
     if not bronze.is_there or bronze.provider == FileFormat.DELTA:
         return False
-    bronze.look_again()
+    bronze.refresh()
     return bronze.has_extract()
 
 
@@ -214,10 +214,10 @@ def _written(bronze: Bronze, batch: Batch) -> tuple[int, str | None]:
             f"{bronze.name} had the extract of {bronze.now.isoformat()} once, and its rows were"
             " deleted since; extract again with an instant of now"
         )
-    return rows, None if kind is None else told(value_from(last, kind))
+    return rows, None if kind is None else as_text(value_from(last, kind))
 
 
-def _told(done: Extraction, bronze: Bronze) -> Extraction:
+def _reported(done: Extraction, bronze: Bronze) -> Extraction:
     done = replace(done, notes=tuple(bronze.notes))
     log.info(
         "%s: %s rows of %s for %s%s", done.table, done.rows, done.source, done.extracted_at,

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TypedDict
 
 from harness.errors import ConfigurationError, ExtractError
-from harness.platform.spark.session import said
+from harness.platform.spark.session import message_of
 from harness.platform.sql_names import is_column, is_table
 
 PARTITION = "p_extracted_at"
@@ -62,7 +62,7 @@ def one_sentence(name: str, doing: str = "cannot be read") -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        raise ExtractError(f"{name} {doing}: {said(error)}") from error
+        raise ExtractError(f"{name} {doing}: {message_of(error)}") from error
 
 
 def checked_partition(name: str) -> str:

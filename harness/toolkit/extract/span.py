@@ -10,12 +10,12 @@ from harness.toolkit.extract.values import (
     Kind,
     Step,
     Value,
+    as_text,
     check_step,
     column_of,
     literal,
     microseconds,
     moved,
-    told,
 )
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Span:
     @property
     def since_text(self) -> str | None:
         """Where it begins, for a person."""
-        return told(self.since)
+        return as_text(self.since)
 
     def condition(self, column: str) -> "Column | None":
         """Return what holds for its rows; ``None`` when that is all."""

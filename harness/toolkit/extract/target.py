@@ -26,13 +26,13 @@ from harness.toolkit.extract.lookback import (
 from harness.toolkit.extract.values import (
     Kind,
     Value,
+    as_text,
     ceiling,
     collected,
     column_of,
     field_type,
     kind_of,
     literal,
-    told,
     utc,
     value_from,
 )
@@ -111,9 +111,9 @@ class Bronze:
         self.is_there = False
         self._facts: dict[str, str] = {}
         self._schema: StructType | None = None
-        self.look_again()
+        self.refresh()
 
-    def look_again(self) -> None:
+    def refresh(self) -> None:
         """Ask the catalog whether the table is there, and what it is.
 
         Raises:
@@ -191,7 +191,7 @@ class Bronze:
         if value is not None:
             self.note(
                 f"{self.name}: no partition of the last {self._days} days has a value in {column}"
-                f" to go by, so the whole table was asked; the largest is {told(value)}"
+                f" to go by, so the whole table was asked; the largest is {as_text(value)}"
             )
         elif found.rows:
             self.note(
@@ -274,8 +274,8 @@ class Bronze:
 
     def _judged(self, found: _Largest, column: str) -> Value | None:
         if found.of_future is not None:
-            said_of = f"{self.name}: the largest {column} is {told(found.of_future)}, after the"
-            said_of += f" extract's own instant {told(self.now)}"
+            said_of = f"{self.name}: the largest {column} is {as_text(found.of_future)}, after the"
+            said_of += f" extract's own instant {as_text(self.now)}"
             if self.future is Future.REFUSE:
                 raise ExtractError(
                     f"{said_of}; mend that row, or say future=Future.IGNORE to go by the largest"

@@ -131,7 +131,7 @@ def microseconds(value: Value) -> int:
     return (value - _EPOCH) // timedelta(microseconds=1)
 
 
-def told(value: Value | None) -> str | None:
+def as_text(value: Value | None) -> str | None:
     """Return a value as text, for a person."""
     return value.isoformat() if isinstance(value, date) else None if value is None else str(value)
 

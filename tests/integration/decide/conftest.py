@@ -35,11 +35,11 @@ def dbt(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Dbt:
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv("HEARTBEAT_SCHEMA", SCHEMA)
             environment.setenv("DBT_SEND_ANONYMOUS_USAGE_STATS", "false")
-            with contextlib.redirect_stdout(io.StringIO()) as said:
+            with contextlib.redirect_stdout(io.StringIO()) as output:
                 if not parsed:
                     parsed.append(dbtRunner().invoke(["parse", *places]).result)
                 result = dbtRunner(manifest=parsed[0]).invoke([command, *places, *arguments])
-        assert result.success, f"{said.getvalue()[-3000:]}{result.exception or ''}"
+        assert result.success, f"{output.getvalue()[-3000:]}{result.exception or ''}"
         return result.result
 
     return run
@@ -49,8 +49,8 @@ def dbt(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Dbt:
 def verdicts(spark: "SparkSession", dbt: Dbt) -> Mapping[int, Verdict]:
     """What the models say of each job of the tests, by job id."""
     jobs = [*(case.job for case in CASES), *random_jobs()]
-    asked = ["+trigger_set", "+job_blockers", "+int_control_rows"]
-    models = ["--select", *asked, "+event_partitions"]
+    requests = ["+trigger_set", "+job_blockers", "+int_control_rows"]
+    models = ["--select", *requests, "+event_partitions"]
     dbt("seed")
     dbt("run", *models)
     upstream_ids = _write_controls(spark, jobs)

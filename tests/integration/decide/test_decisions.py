@@ -16,7 +16,7 @@ def test_decision(case: Case, verdicts: Verdicts) -> None:
     verdict = verdicts[case.job.job_id]
 
     expected = case.consumes and {
-        sensor_id(case.job, name): taken for name, taken in case.consumes.items()
+        sensor_id(case.job, name): consumed for name, consumed in case.consumes.items()
     }
     names = [blocker for blocker, _ in verdict.blockers]
     assert (verdict.consumed, names) == (expected, sorted(case.waits))
@@ -47,8 +47,8 @@ def test_a_retry_keeps_the_name_of_its_intent(verdicts: Verdicts) -> None:
 def test_the_reason_of_a_failed_run_says_what_its_policy_makes_of_it(verdicts: Verdicts) -> None:
     again = "a_run_that_ended_just_now_backs_off_where_its_policy_allows_a_second_attempt"
     last = "the_last_attempt_that_a_policy_allows_holds_its_job_when_it_fails"
-    told = [_verdict(sentence, verdicts).blockers[0][1] for sentence in (again, last)]
-    assert told == [
+    reported = [_verdict(sentence, verdicts).blockers[0][1] for sentence in (again, last)]
+    assert reported == [
         "its last run 91200 ended FAILED; attempt 2 of 2 starts by itself",
         "its last run 91400 ended FAILED; that was attempt 2, and its retry policy allows 2",
     ]

@@ -46,10 +46,10 @@ def ledger(spark: "SparkSession", spark_home: Path, dbt: Dbt) -> Path:
 @pytest.fixture(scope="module")
 def queries(ledger: Path, dbt: Dbt) -> Queries:
     """What the macro makes of each question."""
-    asked = {case.sentence: call_of(case) for case in CASES}
-    asked[SHOWN] = PAGE.partition("\n## Query events\n")[2].split("```")[7].removeprefix("sql")
-    whole = dbt("compile", "--inline", f"\n{END}\n".join(asked.values()))
-    return dict(zip(asked, whole.results[0].node.compiled_code.split(END), strict=True))
+    requests = {case.sentence: call_of(case) for case in CASES}
+    requests[SHOWN] = PAGE.partition("\n## Query events\n")[2].split("```")[7].removeprefix("sql")
+    whole = dbt("compile", "--inline", f"\n{END}\n".join(requests.values()))
+    return dict(zip(requests, whole.results[0].node.compiled_code.split(END), strict=True))
 
 
 @pytest.fixture(scope="module")

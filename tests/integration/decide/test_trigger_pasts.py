@@ -17,7 +17,7 @@ from harness.events.event import ChangeEvent
 from harness.platform.clock import FakeClock
 from harness.platform.dbt import Dbt
 from harness.store.local import LocalStore
-from harness.store.rows import EventRow, Ledger, LookOutcome, ProbeRow, TriggerLookRow
+from harness.store.rows import EventRow, Ledger, ProbeOutcome, ProbeRow, TriggerEvaluationRow
 from tests.conftest import PROJECT
 from tests.simulation.triggers import Producers, Triggers
 from tests.support.decisions import world
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 SCHEMA = "trigger_pasts"
 BEGAN = datetime(2026, 3, 1, 8, tzinfo=UTC)
-TRIGGERS, LOOKS, FOLD_AFTER = 80, 8, 4
+TRIGGERS, MOST_CANDIDATES, FOLD_AFTER = 80, 8, 4
 #: What is between two looks: now and then triggers are asked late, and slots are missed.
 GAPS = (1, 2, 3, 7, 26)
 
@@ -74,12 +74,14 @@ class Lake:
         #: The triggers whose last release no run has taken.
         self._released: set[str] = set()
 
-    def look(self, tick: int) -> tuple[dict[str, Said], dict[str, Said]]:
+    def probe(self, tick: int) -> tuple[dict[str, Said], dict[str, Said]]:
         """Let time pass and events come, and ask both; what the models said is recorded."""
         self.clock.sleep(self._chance.choice(GAPS) * 3600)
         self._register(tick)
         at = self.clock.now()
-        self._store.append(Ledger.TRIGGER_LOOKS, [TriggerLookRow(tick_number=tick, looked_at=at)])
+        self._store.append(
+            Ledger.TRIGGER_EVALUATIONS, [TriggerEvaluationRow(tick_number=tick, looked_at=at)]
+        )
         self._dbt.build("look")
         found = self._spark.table(f"{SCHEMA}.queue_trigger_evaluations").collect()
         by_models = {row.upstream_id: _said(row.asDict(recursive=True)) for row in found}
@@ -106,10 +108,10 @@ class Lake:
     def _ask(self, trigger: Trigger, question: Question) -> dict[str, object] | None:
         before = self._positions.get(trigger.upstream_id)
         may_release = trigger.upstream_id not in self._released
-        said = answer(trigger, before, question, may_release=may_release)
-        if said is not None:
-            self._positions[trigger.upstream_id] = str(said["position"])
-        return said
+        output = answer(trigger, before, question, may_release=may_release)
+        if output is not None:
+            self._positions[trigger.upstream_id] = str(output["position"])
+        return output
 
     def _register(self, tick: int) -> None:
         known = set(self._producers.sent)
@@ -133,7 +135,7 @@ class Lake:
                     tick_number=tick,
                     recorded_at=self.clock.now(),
                     upstream_id=str(row["upstream_id"]),
-                    outcome=LookOutcome.MOVED,
+                    outcome=ProbeOutcome.MOVED,
                     reason=None,
                     failing_since=None,
                     position=str(row["position"]),
@@ -168,7 +170,7 @@ def _row(event: ChangeEvent, tick: int) -> EventRow:
 
 def _said(row: Mapping[str, object]) -> Said:
     # Either names the pace of a trigger by a number of its own; the keeper works expiry out anew.
-    position = {
+    cursor = {
         name: each
         for name, each in json.loads(str(row["position"])).items()
         if name not in ("pace_key", "expires")
@@ -179,7 +181,7 @@ def _said(row: Mapping[str, object]) -> Said:
         (f"{each['slot']:%Y-%m-%d %H:%M}", int(each["tick_number"]), str(each["event_id"]))
         for each in matched
     )
-    return position, released, None if row["reason"] is None else str(row["reason"])
+    return cursor, released, None if row["reason"] is None else str(row["reason"])
 
 
 @pytest.fixture(scope="module")
@@ -188,8 +190,8 @@ def past(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Ite
         environment.setenv("HEARTBEAT_SCHEMA", SCHEMA)
         lake = Lake(spark, tmp_path_factory.mktemp("past"), seed=1)
         past = Past()
-        for tick in range(LOOKS):
-            by_models, by_keeper = lake.look(tick)
+        for tick in range(MOST_CANDIDATES):
+            by_models, by_keeper = lake.probe(tick)
             past.by_models.append(by_models)
             past.by_keeper.append(by_keeper)
             if tick == FOLD_AFTER:
@@ -197,14 +199,14 @@ def past(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield past
 
 
-@pytest.mark.parametrize("look", range(LOOKS))
+@pytest.mark.parametrize("look", range(MOST_CANDIDATES))
 def test_the_models_say_of_each_trigger_what_the_keeper_says(past: Past, look: int) -> None:
     assert past.by_models[look] == past.by_keeper[look]
 
 
 def test_the_pasts_have_releases_expired_slots_and_slots_that_wait(past: Past) -> None:
-    said = [each for look in past.by_models for each in look.values()]
-    assert sum(bool(released) for _, released, _ in said) > 20
-    assert sum("expired" in (reason or "") for _, _, reason in said) > 5
-    assert sum("missed" in (reason or "") for _, _, reason in said) > 5
-    assert sum(bool(position.get("waiting")) for position, _, _ in said) > 20
+    output = [each for result in past.by_models for each in result.values()]
+    assert sum(bool(released) for _, released, _ in output) > 20
+    assert sum("expired" in (reason or "") for _, _, reason in output) > 5
+    assert sum("missed" in (reason or "") for _, _, reason in output) > 5
+    assert sum(bool(cursor.get("waiting")) for cursor, _, _ in output) > 20

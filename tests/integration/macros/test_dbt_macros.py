@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.events.event import Operation, TableFormat
-from harness.events.partition import told_partitions
+from harness.events.partition import partition_fields
 from harness.platform.delta_log import read_commit
 from harness.platform.storage import LocalStorage
 from harness.sense.sources.delta.classify import operation_of, partitions_of, tags_of
@@ -133,7 +133,7 @@ def told_by_sensor(spark: "SparkSession", name: str) -> dict[str | None, ChangeE
     """What the sensor's own functions say of each commit, by its version."""
     [detail] = spark.sql(f"describe detail {SCHEMA}.{name}").collect()
     folder = str(detail.location).removeprefix("file:")
-    told = dict[str | None, ChangeEvent]()
+    reported = dict[str | None, ChangeEvent]()
     columns: Sequence[Column] = ()
     version, table_id = 0, ""
     while (commit := read_commit(LocalStorage(), folder, version)) is not None:
@@ -142,19 +142,19 @@ def told_by_sensor(spark: "SparkSession", name: str) -> dict[str | None, ChangeE
             columns, table_id = table.partition_columns, table.table_id
         operation = operation_of(commit)
         if operation is not None:
-            partition, tags = told_partitions(partitions_of(commit, columns))
-            told[str(version)] = ChangeEvent(
+            partition, tags = partition_fields(partitions_of(commit, columns))
+            reported[str(version)] = ChangeEvent(
                 table=f"{SCHEMA}.{name}",
                 partition=partition,
                 snapshot_id=str(version),
                 snapshot_ts=commit.timestamp_ms,
-                prev_snapshot_id=max(told, key=lambda each: int(each or 0), default=None),
+                prev_snapshot_id=max(reported, key=lambda each: int(each or 0), default=None),
                 table_format=TableFormat.DELTA,
                 operation_type=operation,
                 tags={**tags_of(commit), **tags, "table_id": table_id},
             )
         version += 1
-    return told
+    return reported
 
 
 #: The tags that both tell of; the others are of one of them alone.
@@ -171,11 +171,11 @@ def comparable(event: ChangeEvent) -> ChangeEvent:
 def test_what_a_model_registers_is_what_the_sensor_tells_of_the_same_commit(
     spark: "SparkSession", first: Events, second: Events, name: str
 ) -> None:
-    told = told_by_sensor(spark, name)
+    reported = told_by_sensor(spark, name)
     registered = {event.snapshot_id: event for event in (*first[name], *second[name])}
 
     assert {key: comparable(each) for key, each in registered.items()} == {
-        key: comparable(each) for key, each in told.items()
+        key: comparable(each) for key, each in reported.items()
     }
 
 
@@ -236,8 +236,8 @@ def test_a_build_without_rows_registers_nothing(shop: Shop, second: Events) -> N
 
 
 def test_a_view_cannot_register_a_change(shop: Shop) -> None:
-    said = shop.refusal("run", "--select", "a_view", "--vars", "{step: 1}")
-    assert "register_change: a_view is materialized as view" in said
+    output = shop.refusal("run", "--select", "a_view", "--vars", "{step: 1}")
+    assert "register_change: a_view is materialized as view" in output
 
 
 def test_the_tables_of_this_project_are_no_part_of_a_project_that_takes_it_as_a_package(
@@ -253,9 +253,9 @@ Rows = list[tuple[object, ...]]
 @pytest.fixture(scope="module")
 def read(shop: Shop, spark: "SparkSession", first: Events, second: Events) -> Mapping[str, Rows]:
     """What the models read that were handed the events of the second run, but for those of one table."""
-    handed = [each for name in second if name != "said" for each in second[name]]
+    payload = [each for name in second if name != "said" for each in second[name]]
     variables = {
-        "heartbeat_events": json.dumps([each.to_json() for each in handed]),
+        "heartbeat_events": json.dumps([each.to_json() for each in payload]),
         "of_deleted": [each.to_json() for each in second["deleted"]],
         "of_overwritten": [each.to_json() for each in first["overwritten"]],
     }
@@ -351,8 +351,8 @@ def test_an_iceberg_table_registers_its_snapshots_and_is_read_between_two(
 ) -> None:
     [created] = shop.run(tmp_path / "inbox1", "--select", "berg", step=1)
     [appended] = shop.run(tmp_path / "inbox2", "--select", "berg", step=2)
-    handed = json.dumps([appended.to_json()])
-    shop.run(tmp_path / "inbox3", "--select", "of_berg", heartbeat_events=handed)
+    payload = json.dumps([appended.to_json()])
+    shop.run(tmp_path / "inbox3", "--select", "of_berg", heartbeat_events=payload)
 
     snapshots = spark.sql(f"select snapshot_id from {SCHEMA}.berg.snapshots order by committed_at")
     ids = [str(row.snapshot_id) for row in snapshots.collect()]

@@ -66,10 +66,10 @@ class Declared:
             {"batches": {"readings": query, "tickets": ""}, "range": [start, end]}
         )
         # Settings are read when dbt parses.
-        _, said = self.warehouse.shop._attempt(
+        _, output = self.warehouse.shop._attempt(
             None, ["run", "--select", "readings", "--vars", variables]
         )
-        return " ".join(said.split())
+        return " ".join(output.split())
 
     def _hub(self, _said: str = "") -> Rows:
         return self.warehouse.rows("readings", f"{minute('t')}, v")
@@ -91,11 +91,11 @@ def test_a_batch_without_rows_says_that_there_are_none_in_its_range(declared: De
 
 
 def test_a_row_outside_of_the_declared_range_refuses_the_batch(declared: Declared) -> None:
-    for said in (declared.outside_at_first, declared.outside):
+    for output in (declared.outside_at_first, declared.outside):
         assert (
             "it has rows whose t is outside of the range that was declared, from 2026-01-01 to "
             "before 2026-01-02"
-        ) in said
+        ) in output
 
 
 def test_a_range_that_cannot_be_meant_is_refused(declared: Declared) -> None:
@@ -116,10 +116,10 @@ def test_a_declared_range_stays_what_it_was_when_it_is_taken_out_and_taken_again
 def test_a_batch_that_would_change_a_closed_period_is_refused(declared: Declared) -> None:
     warehouse = declared.warehouse
     warehouse.receive(tickets=_numbered((1, "a"), (2, "a"), (3, "a"), (4, "a")))
-    said = warehouse.refusal(tickets=_numbered((2, "b"), (3, "b")))
-    assert "it would change 2 rows of the period that immutable_where closes (n < 3)" in said
-    said = warehouse.refusal(tickets=_numbered((1, "a"), (4, "b")))
-    assert "it would change 1 rows of the period" in said
+    output = warehouse.refusal(tickets=_numbered((2, "b"), (3, "b")))
+    assert "it would change 2 rows of the period that immutable_where closes (n < 3)" in output
+    output = warehouse.refusal(tickets=_numbered((1, "a"), (4, "b")))
+    assert "it would change 1 rows of the period" in output
     # What is closed comes as it is.
     warehouse.receive(tickets=_numbered((2, "a"), (3, "b")))
     assert warehouse.rows("tickets", "n, v") == [(1, "a"), (2, "a"), (3, "b"), (4, "a")]

@@ -123,8 +123,8 @@ class Project:
 
     def copy(self, *arguments: str) -> str:
         """Invoke dbt where the copies go; return what it says, whether it fails or not."""
-        _, said = self.shop._attempt(None, [*arguments, "--target", "copy"])
-        return " ".join(said.split())
+        _, output = self.shop._attempt(None, [*arguments, "--target", "copy"])
+        return " ".join(output.split())
 
     def given(self, **batches: str) -> list[str]:
         return self._given(batches)
@@ -178,11 +178,13 @@ def test_hooks_properties_comments_and_tags_are_those_of_the_model(project: Proj
     assert project.rows(f"{SCHEMA}.hooked_after") == [(3,)]
     properties = dict(project.spark.sql("show tblproperties shop.customers").collect())
     assert properties["shop.owner"] == "sales"
-    told = {row[0]: row for row in project.spark.sql("describe extended shop.customers").collect()}
-    assert told["k"][2] == "Their number"
-    assert told["Comment"][1] == "All customers"
-    _, said = project.shop._attempt(project.shop.manifest, ["ls", "--select", "tag:daily"])
-    assert "shop.customers" in said
+    reported = {
+        row[0]: row for row in project.spark.sql("describe extended shop.customers").collect()
+    }
+    assert reported["k"][2] == "Their number"
+    assert reported["Comment"][1] == "All customers"
+    _, output = project.shop._attempt(project.shop.manifest, ["ls", "--select", "tag:daily"])
+    assert "shop.customers" in output
 
 
 def test_what_is_granted_on_a_model_is_granted_on_all_of_its_tables(project: Project) -> None:
@@ -223,12 +225,12 @@ def test_dbt_retry_finishes_what_a_run_has_left_and_takes_what_it_could_not_read
 def test_a_unit_test_of_dbt_sees_the_first_run_or_the_watermark_that_it_gives(
     project: Project,
 ) -> None:
-    result, said = project.shop._attempt(
+    result, output = project.shop._attempt(
         project.shop.manifest, ["test", "--select", "test_type:unit"]
     )
     statuses = [str(each.status) for each in getattr(result.result, "results", ())]
     # The hook at the start of the run is one of the results.
-    assert statuses.count("pass") == 2, said
+    assert statuses.count("pass") == 2, output
 
 
 def test_all_tables_of_a_model_can_be_copied_and_the_copy_goes_on_by_itself(
@@ -236,8 +238,8 @@ def test_all_tables_of_a_model_can_be_copied_and_the_copy_goes_on_by_itself(
 ) -> None:
     arguments = json.dumps({"model": "customers", "from_schema": SCHEMA})
     operation = ["run-operation", "heartbeat.refresh_clone", "--args", arguments]
-    said = project.copy(*operation, "--vars", json.dumps({"batches": {}}))
-    assert "copying shop.customers_history to shop_copy.customers_history" in said
+    output = project.copy(*operation, "--vars", json.dumps({"batches": {}}))
+    assert "copying shop.customers_history to shop_copy.customers_history" in output
     for ending in ("", "_history", "_batches", "_ledger", "_metrics"):
         assert project.rows(f"{COPY}.customers{ending}") == (
             project.rows(f"{SCHEMA}.customers{ending}")
@@ -252,8 +254,8 @@ def test_all_tables_of_a_model_can_be_copied_and_the_copy_goes_on_by_itself(
 
 def test_a_hub_that_was_cloned_alone_is_not_written_over(project: Project) -> None:
     project.spark.sql(f"create table {COPY}.prices shallow clone {SCHEMA}.prices")
-    said = project.copy(*project.given(prices=THIRD))
-    assert "is there without shop_copy.prices_batches, so no refresh has made it" in said
+    output = project.copy(*project.given(prices=THIRD))
+    assert "is there without shop_copy.prices_batches, so no refresh has made it" in output
     assert project.rows(f"{COPY}.prices", "k") == [(1,), (3,)]
 
 
@@ -268,6 +270,6 @@ def test_a_project_checks_the_settings_of_all_its_models_before_any_of_them_runs
     path = tmp_path / "odd" / "dbt_project.yml"
     path.write_text(path.read_text() + 'on-run-start: "{{ heartbeat.refresh_check() }}"\n')
     shop.parse()
-    said = " ".join(shop.refusal("run", "--select", "fine").split())
-    assert "meta.refresh of odd: type is keys, but must be one of key, full" in said
+    output = " ".join(shop.refusal("run", "--select", "fine").split())
+    assert "meta.refresh of odd: type is keys, but must be one of key, full" in output
     assert not project.spark.catalog.tableExists(f"{SCHEMA}.fine")

@@ -110,10 +110,10 @@ def test_no_history_is_made_until_a_reset_is_told_that_it_is_wanted(lean: Lean) 
 
 
 def test_a_test_of_versions_says_of_a_model_without_them_why(lean: Lean) -> None:
-    said = lean.warehouse.shop.refusal("test", "--select", "plain", "--vars", "{batches: {}}")
+    output = lean.warehouse.shop.refusal("test", "--select", "plain", "--vars", "{batches: {}}")
     assert (
         "has_one_open_version is a test for histories, but plain has none, as history is false"
-        in (" ".join(said.split()))
+        in (" ".join(output.split()))
     )
 
 
@@ -147,5 +147,5 @@ def test_what_was_received_is_known_without_its_rows_and_what_needs_them_is_refu
     gone = "which are no longer in the archive, as refresh_vacuum or archive_days has it"
     refused = lean.warehouse.refused_operation
     assert gone in refused("refresh_unload", model="brief", input_ids=[2])
-    said = refused("refresh_reset", model="brief")
-    assert f"{gone}; to begin anew with what the model's query gives, drop its tables" in said
+    output = refused("refresh_reset", model="brief")
+    assert f"{gone}; to begin anew with what the model's query gives, drop its tables" in output

@@ -75,9 +75,9 @@ def test_each_type_comes_to_the_same_under_either_adapter(warehouse: Warehouse) 
 def test_comments_properties_constraints_and_hooks_are_those_of_the_model(
     spark: "SparkSession", warehouse: Warehouse
 ) -> None:
-    told = {row[0]: row for row in spark.sql("describe extended shop.customers").collect()}
-    assert told["k"][2] == "Their number"
-    assert told["Comment"][1] == "All customers"
+    reported = {row[0]: row for row in spark.sql("describe extended shop.customers").collect()}
+    assert reported["k"][2] == "Their number"
+    assert reported["Comment"][1] == "All customers"
     properties = dict(spark.sql("show tblproperties shop.customers").collect())
     assert properties["shop.owner"] == "sales"
     assert properties["delta.constraints.k_is_not_null"] == "`k` is not null"

@@ -231,9 +231,9 @@ def test_settings_that_cannot_be_meant_are_refused_with_what_is_legal(
 
 
 def test_the_status_tells_of_each_batch_what_became_of_it(reworked: Reworked) -> None:
-    said = " ".join(reworked.status.split())
-    assert ": COMPLETE, 4 rows, 2 of them in the hub; N 4" in said
-    assert ": UNLOADED, 3 rows, 0 of them in the hub; C 1, D 1, N 1" in said
+    output = " ".join(reworked.status.split())
+    assert ": COMPLETE, 4 rows, 2 of them in the hub; N 4" in output
+    assert ": UNLOADED, 3 rows, 0 of them in the hub; C 1, D 1, N 1" in output
 
 
 class Resettled:
@@ -371,7 +371,7 @@ def broken(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> B
 def test_a_batch_that_breaks_a_check_of_the_hub_stops_each_run_until_it_is_unloaded(
     broken: Broken,
 ) -> None:
-    assert all("known" in said and "violated" in said for said in broken.said)
+    assert all("known" in output and "violated" in output for output in broken.said)
     for states in broken.states.values():
         assert states == ["COMPLETE", "UNLOADED", "COMPLETE"]
 

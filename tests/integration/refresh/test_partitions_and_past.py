@@ -93,8 +93,8 @@ class Daily:
 
     def changed_batches(self) -> str:
         """Run, and return what dbt warns of."""
-        told = " ".join(self.run().split())
-        before, _, after = told.partition("have other rows now than when they were taken")
+        reported = " ".join(self.run().split())
+        before, _, after = reported.partition("have other rows now than when they were taken")
         return f"{before[-40:]}{after[:200]}"
 
     def rows(self, table: str, columns: str) -> list[tuple[object, ...]]:
@@ -136,22 +136,24 @@ def test_a_table_beside_the_hub_is_read_by_a_query_that_refers_to_the_model(dail
 
 
 def test_a_query_of_a_past_that_nobody_kept_is_refused(daily: Daily) -> None:
-    said = " ".join(daily.shop.refusal("run", "--select", "pastless").split())
-    assert "has no history; refresh models of type key and full have one" in said
+    output = " ".join(daily.shop.refusal("run", "--select", "pastless").split())
+    assert "has no history; refresh models of type key and full have one" in output
     given = ("--args", "{hub: people, name: archive}")
-    said = " ".join(daily.shop.refusal("run-operation", "heartbeat.refresh_table", *given).split())
-    assert "name is archive, but must be one of history, batches, ledger, metrics" in said
+    output = " ".join(
+        daily.shop.refusal("run-operation", "heartbeat.refresh_table", *given).split()
+    )
+    assert "name is archive, but must be one of history, batches, ledger, metrics" in output
 
 
 def test_partitions_are_told_apart_by_what_batch_by_names(daily: Daily) -> None:
-    said = " ".join(daily.shop.refusal("run", "--select", "unbatched").split())
-    assert "unbatched: the ledger of a refresh model says which partitions it has taken" in said
+    output = " ".join(daily.shop.refusal("run", "--select", "unbatched").split())
+    assert "unbatched: the ledger of a refresh model says which partitions it has taken" in output
 
 
 def test_an_older_partition_is_told_and_taken_when_it_is_asked_for(daily: Daily) -> None:
-    told = " ".join(daily.second.split())
-    assert "people: 1 partitions of shop.days were never taken as they are now" in told
-    assert "2026-02-20" in told
+    reported = " ".join(daily.second.split())
+    assert "people: 1 partitions of shop.days were never taken as they are now" in reported
+    assert "2026-02-20" in reported
     daily.run("--vars", "{look_back_days: all}")
     assert ("2026-02-20", "COMPLETE") in daily.rows("batches_of_people", "batch, state")
     # It says of key 1 what was known before: the hub has what is newer.
@@ -175,8 +177,8 @@ def test_a_batch_that_has_other_rows_now_is_told_and_taken_once_it_was_unloaded(
     daily: Daily,
 ) -> None:
     daily.add("(date'2026-03-02', 9, 'z')")
-    told = daily.changed_batches()
-    assert "rows_of_days: " in told and "2 (2026-03-02)" in told
+    reported = daily.changed_batches()
+    assert "rows_of_days: " in reported and "2 (2026-03-02)" in reported
     assert (9, "2026-03-02") not in daily.rows("rows_of_days", "k, cast(day as string)")
     given = ("--args", "{model: rows_of_days, input_ids: [2]}")
     daily.shop._invoke(daily.shop.manifest, "run-operation", "heartbeat.refresh_unload", *given)

@@ -181,10 +181,10 @@ def test_the_metrics_name_the_ranges_that_the_rules_say(pasts: Pasts, name: str)
     for each in whole_numbers(state.effective_ranges):
         # Nobody else has rows in it.
         count = sum(each.low <= row.at <= each.high for row in state.hub)
-        told = f'{{"range_from":{each.low},"range_to":{each.high},"record_count":{count}}}'
-        expected[each.input_id] += ("," if expected[each.input_id] else "") + told
+        reported = f'{{"range_from":{each.low},"range_to":{each.high},"record_count":{count}}}'
+        expected[each.input_id] += ("," if expected[each.input_id] else "") + reported
     assert pasts.ranges[name] == [
-        (input_id, f"[{told}]" if told else None) for input_id, told in expected.items()
+        (input_id, f"[{reported}]" if reported else None) for input_id, reported in expected.items()
     ]
 
 

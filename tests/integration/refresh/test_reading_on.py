@@ -208,8 +208,8 @@ def test_a_run_over_what_was_read_already_changes_nothing(reading: Reading) -> N
 
 @pytest.mark.long
 def test_a_model_without_date_or_number_has_no_watermark(reading: Reading) -> None:
-    said = " ".join(reading.shop.refusal("run", "--select", "unreadable").split())
-    assert "unreadable: refresh_watermark needs a date or a number in meta.refresh" in said
+    output = " ".join(reading.shop.refusal("run", "--select", "unreadable").split())
+    assert "unreadable: refresh_watermark needs a date or a number in meta.refresh" in output
 
 
 @pytest.mark.long
@@ -225,31 +225,31 @@ def test_the_command_line_does_in_any_project_what_the_operations_do(
         code = main(["refresh", *arguments, "--project", str(reading.shop.folder)])
         return code, *capsys.readouterr()
 
-    code, said, _ = call("status", "by_number")
+    code, output, _ = call("status", "by_number")
     assert code == ExitCode.DONE
-    told = [line.partition(" of ")[0] for line in said.splitlines()]
-    assert told[:2] == ["by_number batch 1", "by_number batch 2"]
+    reported = [line.partition(" of ")[0] for line in output.splitlines()]
+    assert reported[:2] == ["by_number batch 1", "by_number batch 2"]
     before = reading.keys("by_number")
-    code, said, _ = call("unload", "by_number", "--batch", "2", "--dry-run")
+    code, output, _ = call("unload", "by_number", "--batch", "2", "--dry-run")
     assert (code, reading.keys("by_number")) == (ExitCode.DONE, before)
-    assert "would unload batch 2" in said
+    assert "would unload batch 2" in output
     call("unload", "by_number", "--batch", "2")
     # A run after it has read the last number once more.
     assert reading.keys("by_number") == [1, 2, 3, 4]
-    code, said, _ = call("reload", "by_number", "--batch", "2", "--json")
-    assert (json.loads(said)["model"], reading.keys("by_number")) == ("by_number", before)
-    code, said, error = call("status", "orders")
-    assert (code, said) == (ExitCode.FAILED, "")
+    code, output, _ = call("reload", "by_number", "--batch", "2", "--json")
+    assert (json.loads(output)["model"], reading.keys("by_number")) == ("by_number", before)
+    code, output, error = call("status", "orders")
+    assert (code, output) == (ExitCode.FAILED, "")
     assert error.startswith("error: refresh: orders is no model that is materialized as refresh")
     assert len(error.splitlines()) == 1
 
 
 @pytest.mark.long
 def test_a_test_of_versions_says_of_a_model_that_has_none_what_it_is_for(reading: Reading) -> None:
-    said = " ".join(reading.shop.refusal("test", "--select", "misplaced").split())
+    output = " ".join(reading.shop.refusal("test", "--select", "misplaced").split())
     assert (
         "has_one_open_version is a test for refresh models of type key, but misplaced is of type none"
-        in said
+        in output
     )
 
 

@@ -315,8 +315,8 @@ def test_a_complete_extract_that_lacks_too_much_or_has_two_times_is_refused(stor
 
 
 def test_all_settings_can_be_checked_before_anything_runs(story: Story) -> None:
-    said = story.warehouse.operate("refresh_check")
-    assert f"the settings of {len(MODELS)} models can be meant" in said
+    output = story.warehouse.operate("refresh_check")
+    assert f"the settings of {len(MODELS)} models can be meant" in output
 
 
 def test_without_the_touch_a_row_that_is_too_old_is_taken_as_the_document_has_it(

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from deltalake import DeltaTable
 
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.platform.storage import LocalStorage, Storages
 from harness.sense.new_rows import SparkNewRows
-from harness.sense.pool import Looker
+from harness.sense.pool import ProbePool
 from harness.sense.probe import Upstream
 from harness.sense.sources.delta.history import SparkTableHistory, operation_by_name
 from harness.sense.sources.delta.probe import DeltaProbe
@@ -130,7 +130,7 @@ def test_an_overwrite_of_one_partition_names_that_partition(shop: Shop) -> None:
         .save(str(shop.path))
     )
 
-    [event] = shop.watcher.look().events
+    [event] = shop.watcher.probe_once().events
 
     assert (event.operation, event.partition, event.tags["overwrite"]) == (
         "UPDATE",
@@ -146,7 +146,7 @@ def test_column_mapped_partitions_keep_their_names_and_types(shop: Shop) -> None
     shop.sql("alter table {t} rename column month to mon")
     shop.sql("insert into {t} values (2, 2025, '04')")
 
-    [event] = shop.watcher.look().events
+    [event] = shop.watcher.probe_once().events
 
     assert event.partition == ("2025", '"04"')
 
@@ -186,7 +186,7 @@ def test_first_sight_of_a_table_known_only_by_its_checkpoint_is_one_event(shop: 
     for version in range(4):
         (shop.path / "_delta_log" / f"{version:020d}.json").unlink()
 
-    [event] = shop.watcher.look().events
+    [event] = shop.watcher.probe_once().events
 
     assert (event.snapshot_id, event.operation, event.tags["first_sight"]) == (
         "4",
@@ -224,11 +224,11 @@ def test_a_log_cleaned_past_us_is_one_event_of_the_same_life(checkpointed: Shop)
     for version in range(5):
         (checkpointed.path / "_delta_log" / f"{version:020d}.json").unlink()
 
-    look = checkpointed.watcher.look()
+    result = checkpointed.watcher.probe_once()
 
-    told = [(event.snapshot_id, event.prev_snapshot_id) for event in look.events]
-    assert (look.failure, told) == (None, [("6", "1")])
-    assert look.gap is not None and "versions 2 to 4" in look.gap
+    reported = [(event.snapshot_id, event.prev_snapshot_id) for event in result.events]
+    assert (result.failure, reported) == (None, [("6", "1")])
+    assert result.gap is not None and "versions 2 to 4" in result.gap
     assert checkpointed.saw(ROWS) == ["APPEND"]
 
 
@@ -256,10 +256,12 @@ def test_after_a_sleep_beyond_the_retention_of_the_log_there_is_one_event_and_al
     DeltaTable(str(shop.path)).cleanup_metadata()
     kept = sorted((shop.path / "_delta_log").glob("0*.json"))
     assert int(kept[0].stem) > 2, "the log has not been cleaned"
-    look = shop.watcher.look()
+    result = shop.watcher.probe_once()
 
-    [event] = look.events
-    assert look.gap is not None and f"versions 2 to {int(kept[0].stem) - 1} are gone" in look.gap
+    [event] = result.events
+    assert (
+        result.gap is not None and f"versions 2 to {int(kept[0].stem) - 1} are gone" in result.gap
+    )
     assert (event.operation, event.snapshot_id, event.tags["gap"]) == ("UPDATE", "21", "true")
     assert shop.saw() == []
     assert shop.saw(ROWS, "delete from {t}") == ["APPEND", "DELETE"]
@@ -270,7 +272,7 @@ def test_in_commit_timestamps_are_the_time_of_the_snapshot(shop: Shop) -> None:
     shop.sql(ROWS)
     os.utime(shop.path / "_delta_log" / f"{1:020d}.json", (1, 1))
 
-    [event] = shop.watcher.look().events
+    [event] = shop.watcher.probe_once().events
 
     assert event.snapshot_ts is not None and event.snapshot_ts > 1_700_000_000_000
 
@@ -302,13 +304,15 @@ def test_an_idle_pass_runs_no_spark_job_and_asks_storage_twice_a_table(
         SparkNewRows(lambda: spark),
         SparkTableHistory(lambda: spark),
     )
-    looker = Looker({"delta_table": probe})
-    looks = looker.look_at_all(many, at=AT)
-    idle = [replace(one, position=look.position) for one, look in zip(many, looks, strict=True)]
+    probe_pool = ProbePool({"delta_table": probe})
+    results = probe_pool.probe_all(many, at=AT)
+    idle = [
+        replace(one, position=result.position) for one, result in zip(many, results, strict=True)
+    ]
     storage.calls.clear()
 
     before = job_id()
-    looker.look_at_all(idle, at=AT)
+    probe_pool.probe_all(idle, at=AT)
     after = job_id()
 
     assert (after - before, len(storage.calls)) == (1, 2 * len(many))
@@ -356,7 +360,7 @@ class TestByName:
         assert (Path(path) / "_delta_log").is_dir()
 
     def test_an_event_carries_the_name_that_the_operator_wrote(self, watcher: Watcher) -> None:
-        assert [event.table for event in watcher.look().events] == ["sensed.orders"]
+        assert [event.table for event in watcher.probe_once().events] == ["sensed.orders"]
 
     def test_a_name_that_does_not_exist_is_a_failure_in_one_sentence(
         self, spark: "SparkSession"
@@ -365,25 +369,25 @@ class TestByName:
         watcher.locator = SparkTableLocator(lambda: spark)  # type: ignore[assignment]
         watcher.restart()
 
-        assert watcher.look().failure == (
+        assert watcher.probe_once().failure == (
             "The Delta table sensed.nothing cannot be sensed: "
             "the catalog has no table sensed.nothing."
         )
 
     def test_an_idle_look_asks_the_catalog_nothing(self, watcher: Watcher) -> None:
-        watcher.look()
+        watcher.probe_once()
         watcher.locator = FakeLocator()
         watcher.restart()
 
-        assert watcher.look().failure is None
+        assert watcher.probe_once().failure is None
 
     def test_a_table_replaced_by_name_goes_on_in_the_same_life(
         self, spark: "SparkSession", watcher: Watcher
     ) -> None:
-        [first] = watcher.look().events
+        [first] = watcher.probe_once().events
         spark.sql("create or replace table sensed.orders (id bigint, more int) using delta")
 
-        [event] = watcher.look().events
+        [event] = watcher.probe_once().events
 
         assert (event.operation, event.tags["replaced"], event.tags["schema_changed"]) == (
             "DELETE",
@@ -399,7 +403,7 @@ class TestByName:
         assert (oldest.version, operation_by_name(oldest)) == (0, None)
 
     def test_a_history_that_cannot_be_read_is_one_sentence(self, spark: "SparkSession") -> None:
-        with pytest.raises(LookFailedError, match="Spark cannot tell its history") as raised:
+        with pytest.raises(ProbeFailedError, match="Spark cannot tell its history") as raised:
             SparkTableHistory(lambda: spark).newest("sensed.nothing", 1)
 
         assert "\n" not in str(raised.value)
@@ -407,13 +411,13 @@ class TestByName:
     def test_a_table_dropped_and_created_again_is_told_as_recreated(
         self, spark: "SparkSession", watcher: Watcher
     ) -> None:
-        watcher.look()
+        watcher.probe_once()
         spark.sql("drop table sensed.orders")
-        gone = watcher.look().failure
+        gone = watcher.probe_once().failure
         spark.sql("create table sensed.orders (id bigint) using delta")
         spark.sql("insert into sensed.orders values (5)")
 
-        [event] = watcher.look().events
+        [event] = watcher.probe_once().events
 
         assert gone is not None
         assert (event.tags["recreated"], event.prev_snapshot_id) == ("true", None)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.sense.new_rows import SparkNewRows
 from harness.sense.sources.delta.history import SparkTableHistory
 from harness.sense.table_locations import SparkTableLocator, described_location
@@ -78,7 +78,7 @@ NO_TABLES = {
 def test_a_name_that_is_no_delta_table_is_a_failure_in_one_sentence(
     spark: "SparkSession", shop: str, name: str, reason: str
 ) -> None:
-    failure = watch(spark, name).look().failure
+    failure = watch(spark, name).probe_once().failure
 
     assert failure == f"The Delta table {name} cannot be sensed: {reason}."
 
@@ -103,7 +103,7 @@ def test_a_name_without_a_schema_is_one_of_the_current_schema(
 def test_two_parts_are_of_the_current_catalog(spark: "SparkSession", shop: str) -> None:
     spark.sql("use derby")
     try:
-        with pytest.raises(LookFailedError, match="the catalog has no table shop"):
+        with pytest.raises(ProbeFailedError, match="the catalog has no table shop"):
             SparkTableLocator(lambda: spark).locate("shop.orders")
     finally:
         spark.sql("use spark_catalog.default")
@@ -112,13 +112,13 @@ def test_two_parts_are_of_the_current_catalog(spark: "SparkSession", shop: str) 
 def test_a_description_tells_the_same_place_as_the_session_catalog(
     spark: "SparkSession", shop: str
 ) -> None:
-    told = described_location(spark, "spark_catalog.shop.orders")
+    reported = described_location(spark, "spark_catalog.shop.orders")
 
-    assert told == SparkTableLocator(lambda: spark).locate("shop.orders")
+    assert reported == SparkTableLocator(lambda: spark).locate("shop.orders")
 
 
 def test_a_view_has_no_place_in_its_description_either(spark: "SparkSession", shop: str) -> None:
-    with pytest.raises(LookFailedError, match="is a view"):
+    with pytest.raises(ProbeFailedError, match="is a view"):
         described_location(spark, "spark_catalog.shop.open_orders")
 
 
@@ -137,12 +137,12 @@ def test_a_name_that_is_elsewhere_now_is_followed_though_its_old_folder_stays(
 
     create("old", 1)
     watcher = watch(spark, "shop.outside")
-    watcher.look()
+    watcher.probe_once()
     spark.sql("drop table shop.outside")
     watcher.at = AT + timedelta(minutes=16)
-    dropped = watcher.look().failure
+    dropped = watcher.probe_once().failure
     create("new", 2)
-    [event] = watcher.look().events
+    [event] = watcher.probe_once().events
     spark.sql("insert into shop.outside values (3)")
 
     assert dropped is not None and "the catalog has no table shop.outside" in dropped
@@ -186,15 +186,15 @@ def test_commits_that_only_the_catalog_has_are_each_told_once(managed: Managed) 
     published = [path.name for path in managed.log.glob("0*.json")]
     staged = list((managed.log / "_staged_commits").glob("*.json"))
 
-    told = managed.watcher.operations()
+    reported = managed.watcher.operations()
 
     assert (published, len(staged)) == ([f"{0:020d}.json"], 2)
-    assert (told, managed.watcher.operations()) == (["APPEND", "APPEND"], [])
+    assert (reported, managed.watcher.operations()) == (["APPEND", "APPEND"], [])
 
 
 def test_a_staged_commit_that_nobody_ratified_is_no_news(managed: Managed) -> None:
     managed.append(1)
-    managed.watcher.look()
+    managed.watcher.probe_once()
     [ratified] = (managed.log / "_staged_commits").glob("*1.*.json")
     rejected = ratified.with_name(f"{2:020d}.80a083e8-7026-4e79-81be-64bd76c43a11.json")
     rejected.write_bytes(ratified.read_bytes())
@@ -204,7 +204,7 @@ def test_a_staged_commit_that_nobody_ratified_is_no_news(managed: Managed) -> No
 
 def test_what_the_catalog_publishes_later_is_not_told_again(managed: Managed) -> None:
     managed.append(1, 2)
-    managed.watcher.look()
+    managed.watcher.probe_once()
     for number in (1, 2):
         [staged] = (managed.log / "_staged_commits").glob(f"{number:020d}.*.json")
         (managed.log / f"{number:020d}.json").write_bytes(staged.read_bytes())
@@ -217,13 +217,13 @@ def test_a_managed_table_created_again_is_a_new_life_whatever_its_version(
     managed: Managed, appends: int
 ) -> None:
     managed.append(1)
-    [old] = managed.watcher.look().events
+    [old] = managed.watcher.probe_once().events
     drop_managed_table(managed.spark, "shop.managed")
-    gone = managed.watcher.look().failure
+    gone = managed.watcher.probe_once().failure
     managed.create()
     managed.append(*range(appends))
 
-    events = managed.watcher.look().events
+    events = managed.watcher.probe_once().events
 
     assert gone is not None
     assert [event.tags["recreated"] for event in events] == ["true"] * min(appends, 1)
@@ -233,7 +233,7 @@ def test_a_managed_table_created_again_is_a_new_life_whatever_its_version(
 def test_a_managed_table_by_its_path_is_a_failure_that_tells_the_way_out(
     spark: "SparkSession", managed: Managed
 ) -> None:
-    failure = watch(spark, str(managed.log.parent)).look().failure
+    failure = watch(spark, str(managed.log.parent)).probe_once().failure
 
     assert failure is not None and failure.endswith(
         "its commits are with a catalog: name it as the catalog does, not by its path."

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.platform.storage import HadoopStorage, LocalStorage, Storages
 from harness.sense.preprocess.run import SparkQuestions
-from harness.sense.probe import Look, Upstream
+from harness.sense.probe import ProbeResult, Upstream
 from harness.sense.sources.file.listing import find, place_of
 from harness.sense.sources.file.new_rows import rows_of
 from harness.sense.sources.file.probe import FileProbe
@@ -72,7 +72,7 @@ def test_a_file_that_is_gone_when_it_is_read_is_a_failure(
     files = find(LocalStorage(), place_of(str(tmp_path)))
     (tmp_path / "a.csv").unlink()
 
-    with pytest.raises(LookFailedError, match="its preprocess_query fails"):
+    with pytest.raises(ProbeFailedError, match="its preprocess_query fails"):
         SparkQuestions(lambda: spark).any_row(rows_of(files), "select * from sensor_new_data")
 
 
@@ -90,22 +90,24 @@ class Watcher:
             preprocess_query=query,
         )
 
-    def look(self) -> Look:
-        [look] = self.probe.look([self.upstream], at=AT)
-        assert look.failure is None, look.failure
-        self.upstream = replace(self.upstream, position=look.position)
-        return look
+    def probe_once(self) -> ProbeResult:
+        [result] = self.probe.probe([self.upstream], at=AT)
+        assert result.failure is None, result.failure
+        self.upstream = replace(self.upstream, position=result.position)
+        return result
 
 
 def test_what_spark_writes_is_told_by_its_marker(spark: "SparkSession", tmp_path: Path) -> None:
     query = "select 1 from sensor_new_data having count(*) = 7"
     watcher = Watcher(spark, f"{tmp_path}/out*/_SUCCESS", query)
-    watcher.look()
+    watcher.probe_once()
     spark.range(7).selectExpr("id", "id % 2 as part").write.partitionBy("part").parquet(
         f"{tmp_path}/out 1"
     )
 
-    assert [event.tags["path"] for event in watcher.look().events] == [f"{tmp_path}/out 1/_SUCCESS"]
+    assert [event.tags["path"] for event in watcher.probe_once().events] == [
+        f"{tmp_path}/out 1/_SUCCESS"
+    ]
 
 
 def test_a_folder_is_listed_by_hadoop_as_it_is_by_this_machine(

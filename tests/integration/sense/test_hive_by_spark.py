@@ -10,7 +10,7 @@ import pytest
 
 from harness.events.event import Operation
 from harness.sense.probe import DataChange, Probe, Upstream
-from harness.sense.registry import Surroundings, known_sources
+from harness.sense.registry import ProbeServices, known_sources
 from harness.sense.sources.hive.metastore import SparkHiveCatalog
 from tests.support.watching import Watching
 
@@ -25,8 +25,8 @@ KINDS = {
 
 @pytest.fixture(scope="module")
 def probe(spark: "SparkSession") -> Probe:
-    surroundings = Surroundings(session=lambda: spark, trigger_files_root="")
-    return known_sources().probes(surroundings)["hive_table"]
+    services = ProbeServices(session=lambda: spark, trigger_files_root="")
+    return known_sources().probes(services)["hive_table"]
 
 
 @pytest.fixture(scope="module")
@@ -51,13 +51,13 @@ class Orders(Watching):
             self.spark.sql(statement.format(t=self.name))
         return self
 
-    def told(self) -> Sequence[DataChange]:
+    def reported(self) -> Sequence[DataChange]:
         """Look twice, as is needed for files that may still be written."""
         events: list[DataChange] = []
         for _ in range(2):
-            look = self.look()
-            assert look.failure is None, look.failure
-            events += look.events
+            result = self.probe_once()
+            assert result.failure is None, result.failure
+            events += result.events
         return events
 
     def asking(self, query: str) -> "Orders":
@@ -73,7 +73,7 @@ def orders(request: Any, spark: "SparkSession", probe: Probe, schema: str) -> Or
     orders.sql(
         "insert into {t} values (1, date '2025-04-01', 1), (2, date '2025-04-02', 1)",
     )
-    orders.told()
+    orders.reported()
     return orders
 
 
@@ -107,13 +107,13 @@ def test_each_change_is_an_event_of_its_partition(orders: Orders, case: str) -> 
     statement, operation, partition = STATEMENTS[case]
     orders.sql(statement)
 
-    assert seen(orders.told()) == [(operation, partition)]
+    assert seen(orders.reported()) == [(operation, partition)]
 
 
 def test_nothing_is_found_where_nothing_happened(orders: Orders) -> None:
-    position = orders.upstream.position
+    cursor = orders.upstream.position
 
-    assert (orders.told(), orders.upstream.position) == ([], position)
+    assert (orders.reported(), orders.upstream.position) == ([], cursor)
 
 
 def test_a_partition_dropped_and_added_again_is_an_update(orders: Orders) -> None:
@@ -122,7 +122,7 @@ def test_a_partition_dropped_and_added_again_is_an_update(orders: Orders) -> Non
         "insert into {t} values (2, date '2025-04-02', 1)",
     )
 
-    assert seen(orders.told()) == [(Operation.UPDATE, ('"2025-04-02"', '"1"'))]
+    assert seen(orders.reported()) == [(Operation.UPDATE, ('"2025-04-02"', '"1"'))]
 
 
 def test_properties_and_statistics_are_silent(orders: Orders) -> None:
@@ -131,31 +131,31 @@ def test_properties_and_statistics_are_silent(orders: Orders) -> None:
         "analyze table {t} compute statistics",
     )
 
-    assert orders.told() == []
+    assert orders.reported() == []
 
 
 def test_a_partition_elsewhere_is_found_there(orders: Orders, tmp_path: Path) -> None:
     orders.sql(THIRD)
-    orders.told()
+    orders.reported()
     orders.sql(
         f"alter table {{t}} add partition (day = '2025-04-05', hour = 5) location '{tmp_path}/ö %41'"
     )
-    silent = orders.told()
+    silent = orders.reported()
     orders.sql("insert into {t} values (5, date '2025-04-05', 5)")
 
-    assert (silent, seen(orders.told())) == ([], [(Operation.APPEND, ('"2025-04-05"', '"5"'))])
+    assert (silent, seen(orders.reported())) == ([], [(Operation.APPEND, ('"2025-04-05"', '"5"'))])
 
 
 def test_a_folder_counts_when_it_is_registered(orders: Orders) -> None:
     orders.sql(THIRD)
-    orders.told()
+    orders.reported()
     location = SparkHiveCatalog(lambda: orders.spark).table(orders.name).location
     Path(location, "day=2025-04-03", "hour=2").rename(Path(location, "day=2025-04-03", "hour=3"))
-    orders.told()
-    outside = orders.told()
+    orders.reported()
+    outside = orders.reported()
     orders.sql("msck repair table {t}")
 
-    assert (outside, seen(orders.told())) == ([], [(Operation.APPEND, ('"2025-04-03"', '"3"'))])
+    assert (outside, seen(orders.reported())) == ([], [(Operation.APPEND, ('"2025-04-03"', '"3"'))])
 
 
 def test_a_table_dropped_and_created_again_is_told(orders: Orders) -> None:
@@ -164,13 +164,13 @@ def test_a_table_dropped_and_created_again_is_told(orders: Orders) -> None:
     time.sleep(1.1)
     orders.sql("create table {t} using parquet partitioned by (day) as select 1 as id, 'a' as day")
 
-    assert [event.tags.get("recreated") for event in orders.told()] == ["true"]
+    assert [event.tags.get("recreated") for event in orders.reported()] == ["true"]
 
 
 def test_a_query_is_given_the_rows_of_new_partitions(orders: Orders) -> None:
     orders.asking("select 1 from sensor_new_data having collect_list(id) = array(3)").sql(THIRD)
 
-    assert len(orders.told()) == 1
+    assert len(orders.reported()) == 1
 
 
 def test_a_query_is_given_the_rows_of_a_partition_written_anew(orders: Orders) -> None:
@@ -178,7 +178,7 @@ def test_a_query_is_given_the_rows_of_a_partition_written_anew(orders: Orders) -
         STATEMENTS["an overwrite in place"][0]
     )
 
-    assert len(orders.told()) == 1
+    assert len(orders.reported()) == 1
 
 
 def test_a_null_partition_is_told_and_asked(orders: Orders) -> None:
@@ -186,7 +186,7 @@ def test_a_null_partition_is_told_and_asked(orders: Orders) -> None:
         "insert into {t} values (8, null, 1)"
     )
 
-    assert seen(orders.told()) == [(Operation.APPEND, ("null", '"1"'))]
+    assert seen(orders.reported()) == [(Operation.APPEND, ("null", '"1"'))]
 
 
 @pytest.fixture
@@ -200,10 +200,10 @@ def plain(spark: "SparkSession", probe: Probe, schema: str) -> Callable[[str], O
 
 def test_a_table_without_partitions_is_told(plain: Callable[[str], Orders]) -> None:
     orders = plain("table {t} (id bigint) stored as parquet")
-    orders.told()
+    orders.reported()
     orders.sql("insert into {t} values (1)")
 
-    assert seen(orders.told()) == [(Operation.APPEND, None)]
+    assert seen(orders.reported()) == [(Operation.APPEND, None)]
 
 
 @pytest.mark.parametrize(
@@ -216,11 +216,11 @@ def test_a_table_without_partitions_is_told(plain: Callable[[str], Orders]) -> N
 def test_a_table_of_another_kind_is_refused(
     plain: Callable[[str], Orders], statement: str, reason: str
 ) -> None:
-    assert reason in (plain(statement).look().failure or "")
+    assert reason in (plain(statement).probe_once().failure or "")
 
 
 def test_a_table_that_is_missing_is_named(spark: "SparkSession", probe: Probe, schema: str) -> None:
-    failure = Orders(spark, probe, f"{schema}.missing").look().failure
+    failure = Orders(spark, probe, f"{schema}.missing").probe_once().failure
 
     assert failure == (
         f"The Hive table {schema}.missing cannot be sensed: the metastore has no table"

@@ -10,7 +10,7 @@ import pytest
 
 from harness.config.sources import FirstSight
 from harness.events.event import Operation
-from harness.sense.probe import DataChange, Look, Probe, Upstream
+from harness.sense.probe import DataChange, Probe, ProbeResult, Upstream
 from tests.support.services.iceberg import Lake
 
 if TYPE_CHECKING:
@@ -63,19 +63,19 @@ class Orders:
     def head(self) -> int:
         return self.lake.head(self.name)
 
-    def look(self) -> Look:
-        [look] = self.probe.look([self.upstream], at=AT)
-        assert look.failure is None, look.failure
+    def probe_once(self) -> ProbeResult:
+        [result] = self.probe.probe([self.upstream], at=AT)
+        assert result.failure is None, result.failure
         self.upstream = replace(
-            self.upstream, position=look.position, upstream_value=look.upstream_value
+            self.upstream, position=result.position, upstream_value=result.upstream_value
         )
-        return look
+        return result
 
-    def told(self) -> Sequence[DataChange]:
-        return self.look().events
+    def reported(self) -> Sequence[DataChange]:
+        return self.probe_once().events
 
     def operations(self) -> list[Operation]:
-        return [event.operation for event in self.told()]
+        return [event.operation for event in self.reported()]
 
     def asking(self, query: str, **more: Any) -> "Orders":
         """Let it have another query from now on, as another upstream at the same place has."""
@@ -92,7 +92,7 @@ def make(lake: Lake, probe: Probe) -> Iterator[Callable[..., Orders]]:
 def orders(make: Callable[..., Orders]) -> Orders:
     """A table with three rows in two snapshots, seen."""
     orders = make().create()
-    orders.sql(TWO_ROWS, "insert into {t} values (3, 'c')").told()
+    orders.sql(TWO_ROWS, "insert into {t} values (3, 'c')").reported()
     return orders
 
 
@@ -133,7 +133,7 @@ def test_each_statement_is_one_event(orders: Orders, statement: str, operation: 
 def test_what_changes_no_row_is_silent(orders: Orders, statement: str) -> None:
     orders.sql(statement)
 
-    assert orders.told() == ()
+    assert orders.reported() == ()
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_what_changes_no_row_is_silent(orders: Orders, statement: str) -> None:
 def test_maintenance_is_silent(orders: Orders, procedure: str) -> None:
     orders.call(procedure)
 
-    assert orders.told() == ()
+    assert orders.reported() == ()
 
 
 def test_maintenance_did_something(orders: Orders) -> None:
@@ -162,7 +162,7 @@ def test_a_delete_that_only_marks_rows_is_a_delete(
     make: Callable[..., Orders], version: str
 ) -> None:
     orders = make().create(**{"format-version": version, "write.delete.mode": "merge-on-read"})
-    orders.sql(TWO_ROWS).told()
+    orders.sql(TWO_ROWS).reported()
     orders.sql("delete from {t} where id = 1")
 
     assert orders.operations() == [Operation.DELETE]
@@ -179,7 +179,7 @@ def test_several_snapshots_between_two_looks_are_told_in_their_order(orders: Ord
 def test_an_event_has_the_snapshot_and_the_one_before(orders: Orders) -> None:
     before = orders.head
     orders.sql("insert into {t} values (4, 'd')")
-    [event] = orders.told()
+    [event] = orders.reported()
 
     assert (event.snapshot_id, event.prev_snapshot_id) == (str(orders.head), str(before))
     assert (event.tags["operation"], event.tags["rows_written"]) == ("append", "1")
@@ -190,13 +190,13 @@ def test_partitions_are_named_whatever_the_summary_names(
     make: Callable[..., Orders], version: str
 ) -> None:
     orders = make().create("partitioned by (day)", **{"format-version": version})
-    orders.told()
+    orders.reported()
     orders.sql(
         "insert into {t} values (1, '2025/04 23')",
         "insert into {t} values (1, 'a'), (2, 'b'), (3, null)",
         "delete from {t} where day = 'a'",
     )
-    first, second, third = orders.told()
+    first, second, third = orders.reported()
 
     assert (first.partition, second.partition) == (('"2025/04 23"',), None)
     assert second.tags["partitions"] == '[["a"],["b"],[null]]'
@@ -209,12 +209,12 @@ def test_partitions_are_named_as_iceberg_names_them(make: Callable[..., Orders])
         " m date, y date, name string) using iceberg partitioned by (id, d, price, days(at),"
         " hours(zoned), months(m), years(y), bucket(1, id), truncate(2, name))"
     )
-    orders.told()
+    orders.reported()
     orders.sql(
         "insert into {t} values (7, date'2025-04-23', 1.50, timestamp'1969-12-31 05:06:07Z',"
         " timestamp'2025-04-23 05:06:07Z', date'1969-12-31', date'2025-04-23', 'abc')"
     )
-    [event] = orders.told()
+    [event] = orders.reported()
 
     assert event.partition == (
         "7",
@@ -234,17 +234,17 @@ def test_a_partition_field_that_was_dropped_is_no_level(
     make: Callable[..., Orders], version: str
 ) -> None:
     orders = make().create("partitioned by (day, id)", **{"format-version": version})
-    orders.told()
+    orders.reported()
     orders.sql("insert into {t} values (1, 'a')")
     orders.lake.table(orders.name).updateSpec().removeField("id").commit()
     orders.sql("insert into {t} values (2, 'b')")
 
-    assert [event.partition for event in orders.told()] == [('"a"', "1"), ('"b"',)]
+    assert [event.partition for event in orders.reported()] == [('"a"', "1"), ('"b"',)]
 
 
 def test_compressed_metadata_is_read(make: Callable[..., Orders]) -> None:
     orders = make().create(**{"write.metadata.compression-codec": "gzip"})
-    orders.told()
+    orders.reported()
     orders.sql("insert into {t} values (1, 'a')")
 
     assert orders.operations() == [Operation.APPEND]
@@ -259,7 +259,7 @@ def test_metadata_that_is_cleaned_after_each_commit_is_followed(
             "write.metadata.previous-versions-max": "1",
         }
     )
-    orders.told()
+    orders.reported()
     orders.sql(*[f"insert into {{t}} values ({n}, 'a')" for n in range(4)])
 
     assert orders.operations() == [Operation.APPEND] * 4
@@ -271,7 +271,7 @@ def test_metadata_that_is_cleaned_after_each_commit_is_followed(
 def test_a_branch_is_silent_until_main_follows_it(orders: Orders) -> None:
     orders.lake.table(orders.name).manageSnapshots().createBranch("audit").commit()
     orders.sql("insert into {t}.branch_audit values (4, 'd')")
-    on_the_branch = orders.told()
+    on_the_branch = orders.reported()
     orders.lake.table(orders.name).manageSnapshots().fastForwardBranch("main", "audit").commit()
 
     assert (on_the_branch, orders.operations()) == ((), [Operation.APPEND])
@@ -284,12 +284,12 @@ def test_a_staged_snapshot_is_told_when_it_is_published(orders: Orders) -> None:
         orders.sql("insert into {t} values (4, 'd')")
     finally:
         orders.lake.session.conf.unset("spark.wap.id")
-    staged = orders.told()
+    staged = orders.reported()
     # Another commit first, so that publishing it makes a snapshot of its own.
     orders.sql("insert into {t} values (5, 'e')")
-    orders.told()
+    orders.reported()
     orders.call("publish_changes('{t}', 'load-1')")
-    [event] = orders.told()
+    [event] = orders.reported()
 
     assert (staged, event.tags["wap_id"]) == ((), "load-1")
 
@@ -297,9 +297,9 @@ def test_a_staged_snapshot_is_told_when_it_is_published(orders: Orders) -> None:
 def test_a_rollback_is_an_update(orders: Orders) -> None:
     before = orders.head
     orders.sql("insert into {t} values (4, 'd')")
-    orders.told()
+    orders.reported()
     orders.call(f"rollback_to_snapshot('{{t}}', {before})")
-    [event] = orders.told()
+    [event] = orders.reported()
 
     assert (event.operation, event.snapshot_id, event.tags["rolled_back"]) == (
         Operation.UPDATE,
@@ -311,7 +311,7 @@ def test_a_rollback_is_an_update(orders: Orders) -> None:
 def test_a_rollback_and_a_commit_between_two_looks_are_two_events(orders: Orders) -> None:
     before = orders.head
     orders.sql("insert into {t} values (4, 'd')")
-    orders.told()
+    orders.reported()
     orders.call(f"rollback_to_snapshot('{{t}}', {before})")
     orders.sql("insert into {t} values (5, 'e')")
 
@@ -324,20 +324,20 @@ EXPIRE = "expire_snapshots(table => '{t}', retain_last => 1, older_than => times
 def test_history_that_is_expired_past_our_snapshot_is_a_gap(orders: Orders) -> None:
     orders.sql(*[f"insert into {{t}} values ({n}, 'n')" for n in (4, 5, 6)])
     orders.call(EXPIRE)
-    look = orders.look()
+    result = orders.probe_once()
 
-    assert [(event.operation, event.tags["gap"]) for event in look.events] == [
+    assert [(event.operation, event.tags["gap"]) for event in result.events] == [
         (Operation.UPDATE, "true")
     ]
-    assert "are gone" in (look.gap or "")
+    assert "are gone" in (result.gap or "")
 
 
 def test_history_that_is_expired_up_to_our_snapshot_is_none(orders: Orders) -> None:
     orders.sql("insert into {t} values (4, 'd')")
     orders.call(EXPIRE)
-    look = orders.look()
+    result = orders.probe_once()
 
-    assert ([event.operation for event in look.events], look.gap) == ([Operation.APPEND], None)
+    assert ([event.operation for event in result.events], result.gap) == ([Operation.APPEND], None)
 
 
 @pytest.mark.parametrize("commits", [1, 5])
@@ -345,12 +345,12 @@ def test_a_table_dropped_and_created_again_is_told(orders: Orders, commits: int)
     orders.sql("drop table {t} purge").create()
     orders.sql(*[f"insert into {{t}} values ({n}, 'n')" for n in range(commits)])
 
-    assert [event.tags.get("recreated") for event in orders.told()] == ["true"]
+    assert [event.tags.get("recreated") for event in orders.reported()] == ["true"]
 
 
 def test_a_replaced_table_is_told(orders: Orders) -> None:
     orders.sql("create or replace table {t} using iceberg as select 1 as id")
-    [event] = orders.told()
+    [event] = orders.reported()
 
     assert (event.operation, event.tags["replaced"]) == (Operation.UPDATE, "true")
 
@@ -399,52 +399,52 @@ def test_a_query_is_given_the_rows(orders: Orders, case: str) -> None:
         orders.call("rewrite_data_files(table => '{t}', options => map('rewrite-all', 'true'))")
     orders.asking(ids_are(*expected))
 
-    assert len(orders.told()) == len([each for each in statements if "alter" not in each])
+    assert len(orders.reported()) == len([each for each in statements if "alter" not in each])
 
 
 def test_a_query_is_given_no_row_of_a_delete(orders: Orders) -> None:
     orders.sql("delete from {t} where id = 3")
 
-    assert orders.asking("select * from sensor_new_data").told() == ()
+    assert orders.asking("select * from sensor_new_data").reported() == ()
 
 
 def test_a_query_is_given_the_whole_table_at_first_sight(make: Callable[..., Orders]) -> None:
     orders = make(preprocess_query=ids_are(1, 2)).create()
     orders.sql("insert into {t} values (1, 'a')", "insert into {t} values (2, 'b')")
 
-    assert len(orders.told()) == 1
+    assert len(orders.reported()) == 1
 
 
 def test_a_query_is_given_the_whole_table_after_a_rollback(orders: Orders) -> None:
     before = orders.head
     orders.sql("insert into {t} values (4, 'd')")
-    orders.told()
+    orders.reported()
     orders.call(f"rollback_to_snapshot('{{t}}', {before})")
 
-    assert len(orders.asking(ids_are(1, 2, 3)).told()) == 1
+    assert len(orders.asking(ids_are(1, 2, 3)).reported()) == 1
 
 
 def test_a_query_is_given_rows_whose_start_is_expired(orders: Orders) -> None:
     orders.sql("insert into {t} values (4, 'd')").call(EXPIRE)
 
-    assert len(orders.asking(ids_are(4)).told()) == 1
+    assert len(orders.asking(ids_are(4)).reported()) == 1
 
 
 def test_a_query_is_given_the_first_rows_of_an_empty_table(make: Callable[..., Orders]) -> None:
     orders = make(preprocess_query=ids_are(1)).create()
-    orders.told()
+    orders.reported()
     orders.sql("insert into {t} values (1, 'a')")
 
-    assert len(orders.told()) == 1
+    assert len(orders.reported()) == 1
 
 
 def test_the_largest_value_of_a_key_is_kept(make: Callable[..., Orders]) -> None:
     query = "select * from sensor_new_data where id > ?upstream_value"
     more = {"upstream_key": "id", "on_first_sight": FirstSight.BASELINE}
     orders = make(preprocess_query=query, **more).create()
-    orders.sql("insert into {t} values (1, 'a'), (7, 'b')").told()
+    orders.sql("insert into {t} values (1, 'a'), (7, 'b')").reported()
     orders.sql("insert into {t} values (5, 'e')")
-    smaller = orders.told()
+    smaller = orders.reported()
     orders.sql("insert into {t} values (8, 'h')")
 
-    assert (smaller, len(orders.told()), orders.upstream.upstream_value) == ((), 1, "8")
+    assert (smaller, len(orders.reported()), orders.upstream.upstream_value) == ((), 1, "8")

@@ -13,8 +13,8 @@ import pytest
 from harness.config.connections import JdbcDatabase
 from harness.config.secrets import EnvironmentSecrets, SecretReference
 from harness.sense.database_queries import Kind, Query, QueryRefusedError
-from harness.sense.pool import Looker
-from harness.sense.probe import DataChange, Look, Upstream
+from harness.sense.pool import ProbePool
+from harness.sense.probe import DataChange, ProbeResult, Upstream
 from harness.sense.sources.jdbc.jvm import JvmQueries
 from harness.sense.sources.jdbc.new_rows import SparkTableRows
 from harness.sense.sources.jdbc.probe import JdbcProbe
@@ -70,21 +70,21 @@ class Shop:
     def add(self, *values: str, to: str = "orders") -> "Shop":
         return self.run(*(f"insert into {self.name}.{to} values ({each})" for each in values))
 
-    def looks(self) -> dict[str, Look]:
-        looks = self.probe.look(list(self.upstreams.values()), at=AT)
-        for look in looks:
-            if look.failure is None:
-                self.upstreams[look.upstream_id] = replace(
-                    self.upstreams[look.upstream_id],
-                    position=look.position,
-                    upstream_value=look.upstream_value,
+    def results(self) -> dict[str, ProbeResult]:
+        results = self.probe.probe(list(self.upstreams.values()), at=AT)
+        for result in results:
+            if result.failure is None:
+                self.upstreams[result.upstream_id] = replace(
+                    self.upstreams[result.upstream_id],
+                    position=result.position,
+                    upstream_value=result.upstream_value,
                 )
-        return {look.upstream_id: look for look in looks}
+        return {result.upstream_id: result for result in results}
 
     def events(self, name: str = "orders") -> list[DataChange]:
-        look = self.looks()[name]
-        assert look.failure is None, look.failure
-        return list(look.events)
+        result = self.results()[name]
+        assert result.failure is None, result.failure
+        return list(result.events)
 
     def one_by_one(self, text: str, width: int) -> list[tuple[str | None, ...]]:
         """Read an answer value by value."""
@@ -146,7 +146,7 @@ def test_keys_of_each_type_are_compared_as_such(
     shop: Shop, type_name: str, first: str, second: str, told: str
 ) -> None:
     shop.table(f"changed {type_name}").add(first)
-    shop.looks()
+    shop.results()
     shop.add(second)
     [event] = shop.events()
 
@@ -165,7 +165,7 @@ def test_keys_of_each_type_are_compared_as_such(
 )
 def test_a_second_row_with_the_same_key_is_news(shop: Shop, type_name: str, value: str) -> None:
     shop.table(f"changed {type_name}").add(value)
-    shop.looks()
+    shop.results()
     shop.add(value)
 
     assert (len(shop.events()), shop.events()) == (1, [])
@@ -175,7 +175,7 @@ def test_a_row_that_moves_within_the_overlap_is_news(shop: Shop) -> None:
     shop.table("id integer, changed timestamp").add(
         "1, {ts '2025-04-23 21:10:00'}", "2, {ts '2025-04-23 21:08:00'}"
     )
-    shop.looks()
+    shop.results()
     shop.run(f"update {shop.name}.orders set changed = {{ts '2025-04-23 21:09:30'}} where id = 2")
 
     assert len(shop.events()) == 1
@@ -183,7 +183,7 @@ def test_a_row_that_moves_within_the_overlap_is_news(shop: Shop) -> None:
 
 def test_a_row_without_a_key_is_news(shop: Shop) -> None:
     shop.table("changed timestamp").add("{ts '2025-04-23 21:10:00'}")
-    shop.looks()
+    shop.results()
     shop.add("null")
 
     assert (len(shop.events()), shop.events()) == (1, [])
@@ -194,9 +194,9 @@ def test_tables_whose_keys_have_many_types_are_looked_at_together(shop: Shop) ->
     shop.table("changed integer", "b").add("7", to="b")
     shop.table("changed varchar(9)", "c").add("'x'", to="c")
     shop.table("changed timestamp", "d")
-    first = {name: len(look.events) for name, look in shop.looks().items()}
+    first = {name: len(result.events) for name, result in shop.results().items()}
     shop.add("8", to="b").add("{ts '2025-04-23 21:10:00'}", to="d")
-    second = {name: len(look.events) for name, look in shop.looks().items()}
+    second = {name: len(result.events) for name, result in shop.results().items()}
 
     assert first == {"a": 1, "b": 1, "c": 1, "d": 0}
     assert second == {"a": 0, "b": 1, "c": 0, "d": 1}
@@ -204,19 +204,19 @@ def test_tables_whose_keys_have_many_types_are_looked_at_together(shop: Shop) ->
 
 def test_a_table_that_is_missing_fails_alone(shop: Shop) -> None:
     shop.table("changed timestamp", "a").table("changed timestamp", "b")
-    shop.looks()
+    shop.results()
     shop.run(f"drop table {shop.name}.a").add("{ts '2025-04-23 21:10:00'}", to="b")
-    looks = shop.looks()
+    results = shop.results()
 
-    assert "refuses the query" in (looks["a"].failure or "") and "\n" not in (
-        looks["a"].failure or ""
+    assert "refuses the query" in (results["a"].failure or "") and "\n" not in (
+        results["a"].failure or ""
     )
-    assert len(looks["b"].events) == 1
+    assert len(results["b"].events) == 1
 
 
 def test_a_transaction_that_is_open_over_a_look_is_news_when_it_ends(pg: Shop) -> None:
     pg.table("changed timestamp").add("{ts '2025-04-23 21:10:00'}")
-    pg.looks()
+    pg.results()
     late = Writer(pg.spark, pg.database.url).begin()
     late.run(f"insert into {pg.name}.orders values ({{ts '2025-04-23 21:10:30'}})")
     pg.add("{ts '2025-04-23 21:11:00'}")
@@ -229,7 +229,7 @@ def test_a_transaction_that_is_open_over_a_look_is_news_when_it_ends(pg: Shop) -
 
 def test_instants_are_compared_as_instants(pg: Shop) -> None:
     pg.table("changed timestamptz").add("timestamptz '2025-10-26 02:30:00+02'")
-    pg.looks()
+    pg.results()
     pg.add("timestamptz '2025-10-26 02:10:00+01'")
     [event] = pg.events()
 
@@ -251,12 +251,12 @@ def test_a_query_is_sensed_and_cannot_write(pg: Shop) -> None:
         "writing",
         f"(with gone as (delete from {pg.name}.orders returning changed) select * from gone)",
     )
-    pg.looks()
+    pg.results()
     pg.add("6")
-    looks = pg.looks()
+    results = pg.results()
 
-    assert len(looks["query"].events) == 1
-    assert looks["writing"].failure is not None and len(looks["orders"].events) == 1
+    assert len(results["query"].events) == 1
+    assert results["writing"].failure is not None and len(results["orders"].events) == 1
 
 
 # Preprocess queries
@@ -288,15 +288,15 @@ def test_a_query_is_asked_of_the_new_rows_only(
 
 def test_a_restarted_database_is_no_failed_look(pg: Shop, postgres: Postgres) -> None:
     pg.table("changed int").add("1")
-    pg.looks()
+    pg.results()
     postgres.stop()
-    down = pg.looks()["orders"].failure
+    down = pg.results()["orders"].failure
     postgres.start()
     Writer(pg.spark, pg.database.url).run(f"insert into {pg.name}.orders values (2)").close()
     first = pg.events()
     postgres.stop()
     postgres.start()
-    second = pg.looks()["orders"]
+    second = pg.results()["orders"]
 
     assert "cannot be reached" in (down or "")
     assert (len(first), second.failure) == (1, None)
@@ -305,37 +305,37 @@ def test_a_restarted_database_is_no_failed_look(pg: Shop, postgres: Postgres) ->
 
 def test_a_locked_table_fails_within_its_time_and_alone(pg: Shop) -> None:
     pg.table("changed int", "a").table("changed int", "b")
-    pg.looks()
+    pg.results()
     locker = Writer(pg.spark, pg.database.url).begin()
     locker.run(f"lock table {pg.name}.a in access exclusive mode")
     pg.add("1", to="b")
-    looks = Looker({"jdbc": pg.probe}, deadline_seconds=8).look_at_all(
+    results = ProbePool({"jdbc": pg.probe}, deadline_seconds=8).probe_all(
         list(pg.upstreams.values()), at=AT
     )
     locker.close()
 
-    assert "gave the query up" in (looks[0].failure or "")
-    assert len(looks[1].events) == 1
+    assert "gave the query up" in (results[0].failure or "")
+    assert len(results[1].events) == 1
 
 
 def test_a_frozen_database_fails_within_its_time_and_is_found_again(
     pg: Shop, postgres: Postgres
 ) -> None:
     pg.table("changed int").add("1")
-    pg.looks()
+    pg.results()
     pg.add("2")
     postgres.freeze()
     try:
-        frozen = pg.looks()["orders"].failure
+        frozen = pg.results()["orders"].failure
     finally:
         postgres.thaw()
 
     # What hung may take a moment to notice that it need not.
-    while (look := pg.looks()["orders"]).failure is not None:
+    while (result := pg.results()["orders"]).failure is not None:
         time.sleep(0.05)
 
     assert "did not answer in time" in (frozen or "")
-    assert len(look.events) == 1
+    assert len(result.events) == 1
 
 
 def test_a_server_that_never_answers_fails_within_its_time(
@@ -356,13 +356,13 @@ def test_a_server_that_never_answers_fails_within_its_time(
             read_type="batch",
             upstream_key="changed",
         )
-        [look] = Looker({"jdbc": probe}, deadline_seconds=5).look_at_all([upstream], at=AT)
+        [result] = ProbePool({"jdbc": probe}, deadline_seconds=5).probe_all([upstream], at=AT)
 
-    assert "database" in (look.failure or "") and "within 5 s" not in (look.failure or "")
+    assert "database" in (result.failure or "") and "within 5 s" not in (result.failure or "")
 
 
 def test_a_driver_that_is_not_there_is_named(spark: "SparkSession") -> None:
-    for database, told in (
+    for database, reported in (
         (JdbcDatabase(url="jdbc:nosuch:x"), "no JDBC driver takes jdbc:nosuch:x"),
         (JdbcDatabase(url=DERBY, driver="no.such.Driver"), "no JDBC driver no.such.Driver"),
         (JdbcDatabase(url=DERBY, user="u", password=SecretReference.parse("env:NO_SUCH")), "env:NO_SUCH is not set"),
@@ -373,8 +373,8 @@ def test_a_driver_that_is_not_there_is_named(spark: "SparkSession") -> None:
         upstream = Upstream(
             upstream_id="u", source="jdbc", sensor_id="shop: t", read_type="batch", upstream_key="k"
         )
-        [look] = probe.look([upstream], at=AT)
-        assert told in (look.failure or "")
+        [result] = probe.probe([upstream], at=AT)
+        assert reported in (result.failure or "")
 
 
 def test_looks_run_no_spark_job_and_keep_one_connection(pg: Shop) -> None:

@@ -22,9 +22,9 @@ from confluent_kafka.admin import (
 from harness.config.connections import Connections, KafkaCluster
 from harness.config.secrets import EnvironmentSecrets
 from harness.platform.masking import masked
-from harness.sense.pool import Looker
-from harness.sense.probe import Look, Upstream
-from harness.sense.registry import Surroundings, known_sources
+from harness.sense.pool import ProbePool
+from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.registry import ProbeServices, known_sources
 from tests.support.golden import AT
 from tests.support.services.kafka.broker import PASSWORD, USER, Broker
 
@@ -50,13 +50,13 @@ class Shop:
 
     def connect(self, secret: str = "", **options: Any) -> None:
         cluster = KafkaCluster(**{"timeout_seconds": 5, **options})
-        surroundings = Surroundings(
+        services = ProbeServices(
             session=self.spark or no_spark,
             trigger_files_root="",
             connections=Connections(kafka={"shop": cluster}),
             secrets=EnvironmentSecrets({"SHOP_PASSWORD": secret}),
         )
-        self.probe = known_sources().probes(surroundings)["kafka"]
+        self.probe = known_sources().probes(services)["kafka"]
 
     def log_in(self, secret: str) -> None:
         self.connect(
@@ -101,17 +101,17 @@ class Shop:
             )
         )  # fmt: skip
 
-    def look(self) -> Look:
-        [look] = self.probe.look([self.upstream], at=AT)
-        if look.failure is None:
-            self.upstream = replace(self.upstream, position=look.position)
-        return look
+    def probe_once(self) -> ProbeResult:
+        [result] = self.probe.probe([self.upstream], at=AT)
+        if result.failure is None:
+            self.upstream = replace(self.upstream, position=result.position)
+        return result
 
-    def told(self) -> list[str]:
+    def reported(self) -> list[str]:
         """Return which offsets each event is about."""
-        look = self.look()
-        assert look.failure is None, look.failure
-        return [event.tags["offsets"] for event in look.events]
+        result = self.probe_once()
+        assert result.failure is None, result.failure
+        return [event.tags["offsets"] for event in result.events]
 
 
 def done(futures: Any) -> None:
@@ -127,7 +127,7 @@ def no_spark() -> Any:
 def shop(kafka_broker: Broker) -> Shop:
     shop = Shop(kafka_broker)
     shop.send("a", "b")
-    shop.look()
+    shop.probe_once()
     return shop
 
 
@@ -142,80 +142,80 @@ def transactions(shop: Shop) -> Producer:
 
 
 def test_an_open_transaction_is_nothing_new(shop: Shop, transactions: Producer) -> None:
-    told = shop.told()
+    reported = shop.reported()
     transactions.abort_transaction()
 
-    assert told == []
+    assert reported == []
 
 
 def test_an_aborted_transaction_is_nothing_new(shop: Shop, transactions: Producer) -> None:
     transactions.abort_transaction()
-    told = shop.told()
+    reported = shop.reported()
     while '"offsets":[4,0]' not in (shop.upstream.position or ""):  # the end moves a moment later
-        told += shop.told()
+        reported += shop.reported()
 
-    assert told == []
+    assert reported == []
 
 
 def test_a_committed_transaction_is_told_once(shop: Shop, transactions: Producer) -> None:
     transactions.commit_transaction()
-    told = []
+    reported = []
     while '"offsets":[4,0]' not in (shop.upstream.position or ""):  # the end moves a moment later
-        told += shop.told()
+        reported += shop.reported()
 
-    assert (told, shop.told()) == (['{"0":[2,4]}'], [])
+    assert (reported, shop.reported()) == (['{"0":[2,4]}'], [])
 
 
 def test_a_message_larger_than_one_fetch_is_told(shop: Shop) -> None:
     shop.send("x" * 900_000)
 
-    assert "unconfirmed" not in shop.look().events[0].tags
+    assert "unconfirmed" not in shop.probe_once().events[0].tags
 
 
 def test_retention_past_the_position_is_a_gap(shop: Shop) -> None:
     shop.send("c", "d", "e")
     done(shop.admin.delete_records([TopicPartition(shop.topic, 0, 4)]))
 
-    look = shop.look()
+    result = shop.probe_once()
 
-    assert "partition 0 before 4" in (look.gap or "")
-    assert look.events[0].tags["offsets"] == '{"0":[4,5]}'
+    assert "partition 0 before 4" in (result.gap or "")
+    assert result.events[0].tags["offsets"] == '{"0":[4,5]}'
 
 
 def test_a_new_partition_is_read_from_its_start(shop: Shop) -> None:
     done(shop.admin.create_partitions([NewPartitions(shop.topic, 3)]))
-    shop.told()
+    shop.reported()
     shop.send("c", partition=2)
 
-    assert shop.told() == ['{"2":[0,1]}']
+    assert shop.reported() == ['{"2":[0,1]}']
 
 
 def test_a_topic_created_again_past_the_old_offsets_is_noticed(shop: Shop) -> None:
     shop.delete()
-    missing = shop.look().failure or ""
+    missing = shop.probe_once().failure or ""
     shop.create()
     shop.send("a", "b", "c")
 
-    look = shop.look()
+    result = shop.probe_once()
 
     assert "no such topic" in missing
-    assert "created again" in (look.gap or "")
-    assert look.events[0].tags["offsets"] == '{"0":[0,3]}'
+    assert "created again" in (result.gap or "")
+    assert result.events[0].tags["offsets"] == '{"0":[0,3]}'
 
 
 def test_a_look_never_creates_a_topic(shop: Shop) -> None:
     missing = replace(shop.upstream, sensor_id="shop: never-made", position=None)
 
-    looks = [shop.probe.look([missing], at=AT)[0] for _ in range(2)]
+    results = [shop.probe.probe([missing], at=AT)[0] for _ in range(2)]
 
-    assert all("no such topic" in (look.failure or "") for look in looks)
+    assert all("no such topic" in (result.failure or "") for result in results)
 
 
 def test_offsets_that_fell_back_are_a_gap(shop: Shop) -> None:
-    position = (shop.upstream.position or "").replace("[2,0]", "[7,0]")
-    shop.upstream = replace(shop.upstream, position=position)
+    cursor = (shop.upstream.position or "").replace("[2,0]", "[7,0]")
+    shop.upstream = replace(shop.upstream, position=cursor)
 
-    assert "fell back (partition 0 from 7 to 2)" in (shop.look().gap or "")
+    assert "fell back (partition 0 from 7 to 2)" in (shop.probe_once().gap or "")
 
 
 def test_a_topic_that_must_not_be_seen_fails_alone(shop: Shop) -> None:
@@ -223,7 +223,7 @@ def test_a_topic_that_must_not_be_seen_fails_alone(shop: Shop) -> None:
     other.deny(AclOperation.DESCRIBE)
     shop.send("c")
 
-    denied, found = shop.probe.look([other.upstream, shop.upstream], at=AT)
+    denied, found = shop.probe.probe([other.upstream, shop.upstream], at=AT)
 
     assert "grant DESCRIBE on the topic" in (denied.failure or "")
     assert len(found.events) == 1
@@ -233,27 +233,27 @@ def test_a_topic_that_must_not_be_read_is_told_unconfirmed(shop: Shop) -> None:
     shop.deny(AclOperation.READ)
     shop.send("c")
 
-    assert "grant READ" in shop.look().events[0].tags["unconfirmed"]
+    assert "grant READ" in shop.probe_once().events[0].tags["unconfirmed"]
 
 
 def test_a_login_with_a_secret_is_taken_and_the_secret_is_masked(shop: Shop) -> None:
     shop.log_in(PASSWORD)
     shop.send("c")
 
-    assert shop.told() == ['{"0":[2,3]}']
+    assert shop.reported() == ['{"0":[2,3]}']
     assert masked(f"x {PASSWORD} x") == "x *** x"
 
 
 def test_a_wrong_login_is_a_failure_that_says_so(shop: Shop) -> None:
     shop.log_in("wrong")
 
-    assert "refuses the login" in (shop.look().failure or "")
+    assert "refuses the login" in (shop.probe_once().failure or "")
 
 
 def test_a_secret_that_is_not_set_is_a_failure_that_names_it(shop: Shop) -> None:
     shop.log_in("")
 
-    assert "env:SHOP_PASSWORD is not set" in (shop.look().failure or "")
+    assert "env:SHOP_PASSWORD is not set" in (shop.probe_once().failure or "")
 
 
 # The broker
@@ -269,13 +269,13 @@ def killed(shop: Shop) -> Iterator[Shop]:
 
 
 def test_a_killed_broker_is_a_failure_and_after_its_start_the_news_are_told(killed: Shop) -> None:
-    failure = killed.look().failure or ""
+    failure = killed.probe_once().failure or ""
     killed.broker.start()
     killed.send("d", partition=1)
 
     assert "brokers can be reached" in failure
-    assert killed.told() == ['{"0":[2,3],"1":[0,1]}']
-    assert killed.told() == []
+    assert killed.reported() == ['{"0":[2,3],"1":[0,1]}']
+    assert killed.reported() == []
 
 
 @pytest.fixture
@@ -289,11 +289,11 @@ def test_a_port_that_never_answers_is_a_failure_within_its_limit(
     shop: Shop, silent_port: str
 ) -> None:
     shop.connect(bootstrap_servers=(silent_port,), timeout_seconds=1)
-    looker = Looker({"kafka": shop.probe}, deadline_seconds=30)
+    probe_pool = ProbePool({"kafka": shop.probe}, deadline_seconds=30)
 
-    [look] = looker.look_at_all([shop.upstream], at=AT)
+    [result] = probe_pool.probe_all([shop.upstream], at=AT)
 
-    assert look.failure == (
+    assert result.failure == (
         f"The Kafka topic {shop.upstream.sensor_id} cannot be sensed: the cluster does not answer"
         " within 1 s."
     )
@@ -305,7 +305,7 @@ def test_a_port_that_never_answers_is_a_failure_within_its_limit(
 def test_a_query_sees_keys_values_and_where_they_stood(kafka_broker: Broker, spark: Any) -> None:
     shop = Shop(kafka_broker, lambda: spark)
     shop.send("old")
-    shop.look()
+    shop.probe_once()
     query = (
         "select 1 from sensor_new_data where ?upstream_key = 'ü' and key = 'k' and partition = 1"
         f" and offset = 0 and topic = '{shop.topic}' and timestamp > current_timestamp() - interval"
@@ -314,4 +314,4 @@ def test_a_query_sees_keys_values_and_where_they_stood(kafka_broker: Broker, spa
     shop.upstream = replace(shop.upstream, preprocess_query=query, upstream_key="value")
     shop.send("ü", "b", partition=1)
 
-    assert shop.told() == ['{"1":[0,2]}']
+    assert shop.reported() == ['{"1":[0,2]}']

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.sense.new_rows import SparkNewRows
 from harness.sense.preprocess.policy import ALLOWED, REFUSED, uncalled, unread
 from harness.sense.preprocess.run import SparkQuestions
@@ -34,7 +34,7 @@ class Asked:
         watcher = Watcher(str(self.path), query=query, **more)  # type: ignore[arg-type]
         watcher.rows = SparkNewRows(lambda: self.spark)  # type: ignore[assignment]
         watcher.restart()
-        watcher.look()
+        watcher.probe_once()
         return watcher
 
     def sql(self, statement: str) -> "Asked":
@@ -88,7 +88,7 @@ def test_no_row_still_moves_the_position(asked: Asked) -> None:
     watcher = asked.watch(ALL.format(id=1))
     before = watcher.upstream.position
     asked.sql("insert into {t} values (3, 'a=b/c%', 3.0)")
-    watcher.look()
+    watcher.probe_once()
 
     assert watcher.upstream.position != before
 
@@ -170,7 +170,7 @@ def test_the_value_is_rendered_as_it_was_before_the_look(numbers: Asked) -> None
 def test_anything_but_a_good_query_is_refused(numbers: Asked, query: str) -> None:
     files = NewFiles(table_path=str(numbers.path), version=1, files=None, plain=True)
 
-    with pytest.raises(LookFailedError, match="its preprocess_query fails"):
+    with pytest.raises(ProbeFailedError, match="its preprocess_query fails"):
         SparkNewRows(lambda: numbers.spark).any_row(files, query)
 
 
@@ -178,7 +178,7 @@ def test_anything_but_a_good_query_is_refused(numbers: Asked, query: str) -> Non
 def test_spark_is_given_no_query_that_reaches_out(numbers: Asked, query: str) -> None:
     questions = SparkQuestions(lambda: numbers.spark)
 
-    with pytest.raises(LookFailedError, match=r"its preprocess_query (?!fails: \[TABLE_OR_VIEW)"):
+    with pytest.raises(ProbeFailedError, match=r"its preprocess_query (?!fails: \[TABLE_OR_VIEW)"):
         questions.any_row(_must_not_be_read, query)
 
 
@@ -213,12 +213,12 @@ def test_a_query_may_read_a_table_that_the_configuration_names(numbers: Asked) -
 
     bounds = QueryBounds(may_read=frozenset({"Hostile.seen"}))
     assert not SparkNewRows(lambda: numbers.spark, bounds).any_row(files, query)
-    with pytest.raises(LookFailedError, match=r"reads 'hostile\.seen'; allowed are sen"):
+    with pytest.raises(ProbeFailedError, match=r"reads 'hostile\.seen'; allowed are sen"):
         SparkNewRows(lambda: numbers.spark).any_row(files, query)
 
 
 def test_a_function_that_is_not_spark_s_own_is_not_called(spark: "SparkSession") -> None:
-    with pytest.raises(LookFailedError, match="calls 'spend', no function of Spark's own"):
+    with pytest.raises(ProbeFailedError, match="calls 'spend', no function of Spark's own"):
         SparkQuestions(lambda: spark).any_row(
             _must_not_be_read, "select spend(id) from sensor_new_data"
         )
@@ -232,7 +232,7 @@ def test_a_query_that_takes_too_long_is_cancelled_and_the_others_are_not(numbers
         " cross join range(1000000000) as b where a.id + b.id = -1"
     )
 
-    with pytest.raises(LookFailedError, match="its preprocess_query takes longer than 1 s, and"):
+    with pytest.raises(ProbeFailedError, match="its preprocess_query takes longer than 1 s, and"):
         rows.any_row(files, endless)
     # It has not gone on behind the look that was given up.
     assert numbers.spark.sparkContext.statusTracker().getActiveJobsIds() == []

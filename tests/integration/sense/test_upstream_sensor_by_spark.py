@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.sense.probe import Look, Upstream
-from harness.sense.registry import Surroundings, known_sources
+from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.registry import ProbeServices, known_sources
 from harness.sense.sources.upstream_sensor.rows import LakeRowReader
 from tests.support.golden import AT
 
@@ -37,7 +37,7 @@ class Product:
             " ('other_1', array(), 'PROCESSED_NEW_DATA', '2025-04-23T21:00:00.000Z', null, null, null)"
         )
         self.probe = known_sources().probes(
-            Surroundings(session=lambda: spark, trigger_files_root="/none")
+            ProbeServices(session=lambda: spark, trigger_files_root="/none")
         )["delta_upstream_sensor"]
         self.upstream = Upstream(
             upstream_id="u",
@@ -53,12 +53,12 @@ class Product:
             f" status = '{status}', status_change_timestamp = '2025-04-23T21:0{minute}:00.000Z'"
         )
 
-    def told(self) -> list[str | None]:
-        look: Look
-        [look] = self.probe.look([self.upstream], at=AT)
-        assert look.failure is None, look.failure
-        self.upstream = replace(self.upstream, position=look.position)
-        return [event.snapshot_id for event in look.events]
+    def reported(self) -> list[str | None]:
+        result: ProbeResult
+        [result] = self.probe.probe([self.upstream], at=AT)
+        assert result.failure is None, result.failure
+        self.upstream = replace(self.upstream, position=result.position)
+        return [event.snapshot_id for event in result.events]
 
 
 @pytest.fixture(params=OPTIONS)
@@ -68,18 +68,18 @@ def product(spark: "SparkSession", request: pytest.FixtureRequest) -> Product:
 
 
 def test_a_sensor_of_a_table_that_spark_writes_is_sensed(product: Product) -> None:
-    before = product.told()
+    before = product.reported()
     product.change("PROCESSED_NEW_DATA", 1)
 
-    assert (before, product.told()) == ([], ["orders_1@2025-04-23T21:01:00.000Z"])
+    assert (before, product.reported()) == ([], ["orders_1@2025-04-23T21:01:00.000Z"])
 
 
 @pytest.mark.parametrize("product", ["with vectors"], indirect=True)
 def test_an_idle_look_launches_no_spark_job(product: Product) -> None:
-    product.told()
+    product.reported()
     context = product.spark.sparkContext
     context.setJobGroup("idle look", "")
-    product.told()
+    product.reported()
     jobs = list(context.statusTracker().getJobIdsForGroup("idle look"))
     context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
 
@@ -88,11 +88,11 @@ def test_an_idle_look_launches_no_spark_job(product: Product) -> None:
 
 @pytest.mark.parametrize("product", ["plain", "with vectors"], indirect=True)
 def test_a_job_that_is_at_work_again_has_finished_all_the_same(product: Product) -> None:
-    product.told()
+    product.reported()
     product.change("PROCESSED_NEW_DATA", 1)
     product.change("ACQUIRED_NEW_DATA", 2)
 
-    assert product.told() == ["orders_1@2025-04-23T21:01:00.000Z"]
+    assert product.reported() == ["orders_1@2025-04-23T21:01:00.000Z"]
 
 
 def test_spark_reads_a_table_as_we_do_without_it(spark: "SparkSession", tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from deltalake import write_deltalake
 
 from examples.incremental.count_rows import count_rows
-from harness.errors import ConfigurationError, LookFailedError
+from harness.errors import ConfigurationError, ProbeFailedError
 from harness.sense.probe import Probe, Upstream
 from harness.toolkit.changes import ChangeEvent, changed_rows, read
 from tests.conftest import PROJECT
@@ -74,7 +74,7 @@ DELTA_STORIES = {
         insert=[B, C],
         properties=FEED,
         reason="was removed by VACUUM, and",
-        is_whole=True,
+        is_complete=True,
     ),
     "deletions without a feed": Story(
         steps=("append 2b 2b", "remove id = 1"),
@@ -98,13 +98,13 @@ DELTA_STORIES = {
         steps=("append 3c", "append 4-", "compact", "vacuum"),
         insert=[A, B, C, D],
         reason="was removed by VACUUM",
-        is_whole=True,
+        is_complete=True,
     ),
     "a log that was cleaned": Story(
         steps=("append 3c", "append 4-", "clean 1"),
         insert=[A, B, C, D],
         reason="version 1 is not in its log any more",
-        is_whole=True,
+        is_complete=True,
     ),
 }
 
@@ -142,7 +142,7 @@ def test_a_new_column_is_compared_with_nothing_in_the_old_rows(
     events = orders.events(story)
     orders.sql("alter table {t} add columns (price map<string, int>)")
     orders.sql("insert into {t} values (4, null, map('eur', 7))")
-    events += map(as_event, orders.watcher.look().events)
+    events += map(as_event, orders.watcher.probe_once().events)
     # Not all producers say that the schema changed, but the log does.
     answer = changed_rows(spark, [replace(event, tags={}) for event in events])
 
@@ -160,7 +160,7 @@ def test_a_table_that_took_the_place_of_another_is_read_whole(
     other.events(story)
     answer = changed_rows(spark, events, read_as=str(other.path))
 
-    assert answer.is_whole
+    assert answer.is_complete
     assert "another one than when the events came" in (answer.reason or "")
 
 
@@ -213,9 +213,9 @@ def test_events_of_several_tables_need_the_name_of_one(spark: "SparkSession") ->
         changed_rows(spark, events)
 
     assert changed_rows(spark, [], "/no/such/table").is_nothing
-    with pytest.raises(LookFailedError, match=r"the catalog has no table sales\.orders"):
+    with pytest.raises(ProbeFailedError, match=r"the catalog has no table sales\.orders"):
         changed_rows(spark, events[:1])
-    with pytest.raises(LookFailedError, match=r"/no/such/table cannot be read: .*PATH_NOT_FOUND"):
+    with pytest.raises(ProbeFailedError, match=r"/no/such/table cannot be read: .*PATH_NOT_FOUND"):
         changed_rows(spark, [as_event_of("/no/such/table")])
 
 
@@ -272,7 +272,7 @@ ICEBERG_STORIES = {
         insert=[B, C],
         properties=COPY,
         reason="is expired",
-        is_whole=True,
+        is_complete=True,
     ),
     "appends after a snapshot that is expired": Story(
         steps=(
@@ -311,18 +311,18 @@ class HiveOrders:
         )
         self.sql("create table {t} (id bigint, day string) using parquet partitioned by (day)")
         self.sql("insert into {t} values (1, 'a'), (2, 'b')")
-        self.told()
+        self.reported()
 
     def sql(self, statement: str) -> None:
         self.spark.sql(statement.format(t=self.name))
 
-    def told(self) -> Sequence[ChangeEvent]:
+    def reported(self) -> Sequence[ChangeEvent]:
         events = list[ChangeEvent]()
         for _ in range(2):
-            [look] = self.probe.look([self.upstream], at=AT)
-            assert look.failure is None, look.failure
-            self.upstream = replace(self.upstream, position=look.position)
-            events += map(as_event, look.events)
+            [result] = self.probe.probe([self.upstream], at=AT)
+            assert result.failure is None, result.failure
+            self.upstream = replace(self.upstream, position=result.position)
+            events += map(as_event, result.events)
         return events
 
 
@@ -333,20 +333,20 @@ def test_the_partitions_of_a_hive_table_that_changed_are_read_whole(
     probe = probe_of("hive_table")
     orders = HiveOrders(spark, probe, f"changes.t{time.monotonic_ns()}")
     orders.sql("insert into {t} values (5, 'a'), (3, 'c d'), (4, null)")
-    events = orders.told()
+    events = orders.reported()
     answer = changed_rows(spark, events)
 
     assert told(answer.frame) == {
         ("insert", *row): 1 for row in [A, (5, "a"), (3, "c d"), (4, None)]
     }
-    assert answer.is_incremental and not answer.is_whole
+    assert answer.is_incremental and not answer.is_complete
     assert answer.range.partitions == (('"a"',), ('"c d"',), ("null",))
 
     odd = changed_rows(spark, [replace(events[0], partition=('"a"', "7"))])
-    assert odd.is_whole and "of a table with 1 levels" in (odd.reason or "")
+    assert odd.is_complete and "of a table with 1 levels" in (odd.reason or "")
     moved = [*events, replace(as_event_of(orders.name), event_ts=1)]
     unsure = changed_rows(spark, moved)
-    assert unsure.is_whole and "was of DELTA before" in (unsure.reason or "")
+    assert unsure.is_complete and "was of DELTA before" in (unsure.reason or "")
 
 
 def handed(events: Sequence[ChangeEvent], table: str) -> str:

@@ -106,17 +106,17 @@ def policy_rows(jobs: Iterable[Job]) -> Iterator[Row]:
 
 def probe_rows(jobs: Iterable[Job], upstream_ids: Mapping[tuple[int, str], str]) -> Iterator[Row]:
     """Return the ledger's rows of all looks, each the whole state of its upstream."""
-    told = set()
+    reported = set()
     for job in jobs:
         for each in job.dependencies:
             upstream_id = upstream_ids[job.job_id, sensor_id(job, each.name)]
-            if upstream_id in told:
+            if upstream_id in reported:
                 continue
-            told.add(upstream_id)
-            yield from _looks(each, upstream_id)
+            reported.add(upstream_id)
+            yield from _results(each, upstream_id)
 
 
-def _looks(dependency: Dependency, upstream_id: str) -> Iterator[Row]:
+def _results(dependency: Dependency, upstream_id: str) -> Iterator[Row]:
     recent: list[tuple[int, datetime, int]] = []
     for tick in dependency.events:
         recent.append((tick, at(tick), 1))
@@ -158,8 +158,8 @@ def run_rows(jobs: Iterable[Job], upstream_ids: Mapping[tuple[int, str], str]) -
                     "decided_tick": run.tick,
                     "decided_at": at(run.tick),
                     "consumed": [
-                        (upstream_ids[job.job_id, sensor_id(job, name)], *taken)
-                        for name, taken in run.takes.items()
+                        (upstream_ids[job.job_id, sensor_id(job, name)], *consumed)
+                        for name, consumed in run.takes.items()
                     ],
                 }
 

@@ -100,8 +100,11 @@ def _elsewhere(fault: Fault) -> Reply:
 
 
 def _failure(fault: Fault) -> Reply:
-    told = {"error_code": _CODES.get(fault.status, "INTERNAL_ERROR"), "message": "Made to fail."}
-    body = fault.body if fault.body is not None else json.dumps(told)
+    reported = {
+        "error_code": _CODES.get(fault.status, "INTERNAL_ERROR"),
+        "message": "Made to fail.",
+    }
+    body = fault.body if fault.body is not None else json.dumps(reported)
     return Reply(status=fault.status, body=body.encode(), headers=fault.headers)
 
 

@@ -54,16 +54,16 @@ def receipts(
         is_appended: A batch that equals another one is new data (NONE).
     """
     accepted: list[Batch[Row]] = []
-    said: list[Receipt] = []
+    output: list[Receipt] = []
     for batch in batches:
         if not batch.rows:
-            said.append(Receipt.SKIPPED_EMPTY)
+            output.append(Receipt.SKIPPED_EMPTY)
         elif not is_appended and _still_holds(batch, accepted, touches):
-            said.append(Receipt.SKIPPED_DUPLICATE)
+            output.append(Receipt.SKIPPED_DUPLICATE)
         else:
             accepted.append(batch)
-            said.append(Receipt.ACCEPTED)
-    return said
+            output.append(Receipt.ACCEPTED)
+    return output
 
 
 def accepted(
@@ -73,8 +73,8 @@ def accepted(
     is_appended: bool = False,
 ) -> list[Batch[Row]]:
     """Return the batches that are let through."""
-    said = receipts(batches, touches, is_appended=is_appended)
-    return [batch for batch, receipt in zip(batches, said, strict=True) if receipt == "ACCEPTED"]
+    output = receipts(batches, touches, is_appended=is_appended)
+    return [batch for batch, receipt in zip(batches, output, strict=True) if receipt == "ACCEPTED"]
 
 
 def without(batches: Iterable[Batch[Row]], *input_ids: int) -> list[Batch[Row]]:

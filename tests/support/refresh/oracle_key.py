@@ -63,7 +63,7 @@ def classify(held: HubRow | None, row: KeyRow, options: KeyOptions) -> Code:
     """Say what a row is to its key, which may be unknown, live or deleted."""
     if held is None:
         return Code.UNCHANGED if row.is_delete else Code.NEW
-    if _says_the_same(held, row):
+    if _is_unchanged(held, row):
         is_newer = row.instant > held.s_update_timestamp
         # Every receipt is newer than the one before it: that says nothing of the row.
         return Code.SEEN_NEWER if is_newer and options.has_date_column else Code.UNCHANGED
@@ -79,7 +79,7 @@ def in_order(*values: Value) -> tuple[tuple[bool, Value], ...]:
     return tuple((value is not None, 0 if value is None else value) for value in values)
 
 
-def _says_the_same(held: HubRow, row: KeyRow) -> bool:
+def _is_unchanged(held: HubRow, row: KeyRow) -> bool:
     if held.s_deleted_flag or row.is_delete:
         return held.s_deleted_flag and row.is_delete
     return held.values == row.values

@@ -56,8 +56,8 @@ class Warehouse:
     def refused_operation(self, operation: str, **arguments: object) -> str:
         """Return what dbt says of an operation that it refuses."""
         given = ("run-operation", f"heartbeat.{operation}", "--args", json.dumps(arguments))
-        said = self.shop.refusal(*given, "--vars", json.dumps({"batches": {}}))
-        return " ".join(said.split())
+        output = self.shop.refusal(*given, "--vars", json.dumps({"batches": {}}))
+        return " ".join(output.split())
 
     def rows(self, table: str, columns: str) -> Rows:
         """Some columns of all rows of a table, in order."""

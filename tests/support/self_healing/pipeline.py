@@ -142,12 +142,12 @@ class Pipeline:
     ) -> str:
         """Run models; return what dbt says. Those that are mortal may die."""
         given = json.dumps({"dies": dies, "mortal": list(mortal), **variables})
-        result, said = self.shop._attempt(
+        result, output = self.shop._attempt(
             self.shop.manifest, ["run", "--select", *models, "--vars", given]
         )
         failed = {each.node.name for each in result.result.results if str(each.status) != "success"}
-        assert failed == (set(mortal) if dies else set()), said
-        return " ".join(said.split())
+        assert failed == (set(mortal) if dies else set()), output
+        return " ".join(output.split())
 
     def rows(self, table: str, columns: str = SAYS) -> list[tuple[object, ...]]:
         """Columns of all rows, in order."""

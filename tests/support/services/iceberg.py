@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.sense.sources.iceberg.new_rows import need_runtime
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Lake:
     ) -> None:
         try:
             need_runtime(spark)
-        except LookFailedError as error:
+        except ProbeFailedError as error:
             raise NoIcebergError(f"{error}.") from error
         self.session = spark.newSession()
         self.name = name

@@ -8,7 +8,7 @@ import pytest
 
 from harness.config.connections import Connections
 from harness.sense.probe import Probe
-from harness.sense.registry import Surroundings, known_sources
+from harness.sense.registry import ProbeServices, known_sources
 from tests.support.services.databases import Writer
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ class DatabaseTable:
         self.missing_id = f"shop: {self._schema}.missing"
 
     def probe(self) -> Probe:
-        surroundings = Surroundings(
+        services = ProbeServices(
             session=lambda: self._spark,
             trigger_files_root="",
             connections=Connections.model_validate(self._connections),
         )
-        return known_sources().probes(surroundings)[self.source]
+        return known_sources().probes(services)[self.source]
 
     def create(self) -> None:
         self._writer.run(f"create table {self._schema}.orders (id int, changed timestamp)")

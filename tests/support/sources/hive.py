@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.sense.probe import Probe
-from harness.sense.registry import Surroundings, known_sources
+from harness.sense.registry import ProbeServices, known_sources
 
 
 class HivePartitions:
@@ -29,8 +29,8 @@ class HivePartitions:
         self.missing_id = f"{self._schema}.missing"
 
     def probe(self) -> Probe:
-        surroundings = Surroundings(session=lambda: self._spark, trigger_files_root="")
-        return known_sources().probes(surroundings)[self.source]
+        services = ProbeServices(session=lambda: self._spark, trigger_files_root="")
+        return known_sources().probes(services)[self.source]
 
     def create(self) -> None:
         self._spark.sql(

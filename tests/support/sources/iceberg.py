@@ -8,7 +8,7 @@ import pytest
 
 from harness.config.connections import Connections
 from harness.sense.probe import Probe
-from harness.sense.registry import Surroundings, known_sources
+from harness.sense.registry import ProbeServices, known_sources
 from tests.support.services.databases import Writer
 from tests.support.services.iceberg import Lake, NoIcebergError
 
@@ -36,12 +36,12 @@ class _IcebergTable:
         self._rows = 0
 
     def probe(self) -> Probe:
-        surroundings = Surroundings(
+        services = ProbeServices(
             session=lambda: self._spark,
             trigger_files_root="",
             connections=Connections.model_validate({"iceberg": {"lake": self._known}}),
         )
-        return known_sources().probes(surroundings)[self.source]
+        return known_sources().probes(services)[self.source]
 
     def create(self) -> None:
         self._lake.sql(f"create table {self._table} (id bigint) using iceberg")

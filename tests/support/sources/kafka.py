@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from harness.config.connections import Connections, KafkaCluster
 from harness.sense.probe import Probe
-from harness.sense.registry import Surroundings, known_sources
+from harness.sense.registry import ProbeServices, known_sources
 from tests.support.services.kafka.broker import Broker
 
 _NUMBERS = itertools.count()
@@ -38,12 +38,12 @@ class KafkaTopic:
 
     def probe(self) -> Probe:
         cluster = KafkaCluster(bootstrap_servers=(self._broker.address,), timeout_seconds=1)
-        surroundings = Surroundings(
+        services = ProbeServices(
             session=lambda: self._request.getfixturevalue("spark"),
             trigger_files_root="",
             connections=Connections(kafka={"shop": cluster}),
         )
-        return known_sources().probes(surroundings)[self.source]
+        return known_sources().probes(services)[self.source]
 
     def create(self) -> None:
         admin = AdminClient(self._client())

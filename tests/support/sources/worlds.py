@@ -15,7 +15,7 @@ import pytest
 from deltalake import write_deltalake
 
 from harness.sense.probe import Probe
-from harness.sense.registry import Surroundings, known_sources
+from harness.sense.registry import ProbeServices, known_sources
 from tests.support.sources.databases import DerbyTable, PostgresTable, ProcessChain
 from tests.support.sources.hive import HivePartitions
 from tests.support.sources.iceberg import CatalogTable, WarehouseTable
@@ -36,7 +36,7 @@ class World(Protocol):
     #: More of the control row: ``upstream_key`` where the source needs one.
     options: Mapping[str, str]
     #: How many looks it takes until data is told: two where a file has to be quiet.
-    looks: int
+    results: int
     #: A query that finds each row of ``add``, and one that finds none; ``None`` without rows.
     queries: tuple[str, str] | None
 
@@ -61,9 +61,9 @@ class World(Protocol):
         ...
 
 
-def surroundings(request: pytest.FixtureRequest, root: Path) -> Surroundings:
+def services(request: pytest.FixtureRequest, root: Path) -> ProbeServices:
     """Return what a probe from the registry needs; Spark starts when a look asks for it."""
-    return Surroundings(
+    return ProbeServices(
         session=lambda: request.getfixturevalue("spark"), trigger_files_root=str(root)
     )
 
@@ -74,7 +74,7 @@ class OnThisMachine:
     source: str
 
     def __init__(self, request: pytest.FixtureRequest, root: Path, name: str) -> None:
-        self._surroundings = surroundings(request, root)
+        self._surroundings = services(request, root)
         self._path, self._elsewhere = root / name, root / "elsewhere"
 
     def probe(self) -> Probe:

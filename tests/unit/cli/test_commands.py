@@ -97,8 +97,10 @@ def keep_failing(home: Path) -> None:
     save_back_off(home / "back_off.json", back_off, "any")
 
 
-def is_one_sentence(said: str) -> bool:
-    return len(said.splitlines()) == 1 and said.startswith("error: ") and "Traceback" not in said
+def is_one_sentence(output: str) -> bool:
+    return (
+        len(output.splitlines()) == 1 and output.startswith("error: ") and "Traceback" not in output
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -21,13 +21,13 @@ TAGS = pa.map_(pa.string(), pa.string())
 
 def write(home: Path, table: str, row: dict[str, object], **types: pa.DataType) -> None:
     """Write one row; a column that is empty has no type of its own, and is left out."""
-    told = {name: value for name, value in row.items() if value not in (None, ())}
-    inferred = pa.Table.from_pylist([told]).schema
+    reported = {name: value for name, value in row.items() if value not in (None, ())}
+    inferred = pa.Table.from_pylist([reported]).schema
     schema = pa.schema([(each.name, types.get(each.name, each.type)) for each in inferred])
     for name, type_ in types.items():
         if name not in schema.names:
             schema = schema.append(pa.field(name, type_))
-    content = pa.Table.from_pylist([told], schema=schema)
+    content = pa.Table.from_pylist([reported], schema=schema)
     write_deltalake(home / "warehouse" / "heartbeat.db" / table, content, mode="append")
 
 
@@ -51,9 +51,9 @@ def test_sense_prints_the_events_until_they_are_processed_and_then_ends_with_fou
 ) -> None:
     first, again = call(home, "sense", SENSOR), call(home, "sense", SENSOR)
     assert first.returncode == again.returncode == ExitCode.DONE, first.stderr
-    (handed,) = json.loads(first.stdout)
-    assert (handed["event_id"], handed["snapshot_id"]) == ("e3", "3")
-    assert handed["tags"] == {"rows_written": "1204"}
+    (payload,) = json.loads(first.stdout)
+    assert (payload["event_id"], payload["snapshot_id"]) == ("e3", "3")
+    assert payload["tags"] == {"rows_written": "1204"}
     assert again.stdout == first.stdout
 
     assert call(home, "processed", SENSOR).returncode == ExitCode.DONE

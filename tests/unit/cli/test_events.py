@@ -91,8 +91,8 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
 
 
 def test_every_way_to_register_that_the_page_shows_registers(shell: Shell) -> None:
-    said = [shell.run(kind, text) for kind, text in _section("Register")]
-    assert '{"events": 2}' in "".join(said)
+    output = [shell.run(kind, text) for kind, text in _section("Register")]
+    assert '{"events": 2}' in "".join(output)
     orders = [event for event in shell.registered() if event.table == "sales.orders"]
     visits = [event for event in shell.registered() if event.table == "web.visits"]
     assert sorted(str(event.snapshot_id) for event in orders) == ["12", "13", "13", "14", "15"]

@@ -60,8 +60,8 @@ def test_release_names_the_attempt_who_asks_for_it_and_why(held: Path) -> None:
 
 def test_scripts_are_told_what_is_given_up(held: Path) -> None:
     answer = call(held, "release", "daily-revenue", "--json")
-    told = {"job": str(JOB), "job_name": "daily-revenue", "events": 1, "reason": None}
-    assert json.loads(answer.stdout) == told
+    reported = {"job": str(JOB), "job_name": "daily-revenue", "events": 1, "reason": None}
+    assert json.loads(answer.stdout) == reported
 
 
 def test_retry_names_the_attempt_that_failed(held: Path) -> None:

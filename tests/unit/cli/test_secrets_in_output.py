@@ -15,19 +15,19 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from harness.cli.app import _told
-from harness.cli.common import print_json, say
+from harness.cli.app import _exit_with
+from harness.cli.common import print_json, print_line
 from harness.cli.views.terminal import console_for, line
 from harness.config.load import load_settings
 from harness.config.secrets import EnvironmentSecrets, SecretReference
-from harness.errors import ConfigurationError, ExitCode, LookFailedError
+from harness.errors import ConfigurationError, ExitCode, ProbeFailedError
 from harness.platform.databricks.client import ClientSettings
-from harness.platform.databricks.workspace import bounded_config, told
+from harness.platform.databricks.workspace import bounded_config, described
 from harness.platform.jobs_emulator.server import Endpoint
 from harness.platform.logs import set_up_logging
 from harness.platform.masking import mask_environment
-from harness.sense.pool import Looker
-from harness.sense.probe import Look, Upstream
+from harness.sense.pool import ProbePool
+from harness.sense.probe import ProbeResult, Upstream
 from harness.sense.sources.jdbc.session import credentials
 from harness.sense.sources.kafka.connection import connector
 from tests.support.canaries import Canary, found_below, found_in
@@ -130,7 +130,7 @@ EACH = pytest.mark.parametrize("kind", KINDS)
 
 @EACH
 def test_no_log_gives_a_secret_away(world: World, loud_logs: Path, kind: str) -> None:
-    said = world.use(kind)
+    output = world.use(kind)
     for name in (
         "harness.tick.engine",
         "py4j.java_gateway",
@@ -138,9 +138,9 @@ def test_no_log_gives_a_secret_away(world: World, loud_logs: Path, kind: str) ->
         "urllib3.connectionpool",
     ):
         try:
-            raise LookFailedError(said) from ValueError(said)
-        except LookFailedError:
-            logging.getLogger(name).debug("setProperty %s %r", said, [said], exc_info=True)
+            raise ProbeFailedError(output) from ValueError(output)
+        except ProbeFailedError:
+            logging.getLogger(name).debug("setProperty %s %r", output, [output], exc_info=True)
     assert "login refused" in loud_logs.read_text()
     assert world.found() == set()
 
@@ -155,11 +155,11 @@ def test_no_sentence_and_no_stack_trace_gives_a_secret_away(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("HEARTBEAT_DEBUG", debug)
-    said = world.use(kind)
+    output = world.use(kind)
     try:
-        raise ConfigurationError(said) from ValueError(said)
+        raise ConfigurationError(output) from ValueError(output)
     except ConfigurationError as error:
-        _told(str(error), error, ExitCode.USAGE)
+        _exit_with(str(error), error, ExitCode.USAGE)
     captured = capsys.readouterr()
     assert ("Traceback" in captured.err) == bool(debug)
     assert world.found(captured.out, captured.err) == set()
@@ -169,28 +169,28 @@ def test_no_sentence_and_no_stack_trace_gives_a_secret_away(
 def test_no_answer_gives_a_secret_away(
     world: World, kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = world.use(kind)
-    say(said)
-    print_json({said: [said]})
+    output = world.use(kind)
+    print_line(output)
+    print_json({output: [output]})
     page = io.StringIO()
-    console_for(page).print(line(said, (said, "bold")))
+    console_for(page).print(line(output, (output, "bold")))
     assert world.found(capsys.readouterr().out, page.getvalue()) == set()
 
 
 class Failing:
     """A probe whose look fails, and says more than it should."""
 
-    def __init__(self, said: str, *, raises: bool) -> None:
-        self.said = said
+    def __init__(self, output: str, *, raises: bool) -> None:
+        self.said = output
         self.raises = raises
 
     def group_of(self, upstream: Upstream) -> str:
         return upstream.upstream_id
 
-    def look(self, group: list[Upstream], *, at: object) -> list[Look]:
+    def probe(self, group: list[Upstream], *, at: object) -> list[ProbeResult]:
         if self.raises:
             raise RuntimeError(self.said)
-        return [Look(upstream_id=group[0].upstream_id, position=None, failure=self.said)]
+        return [ProbeResult(upstream_id=group[0].upstream_id, position=None, failure=self.said)]
 
 
 @EACH
@@ -198,16 +198,16 @@ class Failing:
 def test_no_failed_look_gives_a_secret_away(world: World, kind: str, raises: bool) -> None:
     probe = Failing(world.use(kind), raises=raises)
     upstream = Upstream(upstream_id="u", source="jdbc", sensor_id="shop: t", read_type="batch")
-    [look] = Looker({"jdbc": probe}).look_at_all([upstream], at=AT)  # type: ignore[dict-item]
-    assert look.failure is not None
-    assert "login refused" in look.failure
-    assert world.found(repr(look)) == set()
+    [result] = ProbePool({"jdbc": probe}).probe_all([upstream], at=AT)  # type: ignore[dict-item]
+    assert result.failure is not None
+    assert "login refused" in result.failure
+    assert world.found(repr(result)) == set()
 
 
 @EACH
 def test_no_answer_of_the_jobs_api_gives_a_secret_away(world: World, kind: str) -> None:
-    said = world.use(kind)
-    assert world.found(told(ValueError(said)), told(OSError(said))) == set()
+    output = world.use(kind)
+    assert world.found(described(ValueError(output)), described(OSError(output))) == set()
 
 
 def test_nothing_that_is_kept_in_memory_gives_a_secret_away_when_it_is_written_down(
@@ -234,7 +234,7 @@ def test_a_secret_is_hidden_before_anything_has_asked_for_it(
 ) -> None:
     canary = world.canaries["workspace"]
     mask_environment({"DATABRICKS_TOKEN": canary.value})
-    say(f"refused: {canary.value}")
+    print_line(f"refused: {canary.value}")
     assert world.found(capsys.readouterr().out) == set()
 
 

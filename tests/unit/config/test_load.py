@@ -60,8 +60,8 @@ def test_tables_that_queries_may_read_are_named_with_their_schema(load: Load) ->
     "name", ["seen", "a.b.c.d", "/lake/seen", "parquet.`/lake/seen`", "delta.`s3:x`", "a.b; drop"]
 )
 def test_what_queries_may_read_is_no_folder_and_no_bare_name(name: str, problems: Problems) -> None:
-    (told,) = problems(f"sensing: {{queries_may_read: [{json.dumps(name)}]}}")
-    assert "allowed is schema.table or catalog.schema.table" in told
+    (reported,) = problems(f"sensing: {{queries_may_read: [{json.dumps(name)}]}}")
+    assert "allowed is schema.table or catalog.schema.table" in reported
 
 
 def test_the_shipped_file_says_the_defaults() -> None:
@@ -129,8 +129,8 @@ def test_trigger_files_lie_under_an_absolute_root(load: Load, tmp_path: Path) ->
 
 
 def test_a_uri_is_no_trigger_file_root(problems: Problems) -> None:
-    (told,) = problems("trigger_files: {root: 'dbfs:/Volumes/in'}")
-    assert "a folder is allowed, no URI" in told
+    (reported,) = problems("trigger_files: {root: 'dbfs:/Volumes/in'}")
+    assert "a folder is allowed, no URI" in reported
 
 
 def test_a_missing_file_is_a_configuration_error(tmp_path: Path) -> None:
@@ -163,8 +163,8 @@ def test_an_unknown_key_names_file_line_and_key_and_what_is_meant(problems: Prob
 
 
 def test_an_unknown_key_like_no_other_gets_the_list(problems: Problems) -> None:
-    (told,) = problems("logs: {colour: red}\n")
-    assert told.endswith("logs.colour: there is no such key; allowed are max_megabytes, keep.")
+    (reported,) = problems("logs: {colour: red}\n")
+    assert reported.endswith("logs.colour: there is no such key; allowed are max_megabytes, keep.")
 
 
 def test_a_value_out_of_bounds_names_them(problems: Problems) -> None:
@@ -176,27 +176,27 @@ def test_a_value_out_of_bounds_names_them(problems: Problems) -> None:
 
 @pytest.mark.parametrize("value", ["'5'", "true", "5.5", "[5]", ".nan", "five"])
 def test_only_a_whole_number_is_a_whole_number(problems: Problems, value: str) -> None:
-    (told,) = problems(f"sensing: {{threads: {value}}}")
-    assert "sensing.threads: the value has the wrong form" in told
+    (reported,) = problems(f"sensing: {{threads: {value}}}")
+    assert "sensing.threads: the value has the wrong form" in reported
 
 
 @pytest.mark.parametrize("value", ["0", "-1", ".inf", ".nan", "3601"])
 def test_a_time_limit_is_positive_and_bounded(problems: Problems, value: str) -> None:
-    (told,) = problems(f"sensing: {{look_timeout_seconds: {value}}}")
-    assert "over 0 to 3,600" in told
+    (reported,) = problems(f"sensing: {{look_timeout_seconds: {value}}}")
+    assert "over 0 to 3,600" in reported
 
 
 def test_a_word_that_is_none_of_the_allowed_names_them(problems: Problems) -> None:
-    (told,) = problems("jobs:\n  target: databrick\n")
+    (reported,) = problems("jobs:\n  target: databrick\n")
     assert (
-        told
+        reported
         == "heartbeat.yml:2: jobs.target: the value is not allowed; allowed: local or databricks."
     )
 
 
 def test_all_problems_come_at_once_in_the_order_of_the_lines(problems: Problems) -> None:
-    told = problems("logs:\n  keep: 0\n  kep: 1\njobs:\n  target: x\nextra: 1\n")
-    assert [line.split(":")[1] for line in told] == ["2", "3", "5", "6"]
+    reported = problems("logs:\n  keep: 0\n  kep: 1\njobs:\n  target: x\nextra: 1\n")
+    assert [line.split(":")[1] for line in reported] == ["2", "3", "5", "6"]
 
 
 def test_jobs_are_read_from_the_mapping(load: Load) -> None:
@@ -225,18 +225,20 @@ def test_a_problem_in_the_file_of_jobs_names_that_file(problems: Problems, tmp_p
 
 @pytest.mark.parametrize("job_id", ["abc", "0", "-1", "9223372036854775808"])
 def test_a_job_id_is_a_bigint_from_one(problems: Problems, job_id: str) -> None:
-    (told,) = problems(f"jobs: {{local: {{commands: {{{job_id}: {{command: x}}}}}}}}")
-    assert "this is no job id" in told
+    (reported,) = problems(f"jobs: {{local: {{commands: {{{job_id}: {{command: x}}}}}}}}")
+    assert "this is no job id" in reported
 
 
 def test_a_command_of_numbers_is_one_problem(problems: Problems) -> None:
-    (told,) = problems("jobs: {local: {commands: {1: {command: [1, 2]}}}}")
-    assert "commands.1.command: the value has the wrong form; allowed: text or list." in told
+    (reported,) = problems("jobs: {local: {commands: {1: {command: [1, 2]}}}}")
+    assert "commands.1.command: the value has the wrong form; allowed: text or list." in reported
 
 
 def test_a_secret_in_the_environment_of_a_job_is_refused(problems: Problems) -> None:
-    (told,) = problems("jobs: {local: {commands: {1: {command: x, env: {DB_PASSWORD: hunter2}}}}}")
-    assert ("env.DB_PASSWORD must not stand in the file" in told, "hunter2" in told) == (
+    (reported,) = problems(
+        "jobs: {local: {commands: {1: {command: x, env: {DB_PASSWORD: hunter2}}}}}"
+    )
+    assert ("env.DB_PASSWORD must not stand in the file" in reported, "hunter2" in reported) == (
         True,
         False,
     )
@@ -254,26 +256,26 @@ def test_first_sight_is_set_for_single_upstreams(load: Load) -> None:
 
 def test_one_upstream_twice_is_a_problem(problems: Problems) -> None:
     entry = "{sensor_source: delta_table, sensor_id: a.b, first_sight: event}"
-    (told,) = problems(f"sensing: {{upstreams: [{entry}, {entry}]}}")
-    assert "names delta_table 'a.b' twice" in told
+    (reported,) = problems(f"sensing: {{upstreams: [{entry}, {entry}]}}")
+    assert "names delta_table 'a.b' twice" in reported
 
 
 def test_a_problem_in_a_list_names_the_line_of_its_entry(problems: Problems) -> None:
-    told = problems(
+    reported = problems(
         "sensing:\n  upstreams:\n    - sensor_source: delta\n      sensor_id: a.b\n      first_sight: event\n"
     )
-    assert told[0].startswith("heartbeat.yml:3: sensing.upstreams.0.sensor_source: ")
+    assert reported[0].startswith("heartbeat.yml:3: sensing.upstreams.0.sensor_source: ")
 
 
 @pytest.mark.parametrize("keys", ["{}", "{warehouse: /lake, url: 'jdbc:postgresql://h/lake'}"])
 def test_an_iceberg_catalog_is_a_folder_or_a_database(problems: Problems, keys: str) -> None:
-    (told,) = problems(f"connections: {{iceberg: {{lake: {keys}}}}}")
-    assert "connections.iceberg.lake: it needs either warehouse, a folder, or url" in told
+    (reported,) = problems(f"connections: {{iceberg: {{lake: {keys}}}}}")
+    assert "connections.iceberg.lake: it needs either warehouse, a folder, or url" in reported
 
 
 def test_a_warehouse_is_absolute(problems: Problems) -> None:
-    (told,) = problems("connections: {iceberg: {lake: {warehouse: lake}}}")
-    assert "connections.iceberg.lake.warehouse: allowed is an absolute path or a URI" in told
+    (reported,) = problems("connections: {iceberg: {lake: {warehouse: lake}}}")
+    assert "connections.iceberg.lake.warehouse: allowed is an absolute path or a URI" in reported
 
 
 KAFKA = (
@@ -288,8 +290,8 @@ def test_brokers_are_a_list_or_separated_by_commas(load: Load, servers: str) -> 
 
 
 def test_a_sasl_protocol_needs_user_and_password(problems: Problems) -> None:
-    (told,) = problems(KAFKA.format(servers="a:1", more="security_protocol: SASL_SSL"))
-    assert "SASL_SSL needs sasl_mechanism, user and password as well" in told
+    (reported,) = problems(KAFKA.format(servers="a:1", more="security_protocol: SASL_SSL"))
+    assert "SASL_SSL needs sasl_mechanism, user and password as well" in reported
 
 
 def test_a_password_is_a_reference(load: Load) -> None:
@@ -299,9 +301,9 @@ def test_a_password_is_a_reference(load: Load) -> None:
 
 @pytest.mark.parametrize("literal", ["hunter2", "'env:'", "env:a b", "secret:x", "12345", "[a]"])
 def test_a_literal_password_is_refused_and_never_repeated(problems: Problems, literal: str) -> None:
-    (told,) = problems(KAFKA.format(servers="a:1", more=f"password: {literal}"))
-    assert "allowed is a reference, env:NAME or secret:scope/key" in told
-    assert "hunter2" not in told
+    (reported,) = problems(KAFKA.format(servers="a:1", more=f"password: {literal}"))
+    assert "allowed is a reference, env:NAME or secret:scope/key" in reported
+    assert "hunter2" not in reported
 
 
 @pytest.mark.parametrize(
@@ -356,21 +358,21 @@ SCOPED = "connections: {jdbc: {shop: {url: 'jdbc:x:y', password: 'secret:s/k'}}}
 
 
 def test_a_secret_scope_without_a_workspace_is_refused_with_its_key(problems: Problems) -> None:
-    [told] = problems(f"logs: {{keep: 3}}\n{SCOPED}")
-    assert told == (
+    [reported] = problems(f"logs: {{keep: 3}}\n{SCOPED}")
+    assert reported == (
         "heartbeat.yml:2: connections.jdbc.shop.password: secret:s/k is in a Databricks workspace,"
         " and none is configured; set DATABRICKS_HOST and a way to log in, or write env:NAME."
     )
 
 
 def test_every_secret_scope_without_a_workspace_is_told_at_once(problems: Problems) -> None:
-    told = problems(
+    reported = problems(
         "connections:\n"
         "  kafka: {a: {bootstrap_servers: 'a:1', password: 'secret:s/a'}}\n"
         "  jdbc: {b: {url: 'jdbc:x:y', password: 'secret:s/b'}}\n"
         "  sap: {sap_b4: {url: 'jdbc:x:y', password: 'secret:s/c'}}\n"
     )
-    assert [each.split(": ")[1] for each in told] == [
+    assert [each.split(": ")[1] for each in reported] == [
         "connections.kafka.a.password",
         "connections.jdbc.b.password",
         "connections.sap.sap_b4.password",

@@ -140,8 +140,8 @@ def test_warnings_alone_are_no_errors() -> None:
 
 
 def test_a_finding_is_told_with_file_line_severity_and_column() -> None:
-    (told,) = render_findings(checked(line(job_state="x")), "controls.csv")
-    assert told.startswith("controls.csv:2: error: job_state: 'x' is not allowed;")
+    (reported,) = render_findings(checked(line(job_state="x")), "controls.csv")
+    assert reported.startswith("controls.csv:2: error: job_state: 'x' is not allowed;")
 
 
 def test_colour_is_only_there_when_it_is_asked_for() -> None:
@@ -151,8 +151,8 @@ def test_colour_is_only_there_when_it_is_asked_for() -> None:
 
 
 def test_a_finding_is_an_object_for_scripts() -> None:
-    (told,) = findings_as_json(checked(line(job_state="x")))
-    assert (told["code"], told["line"], told["column"]) == ("job_state", 2, "job_state")
+    (reported,) = findings_as_json(checked(line(job_state="x")))
+    assert (reported["code"], reported["line"], reported["column"]) == ("job_state", 2, "job_state")
 
 
 def test_one_upstream_query_is_parsed_once_however_many_rows_have_it() -> None:

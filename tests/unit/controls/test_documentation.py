@@ -18,9 +18,9 @@ def test_every_finding_is_explained_once_in_the_order_of_the_codes() -> None:
 
 def test_the_page_gives_each_finding_its_severity() -> None:
     table = PAGE[PAGE.index("| code |") :]
-    told = dict(re.findall(r"^\| `(\w+)` \| (\w+)", table, re.MULTILINE))
+    reported = dict(re.findall(r"^\| `(\w+)` \| (\w+)", table, re.MULTILINE))
     assert {code.value for code in WARNINGS} == {
-        code for code, severity in told.items() if severity == "warning"
+        code for code, severity in reported.items() if severity == "warning"
     }
 
 

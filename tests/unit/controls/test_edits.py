@@ -122,13 +122,13 @@ def test_an_edit_is_told_until_the_table_is_published(world: World) -> None:
 
 def test_a_row_that_was_added_or_deleted_is_told(world: World) -> None:
     world.rows[1] = {**world.rows[0], "sensor_id": "sales.other"}
-    told = {each.name: each.reason for each in world.edits()}
-    assert told["heartbeat_control: sales.other of job 1"].startswith("the row was added.")
+    reported = {each.name: each.reason for each in world.edits()}
+    assert reported["heartbeat_control: sales.other of job 1"].startswith("the row was added.")
     assert (
         "edit seeds/heartbeat_controls.csv instead"
-        in (told["heartbeat_control: sales.other of job 1"])
+        in (reported["heartbeat_control: sales.other of job 1"])
     )
-    assert told["heartbeat_control: sales.refunds of job 1"].startswith("the row was deleted.")
+    assert reported["heartbeat_control: sales.refunds of job 1"].startswith("the row was deleted.")
 
 
 def test_a_table_that_nobody_has_written_to_is_not_read(world: World) -> None:

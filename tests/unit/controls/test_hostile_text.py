@@ -51,8 +51,8 @@ def test_a_hostile_cell_is_refused_in_sentences_that_can_be_shown_or_is_kept_as_
 ) -> None:
     controls = controls_of(**{column: text})
     findings = check(controls)
-    for said in render_findings(findings, "controls.csv"):
-        assert escaped(said) == said
+    for output in render_findings(findings, "controls.csv"):
+        assert escaped(output) == output
     if not has_errors(findings):
         assert getattr(controls.rows[0], column) == text.strip(" ")
 
@@ -79,8 +79,8 @@ def test_text_in_lines_may_hide_nothing_and_turn_nothing_round(column: str) -> N
 @given(text=st.text(max_size=30))
 def test_any_text_is_judged_as_the_id_of_any_source(source: str, text: str) -> None:
     controls = controls_of(sensor_source=source, sensor_id=text)
-    for said in render_findings(check(controls), "controls.csv"):
-        assert escaped(said) == said
+    for output in render_findings(check(controls), "controls.csv"):
+        assert escaped(output) == output
 
 
 @pytest.mark.parametrize("source", ["delta_table", "iceberg_table", "hive_table", "kafka", "jdbc"])

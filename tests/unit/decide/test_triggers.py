@@ -8,10 +8,18 @@ from pathlib import Path
 import pytest
 
 from harness.controls.triggers.parse import EVENT_TRIGGERS
-from harness.decide.trigger_due import Learned, TriggerTables, triggers_are_due
-from harness.decide.triggers import look_at_triggers
+from harness.decide.trigger_due import Findings, TriggerTables, triggers_are_due
+from harness.decide.triggers import evaluate_triggers
 from harness.record.probes import Recorded, orphans_among
-from harness.store.rows import Consumed, EventRow, Ledger, LookOutcome, ProbeRow, RecentEvents, Tick
+from harness.store.rows import (
+    Consumed,
+    EventRow,
+    Ledger,
+    ProbeOutcome,
+    ProbeRow,
+    RecentEvents,
+    Tick,
+)
 from harness.store.work_lists import AT_ONCE, EVENT_TRIGGER
 from harness.tick.state import TickState
 from tests.support.following import intended
@@ -64,7 +72,7 @@ class FakeServices:
     """Models whose answers are given."""
 
     store: MemoryStore = field(default_factory=MemoryStore)
-    looks: Sequence[Mapping[str, object]] = ()
+    results: Sequence[Mapping[str, object]] = ()
     dies_at: str = ""
     has_counted_slots: bool = False
 
@@ -74,13 +82,13 @@ class FakeServices:
 
     def build(self, selector: str) -> None:
         # The present of the models is a row that has to be there before the slots are counted.
-        assert selector == "look" and self.store.rows[Ledger.TRIGGER_LOOKS]
+        assert selector == "look" and self.store.rows[Ledger.TRIGGER_EVALUATIONS]
         self.has_counted_slots = True
 
     def rows(self, relation: str) -> list[dict[str, object]]:
         assert self.has_counted_slots
         assert relation == "queue_trigger_evaluations"
-        return [dict(each) for each in self.looks]
+        return [dict(each) for each in self.results]
 
     def crash_point(self, name: str) -> None:
         if name == self.dies_at:
@@ -102,15 +110,15 @@ def said(*matched: tuple[datetime, EventRow], **values: object) -> dict[str, obj
 
 
 def asked(services: FakeServices, state: TickState = STATE, tick: Tick = TICK) -> Recorded:
-    return look_at_triggers(services, state, tick).recorded
+    return evaluate_triggers(services, state, tick).recorded
 
 
 def after(services: FakeServices, state: TickState = STATE, tick: Tick = TICK) -> TickState:
-    return state.with_evaluation(look_at_triggers(services, state, tick))
+    return state.with_evaluation(evaluate_triggers(services, state, tick))
 
 
 def test_what_a_slot_matched_is_recorded_as_the_triggers_own_event_of_the_same_change() -> None:
-    services = FakeServices(looks=[said((SLOT, EVENT))]).knows(EVENT)
+    services = FakeServices(results=[said((SLOT, EVENT))]).knows(EVENT)
 
     recorded = asked(services)
 
@@ -128,40 +136,40 @@ def test_what_a_slot_matched_is_recorded_as_the_triggers_own_event_of_the_same_c
         },
     )
     (probe,) = recorded.probes
-    assert (probe.outcome, probe.position) == (LookOutcome.FOUND, AFTER)
+    assert (probe.outcome, probe.position) == (ProbeOutcome.FOUND, AFTER)
     assert (probe.latest_event_tick, probe.latest_event_at) == (TICK.number, NOON)
     assert recorded.changed["trigger:daily"].position == AFTER
-    assert services.store.commits[1:] == [Ledger.TRIGGER_LOOKS, Ledger.EVENTS, Ledger.PROBES]
+    assert services.store.commits[1:] == [Ledger.TRIGGER_EVALUATIONS, Ledger.EVENTS, Ledger.PROBES]
 
 
 def test_the_present_of_the_models_is_the_instant_of_the_tick() -> None:
     services = FakeServices()
     asked(services)
-    (row,) = services.store.read(Ledger.TRIGGER_LOOKS)
+    (row,) = services.store.read(Ledger.TRIGGER_EVALUATIONS)
     assert row == {"tick_number": TICK.number, "looked_at": NOON}
 
 
 def test_a_slot_that_only_opened_moves_the_trigger_and_is_no_news() -> None:
-    recorded = asked(FakeServices(looks=[said(matched=None)]))
+    recorded = asked(FakeServices(results=[said(matched=None)]))
     assert recorded.events == ()
-    assert [(row.outcome, row.reason) for row in recorded.probes] == [(LookOutcome.MOVED, None)]
+    assert [(row.outcome, row.reason) for row in recorded.probes] == [(ProbeOutcome.MOVED, None)]
 
 
 def test_a_slot_that_waits_for_something_else_now_is_to_be_decided_on() -> None:
     place = '{"waiting":["2026-03-01T06:00:00Z"],"missing":[["partition a of t"]]}'
-    looks = [said(position=place)]
-    opened = after(FakeServices(looks=looks))
+    results = [said(position=place)]
+    opened = after(FakeServices(results=results))
     moved = [said(position=place.replace("}", ',"looked_through":10}'))]
     same = after(
-        FakeServices(looks=moved), replace(opened, must_decide=False), Tick(number=10, at=NOON)
+        FakeServices(results=moved), replace(opened, must_decide=False), Tick(number=10, at=NOON)
     )
     assert (opened.must_decide, same.must_decide) == (True, False)
 
 
 def test_why_a_slot_is_gone_is_recorded_with_the_trigger() -> None:
-    recorded = asked(FakeServices(looks=[said(reason="the slot of 06:00 expired")]))
+    recorded = asked(FakeServices(results=[said(reason="the slot of 06:00 expired")]))
     (probe,) = recorded.probes
-    assert (probe.outcome, probe.reason) == (LookOutcome.GAP, "the slot of 06:00 expired")
+    assert (probe.outcome, probe.reason) == (ProbeOutcome.GAP, "the slot of 06:00 expired")
 
 
 def test_the_same_change_for_two_slots_is_two_events_and_twice_for_one_slot_is_one() -> None:
@@ -170,10 +178,10 @@ def test_the_same_change_for_two_slots_is_two_events_and_twice_for_one_slot_is_o
     events = (EVENT, again)
     matched = ((SLOT, events[0]), (SLOT, events[1]), (LATER_SLOT, events[0]))
 
-    recorded = asked(FakeServices(looks=[said(*matched)]).knows(*events))
+    recorded = asked(FakeServices(results=[said(*matched)]).knows(*events))
 
-    told = [(event.tags["trigger_slot"], event.tags.get("by")) for event in recorded.events]
-    assert told == [("2026-03-01T06:00:00Z", "hand"), ("2026-03-01T07:00:00Z", None)]
+    reported = [(event.tags["trigger_slot"], event.tags.get("by")) for event in recorded.events]
+    assert reported == [("2026-03-01T06:00:00Z", "hand"), ("2026-03-01T07:00:00Z", None)]
     assert len({event.event_id for event in recorded.events}) == 2
     assert recorded.probes[0].recent_events[-1].event_count == 2
 
@@ -181,19 +189,19 @@ def test_the_same_change_for_two_slots_is_two_events_and_twice_for_one_slot_is_o
 def test_an_event_that_the_ledger_does_not_have_fails_that_trigger_and_no_other() -> None:
     weekly = replace(DAILY, upstream_id="trigger:weekly", sensor_id="weekly")
     lost = replace(EVENT, tick_number=2, event_id="lost")
-    looks = [said((SLOT, lost)), said((SLOT, EVENT), upstream_id="trigger:weekly")]
+    results = [said((SLOT, lost)), said((SLOT, EVENT), upstream_id="trigger:weekly")]
     state = replace(STATE, upstreams=(DAILY, weekly))
 
-    recorded = asked(FakeServices(looks=looks).knows(EVENT), state)
+    recorded = asked(FakeServices(results=results).knows(EVENT), state)
 
     failed, found = recorded.probes
-    assert (failed.outcome, failed.position) == (LookOutcome.FAILED, None)
+    assert (failed.outcome, failed.position) == (ProbeOutcome.FAILED, None)
     assert str(failed.reason).startswith("the event lost of tick 2, which a slot needs, is not in")
-    assert found.outcome is LookOutcome.FOUND
+    assert found.outcome is ProbeOutcome.FOUND
 
 
 def test_a_trigger_that_the_controls_no_longer_have_is_left_alone() -> None:
-    assert asked(FakeServices(looks=[said(upstream_id="trigger:gone")])).probes == ()
+    assert asked(FakeServices(results=[said(upstream_id="trigger:gone")])).probes == ()
 
 
 @pytest.mark.parametrize("slot", [SLOT, LATER_SLOT])
@@ -201,7 +209,7 @@ def test_a_tick_killed_between_the_events_and_the_trigger_releases_nothing_twice
     slot: datetime,
 ) -> None:
     late = replace(EVENT, tick_number=7, event_id="e7", snapshot_id="s7", change_id="c7")
-    services = FakeServices(looks=[said((SLOT, EVENT))], dies_at="within_release").knows(EVENT)
+    services = FakeServices(results=[said((SLOT, EVENT))], dies_at="within_release").knows(EVENT)
     with pytest.raises(Died):
         asked(services)
     left = services.store.read(Ledger.EVENTS, where=[("upstream_id", "=", "trigger:daily")])
@@ -210,7 +218,7 @@ def test_a_tick_killed_between_the_events_and_the_trigger_releases_nothing_twice
 
     # The next tick finds the same change, maybe for a later slot, and one more.
     services.knows(late)
-    services.dies_at, services.looks = "", [said((slot, EVENT), (slot, late))]
+    services.dies_at, services.results = "", [said((slot, EVENT), (slot, late))]
     recorded = asked(services, state, Tick(number=10, at=NOON))
 
     assert [event.snapshot_id for event in recorded.events] == ["s7"]
@@ -222,11 +230,11 @@ def test_a_tick_killed_between_the_events_and_the_trigger_releases_nothing_twice
 
 def test_what_a_slot_took_that_was_released_whole_is_no_leftover_of_a_killed_tick() -> None:
     """A slot with literal partitions is satisfied by the same change as the slot before."""
-    services = FakeServices(looks=[said((SLOT, EVENT))]).knows(EVENT)
-    evaluation = look_at_triggers(services, STATE, TICK)
+    services = FakeServices(results=[said((SLOT, EVENT))]).knows(EVENT)
+    evaluation = evaluate_triggers(services, STATE, TICK)
     first, state = evaluation.recorded, STATE.with_evaluation(evaluation)
     orphans = orphans_among(services.store.read(Ledger.EVENTS), {})
-    services.looks = [said((LATER_SLOT, EVENT))]
+    services.results = [said((LATER_SLOT, EVENT))]
 
     second = asked(services, replace(state, orphans=orphans), Tick(number=10, at=NOON))
 
@@ -242,8 +250,8 @@ def test_the_triggers_are_due_again_at_the_first_instant_after_the_look_that_one
         f'{{"next_due_at":"{NOON + timedelta(hours=each):%Y-%m-%dT%H:%M:%SZ}"}}' for each in hours
     ]
     triggers = tuple(
-        replace(DAILY, upstream_id=f"trigger:{number}", position=position)
-        for number, position in enumerate((*noted, '{"next_due_at":null}', "{}", None))
+        replace(DAILY, upstream_id=f"trigger:{number}", position=cursor)
+        for number, cursor in enumerate((*noted, '{"next_due_at":null}', "{}", None))
     )
     state = replace(STATE, upstreams=(NEVER_SEEN, *triggers))
 
@@ -254,7 +262,7 @@ def test_the_triggers_are_due_again_at_the_first_instant_after_the_look_that_one
 
 def test_a_trigger_that_has_just_told_when_to_ask_it_again_is_asked_then() -> None:
     place = '{"next_due_at":"2026-03-01T12:30:00Z"}'
-    services = FakeServices(looks=[said(position=place)])
+    services = FakeServices(results=[said(position=place)])
     assert after(services).triggers_due_at == NOON + timedelta(minutes=30)
 
 
@@ -265,7 +273,7 @@ def _recorded(*events: EventRow, **values: object) -> Recorded:
         tick_number=9,
         recorded_at=NOON,
         upstream_id=NEVER_SEEN.upstream_id,
-        outcome=LookOutcome.FOUND,
+        outcome=ProbeOutcome.FOUND,
         reason=None,
         failing_since=None,
         position="after",
@@ -290,7 +298,7 @@ ELSEWHERE = replace(NEWS, table="sales.returns")
 
 
 @pytest.mark.parametrize(
-    ("state", "learned", "is_due"),
+    ("state", "findings", "is_due"),
     [
         pytest.param({}, {}, False, id="nothing happened"),
         pytest.param({}, {"recorded": _recorded(NEWS)}, True, id="events of a named table came"),
@@ -300,7 +308,7 @@ ELSEWHERE = replace(NEWS, table="sales.returns")
         pytest.param({}, {"recorded": _recorded()}, True, id="a killed tick has left the events"),
         pytest.param(
             {},
-            {"recorded": _recorded(outcome=LookOutcome.MOVED, latest_event_tick=8)},
+            {"recorded": _recorded(outcome=ProbeOutcome.MOVED, latest_event_tick=8)},
             False,
             id="an upstream moved in silence",
         ),
@@ -320,12 +328,12 @@ ELSEWHERE = replace(NEWS, table="sales.returns")
     ],
 )
 def test_the_triggers_are_asked_when_that_may_bring_anything(
-    tmp_path: Path, state: Mapping[str, object], learned: Mapping[str, object], is_due: bool
+    tmp_path: Path, state: Mapping[str, object], findings: Mapping[str, object], is_due: bool
 ) -> None:
     (tmp_path / "seeds").mkdir()
     (tmp_path / EVENT_TRIGGERS).write_text(text(row()))
     now = replace(STATE, **state)  # type: ignore[arg-type]
-    found = Learned(**learned)  # type: ignore[arg-type]
+    found = Findings(**findings)  # type: ignore[arg-type]
     assert triggers_are_due(now, TICK, found, TriggerTables(tmp_path)) is is_due
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from harness.events.payload import as_handed_over
+from harness.events.payload import as_payload
 from harness.toolkit.changes import ChangeEvent, Operation, TableFormat
 
 EVENT = ChangeEvent(
@@ -33,7 +33,7 @@ def test_an_event_without_its_optional_fields_goes_through_json() -> None:
 
 
 def test_a_job_is_handed_the_fields_of_an_event_in_the_same_order() -> None:
-    assert list(as_handed_over([EVENT.to_json()])[0]) == list(EVENT.to_json())
+    assert list(as_payload([EVENT.to_json()])[0]) == list(EVENT.to_json())
 
 
 def test_an_event_is_read_from_a_row_that_has_other_columns_and_words_in_lower_case() -> None:

@@ -29,7 +29,7 @@ def told(
 
 
 def order_of(*rows: dict[str, object]) -> list[object]:
-    found = in_order(rows, told_at=lambda row: (int(str(row["tick_number"])),))
+    found = in_order(rows, reported_at=lambda row: (int(str(row["tick_number"])),))
     return [row["snapshot_id"] for row in found]
 
 

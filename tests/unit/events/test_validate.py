@@ -93,7 +93,7 @@ def test_a_table_of_which_no_partition_is_known_may_have_any() -> None:
 
 
 def test_what_a_producer_may_say_becomes_an_event() -> None:
-    said = {
+    output = {
         **GOOD,
         "table_format": "delta",
         "operation_type": "append",
@@ -103,7 +103,7 @@ def test_what_a_producer_may_say_becomes_an_event() -> None:
         "prev_snapshot_id": None,
         "tags": {"note": "two\nlines, ü"},
     }
-    (event,) = check([("f:1", said)], at=AT).events
+    (event,) = check([("f:1", output)], at=AT).events
     assert event.partition == ('"ü"', "1.10", '{"b":1,"a":[null,2.50]}')
     assert (event.snapshot_id, event.prev_snapshot_id) == ("9007199254740993", None)
     assert (event.table_format, event.operation_type) == ("DELTA", "APPEND")

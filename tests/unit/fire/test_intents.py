@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from harness.events.payload import file_of, restore_handed_over
+from harness.events.payload import file_of, restore_payloads
 from harness.fire.intents import Start, fire
 from harness.fire.submit import Firing, Steps
 from harness.platform.clock import FakeClock
@@ -78,19 +78,19 @@ def _event(tick_number: int, version: int, upstream_id: str = "u") -> EventRow:
 
 
 def _fired(
-    jobs: FakeJobs, *, origin: str = "here", handed_over: Path = Path("nowhere"), events: int = 0
+    jobs: FakeJobs, *, origin: str = "here", payloads: Path = Path("nowhere"), events: int = 0
 ) -> tuple[list[RunRow], Store]:
     store = Store()
     store.append(
         Ledger.EVENTS, [_event(1, 8), _event(2, 9), _event(4, 11), _event(4, 10), _event(5, 12)]
     )
     store.append(Ledger.EVENTS, [_event(3, 100 + number) for number in range(events)])
-    firing = _firing(jobs, store, origin=origin, handed_over=handed_over)
+    firing = _firing(jobs, store, origin=origin, payloads=payloads)
     return fire([_start(JOB)], tick=TICK, firing=firing, steps=Steps()), store
 
 
 def _firing(
-    jobs: FakeJobs, store: Store, *, origin: str = "here", handed_over: Path = Path("nowhere")
+    jobs: FakeJobs, store: Store, *, origin: str = "here", payloads: Path = Path("nowhere")
 ) -> Firing:
     clock = FakeClock(AT)
     return Firing(
@@ -99,7 +99,7 @@ def _firing(
         store=store,
         starts=TokenBucket(clock, per_second=100),
         questions=TokenBucket(clock, per_second=100),
-        handed_over=handed_over,
+        payloads=payloads,
         schema="heartbeat",
         crash_point=lambda name: None,
     )
@@ -191,7 +191,7 @@ def test_a_list_of_events_that_is_handed_over_as_a_file_comes_with_the_token_too
     tmp_path: Path,
 ) -> None:
     jobs = _jobs()
-    (row,), _ = _fired(jobs, handed_over=tmp_path, events=200)
+    (row,), _ = _fired(jobs, payloads=tmp_path, events=200)
     parameters = jobs.requests[0].parameters
     assert parameters["heartbeat_token"] == row.token
     assert len(list(tmp_path.iterdir())) == 1
@@ -200,29 +200,29 @@ def test_a_list_of_events_that_is_handed_over_as_a_file_comes_with_the_token_too
 def test_a_file_of_events_that_vanished_is_written_anew_while_its_run_goes_on(
     tmp_path: Path,
 ) -> None:
-    (row,), store = _fired(_jobs(), handed_over=tmp_path, events=200)
+    (row,), store = _fired(_jobs(), payloads=tmp_path, events=200)
     [file] = tmp_path.iterdir()
-    handed = file.read_text()
+    payload = file.read_text()
     file.unlink()
 
-    restore_handed_over([FollowedRun.from_step(row)], store)
+    restore_payloads([FollowedRun.from_step(row)], store)
 
-    assert file.read_text() == handed
+    assert file.read_text() == payload
 
 
 def test_a_file_of_events_is_not_written_anew_for_a_run_that_has_ended(tmp_path: Path) -> None:
-    (row,), store = _fired(_jobs(), handed_over=tmp_path, events=200)
+    (row,), store = _fired(_jobs(), payloads=tmp_path, events=200)
     [file] = tmp_path.iterdir()
     file.unlink()
 
     ended = replace(row, run_status=RunStatus.FAILED)
-    restore_handed_over([FollowedRun.from_step(ended)], store)
+    restore_payloads([FollowedRun.from_step(ended)], store)
 
     assert not file.exists()
 
 
 def test_events_that_were_handed_over_directly_have_no_file(tmp_path: Path) -> None:
-    (row,), _ = _fired(_jobs(), handed_over=tmp_path)
+    (row,), _ = _fired(_jobs(), payloads=tmp_path)
 
     assert file_of(row.parameters) is None
 

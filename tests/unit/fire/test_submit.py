@@ -12,7 +12,7 @@ from harness.fire.submit import HELD_BACK, Firing, Steps, send
 from harness.platform.databricks.api import RunNowAnswer, RunReport, Unknown
 from harness.platform.databricks.fake import FakeJobs
 from harness.platform.stopping import Interrupted, Stop
-from harness.settle.settle import ASKED_LATER, Settled, settle
+from harness.settle.settle import POLLED_LATER, Settled, settle
 from harness.store.rows import Ledger, RunRow, RunStatus, Tick
 from harness.store.work_lists import FollowedRun
 from tests.support.following import JOB, TICK, fake_jobs, firing_of, intended, run_of, settled
@@ -66,8 +66,8 @@ def test_after_too_many_requests_the_other_starts_of_the_tick_are_not_sent() -> 
     jobs = Busy(THROTTLED)
     rows = fresh(process(jobs), JOB, OTHER)
     assert jobs.asked == [JOB]
-    told = {row.job_id: (row.run_status, row.message) for row in rows}
-    assert told[OTHER] == (RunStatus.INTENDED, HELD_BACK.message)
+    reported = {row.job_id: (row.run_status, row.message) for row in rows}
+    assert reported[OTHER] == (RunStatus.INTENDED, HELD_BACK.message)
 
 
 def test_a_start_that_was_held_back_is_sent_when_the_time_has_come() -> None:
@@ -111,10 +111,12 @@ def test_a_fresh_process_need_not_wait_since_the_token_is_safe_to_send() -> None
 
 def test_a_start_that_is_held_back_again_leaves_no_further_row() -> None:
     jobs = Busy(THROTTLED)
-    told = again(process(jobs), 0, *(replace(start(each), message="429") for each in (JOB, OTHER)))
+    reported = again(
+        process(jobs), 0, *(replace(start(each), message="429") for each in (JOB, OTHER))
+    )
     assert jobs.asked == [JOB]
-    assert [row.job_id for row in told.rows] == [JOB]
-    assert told.unanswered == {OTHER: "429"}
+    assert [row.job_id for row in reported.rows] == [JOB]
+    assert reported.unanswered == {OTHER: "429"}
 
 
 class Curious(FakeJobs):
@@ -132,7 +134,7 @@ def test_after_too_many_questions_no_other_is_asked_before_its_time() -> None:
     runs = [run_of(jobs), replace(run_of(jobs), job_id=OTHER)]
     first = again(firing, 0, *runs)
     assert (first.rows, jobs.request_count) == ((), 1)
-    assert first.unanswered == {JOB: "too many questions", OTHER: ASKED_LATER}
+    assert first.unanswered == {JOB: "too many questions", OTHER: POLLED_LATER}
     again(firing, 59, *runs)
     assert jobs.request_count == 1
     again(firing, 60, *runs)

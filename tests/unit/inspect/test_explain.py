@@ -87,23 +87,23 @@ def test_events_that_were_given_up_are_taken_and_the_run_says_why() -> None:
     store = a_day()
     rows = store.tables[Ledger.RUNS]
     store.tables[Ledger.RUNS] = [row for row in rows if row["tick_number"] < 5]
-    said = "given up by ada: loaded by hand; it was FAILED: boom"
-    given_up = {
+    output = "given up by ada: loaded by hand; it was FAILED: boom"
+    discarded = {
         "intent_id": "second",
         "decided_tick": 3,
         "decided_at": minutes(20),
-        "message": said,
+        "message": output,
     }
-    taken = (Consumed(upstream_id=ORDERS, from_tick=1, through_tick=3),)
+    consumed = (Consumed(upstream_id=ORDERS, from_tick=1, through_tick=3),)
     store.append(
-        Ledger.RUNS, [run(5, 1, minutes(40), RunStatus.RELEASED, **given_up, consumed=taken)]
+        Ledger.RUNS, [run(5, 1, minutes(40), RunStatus.RELEASED, **discarded, consumed=consumed)]
     )
     history = history_of(store, JOB, at=minutes(45), is_now=False)
     (orders,) = [each for each in history.dependencies if each.upstream_id == ORDERS]
     assert not orders.has_news
     assert answer_to(history).verdict is not Verdict.HELD
     assert "given up by an operator" in printed(history)
-    assert said in " ".join(printed(history).split())
+    assert output in " ".join(printed(history).split())
 
 
 def test_a_start_without_an_answer_says_that_it_happens_once() -> None:
@@ -112,8 +112,8 @@ def test_a_start_without_an_answer_says_that_it_happens_once() -> None:
 
 def test_an_event_is_taken_by_the_run_that_was_handed_it() -> None:
     (orders,) = [each for each in at(15).dependencies if each.upstream_id == ORDERS]
-    assert orders.taken_by is not None
-    assert orders.taken_by.run_id == 70
+    assert orders.consumed_by is not None
+    assert orders.consumed_by.run_id == 70
 
 
 def test_an_event_that_a_later_run_has_not_taken_is_news() -> None:
@@ -136,8 +136,8 @@ def test_events_given_back_by_a_retry_wait_until_the_next_attempt_takes_them() -
 
 def test_the_next_attempt_takes_what_the_first_one_gave_back() -> None:
     (orders,) = [each for each in at(45).dependencies if each.upstream_id == ORDERS]
-    assert orders.taken_by is not None
-    assert orders.taken_by.attempt == 2
+    assert orders.consumed_by is not None
+    assert orders.consumed_by.attempt == 2
 
 
 def test_hard_dependencies_come_first() -> None:
@@ -316,8 +316,10 @@ def test_what_a_mending_run_caught_up_on_is_printed_with_its_tables() -> None:
     page = printed(history_of(a_failed_day(BACKS_OFF), JOB, at=minutes(56), is_now=False))
     assert "run 72 is attempt 2, and was handed 2 events in one list" in page
     assert "1 of the attempts before it, 1 that came since" in page
-    (told,) = [each for each in page.splitlines() if "10:20:00Z" in each and "10:50:00Z" in each]
-    assert told.split() == ["sales.orders", "1", "1", "10:20:00Z", "10:50:00Z"]
+    (reported,) = [
+        each for each in page.splitlines() if "10:20:00Z" in each and "10:50:00Z" in each
+    ]
+    assert reported.split() == ["sales.orders", "1", "1", "10:20:00Z", "10:50:00Z"]
 
 
 def test_a_job_that_never_failed_has_caught_up_on_nothing() -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from harness.cli.views.status import Page
 from harness.cli.views.terminal import console_for
-from harness.inspect.status import CONTROL_COLUMNS, Status, as_json, given_up_since
+from harness.inspect.status import CONTROL_COLUMNS, Status, as_json, discarded_since
 from harness.sense.backoff import Failing
-from harness.settle.run_progress import NOT_KNOWN, SAYS_NOTHING
+from harness.settle.run_progress import NO_STATE, NOT_KNOWN
 from harness.store.quarantine import Quarantined
 from harness.store.queries import (
     JobReasons,
@@ -145,23 +145,23 @@ def test_a_run_in_a_queue_is_shown_as_waiting_there() -> None:
 
 
 def test_a_run_that_stays_in_a_queue_needs_attention_with_the_deadline() -> None:
-    said = section(page(status_of(3, [waiting_in_a_queue(61)])), "needs attention 1")
+    output = section(page(status_of(3, [waiting_in_a_queue(61)])), "needs attention 1")
     for part in ("QUEUED", "1h 1m", "run 70 waits (behind another run)", "after 48 hours"):
-        assert part in " ".join(said.split())
+        assert part in " ".join(output.split())
 
 
 def test_a_run_in_words_that_nobody_knows_needs_attention_with_the_words() -> None:
     words = {"life_cycle_state": "WARMING_UP", "state": "WARMING_UP", "message": "soon"}
     run_in_words = a_run(1, RunStatus.STARTED, run_id=70, started_at=NOW, **words)
-    said = section(page(status_of(3, [run_in_words])), "needs attention 1")
-    assert "(WARMING_UP): soon" in " ".join(said.split())
+    output = section(page(status_of(3, [run_in_words])), "needs attention 1")
+    assert "(WARMING_UP): soon" in " ".join(output.split())
 
 
-@pytest.mark.parametrize("message", [NOT_KNOWN, SAYS_NOTHING])
+@pytest.mark.parametrize("message", [NOT_KNOWN, NO_STATE])
 def test_a_run_of_which_the_api_says_nothing_needs_attention(message: str) -> None:
     silent = a_run(1, RunStatus.STARTED, run_id=70, started_at=NOW, message=message)
-    said = section(page(status_of(3, [silent])), "needs attention 1")
-    assert f"run 70: {message}" in " ".join(said.split())
+    output = section(page(status_of(3, [silent])), "needs attention 1")
+    assert f"run 70: {message}" in " ".join(output.split())
 
 
 GIVEN_UP = "given up by ada: loaded by hand; it was FAILED: boom"
@@ -169,7 +169,7 @@ GIVEN_UP = "given up by ada: loaded by hand; it was FAILED: boom"
 
 def test_what_an_operator_gave_up_is_told_with_who_and_why_and_needs_nothing() -> None:
     run_given_up = a_run(1, RunStatus.RELEASED, run_id=70, message=GIVEN_UP)
-    lines = page(replace(status_of(3), given_up=[run_given_up]))
+    lines = page(replace(status_of(3), discarded=[run_given_up]))
     assert GIVEN_UP in section(lines, "given up lately 1")
     assert not any(line.startswith("needs attention") for line in lines)
 
@@ -185,16 +185,16 @@ def released(at_minute: int, **changed: object) -> FakeStore:
 
 def test_a_run_that_was_given_up_is_remembered_for_some_days() -> None:
     store = released(10)
-    (told,) = given_up_since(store, TEN, folded_through=1)
-    assert told.message == GIVEN_UP
-    assert given_up_since(store, minutes(11), folded_through=1) == []
+    (reported,) = discarded_since(store, TEN, folded_through=1)
+    assert reported.message == GIVEN_UP
+    assert discarded_since(store, minutes(11), folded_through=1) == []
 
 
 def test_a_run_that_was_given_up_is_of_no_interest_once_the_job_has_run_since() -> None:
     store = released(10)
     newer = {"intent_id": "second", "decided_tick": 2, "decided_at": minutes(20)}
     store.append(Ledger.RUNS, [run(2, 1, minutes(20), RunStatus.STARTED, **newer)])
-    assert given_up_since(store, TEN, folded_through=1) == []
+    assert discarded_since(store, TEN, folded_through=1) == []
 
 
 def test_an_unreadable_upstream_is_told_once_for_all_its_jobs() -> None:
@@ -243,9 +243,9 @@ def test_unreadable_upstreams_of_one_table_are_told_apart_by_their_queries() -> 
         plain, upstream_id="file:sales.x:0", reason="no column amount", preprocess_query=query
     )
     lines = page(replace(status_of(9), failing=[plain, filtered]))
-    told = section(lines, "needs attention 2")
-    assert "(sales.x, no query)" in told
-    assert "(sales.x, where amount > 100)" in told
+    reported = section(lines, "needs attention 2")
+    assert "(sales.x, no query)" in reported
+    assert "(sales.x, where amount > 100)" in reported
 
 
 def test_the_next_try_stays_when_the_reason_is_too_long_for_the_page() -> None:
@@ -254,8 +254,8 @@ def test_the_next_try_stays_when_the_reason_is_too_long_for_the_page() -> None:
 
 
 def test_scripts_get_the_next_try_of_what_fails() -> None:
-    told = as_json(replace(status_of(1), failing=[failing(240)]))
-    assert json.loads(json.dumps(told))["failing"][0] == {
+    reported = as_json(replace(status_of(1), failing=[failing(240)]))
+    assert json.loads(json.dumps(reported))["failing"][0] == {
         "sensor_id": "sales.x",
         "upstream_id": "file:sales.x:ab5c14a4",
         "reason": "no such folder",
@@ -366,16 +366,18 @@ def test_a_failed_job_that_starts_again_by_itself_says_when_before_it_says_how_i
     backs_off = replace(
         NOTHING_NEW, blocker="backing_off", waits_for=waits_for, since=failed.recorded_at
     )
-    told = section(page(status_of(3, [failed], job_1=backs_off)), "needs attention 1")
-    assert "attempt 3 starts by itself from 2026-03-01T20:05:00Z on; boom" in " ".join(told.split())
+    reported = section(page(status_of(3, [failed], job_1=backs_off)), "needs attention 1")
+    assert "attempt 3 starts by itself from 2026-03-01T20:05:00Z on; boom" in " ".join(
+        reported.split()
+    )
 
 
 def test_a_back_off_that_was_told_of_an_earlier_attempt_is_not_told_of_this_one() -> None:
     failed = a_run(1, RunStatus.FAILED, message="boom", attempt=2)
     earlier = failed.recorded_at - timedelta(minutes=30)
     backs_off = replace(NOTHING_NEW, blocker="backing_off", since=earlier)
-    told = section(page(status_of(3, [failed], job_1=backs_off)), "needs attention 1")
-    assert "by itself" not in told
+    reported = section(page(status_of(3, [failed], job_1=backs_off)), "needs attention 1")
+    assert "by itself" not in reported
 
 
 def test_what_is_quarantined_is_shown_with_its_reason_to_people_and_scripts() -> None:

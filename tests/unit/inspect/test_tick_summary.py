@@ -9,12 +9,12 @@ import pytest
 
 from harness.cli.views.terminal import console_for
 from harness.cli.views.tick import show
-from harness.decide.trigger_due import Learned
-from harness.inspect.tick_summary import as_json, has_news, headline, troubles
+from harness.decide.trigger_due import Findings
+from harness.inspect.tick_summary import as_json, headline, is_noteworthy, problems
 from harness.publish.publish import Publication
 from harness.record.probes import Recorded
-from harness.sense.probe import Look, Upstream
-from harness.sense.schedule import PutOff, Round
+from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.schedule import Deferred, Sweep
 from harness.settle.settle import Settled
 from harness.store.quarantine import Quarantined
 from harness.store.rows import Blocker, RunRow, RunStatus, Tick
@@ -31,8 +31,12 @@ RUNNING = replace(WAITING, blocker="run_in_progress", reason="its run 70 goes on
 
 
 def idle(**values: object) -> TickReport:
-    looks = tuple(Look(upstream_id=f"upstream {number}", position=None) for number in range(14))
-    report = TickReport(tick=Tick(number=7, at=TEN), sensed=Round(looks=looks), wall_seconds=0.2)
+    results = tuple(
+        ProbeResult(upstream_id=f"upstream {number}", position=None) for number in range(14)
+    )
+    report = TickReport(
+        tick=Tick(number=7, at=TEN), sensed=Sweep(results=results), wall_seconds=0.2
+    )
     return replace(report, **values)  # type: ignore[arg-type]
 
 
@@ -42,12 +46,12 @@ def started(status: RunStatus, **changed: object) -> RunRow:
 
 def busy(*rows: RunRow) -> TickReport:
     recorded = Recorded(events=(event(7, TEN, ORDERS, "41"),))
-    return idle(learned=Learned(recorded=recorded), started=rows)
+    return idle(findings=Findings(recorded=recorded), started=rows)
 
 
 def with_settled(*rows: RunRow, **unanswered: str) -> TickReport:
-    told = {int(name.removeprefix("job_")): reason for name, reason in unanswered.items()}
-    return idle(settlement=Settlement(settled=Settled(rows=rows, unanswered=told)))
+    reported = {int(name.removeprefix("job_")): reason for name, reason in unanswered.items()}
+    return idle(settlement=Settlement(settled=Settled(rows=rows, unanswered=reported)))
 
 
 def printed(report: TickReport) -> str:
@@ -61,7 +65,7 @@ def test_what_a_job_on_its_own_schedule_has_processed_has_ended() -> None:
         started(RunStatus.ACQUIRED, reported_by="job"),
         started(RunStatus.SUCCEEDED, reported_by="job"),
     )
-    report = idle(settlement=Settlement(own_steps=steps))
+    report = idle(settlement=Settlement(pull_steps=steps))
     assert "1 run ended" in headline(report)
     assert as_json(report, waiting=0)["settled"] == 1
 
@@ -85,7 +89,7 @@ def found_twice(**differing: str) -> TickReport:
         upstream_id=ORDERS, source="delta_table", sensor_id="sales.orders", read_type="batch"
     )
     upstreams = (plain, replace(plain, upstream_id=FILTERED, **differing))  # type: ignore[arg-type]
-    return idle(learned=Learned(recorded=recorded), sensed=Round(upstreams=upstreams))
+    return idle(findings=Findings(recorded=recorded), sensed=Sweep(upstreams=upstreams))
 
 
 def test_an_upstream_with_two_queries_is_told_by_what_they_ask() -> None:
@@ -101,7 +105,7 @@ def test_an_upstream_with_two_keys_is_told_by_them() -> None:
 
 
 def test_upstreams_of_one_name_that_nothing_is_known_of_are_told_by_their_ids() -> None:
-    report = replace(found_twice(), sensed=Round())
+    report = replace(found_twice(), sensed=Sweep())
     assert f"  {FILTERED} " in printed(report)
 
 
@@ -124,18 +128,18 @@ def test_a_run_that_is_given_back_for_a_retry_has_not_ended_now() -> None:
 
 def test_a_run_that_is_given_back_is_news_and_settled_for_scripts() -> None:
     report = with_settled(started(RunStatus.RETRY_REQUESTED, reported_by="operator", run_id=70))
-    assert has_news(report)
+    assert is_noteworthy(report)
     assert as_json(report, 0)["settled"] == 1
 
 
 def test_a_run_that_is_given_up_is_told_with_its_reason_and_has_not_ended_now() -> None:
-    said = "given up by ada: loaded by hand; it was FAILED"
-    report = with_settled(started(RunStatus.RELEASED, reported_by="operator", message=said))
+    output = "given up by ada: loaded by hand; it was FAILED"
+    report = with_settled(started(RunStatus.RELEASED, reported_by="operator", message=output))
     page = printed(report)
     assert "1 run given up" in headline(report)
-    assert said in page
+    assert output in page
     assert "ended" not in page
-    assert has_news(report)
+    assert is_noteworthy(report)
     assert as_json(report, 0)["settled"] == 1
 
 
@@ -178,8 +182,8 @@ def test_a_run_that_is_given_up_is_told_with_its_reason_and_has_not_ended_now() 
 def test_why_an_upstream_cannot_be_read_does_not_repeat_its_name(
     upstream_id: str, failure: str, said: str
 ) -> None:
-    look = Look(upstream_id=upstream_id, failure=failure)
-    report = idle(sensed=Round(looks=(look,)))
+    result = ProbeResult(upstream_id=upstream_id, failure=failure)
+    report = idle(sensed=Sweep(results=(result,)))
     assert printed(report).splitlines()[-1].split("  ")[-1].strip() == said
 
 
@@ -237,21 +241,21 @@ def test_a_run_that_could_not_be_asked_about_is_a_failure() -> None:
 
 
 def test_a_look_that_failed_is_a_failure_and_news() -> None:
-    look = Look(upstream_id=ORDERS, failure="no such folder")
-    report = idle(sensed=Round(looks=(look,)))
+    result = ProbeResult(upstream_id=ORDERS, failure="no such folder")
+    report = idle(sensed=Sweep(results=(result,)))
     assert not report.is_clean
-    assert has_news(report)
+    assert is_noteworthy(report)
     assert as_json(report, 0)["failures"] == [
         {"sensor_id": "sales.orders", "reason": "no such folder"}
     ]
 
 
 def test_a_trouble_is_news_once_and_again_when_it_changes() -> None:
-    look = Look(upstream_id=ORDERS, failure="no such folder")
-    report = idle(sensed=Round(looks=(look,)))
-    assert not has_news(report, frozenset({"no such folder"}))
-    assert has_news(report, frozenset({"a corrupt commit"}))
-    assert has_news(idle(), frozenset({"no such folder"}))
+    result = ProbeResult(upstream_id=ORDERS, failure="no such folder")
+    report = idle(sensed=Sweep(results=(result,)))
+    assert not is_noteworthy(report, frozenset({"no such folder"}))
+    assert is_noteworthy(report, frozenset({"a corrupt commit"}))
+    assert is_noteworthy(idle(), frozenset({"no such folder"}))
 
 
 def with_waiting(*blockers: Blocker) -> TickReport:
@@ -260,7 +264,7 @@ def with_waiting(*blockers: Blocker) -> TickReport:
         blockers={JOB: blockers},
         job_names={JOB: "daily"},
         changed=(row,),
-        has_folded=False,
+        has_compacted=False,
         folded_through=-1,
     )
     return replace(busy(), publication=publication)
@@ -310,32 +314,34 @@ def test_json_has_the_promised_keys() -> None:
     assert content["waiting"] == 3
 
 
-def put_off(*, is_failing: bool = True) -> TickReport:
+def deferred(*, is_failing: bool = True) -> TickReport:
     upstream_id = "kafka:shop: orders:ab5c14a4"
     later = minutes(4) if is_failing else None
     reason = "The Kafka topic shop: orders cannot be sensed: it is down."
-    each = PutOff(upstream_id=upstream_id, reason=reason, next_look_at=later, is_failing=is_failing)
-    return idle(sensed=replace(idle().sensed, put_off=(each,)))
+    each = Deferred(
+        upstream_id=upstream_id, reason=reason, next_probe_at=later, is_failing=is_failing
+    )
+    return idle(sensed=replace(idle().sensed, deferred=(each,)))
 
 
 def test_what_is_put_off_is_counted_and_is_not_nothing_new() -> None:
-    assert headline(put_off()).endswith("looked at 14 upstreams, 1 put off  (0.2s)")
+    assert headline(deferred()).endswith("looked at 14 upstreams, 1 put off  (0.2s)")
 
 
 def test_what_is_put_off_is_shown_with_its_next_try_and_its_reason() -> None:
-    page = printed(put_off())
+    page = printed(deferred())
     assert "put off 1" in page
     assert "shop: orders  10:04:00Z  it is down." in page
 
 
 def test_what_others_hold_up_is_shown_for_the_next_tick() -> None:
-    assert "next tick" in printed(put_off(is_failing=False))
+    assert "next tick" in printed(deferred(is_failing=False))
 
 
 def test_what_is_put_off_is_no_failure_for_scripts() -> None:
-    told = as_json(put_off(), 0)
-    assert (told["failed_looks"], told["failures"], told["put_off"]) == (0, [], 1)
-    assert told["put_off_looks"] == [
+    reported = as_json(deferred(), 0)
+    assert (reported["failed_looks"], reported["failures"], reported["put_off"]) == (0, [], 1)
+    assert reported["put_off_looks"] == [
         {
             "sensor_id": "shop: orders",
             "reason": "The Kafka topic shop: orders cannot be sensed: it is down.",
@@ -345,15 +351,15 @@ def test_what_is_put_off_is_no_failure_for_scripts() -> None:
 
 
 def test_a_tick_that_puts_off_what_fails_is_not_clean() -> None:
-    assert not put_off().is_clean
+    assert not deferred().is_clean
 
 
 def test_a_failure_that_is_put_off_and_tried_again_is_told_once() -> None:
-    reason = put_off().sensed.put_off[0].reason
-    look = Look(upstream_id="kafka:shop: orders:ab5c14a4", failure=reason)
-    failed = idle(sensed=Round(looks=(look,)))
-    assert not has_news(put_off(), troubles(failed))
-    assert not has_news(failed, troubles(put_off()))
+    reason = deferred().sensed.deferred[0].reason
+    result = ProbeResult(upstream_id="kafka:shop: orders:ab5c14a4", failure=reason)
+    failed = idle(sensed=Sweep(results=(result,)))
+    assert not is_noteworthy(deferred(), problems(failed))
+    assert not is_noteworthy(failed, problems(deferred()))
 
 
 def test_what_a_tick_could_not_read_is_shown_and_ends_it_with_one() -> None:
@@ -365,5 +371,5 @@ def test_what_a_tick_could_not_read_is_shown_and_ends_it_with_one() -> None:
     assert as_json(report, 0)["quarantined"] == [
         {"name": "1.json", "reason": "it is a link", "path": "q"}
     ]
-    assert has_news(report)
-    assert not has_news(report, troubles(report))
+    assert is_noteworthy(report)
+    assert not is_noteworthy(report, problems(report))

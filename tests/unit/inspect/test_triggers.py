@@ -8,19 +8,19 @@ from harness.cli.views.explain import show as show_explanation
 from harness.cli.views.status import Page as StatusPage
 from harness.cli.views.terminal import console_for
 from harness.cli.views.tick import show
-from harness.decide.trigger_due import Learned
+from harness.decide.trigger_due import Findings
 from harness.inspect.attention import jobs_of
 from harness.inspect.explain import Verdict, answer_to, as_json
 from harness.inspect.job_history import History, history_of
 from harness.inspect.status import Status
 from harness.inspect.status import as_json as status_as_json
 from harness.inspect.tick_summary import as_json as tick_as_json
-from harness.inspect.tick_summary import has_news, headline, troubles
+from harness.inspect.tick_summary import headline, is_noteworthy, problems
 from harness.record.probes import Recorded
-from harness.sense.probe import Look
-from harness.sense.schedule import Round
+from harness.sense.probe import ProbeResult
+from harness.sense.schedule import Sweep
 from harness.store.queries import JobReasons, LastDecision
-from harness.store.rows import Blocker, Consumed, EventRow, Ledger, LookOutcome, RunStatus, Tick
+from harness.store.rows import Blocker, Consumed, EventRow, Ledger, ProbeOutcome, RunStatus, Tick
 from harness.store.trigger_queries import FailingTrigger
 from harness.tick.report import TickReport
 from tests.support.ledgers import JOB, ORDERS, TEN, FakeStore, decision, event, minutes, probe, run
@@ -40,8 +40,8 @@ def asked(*events: EventRow, **values: object) -> TickReport:
     released = Recorded(events=events, probes=(probe(7, TEN, DAILY, **values),))
     return TickReport(
         tick=Tick(number=7, at=TEN),
-        sensed=Round(looks=(Look(upstream_id=ORDERS, position=None),)),
-        learned=Learned(released=released),
+        sensed=Sweep(results=(ProbeResult(upstream_id=ORDERS, position=None),)),
+        findings=Findings(released=released),
         wall_seconds=0.2,
     )
 
@@ -55,7 +55,7 @@ def printed(report: TickReport) -> str:
 def test_a_tick_tells_which_slots_it_released_and_how_many_events() -> None:
     slot = "2026-03-01T09:00:00Z"
     report = asked(released(slot, "a"), released(slot, "b"))
-    assert has_news(report)
+    assert is_noteworthy(report)
     assert "looked at 1 upstream, 1 trigger told" in headline(report)
     assert f"daily {slot} 2" in printed(report)
     assert tick_as_json(report, 0)["released"] == [
@@ -64,13 +64,13 @@ def test_a_tick_tells_which_slots_it_released_and_how_many_events() -> None:
 
 
 def test_a_tick_tells_why_a_slot_is_gone() -> None:
-    report = asked(outcome=LookOutcome.GAP, reason="the slot of 09:00 expired")
+    report = asked(outcome=ProbeOutcome.GAP, reason="the slot of 09:00 expired")
     assert "daily - 0 the slot of 09:00 expired" in printed(report)
 
 
 def test_a_trigger_that_moved_in_silence_is_not_told() -> None:
-    report = asked(outcome=LookOutcome.MOVED)
-    assert not has_news(report)
+    report = asked(outcome=ProbeOutcome.MOVED)
+    assert not is_noteworthy(report)
     assert printed(report).endswith("looked at 1 upstream, nothing new (0.2s)")
 
 
@@ -113,20 +113,20 @@ def test_what_a_trigger_released_is_told_with_the_run_that_took_it() -> None:
     store = job_of_a_trigger(latest_event_tick=1, latest_event_at=TEN, position="{}")
     store.append(Ledger.EVENTS, [replace(event(1, TEN, DAILY, "41"), table="sales.orders")])
     assert "new: waits to be taken" in explained(store)[1]
-    taken = (Consumed(upstream_id=DAILY, from_tick=-1, through_tick=1),)
-    store.append(Ledger.RUNS, [run(2, 1, TEN, RunStatus.STARTED, consumed=taken, run_id=70)])
+    consumed = (Consumed(upstream_id=DAILY, from_tick=-1, through_tick=1),)
+    store.append(Ledger.RUNS, [run(2, 1, TEN, RunStatus.STARTED, consumed=consumed, run_id=70)])
     assert "taken by run 70" in explained(store)[1]
 
 
 def test_a_job_that_only_a_trigger_starts_is_a_job_of_the_status() -> None:
     reasons = JobReasons(job_id=JOB, job_name="daily-revenue", blockers=())
-    told = LastDecision(tick_id="1-x", tick_number=1, tick_at=TEN, jobs=(reasons,))
+    reported = LastDecision(tick_id="1-x", tick_number=1, tick_at=TEN, jobs=(reasons,))
     status = Status(
         now=minutes(10),
         control=(),
         sensors=(),
         runs=(),
-        decision=told,
+        decision=reported,
         holder=None,
         last_tick_at=None,
     )
@@ -140,7 +140,7 @@ def test_a_trigger_that_cannot_be_evaluated_needs_attention_once() -> None:
         blocker="waiting_for_required_event", reason=waits, waits_for="its next slot", since=TEN
     )
     reasons = JobReasons(job_id=JOB, job_name="daily-revenue", blockers=(blocker,))
-    told = LastDecision(tick_id="1-x", tick_number=1, tick_at=TEN, jobs=(reasons,))
+    reported = LastDecision(tick_id="1-x", tick_number=1, tick_at=TEN, jobs=(reasons,))
     failing = [
         FailingTrigger(trigger_id="daily", since=TEN, reason=reason),
         FailingTrigger(trigger_id="soft", since=TEN, reason="its start_timestamp is no instant"),
@@ -150,7 +150,7 @@ def test_a_trigger_that_cannot_be_evaluated_needs_attention_once() -> None:
         control=(),
         sensors=(),
         runs=(),
-        decision=told,
+        decision=reported,
         holder=None,
         last_tick_at=None,
         failing_triggers=failing,
@@ -171,4 +171,4 @@ def test_a_tick_names_the_triggers_that_cannot_be_evaluated_and_why() -> None:
     assert "1 trigger cannot be evaluated" in headline(report)
     assert "daily no such zone" in printed(report)
     # A process that stays reports it when it begins, and not again.
-    assert has_news(report) and not has_news(report, troubles(report))
+    assert is_noteworthy(report) and not is_noteworthy(report, problems(report))

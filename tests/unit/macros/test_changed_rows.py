@@ -195,9 +195,9 @@ def test_a_model_that_is_not_there_yet_is_built_of_all_rows() -> None:
 
 
 def test_a_model_that_is_built_anew_takes_all_rows_up_to_the_last_event() -> None:
-    handed = {"heartbeat_events": [step(3, 4).to_json()]}
-    assert ends(range_of(incremental(exists=False, variables=handed))) == (None, "4")
-    assert ends(range_of(incremental(exists=True, variables=handed))) == ("3", "4")
+    payload = {"heartbeat_events": [step(3, 4).to_json()]}
+    assert ends(range_of(incremental(exists=False, variables=payload))) == (None, "4")
+    assert ends(range_of(incremental(exists=True, variables=payload))) == ("3", "4")
 
 
 def test_the_two_ends_may_be_named_without_events() -> None:

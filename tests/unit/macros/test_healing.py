@@ -21,12 +21,14 @@ def partition(day: int | None, stamp: str = "1/a") -> Partition:
 
 def found(
     there: Sequence[Partition],
-    taken: Mapping[str, str | None],
+    consumed: Mapping[str, str | None],
     look_back_days: int | None = 7,
     max_batches: int | None = None,
 ) -> dict[str, list[str]]:
-    told = MACROS.call._select_partitions(there, taken, look_back_days, max_batches, NOW)
-    return {name: [each["value"] for each in partitions] for name, partitions in dict(told).items()}
+    reported = MACROS.call._select_partitions(there, consumed, look_back_days, max_batches, NOW)
+    return {
+        name: [each["value"] for each in partitions] for name, partitions in dict(reported).items()
+    }
 
 
 def test_the_difference_of_what_is_there_and_what_was_taken_is_pending() -> None:
@@ -35,8 +37,8 @@ def test_the_difference_of_what_is_there_and_what_was_taken_is_pending() -> None
 
 
 def test_the_oldest_come_first_and_no_more_than_the_limit() -> None:
-    told = found([partition(day) for day in (90, 91, 92)], {}, max_batches=2)
-    assert (told["chosen"], told["pending"]) == (["90", "91"], ["90", "91", "92"])
+    reported = found([partition(day) for day in (90, 91, 92)], {}, max_batches=2)
+    assert (reported["chosen"], reported["pending"]) == (["90", "91"], ["90", "91", "92"])
 
 
 def test_a_standstill_of_any_length_is_made_up_for() -> None:
@@ -45,8 +47,8 @@ def test_a_standstill_of_any_length_is_made_up_for() -> None:
 
 
 def test_the_look_back_ends_so_many_days_before_the_newest_that_was_taken() -> None:
-    told = found([partition(80), partition(83), partition(84), partition(90)], {"90": "1/a"})
-    assert (told["too_old"], told["chosen"]) == (["80"], ["83", "84"])
+    reported = found([partition(80), partition(83), partition(84), partition(90)], {"90": "1/a"})
+    assert (reported["too_old"], reported["chosen"]) == (["80"], ["83", "84"])
 
 
 def test_without_a_look_back_every_age_is_taken() -> None:
@@ -54,8 +56,8 @@ def test_without_a_look_back_every_age_is_taken() -> None:
 
 
 def test_a_partition_from_the_future_is_told_and_holds_nothing_back() -> None:
-    told = found([partition(98), partition(99), partition(5000)], {"98": "1/a"})
-    assert (told["chosen"], told["ahead"]) == (["99", "5000"], ["5000"])
+    reported = found([partition(98), partition(99), partition(5000)], {"98": "1/a"})
+    assert (reported["chosen"], reported["ahead"]) == (["99", "5000"], ["5000"])
     assert found([partition(98), partition(99), partition(5000)], {"98": "", "5000": "1/a"})[
         "chosen"
     ] == ["98", "99"]
@@ -68,11 +70,11 @@ def test_a_partition_without_a_place_in_time_is_of_no_age() -> None:
 def test_a_partition_that_has_changed_is_pending_and_one_that_was_only_compacted_long_ago_is_not() -> (
     None
 ):
-    taken = {"80": "1/a", "81": "1/a", "89": "1/a", "90": "1/a"}
-    told = found(
-        [partition(80, "1/b"), partition(81, "2/b"), partition(89, "1/b"), partition(90)], taken
+    consumed = {"80": "1/a", "81": "1/a", "89": "1/a", "90": "1/a"}
+    reported = found(
+        [partition(80, "1/b"), partition(81, "2/b"), partition(89, "1/b"), partition(90)], consumed
     )
-    assert (told["chosen"], told["too_old"]) == (["89"], ["81"])
+    assert (reported["chosen"], reported["too_old"]) == (["89"], ["81"])
 
 
 @settings(deadline=None, max_examples=30)
@@ -83,14 +85,14 @@ def test_a_partition_that_has_changed_is_pending_and_one_that_was_only_compacted
 def test_runs_of_so_many_partitions_take_each_once_and_oldest_first(
     days: list[int], limit: int
 ) -> None:
-    there, taken, order = (
+    there, consumed, order = (
         [partition(day) for day in sorted(days)],
         dict[str, str | None](),
         list[str](),
     )
-    while chosen := found(there, taken, 0, limit)["chosen"]:
+    while chosen := found(there, consumed, 0, limit)["chosen"]:
         order += chosen
-        taken |= dict.fromkeys(chosen, "1/a")
+        consumed |= dict.fromkeys(chosen, "1/a")
     assert order == [str(day) for day in sorted(days)]
 
 

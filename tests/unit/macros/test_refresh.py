@@ -264,9 +264,9 @@ def test_an_option_beside_the_settings_is_never_ignored(
     ):
         with pytest.raises(CompilationError) as refused:
             check()
-        said = str(refused.value)
-        assert said.startswith(f"models/orders.sql: the config {name} of orders (")
-        assert instead in said
+        output = str(refused.value)
+        assert output.startswith(f"models/orders.sql: the config {name} of orders (")
+        assert instead in output
 
 
 def recorded(run: Run, state: str) -> str:
@@ -337,8 +337,8 @@ def test_the_view_of_the_metrics_is_made_again_when_its_text_is_another() -> Non
     first = Run()
     first.macros.call._refresh_create_metrics(first.load(type="none"))
     (made,) = first.queries
-    told = re.findall(r"tblproperties \('heartbeat.text' = '(md5 \w+)'\)", made)
-    same = Run([TABLES["metrics"]], show_tblproperties=[("heartbeat.text", told[0])])
+    reported = re.findall(r"tblproperties \('heartbeat.text' = '(md5 \w+)'\)", made)
+    same = Run([TABLES["metrics"]], show_tblproperties=[("heartbeat.text", reported[0])])
     same.macros.call._refresh_create_metrics(same.load(type="none"))
     assert len(same.queries) == 1
     for answer in ([("heartbeat.text", "md5 of another text")], []):
@@ -361,8 +361,8 @@ def watermark(
 
 
 def batch_at(step: int, state: str = "COMPLETE", **facts: object) -> dict[str, object]:
-    told = {"range_to": None, "is_archived": "true", "watermark": None}
-    return {"id": step, "state": state, "step": str(step), **told, **facts}
+    reported = {"range_to": None, "is_archived": "true", "watermark": None}
+    return {"id": step, "state": state, "step": str(step), **reported, **facts}
 
 
 @pytest.mark.parametrize(
@@ -418,10 +418,10 @@ def test_rows_of_one_instant_are_ordered_by_the_tie_breaker_and_then_by_every_ot
     ]
     named = [{"name": name, "quoted": f"`{name}`", "type": kind} for name, kind in columns]
     given = settings(type="key", key="k", updated_at="at", tie_breaker="rank")
-    said = " ".join(str(MACROS.call._refresh_rank({"settings": given, "columns": named})).split())
-    assert "order by s_update_timestamp desc, s_deleted_flag desc, `rank` desc, `v` desc," in said
-    assert "`at` desc, to_json(`tags`, map(" in said
-    assert said.endswith(") desc, s_row_num desc )")
+    output = " ".join(str(MACROS.call._refresh_rank({"settings": given, "columns": named})).split())
+    assert "order by s_update_timestamp desc, s_deleted_flag desc, `rank` desc, `v` desc," in output
+    assert "`at` desc, to_json(`tags`, map(" in output
+    assert output.endswith(") desc, s_row_num desc )")
 
 
 def test_without_an_archive_a_batch_replaces_all_rows_there_that_no_batch_needs() -> None:
@@ -443,13 +443,13 @@ def test_without_an_archive_a_batch_replaces_all_rows_there_that_no_batch_needs(
 def test_without_an_archive_a_batch_that_is_complete_is_out_of_it_in_the_same_event(
     days: int | None, *, is_gone: bool
 ) -> None:
-    told: list[object] = []
+    reported: list[object] = []
     call = Macros().call
     call._refresh_apply_rows = lambda *_: None
-    call._refresh_record_batches = lambda _load, batches, _state: told.append(dict(batches[0]))
+    call._refresh_record_batches = lambda _load, batches, _state: reported.append(dict(batches[0]))
     load = {"settings": settings(type="none", archive_days=days), "batches": []}
     call._refresh_complete_batches(load, [{"id": 4}], False)
-    assert told == [{"id": 4, **({"is_vacuumed": True} if is_gone else {})}]
+    assert reported == [{"id": 4, **({"is_vacuumed": True} if is_gone else {})}]
     # Nothing is left to be taken out: no query asks for it.
     assert (
         call._refresh_outdated_batches({"batches": [{"state": "COMPLETE", "is_vacuumed": True}]}, 0)

@@ -80,8 +80,8 @@ def event(commit: Mapping[str, object] = COMMIT, **given: object) -> dict[str, o
 
 
 def test_a_partition_that_the_model_names_is_json_as_the_sensors_write_it() -> None:
-    told = event(partition=['Zürich "\\', 7], tags={"quality": "checked"})
-    assert told["partition"] == ['"Zürich \\"\\\\"', "7"]
+    reported = event(partition=['Zürich "\\', 7], tags={"quality": "checked"})
+    assert reported["partition"] == ['"Zürich \\"\\\\"', "7"]
     assert event(partition=[None, 7.5])["partition"] == ["null", "7.5"]
 
 

@@ -116,11 +116,11 @@ def test_a_message_is_written_and_forced_before_it_has_its_name_and_the_name_is_
 ) -> None:
     path = send(tmp_path / "inbox", MESSAGE, disk=disk)
 
-    told = [(each.call, each.path.name) for each in disk.done]
+    reported = [(each.call, each.path.name) for each in disk.done]
     part, whole = f".{path.name}.part", path.name
-    writes = told.count(("write", part))
+    writes = reported.count(("write", part))
     assert writes > 1
-    assert told == [
+    assert reported == [
         ("mkdir", "inbox"),
         ("fsync", tmp_path.name),
         ("create", part),

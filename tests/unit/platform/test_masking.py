@@ -85,8 +85,8 @@ def test_a_text_made_to_stall_the_search_is_read_in_linear_time(secret: str, uni
 
 
 def test_two_secrets_side_by_side_are_both_hidden() -> None:
-    said = hide("first-one\\\\!second-one", "first-one\\", "!second-one")
-    assert said == MASK * 2
+    output = hide("first-one\\\\!second-one", "first-one\\", "!second-one")
+    assert output == MASK * 2
 
 
 @given(
@@ -102,9 +102,9 @@ def test_a_secret_inside_base64_text_cannot_be_read_back(before, value, after, e
 
 def test_a_basic_authorization_header_is_hidden() -> None:
     header = base64.b64encode(b"token:dapi0123456789").decode()
-    said = hide(f"Authorization: Basic {header}", "dapi0123456789")
-    assert MASK in said
-    assert b"0123" not in base64.b64decode(said.split()[-1].partition(MASK)[0] + "==")
+    output = hide(f"Authorization: Basic {header}", "dapi0123456789")
+    assert MASK in output
+    assert b"0123" not in base64.b64decode(output.split()[-1].partition(MASK)[0] + "==")
 
 
 def test_a_short_secret_is_hidden_only_where_it_stands_as_a_word() -> None:
@@ -125,8 +125,8 @@ def test_a_secret_that_ends_a_line_is_hidden_without_its_end_as_well() -> None:
 
 def test_each_line_of_a_long_secret_is_hidden() -> None:
     key = "-----BEGIN KEY-----\nbGluZSBvbmU\nb25l\n-----END KEY-----"
-    said = hide("it says bGluZSBvbmU, one and b25l", key)
-    assert said == f"it says {MASK}, one and b25l"
+    output = hide("it says bGluZSBvbmU, one and b25l", key)
+    assert output == f"it says {MASK}, one and b25l"
 
 
 @pytest.mark.parametrize(
@@ -140,9 +140,9 @@ def test_each_line_of_a_long_secret_is_hidden() -> None:
     ],
 )
 def test_what_looks_like_a_login_is_hidden_though_nobody_named_it(login: str) -> None:
-    said = hide(f"sent {login}, refused")
-    assert said.endswith(f"{MASK}, refused")
-    assert login.rsplit(maxsplit=1)[-1] not in said
+    output = hide(f"sent {login}, refused")
+    assert output.endswith(f"{MASK}, refused")
+    assert login.rsplit(maxsplit=1)[-1] not in output
 
 
 @pytest.mark.parametrize("text", ["Bearer of news", "Basic training begins", "dapi is a prefix"])

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.controls.identifiers import upstream_key_problem
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.platform.sql_names import in_sql, table_key
 from harness.sense.preprocess.query import rendered
 from harness.sense.probe import Upstream
@@ -46,7 +46,7 @@ def can_be_rendered(key: str) -> bool:
     )
     try:
         return rendered(upstream) is not None
-    except LookFailedError:
+    except ProbeFailedError:
         return False
 
 

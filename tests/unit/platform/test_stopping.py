@@ -73,9 +73,9 @@ def begun(where: str) -> "subprocess.Popen[str]":
 def test_a_signal_ends_with_130_and_names_what_was_at_work(number: int) -> None:
     process = begun("waiting")
     os.killpg(process.pid, number)
-    said, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=60)
     assert process.returncode == INTERRUPTED
-    assert said == ""
+    assert output == ""
     assert errors.splitlines() == [
         "stopping while deciding (3 of 5); no further job is started (Ctrl-C again ends at once)",
         "stopped; nothing is lost, the next tick continues from here",
@@ -93,9 +93,9 @@ def test_what_fails_because_of_the_signal_is_not_reported_as_an_error() -> None:
 def test_what_has_to_be_finished_is_finished_and_named_and_nothing_follows_it() -> None:
     process = begun("finishing")
     os.killpg(process.pid, signal.SIGINT)
-    said, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=60)
     assert process.returncode == INTERRUPTED
-    assert said == "finished\n"
+    assert output == "finished\n"
     assert errors.startswith("stopping: finishing the starts that are sent already; ")
 
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.cli.app import _told
-from harness.cli.common import print_json, say
+from harness.cli.app import _exit_with
+from harness.cli.common import print_json, print_line
 from harness.errors import ConfigurationError, ExitCode
 from harness.platform.text import escaped, json_text, mapped, storable
-from harness.sense.pool import Looker
-from harness.sense.probe import Look, Upstream
+from harness.sense.pool import ProbePool
+from harness.sense.probe import ProbeResult, Upstream
 from tests.support.golden import AT
 from tests.support.hostile import EVERYTHING, HALF, PRINTABLE, UNSEEN
 
@@ -37,9 +37,9 @@ def test_what_can_be_seen_is_left_as_it_is(text: str) -> None:
 @settings(deadline=None)
 @given(ANY_TEXT)
 def test_text_in_json_means_the_same_and_is_one_line_of_utf_8(text: str) -> None:
-    said = json_text({text: [text]})
-    assert json.loads(said) == {text: [text]}
-    assert "\n" not in said.encode().decode()
+    output = json_text({text: [text]})
+    assert json.loads(output) == {text: [text]}
+    assert "\n" not in output.encode().decode()
 
 
 def test_nothing_in_json_moves_a_cursor() -> None:
@@ -64,16 +64,16 @@ def test_no_answer_and_no_stack_trace_moves_a_cursor(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HEARTBEAT_DEBUG", "1")
-    say(EVERYTHING)
+    print_line(EVERYTHING)
     print_json({EVERYTHING: EVERYTHING})
     try:
         raise ConfigurationError(EVERYTHING) from ValueError(EVERYTHING)
     except ConfigurationError as error:
-        _told(str(error), error, ExitCode.USAGE)
+        _exit_with(str(error), error, ExitCode.USAGE)
     captured = capsys.readouterr()
     assert "Traceback" in captured.err
-    for said in (captured.out, captured.err):
-        assert not any(moves_or_hides(line) for line in said.split("\n"))
+    for output in (captured.out, captured.err):
+        assert not any(moves_or_hides(line) for line in output.split("\n"))
 
 
 class Failing:
@@ -82,15 +82,15 @@ class Failing:
     def group_of(self, upstream: Upstream) -> str:
         return upstream.upstream_id
 
-    def look(self, group: list[Upstream], *, at: datetime) -> list[Look]:
+    def probe(self, group: list[Upstream], *, at: datetime) -> list[ProbeResult]:
         if group[0].upstream_id == "raises":
             raise RuntimeError(HALF)
-        return [Look(upstream_id=group[0].upstream_id, position=None, failure=HALF)]
+        return [ProbeResult(upstream_id=group[0].upstream_id, position=None, failure=HALF)]
 
 
 @pytest.mark.parametrize("upstream_id", ["raises", "says"])
 def test_the_words_of_a_failed_look_can_be_kept_whatever_they_are(upstream_id: str) -> None:
     upstream = Upstream(upstream_id=upstream_id, source="any", sensor_id="x", read_type="batch")
-    [look] = Looker({"any": Failing()}).look_at_all([upstream], at=AT)  # type: ignore[dict-item]
-    assert look.failure is not None
-    assert storable(look.failure) == look.failure
+    [result] = ProbePool({"any": Failing()}).probe_all([upstream], at=AT)  # type: ignore[dict-item]
+    assert result.failure is not None
+    assert storable(result.failure) == result.failure

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 from harness.events.event import Operation, TableFormat
 from harness.record.probes import Known, orphans_among, record
-from harness.sense.probe import DataChange, Look
-from harness.store.rows import Consumed, EventRow, Ledger, LookOutcome, ProbeRow, Tick
+from harness.sense.probe import DataChange, ProbeResult
+from harness.store.rows import Consumed, EventRow, Ledger, ProbeOutcome, ProbeRow, Tick
 from harness.store.work_lists import WatchedUpstream
 from tests.support.memory_store import MemoryStore
 from tests.support.watched import NEVER_SEEN
@@ -31,12 +31,12 @@ def _change(version: str) -> DataChange:
     )
 
 
-def _look(**values: object) -> Look:
-    return Look(upstream_id=FLIGHTS.upstream_id, **{"position": "at 3", **values})  # type: ignore[arg-type]
+def _result(**values: object) -> ProbeResult:
+    return ProbeResult(upstream_id=FLIGHTS.upstream_id, **{"position": "at 3", **values})  # type: ignore[arg-type]
 
 
 def _recorded(
-    look: Look, upstream: WatchedUpstream = FLIGHTS, known: frozenset[str] = frozenset()
+    look: ProbeResult, upstream: WatchedUpstream = FLIGHTS, known: frozenset[str] = frozenset()
 ) -> tuple[list[EventRow], list[ProbeRow], MemoryStore]:
     store = MemoryStore()
     result = record(
@@ -50,48 +50,48 @@ def _recorded(
 
 
 def test_an_idle_look_leaves_no_row() -> None:
-    events, probes, store = _recorded(_look())
+    events, probes, store = _recorded(_result())
     assert (events, probes, store.commits) == ([], [], [])
 
 
 def test_events_are_recorded_before_what_the_upstream_has_become() -> None:
-    events, probes, store = _recorded(_look(position="at 5", events=(_change("4"), _change("5"))))
+    events, probes, store = _recorded(_result(position="at 5", events=(_change("4"), _change("5"))))
     assert [event.snapshot_id for event in events] == ["4", "5"]
     assert store.commits == [Ledger.EVENTS, Ledger.PROBES]
-    assert (probes[0].outcome, probes[0].position) == (LookOutcome.FOUND, "at 5")
+    assert (probes[0].outcome, probes[0].position) == (ProbeOutcome.FOUND, "at 5")
     assert (probes[0].latest_event_tick, probes[0].latest_event_at) == (7, TICK.at)
     assert [each.event_count for each in probes[0].recent_events] == [2]
 
 
 def test_a_position_that_moves_without_an_event_is_kept_and_is_no_news() -> None:
-    events, probes, _ = _recorded(_look(position="at 4"))
+    events, probes, _ = _recorded(_result(position="at 4"))
     assert events == []
-    assert (probes[0].outcome, probes[0].position) == (LookOutcome.MOVED, "at 4")
+    assert (probes[0].outcome, probes[0].position) == (ProbeOutcome.MOVED, "at 4")
     assert probes[0].latest_event_tick == 5
 
 
 def test_a_failed_look_is_recorded_once_with_its_reason_and_leaves_the_position() -> None:
-    _, probes, _ = _recorded(_look(failure="it is gone"))
-    assert (probes[0].outcome, probes[0].reason) == (LookOutcome.FAILED, "it is gone")
+    _, probes, _ = _recorded(_result(failure="it is gone"))
+    assert (probes[0].outcome, probes[0].reason) == (ProbeOutcome.FAILED, "it is gone")
     assert (probes[0].position, probes[0].failing_since) == ("at 3", TICK.at)
 
     failing = replace(FLIGHTS, failing_since=TICK.at, reason="it is gone")
-    assert _recorded(_look(failure="it is gone"), failing)[1] == []
+    assert _recorded(_result(failure="it is gone"), failing)[1] == []
 
 
 def test_a_look_that_recovers_is_recorded_even_if_nothing_is_new() -> None:
     failing = replace(FLIGHTS, failing_since=TICK.at, reason="it is gone")
-    _, probes, _ = _recorded(_look(), failing)
-    assert (probes[0].outcome, probes[0].failing_since) == (LookOutcome.RECOVERED, None)
+    _, probes, _ = _recorded(_result(), failing)
+    assert (probes[0].outcome, probes[0].failing_since) == (ProbeOutcome.RECOVERED, None)
 
 
 def test_an_event_that_a_killed_tick_left_is_news_but_no_second_row() -> None:
     event_id = _change("4").event_id(FLIGHTS.upstream_id)
     events, probes, _ = _recorded(
-        _look(position="at 4", events=(_change("4"),)), known=frozenset({event_id})
+        _result(position="at 4", events=(_change("4"),)), known=frozenset({event_id})
     )
     assert events == []
-    assert (probes[0].outcome, probes[0].latest_event_tick) == (LookOutcome.FOUND, 7)
+    assert (probes[0].outcome, probes[0].latest_event_tick) == (ProbeOutcome.FOUND, 7)
 
 
 def test_the_events_of_a_killed_tick_are_those_after_the_last_that_their_upstream_knows() -> None:
@@ -111,9 +111,9 @@ def test_since_when_a_job_has_had_something_to_take_is_known_however_long_it_wai
     for number in range(1, 501):
         upstream = _after_news(upstream, number)
         # One job takes everything at once; another one took the second event, and waits.
-        upstream = upstream.taken_by(1, _range(upstream, number - 1, number))
+        upstream = upstream.consumed_by(1, _range(upstream, number - 1, number))
         if number == 2:
-            upstream = upstream.taken_by(2, _range(upstream, -1, 2))
+            upstream = upstream.consumed_by(2, _range(upstream, -1, 2))
     assert [each.tick_number for each in upstream.recent_events] == [1, 3, 499, 500]
 
 
@@ -121,26 +121,26 @@ def test_the_first_tick_after_every_boundary_is_kept_whoever_takes_what_and_when
     chance = random.Random(11)
     for _ in range(50):
         upstream = replace(FLIGHTS, latest_event_tick=None, latest_event_at=None)
-        news: list[int] = []
+        new: list[int] = []
         for number in range(1, 60):
             if chance.random() < 0.6:
                 upstream = _after_news(upstream, number)
-                news.append(number)
+                new.append(number)
             for job in (1, 2, 3, 4):
-                if news and chance.random() < 0.15 * job / 4:
+                if new and chance.random() < 0.15 * job / 4:
                     before = {each.job_id: each.through_tick for each in upstream.taken}
-                    taken = _range(upstream, before.get(job, -1), news[-1])
-                    upstream = upstream.taken_by(job, taken)
+                    consumed = _range(upstream, before.get(job, -1), new[-1])
+                    upstream = upstream.consumed_by(job, consumed)
             kept = [each.tick_number for each in upstream.recent_events]
             for boundary in upstream.boundaries:
-                first = next((tick for tick in news if tick > boundary), None)
+                first = next((tick for tick in new if tick > boundary), None)
                 assert next((tick for tick in kept if tick > boundary), None) == first
 
 
 def _after_news(upstream: WatchedUpstream, number: int) -> WatchedUpstream:
     tick = Tick(number=number, at=TICK.at + timedelta(minutes=number))
     found = record(
-        [_look(position=f"at {number}", events=(_change(str(number)),))],
+        [_result(position=f"at {number}", events=(_change(str(number)),))],
         tick=tick,
         watched={upstream.upstream_id: upstream},
         store=MemoryStore(),

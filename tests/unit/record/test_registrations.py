@@ -11,8 +11,8 @@ import pytest
 from harness.record.batch_inbox import receive_batches, remove_batches, send_batch, waiting
 from harness.record.correlate import SameChanges, event_row
 from harness.record.probes import Known, record
-from harness.record.registrations import Registered, fold, known_tables
-from harness.sense.probe import DataChange, Look
+from harness.record.registrations import Registered, ingest, known_tables
+from harness.sense.probe import DataChange, ProbeResult
 from harness.store.quarantine import quarantined
 from harness.store.rows import Ledger, Store, Tick
 from harness.store.work_lists import WatchedUpstream
@@ -53,12 +53,12 @@ class World:
         tick = Tick(number=self.number, at=self.began + timedelta(minutes=self.number))
         same = SameChanges(self.store, tick, [each.sensor_id for each in upstreams])
         batches = receive_batches(self.inbox, at=tick.at)
-        found = fold(batches, self.tables, tick=tick, store=self.store, same=same)
+        found = ingest(batches, self.tables, tick=tick, store=self.store, same=same)
         if dies:
             return found
         self.tables = found.tables
-        looks = [
-            Look(
+        results = [
+            ProbeResult(
                 upstream_id=upstream.upstream_id,
                 position=f"at {seen[-1]}",
                 events=tuple(_seen(each, upstream, tags, made_at) for each in seen),
@@ -67,7 +67,7 @@ class World:
             if seen
         ]
         watched = {each.upstream_id: each for each in upstreams}
-        record(looks, tick=tick, watched=watched, store=self.store, known=Known(join=same.join))
+        record(results, tick=tick, watched=watched, store=self.store, known=Known(join=same.join))
         remove_batches(found.batches)
         return found
 
@@ -98,7 +98,7 @@ def _seen(
     )
 
 
-def _orders(snapshot: str | None = "3", **said: object) -> ChangeEvent:
+def _orders(snapshot: str | None = "3", **output: object) -> ChangeEvent:
     event = ChangeEvent(
         table="sales.orders",
         table_format=TableFormat.DELTA,
@@ -106,7 +106,7 @@ def _orders(snapshot: str | None = "3", **said: object) -> ChangeEvent:
         snapshot_id=snapshot,
         snapshot_ts=MADE_AT if snapshot else None,
     )
-    return replace(event, **said)  # type: ignore[arg-type]
+    return replace(event, **output)  # type: ignore[arg-type]
 
 
 @pytest.fixture(params=["memory", "disk"])

@@ -77,9 +77,9 @@ def history(state: KeyState, key: int) -> list[str]:
 
 
 def span(version: Version) -> str:
-    said = "deleted" if version.values is None else version.values[0]
+    output = "deleted" if version.values is None else version.values[0]
     end = "∞" if version.s_effective_to is None else version.s_effective_to
-    return f"{said}[{version.s_effective_from},{end})b{version.s_input_id}"
+    return f"{output}[{version.s_effective_from},{end})b{version.s_input_id}"
 
 
 AFTER_B1 = {1: "A@10/b1", 2: "B@10/b1", 3: "C@10/b1"}
@@ -122,9 +122,9 @@ def test_a_batch_delivered_again_is_skipped_and_one_without_rows_too() -> None:
     again = received(B1, B2, B3, B4, B4, [], B6, B7)
 
     skipped = {Receipt.SKIPPED_DUPLICATE: 5, Receipt.SKIPPED_EMPTY: 6}
-    said = receipts(again)
-    assert {each: said.index(each) + 1 for each in skipped} == skipped
-    assert said.count(Receipt.ACCEPTED) == 6
+    output = receipts(again)
+    assert {each: output.index(each) + 1 for each in skipped} == skipped
+    assert output.count(Receipt.ACCEPTED) == 6
 
 
 def test_a_batch_that_is_forced_in_again_changes_nothing() -> None:

@@ -59,19 +59,19 @@ def words(batches: Batches, options: KeyOptions) -> dict[Values, list[Word]]:
         for row in batch.rows:
             if not is_rejected(row, options):
                 place = (row.instant, batch.input_id, row.is_delete, in_order(*row.values))
-                said = None if row.is_delete else row.values
-                found.setdefault(row.key, []).append((place, said))
+                output = None if row.is_delete else row.values
+                found.setdefault(row.key, []).append((place, output))
     return found
 
 
-def last_word(said: Iterable[Word]) -> Word:
-    return max(said, key=lambda word: word[0])
+def last_word(output: Iterable[Word]) -> Word:
+    return max(output, key=lambda word: word[0])
 
 
-def winners(said: Iterable[Word]) -> list[Word]:
+def winners(output: Iterable[Word]) -> list[Word]:
     """The last word of each batch: the others were discarded, and no history hears of them."""
     spoken: dict[int, Word] = {}
-    for place, values in sorted(said, key=lambda word: word[0]):
+    for place, values in sorted(output, key=lambda word: word[0]):
         spoken[place[1]] = (place, values)
     return list(spoken.values())
 
@@ -86,10 +86,10 @@ def heads(state: KeyState) -> dict[Values, tuple[int, Values | None]]:
 def test_with_touch_the_last_word_of_a_key_by_time_then_receipt_is_what_the_hub_has(
     batches: Batches, options: KeyOptions
 ) -> None:
-    expected = {key: last_word(said) for key, said in words(batches, options).items()}
+    expected = {key: last_word(output) for key, output in words(batches, options).items()}
 
     assert heads(fold_key(batches, options)) == {
-        key: (place[0], said) for key, (place, said) in expected.items()
+        key: (place[0], output) for key, (place, output) in expected.items()
     }
 
 
@@ -135,10 +135,10 @@ def test_with_touch_a_code_depends_only_on_the_last_word_received_before(batches
             assert classify(known, filed.row, TOUCH) is filed.code
 
 
-def held(key: Values, said: Sequence[Word] | None) -> HubRow | None:
-    if not said:
+def held(key: Values, output: Sequence[Word] | None) -> HubRow | None:
+    if not output:
         return None
-    place, values = last_word(said)
+    place, values = last_word(output)
     return HubRow(
         key=key,
         values=values,
@@ -212,13 +212,13 @@ def test_the_hub_is_the_current_slice_of_the_history(batches: Batches, options: 
 def test_a_rebuilt_history_tells_the_last_word_up_to_each_instant(batches: Batches) -> None:
     state = fold_key(batches, LATE)
     late = {filed.row.key for filed in state.archive if filed.code is Code.OLD}
-    said = words(batches, LATE)
+    output = words(batches, LATE)
 
     for version in state.history:
         is_shown = version.s_effective_from != version.s_effective_to
         if version.key in late and is_shown:
             for instant in shown_instants(version):
-                heard = [word for word in winners(said[version.key]) if word[0][0] <= instant]
+                heard = [word for word in winners(output[version.key]) if word[0][0] <= instant]
                 assert last_word(heard)[1] == version.values
 
 
@@ -258,9 +258,9 @@ def test_folding_the_keys_of_unloaded_batches_anew_equals_never_having_loaded_th
     loaded = fold_key(batches, options)
     left = without(batches, *unloaded)
     met = {filed.row.key for filed in loaded.archive if filed.input_id in unloaded}
-    anew = fold_key([only(batch, met) for batch in left], options)
+    reset = fold_key([only(batch, met) for batch in left], options)
 
-    repaired = parts(loaded, met, met=False) | parts(anew, met, met=True)
+    repaired = parts(loaded, met, met=False) | parts(reset, met, met=True)
     assert repaired == parts(fold_key(left, options), set(), met=False)
 
 

@@ -32,9 +32,9 @@ def test_a_seed_makes_the_same_histories_again() -> None:
 @pytest.mark.parametrize("code", Code)
 def test_every_code_is_frequent(code: Code) -> None:
     codes = fold_key(key_histories(Random(1), 200, 6), TOUCH).codes.values()
-    said = [each for batch in codes for each in batch]
+    output = [each for batch in codes for each in batch]
 
-    assert said.count(code) > len(said) // 100
+    assert output.count(code) > len(output) // 100
 
 
 def test_histories_written_as_rows_of_one_table_can_be_told_apart_and_put_in_order() -> None:

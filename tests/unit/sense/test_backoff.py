@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.sense.backoff import BackOff, end_back_off, load_back_off, save_back_off
-from harness.sense.probe import Look, Upstream
+from harness.sense.probe import ProbeResult, Upstream
 from tests.support.golden import AT
 
 HOUR = 3600.0
@@ -18,18 +18,18 @@ def at(seconds: float) -> datetime:
     return AT + timedelta(seconds=seconds)
 
 
-def failed(reason: str = "it is down.", name: str = "orders") -> Look:
-    return Look(upstream_id=name, failure=reason)
+def failed(reason: str = "it is down.", name: str = "orders") -> ProbeResult:
+    return ProbeResult(upstream_id=name, failure=reason)
 
 
 def looked_at(ticks: Iterable[float], most_seconds: float = HOUR) -> list[float]:
     """The seconds at which ticks look at something that always fails."""
-    back_off, looked = BackOff(), []
+    back_off, polled = BackOff(), []
     for seconds in ticks:
-        if not back_off.put_off(["orders"], at(seconds)):
-            looked.append(seconds)
+        if not back_off.deferred(["orders"], at(seconds)):
+            polled.append(seconds)
             back_off = back_off.after([failed()], at(seconds), most_seconds)
-    return looked
+    return polled
 
 
 def after_failures(count: int, every: float = 30) -> BackOff:
@@ -64,18 +64,18 @@ def test_a_quick_tick_by_hand_does_not_make_the_waits_short_for_long() -> None:
 
 
 def test_a_success_forgets_every_failure_before_it() -> None:
-    back_off = after_failures(5).after([Look(upstream_id="orders")], at(900), HOUR)
+    back_off = after_failures(5).after([ProbeResult(upstream_id="orders")], at(900), HOUR)
     assert back_off == BackOff()
 
 
 def test_failures_count_anew_after_a_success() -> None:
-    back_off = after_failures(5).after([Look(upstream_id="orders")], at(900), HOUR)
+    back_off = after_failures(5).after([ProbeResult(upstream_id="orders")], at(900), HOUR)
     back_off = back_off.after([failed()], at(930), HOUR).after([failed()], at(960), HOUR)
-    assert not back_off.put_off(["orders"], at(990))
+    assert not back_off.deferred(["orders"], at(990))
 
 
 def test_what_one_upstream_does_puts_off_no_other() -> None:
-    assert not after_failures(5).put_off(["customers"], at(121))
+    assert not after_failures(5).deferred(["customers"], at(121))
 
 
 def test_a_look_that_was_put_off_changes_nothing() -> None:
@@ -84,27 +84,27 @@ def test_a_look_that_was_put_off_changes_nothing() -> None:
 
 
 def test_a_clock_that_went_back_puts_nothing_off() -> None:
-    assert not after_failures(5).put_off(["orders"], at(-10_000))
+    assert not after_failures(5).deferred(["orders"], at(-10_000))
 
 
 def test_the_next_look_is_known_with_its_instant_and_the_newest_reason() -> None:
     back_off = after_failures(2).after([failed("it says no.")], at(60), HOUR)
-    [failing] = back_off.put_off(["orders"], at(90)).values()
-    assert (failing.next_look(at(90)), failing.reason) == (at(120), "it says no.")
+    [failing] = back_off.deferred(["orders"], at(90)).values()
+    assert (failing.next_probe(at(90)), failing.reason) == (at(120), "it says no.")
 
 
 def test_what_the_next_tick_tries_again_has_no_instant_for_it() -> None:
-    assert after_failures(2).failing["orders"].next_look(at(31)) is None
+    assert after_failures(2).failing["orders"].next_probe(at(31)) is None
 
 
 def test_what_is_due_is_tried_by_the_next_tick_and_has_no_instant_for_it() -> None:
     failing = after_failures(5).failing["orders"]
-    assert failing.next_look(at(120 + 180)) is not None
-    assert failing.next_look(at(120 + 240)) is None
+    assert failing.next_probe(at(120 + 180)) is not None
+    assert failing.next_probe(at(120 + 240)) is None
 
 
 def test_a_clock_that_went_back_leaves_no_instant_in_a_far_future() -> None:
-    assert after_failures(5).failing["orders"].next_look(at(-10_000)) is None
+    assert after_failures(5).failing["orders"].next_probe(at(-10_000)) is None
 
 
 def test_a_clock_that_leapt_ahead_and_went_back_does_not_make_the_waits_longer() -> None:
@@ -115,19 +115,19 @@ def test_a_clock_that_leapt_ahead_and_went_back_does_not_make_the_waits_longer()
 
 
 def test_what_is_tried_anew_is_looked_at_by_the_next_three_ticks() -> None:
-    back_off = after_failures(5).anew(["orders"])
+    back_off = after_failures(5).reset(["orders"])
     for number in range(3):
-        assert not back_off.put_off(["orders"], at(121 + 30 * number))
+        assert not back_off.deferred(["orders"], at(121 + 30 * number))
         back_off = back_off.after([failed()], at(121 + 30 * number), HOUR)
-    assert back_off.put_off(["orders"], at(211))
+    assert back_off.deferred(["orders"], at(211))
 
 
 def test_what_is_tried_anew_has_failed_since_the_same_instant() -> None:
-    assert after_failures(5).anew(["orders"]).failing["orders"].since == AT
+    assert after_failures(5).reset(["orders"]).failing["orders"].since == AT
 
 
 def test_what_is_not_meant_is_not_tried_anew() -> None:
-    assert after_failures(5).anew(["customers"]) == after_failures(5)
+    assert after_failures(5).reset(["customers"]) == after_failures(5)
 
 
 def test_the_first_failure_of_the_series_keeps_its_instant() -> None:
@@ -143,7 +143,7 @@ def test_under_another_configuration_all_that_failed_with_the_old_one_is_due(
     tmp_path: Path,
 ) -> None:
     save_back_off(tmp_path / "b.json", after_failures(5), "x")
-    assert load_back_off(tmp_path / "b.json", "y") == after_failures(5).anew(["orders"])
+    assert load_back_off(tmp_path / "b.json", "y") == after_failures(5).reset(["orders"])
 
 
 def test_what_tells_upstreams_apart_is_read_by_the_next_process(tmp_path: Path) -> None:

@@ -1,12 +1,12 @@
 """How long a look at each source may take."""
 
 from harness.config.model import ConfigurationFile
-from harness.sense.schedule import look_limits
+from harness.sense.schedule import probe_limits
 
 
 def limits_of(text: str) -> dict[str, float]:
     content = ConfigurationFile.model_validate_json(text)
-    return look_limits(content.sensing, content.connections)
+    return probe_limits(content.sensing, content.connections)
 
 
 def kafka(seconds: int, sensing: str = "{}") -> str:

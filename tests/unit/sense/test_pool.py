@@ -9,8 +9,8 @@ import pytest
 
 from harness.platform.logs import FileFormatter, log_as_tick
 from harness.platform.masking import mask
-from harness.sense.pool import Looker
-from harness.sense.probe import Look, Upstream
+from harness.sense.pool import ProbePool
+from harness.sense.probe import ProbeResult, Upstream
 from tests.support.golden import AT
 
 
@@ -34,7 +34,7 @@ class FakeProbe:
             raise ValueError("it has no colon")
         return upstream.sensor_id.partition(":")[0]
 
-    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+    def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
         names = [one.sensor_id for one in group]
         self.seen.append(",".join(names))
         if "bad" in names:
@@ -44,7 +44,7 @@ class FakeProbe:
             self.let_go.wait(30)
             self.back.set()
         return [
-            Look(upstream_id=one.upstream_id, position="here")
+            ProbeResult(upstream_id=one.upstream_id, position="here")
             for one in group
             if one.sensor_id != "forgotten"
         ]
@@ -71,116 +71,116 @@ class Stopwatch:
 def test_every_upstream_gets_one_look_in_the_order_given(probe: FakeProbe) -> None:
     names = [f"t{number}" for number in range(100)]
 
-    looks = Looker({"delta_table": probe}).look_at_all([upstream(n) for n in names], at=AT)
+    results = ProbePool({"delta_table": probe}).probe_all([upstream(n) for n in names], at=AT)
 
-    assert [look.upstream_id for look in looks] == names
+    assert [result.upstream_id for result in results] == names
 
 
 def test_a_look_that_raises_is_a_failure_and_stops_no_other(probe: FakeProbe) -> None:
-    looker = Looker({"delta_table": probe}, threads=1)
+    probe_pool = ProbePool({"delta_table": probe}, threads=1)
 
-    bad, good = looker.look_at_all([upstream("bad"), upstream("good")], at=AT)
+    bad, good = probe_pool.probe_all([upstream("bad"), upstream("good")], at=AT)
 
     assert bad.failure == ("delta_table bad cannot be sensed: RuntimeError: the disk is on fire.")
     assert (good.failure, good.position) == (None, "here")
 
 
 def test_a_failure_keeps_the_position(probe: FakeProbe) -> None:
-    [bad] = Looker({"delta_table": probe}).look_at_all([upstream("bad")], at=AT)
+    [bad] = ProbePool({"delta_table": probe}).probe_all([upstream("bad")], at=AT)
 
     assert bad.position == "there"
 
 
 def test_a_look_that_hangs_is_a_failure_and_stops_no_other(probe: FakeProbe) -> None:
-    looker = Looker(
+    probe_pool = ProbePool(
         {"delta_table": probe}, threads=1, deadline_seconds=60, monotonic=Stopwatch(probe)
     )
 
-    looks = looker.look_at_all([upstream("hangs"), upstream("good")], at=AT)
+    results = probe_pool.probe_all([upstream("hangs"), upstream("good")], at=AT)
 
-    assert [look.failure for look in looks] == [
+    assert [result.failure for result in results] == [
         "delta_table hangs did not answer within 60 s.",
         None,
     ]
 
 
 def test_an_upstream_is_not_looked_at_while_its_last_look_hangs(probe: FakeProbe) -> None:
-    looker = Looker({"delta_table": probe}, monotonic=Stopwatch(probe))
-    looker.look_at_all([upstream("hangs")], at=AT)
+    probe_pool = ProbePool({"delta_table": probe}, monotonic=Stopwatch(probe))
+    probe_pool.probe_all([upstream("hangs")], at=AT)
 
-    [again] = looker.look_at_all([upstream("hangs")], at=AT)
+    [again] = probe_pool.probe_all([upstream("hangs")], at=AT)
 
     assert again.failure == "delta_table hangs has not answered since 2025-04-23T21:40:00+00:00."
     assert probe.seen == ["hangs"]
 
 
 def test_an_upstream_is_looked_at_again_when_its_hung_look_came_back(probe: FakeProbe) -> None:
-    looker = Looker({"delta_table": probe}, monotonic=Stopwatch(probe))
-    looker.look_at_all([upstream("hangs")], at=AT)
+    probe_pool = ProbePool({"delta_table": probe}, monotonic=Stopwatch(probe))
+    probe_pool.probe_all([upstream("hangs")], at=AT)
     probe.let_go.set()
     probe.back.wait(30)
-    looks = [Look(upstream_id="hangs", failure="not yet")]
-    while looks[0].failure:  # the thread puts its name off the list a moment after it is back
-        looks = looker.look_at_all([upstream("hangs")], at=AT)
+    results = [ProbeResult(upstream_id="hangs", failure="not yet")]
+    while results[0].failure:  # the thread puts its name off the list a moment after it is back
+        results = probe_pool.probe_all([upstream("hangs")], at=AT)
 
-    assert looks[0].position == "here"
+    assert results[0].position == "here"
 
 
 def test_upstreams_of_one_group_are_looked_at_together(probe: FakeProbe) -> None:
-    Looker({"delta_table": probe}).look_at_all([upstream("c:1"), upstream("c:2")], at=AT)
+    ProbePool({"delta_table": probe}).probe_all([upstream("c:1"), upstream("c:2")], at=AT)
 
     assert probe.seen == ["c:1,c:2"]
 
 
 def test_an_upstream_without_an_answer_is_a_failure(probe: FakeProbe) -> None:
-    [look] = Looker({"delta_table": probe}).look_at_all([upstream("forgotten")], at=AT)
+    [result] = ProbePool({"delta_table": probe}).probe_all([upstream("forgotten")], at=AT)
 
-    assert look.failure == "delta_table forgotten was not looked at by its probe."
+    assert result.failure == "delta_table forgotten was not looked at by its probe."
 
 
 def test_an_upstream_whose_group_cannot_be_told_fails_alone(probe: FakeProbe) -> None:
-    looker = Looker({"delta_table": probe})
+    probe_pool = ProbePool({"delta_table": probe})
 
-    looks = looker.look_at_all([upstream("no group"), upstream("good")], at=AT)
+    results = probe_pool.probe_all([upstream("no group"), upstream("good")], at=AT)
 
-    assert [look.failure for look in looks] == [
+    assert [result.failure for result in results] == [
         "delta_table no group cannot be sensed: ValueError: it has no colon.",
         None,
     ]
 
 
 def test_an_unknown_source_is_a_failure_that_names_the_known_ones(probe: FakeProbe) -> None:
-    looker = Looker({"delta_table": probe})
+    probe_pool = ProbePool({"delta_table": probe})
 
-    [look] = looker.look_at_all([upstream("x", source="pigeon")], at=AT)
+    [result] = probe_pool.probe_all([upstream("x", source="pigeon")], at=AT)
 
-    assert look.failure == "pigeon x is of no known source; sensor_source may be delta_table."
+    assert result.failure == "pigeon x is of no known source; sensor_source may be delta_table."
 
 
 def test_each_look_is_told_as_it_comes_in(probe: FakeProbe) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     upstreams = [upstream("bad"), upstream("good"), upstream("x", source="pigeon")]
 
-    Looker({"delta_table": probe}).look_at_all(
-        upstreams, at=AT, on_look=lambda look: told.append(look.upstream_id)
+    ProbePool({"delta_table": probe}).probe_all(
+        upstreams, at=AT, on_result=lambda result: reported.append(result.upstream_id)
     )
 
-    assert sorted(told) == ["bad", "good", "x"]
+    assert sorted(reported) == ["bad", "good", "x"]
 
 
 def test_slow_looks_run_side_by_side() -> None:
     barrier = threading.Barrier(8, timeout=30)
 
     class Meeting(FakeProbe):
-        def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+        def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
             barrier.wait()
-            return super().look(group, at=at)
+            return super().probe(group, at=at)
 
-    looker = Looker({"delta_table": Meeting()}, threads=8)
+    probe_pool = ProbePool({"delta_table": Meeting()}, threads=8)
 
-    looks = looker.look_at_all([upstream(f"t{number}") for number in range(8)], at=AT)
+    results = probe_pool.probe_all([upstream(f"t{number}") for number in range(8)], at=AT)
 
-    assert [look.failure for look in looks] == [None] * 8
+    assert [result.failure for result in results] == [None] * 8
 
 
 class Patient(FakeProbe):
@@ -193,32 +193,32 @@ class Patient(FakeProbe):
         self.all_seen = threading.Event()
         self.came_back: list[bool] = []
 
-    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+    def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
         if group[0].source == "kafka":
             self.came_back.append(self.all_seen.wait(10))
         else:
             self._seen_others.append(group[0].sensor_id)
             if len(self._seen_others) == self._others:
                 self.all_seen.set()
-        return super().look(group, at=at)
+        return super().probe(group, at=at)
 
 
 def test_the_hanging_looks_of_one_source_leave_threads_for_the_others() -> None:
     probe = Patient(others=20)
-    looker = Looker({"kafka": probe, "delta_table": probe}, threads=4, monotonic=lambda: 0.0)
+    probe_pool = ProbePool({"kafka": probe, "delta_table": probe}, threads=4, monotonic=lambda: 0.0)
     hanging = [upstream(f"k{number}:", "kafka") for number in range(10)]
 
-    looker.look_at_all([*hanging, *(upstream(f"t{n}") for n in range(20))], at=AT)
+    probe_pool.probe_all([*hanging, *(upstream(f"t{n}") for n in range(20))], at=AT)
 
     assert probe.came_back == [True] * 10
 
 
 def test_a_source_has_its_own_time_limit(probe: FakeProbe) -> None:
-    looker = Looker({"kafka": probe}, limits={"kafka": 90}, monotonic=Stopwatch(probe))
+    probe_pool = ProbePool({"kafka": probe}, limits={"kafka": 90}, monotonic=Stopwatch(probe))
 
-    [look] = looker.look_at_all([upstream("hangs", "kafka")], at=AT)
+    [result] = probe_pool.probe_all([upstream("hangs", "kafka")], at=AT)
 
-    assert look.failure == "kafka hangs did not answer within 90 s."
+    assert result.failure == "kafka hangs did not answer within 90 s."
 
 
 class Shy(Stopwatch):
@@ -242,11 +242,13 @@ class Shy(Stopwatch):
 def test_the_limit_of_a_source_is_its_own_and_no_other(
     probe: FakeProbe, usual: float, limits: dict[str, float]
 ) -> None:
-    looker = Looker({"jdbc": probe}, deadline_seconds=usual, limits=limits, monotonic=Shy(probe))
+    probe_pool = ProbePool(
+        {"jdbc": probe}, deadline_seconds=usual, limits=limits, monotonic=Shy(probe)
+    )
 
-    [look] = looker.look_at_all([upstream("hangs", "jdbc")], at=AT)
+    [result] = probe_pool.probe_all([upstream("hangs", "jdbc")], at=AT)
 
-    assert look.failure is None
+    assert result.failure is None
 
 
 class HangingDisk(FakeProbe):
@@ -262,13 +264,13 @@ class HangingDisk(FakeProbe):
         self._begun = 0
         self.gave_up = threading.Event()
 
-    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+    def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
         if group[0].sensor_id.startswith("t"):
             self.seen.append(group[0].sensor_id)
             self.let_go.wait(30)
         else:
             self.gave_up.wait(30)
-        return [Look(upstream_id=one.upstream_id, position="here") for one in group]
+        return [ProbeResult(upstream_id=one.upstream_id, position="here") for one in group]
 
     def monotonic(self) -> float:
         if threading.current_thread() is not threading.main_thread():
@@ -278,8 +280,8 @@ class HangingDisk(FakeProbe):
             self.now += 1000.0
         return self.now
 
-    def on_look(self, look: Look) -> None:
-        if look.failure:
+    def on_result(self, result: ProbeResult) -> None:
+        if result.failure:
             self.gave_up.set()
 
 
@@ -291,18 +293,18 @@ def disk() -> Iterator[HangingDisk]:
     disk.gave_up.set()
 
 
-def looker_at(disk: HangingDisk, threads: int = 4) -> Looker:
+def looker_at(disk: HangingDisk, threads: int = 4) -> ProbePool:
     probes = {"delta_table": disk, "kafka": disk}
     limits = {"kafka": 1e9}
-    return Looker(probes, threads=threads, limits=limits, monotonic=disk.monotonic)
+    return ProbePool(probes, threads=threads, limits=limits, monotonic=disk.monotonic)
 
 
 def test_when_half_of_all_threads_hang_on_a_source_its_others_are_put_off(
     disk: HangingDisk,
 ) -> None:
-    looks = looker_at(disk).look_at_all([upstream(f"t{number}") for number in range(50)], at=AT)
+    results = looker_at(disk).probe_all([upstream(f"t{number}") for number in range(50)], at=AT)
 
-    assert len(looks) == len(disk.seen) < 10
+    assert len(results) == len(disk.seen) < 10
 
 
 def test_several_sources_that_hang_are_waited_for_together_and_not_in_turn(
@@ -310,50 +312,50 @@ def test_several_sources_that_hang_are_waited_for_together_and_not_in_turn(
 ) -> None:
     disk.needed = 16
     sources = ("delta_table", "file", "jdbc", "sap_bw")
-    looker = Looker(dict.fromkeys(sources, disk), threads=16, monotonic=disk.monotonic)
+    probe_pool = ProbePool(dict.fromkeys(sources, disk), threads=16, monotonic=disk.monotonic)
     upstreams = [upstream(f"t{source}{n}", source) for source in sources for n in range(20)]
 
-    looks = looker.look_at_all(upstreams, at=AT)
+    results = probe_pool.probe_all(upstreams, at=AT)
 
-    assert len(looks) == len(disk.seen) == 16
+    assert len(results) == len(disk.seen) == 16
 
 
 def test_what_is_put_off_in_one_source_is_looked_at_in_the_others(disk: HangingDisk) -> None:
     upstreams = [upstream(f"t{number}") for number in range(50)]
     upstreams += [upstream(f"k{number}:", "kafka") for number in range(50)]
 
-    looks = looker_at(disk).look_at_all(upstreams, at=AT, on_look=disk.on_look)
+    results = looker_at(disk).probe_all(upstreams, at=AT, on_result=disk.on_result)
 
-    assert sum(look.position == "here" for look in looks) == 50
+    assert sum(result.position == "here" for result in results) == 50
 
 
 def test_what_was_put_off_is_looked_at_by_the_next_pass(disk: HangingDisk) -> None:
-    looker = looker_at(disk)
+    probe_pool = looker_at(disk)
     upstreams = [upstream(f"t{number}") for number in range(50)]
-    first = {look.upstream_id for look in looker.look_at_all(upstreams, at=AT)}
+    first = {result.upstream_id for result in probe_pool.probe_all(upstreams, at=AT)}
     disk.let_go.set()
     disk.gave_up.set()
     rest = [each for each in upstreams if each.upstream_id not in first]
 
-    looks = looker.look_at_all(rest, at=AT)
+    results = probe_pool.probe_all(rest, at=AT)
 
-    assert [look.failure for look in looks] == [None] * len(rest)
+    assert [result.failure for result in results] == [None] * len(rest)
 
 
 def test_looks_that_hung_in_an_earlier_pass_put_nothing_off(disk: HangingDisk) -> None:
-    looker = looker_at(disk, threads=12)
+    probe_pool = looker_at(disk, threads=12)
     disk.needed = 6
-    looker.look_at_all([upstream(f"t{n}") for n in range(6)], at=AT, on_look=disk.on_look)
+    probe_pool.probe_all([upstream(f"t{n}") for n in range(6)], at=AT, on_result=disk.on_result)
     disk.gave_up.clear()
     disk.needed = disk.early = 7
     one_hangs = [upstream("t6"), *(upstream(f"q{number}") for number in range(20))]
 
-    looks = looker.look_at_all(one_hangs, at=AT, on_look=disk.on_look)
+    results = probe_pool.probe_all(one_hangs, at=AT, on_result=disk.on_result)
 
-    assert len(looks) == 21
+    assert len(results) == 21
 
 
-class Crowded(Looker):
+class Crowded(ProbePool):
     """On a machine that gives so many threads and no more."""
 
     most = 1
@@ -366,54 +368,56 @@ class Crowded(Looker):
 
 
 def test_a_machine_without_more_threads_looks_with_those_it_has(probe: FakeProbe) -> None:
-    looks = Crowded({"delta_table": probe}).look_at_all(
+    results = Crowded({"delta_table": probe}).probe_all(
         [upstream(f"t{n}") for n in range(9)], at=AT
     )
 
-    assert len(looks) == 9
+    assert len(results) == 9
 
 
 def test_a_machine_that_gives_no_thread_puts_off_what_is_left(probe: FakeProbe) -> None:
-    looker = Crowded({"delta_table": probe}, threads=4, monotonic=Stopwatch(probe))
+    probe_pool = Crowded({"delta_table": probe}, threads=4, monotonic=Stopwatch(probe))
 
-    looks = looker.look_at_all([upstream("hangs"), upstream("good")], at=AT)
+    results = probe_pool.probe_all([upstream("hangs"), upstream("good")], at=AT)
 
-    assert [look.upstream_id for look in looks] == ["hangs"]
+    assert [result.upstream_id for result in results] == ["hangs"]
 
 
 def test_a_failure_does_not_repeat_a_secret() -> None:
     mask("hunter2-hunter2")
 
     class Talkative(FakeProbe):
-        def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+        def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
             if group[0].sensor_id == "raises":
                 raise RuntimeError("login with hunter2-hunter2 refused")
-            return [Look(upstream_id=group[0].upstream_id, failure="hunter2-hunter2 is wrong.")]
+            return [
+                ProbeResult(upstream_id=group[0].upstream_id, failure="hunter2-hunter2 is wrong.")
+            ]
 
-    looks = Looker({"kafka": Talkative()}).look_at_all(
+    results = ProbePool({"kafka": Talkative()}).probe_all(
         [upstream("raises", "kafka"), upstream("tells", "kafka")], at=AT
     )
 
-    assert [look.failure for look in looks] == [
+    assert [result.failure for result in results] == [
         "kafka raises cannot be sensed: RuntimeError: login with *** refused.",
         "*** is wrong.",
     ]
 
 
 def test_nothing_to_look_at_is_no_look() -> None:
-    assert Looker({}).look_at_all([], at=AT) == []
+    assert ProbePool({}).probe_all([], at=AT) == []
 
 
 def test_what_a_look_logs_names_the_tick_that_asked_for_it() -> None:
     lines: list[str] = []
 
     class LoggingProbe(FakeProbe):
-        def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+        def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
             lines.append(FileFormatter().format(logging.makeLogRecord({"msg": "looking"})))
-            return super().look(group, at=at)
+            return super().probe(group, at=at)
 
-    looker = Looker({"delta_table": LoggingProbe()}, threads=1)
+    probe_pool = ProbePool({"delta_table": LoggingProbe()}, threads=1)
     for tick_id in ("first tick", "second tick"):
         with log_as_tick(tick_id):
-            looker.look_at_all([upstream("a")], at=AT)
+            probe_pool.probe_all([upstream("a")], at=AT)
     assert ["first tick" in lines[0], "second tick" in lines[1]] == [True, True]

@@ -7,25 +7,25 @@ import pytest
 
 from harness.config.sources import Source
 from harness.errors import ConfigurationError
-from harness.sense.probe import Look, Upstream
-from harness.sense.registry import Registry, Surroundings, known_sources
+from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.registry import ProbeServices, Registry, known_sources
 
 
 def no_session() -> object:
     raise AssertionError("Spark was started")
 
 
-WORLD = Surroundings(session=no_session, trigger_files_root="/triggers")  # type: ignore[arg-type]
+WORLD = ProbeServices(session=no_session, trigger_files_root="/triggers")  # type: ignore[arg-type]
 
 
 class Pigeons:
-    def __init__(self, world: Surroundings) -> None:
+    def __init__(self, world: ProbeServices) -> None:
         self.world = world
 
     def group_of(self, upstream: Upstream) -> str:
         return "all"
 
-    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+    def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
         return []
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from harness.config.load import load_settings
 from harness.sense.backoff import BackOff, load_back_off
-from harness.sense.probe import Look, Upstream
-from harness.sense.schedule import Listening, Round, Rounds
+from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.schedule import Listening, Sweep, Sweeps
 from harness.store.work_lists import WatchedUpstream
 from tests.support.golden import AT
 from tests.support.watched import NEVER_SEEN
@@ -39,18 +39,18 @@ class FakeLooker:
     asked: list[list[str]] = field(default_factory=list)
     meanwhile: Callable[[], None] = lambda: None
 
-    def look_at_all(
+    def probe_all(
         self,
         upstreams: Sequence[Upstream],
         *,
         at: datetime,
-        on_look: Callable[[Look], None] | None = None,
-    ) -> list[Look]:
+        on_result: Callable[[ProbeResult], None] | None = None,
+    ) -> list[ProbeResult]:
         ids = [each.upstream_id for each in upstreams]
         self.asked.append(ids)
         self.meanwhile()
         return [
-            Look(upstream_id=each, failure="it is down." if each in self.down else None)
+            ProbeResult(upstream_id=each, failure="it is down." if each in self.down else None)
             for each in ids
             if each not in self.left_out
         ]
@@ -61,7 +61,7 @@ class Ticking:
     """Ticks every 30 seconds, each one in a process of its own."""
 
     folder: Path
-    looker: FakeLooker = field(default_factory=FakeLooker)
+    probe_pool: FakeLooker = field(default_factory=FakeLooker)
     number: int = 0
     text: str = ""
     upstreams: list[WatchedUpstream] = field(
@@ -69,17 +69,17 @@ class Ticking:
     )
 
     @property
-    def rounds(self) -> Rounds:
+    def sweeps(self) -> Sweeps:
         (self.folder / "heartbeat.yml").write_text(self.text)
-        return Rounds(load_settings(self.folder, {}), self.folder / "back_off.json")
+        return Sweeps(load_settings(self.folder, {}), self.folder / "back_off.json")
 
-    def tick(self, upstreams: Sequence[WatchedUpstream] | None = None) -> Round:
+    def tick(self, upstreams: Sequence[WatchedUpstream] | None = None) -> Sweep:
         at = AT + timedelta(seconds=30 * self.number)
         self.number += 1
         wanted = self.upstreams if upstreams is None else upstreams
-        return self.rounds.look(wanted, lambda: self.looker, at=at, listening=NOBODY)
+        return self.sweeps.probe(wanted, lambda: self.probe_pool, at=at, listening=NOBODY)
 
-    def ticks(self, count: int) -> Round:
+    def ticks(self, count: int) -> Sweep:
         return [self.tick() for _ in range(count)][-1]
 
 
@@ -90,85 +90,85 @@ def ticking(tmp_path: Path) -> Ticking:
 
 def test_what_keeps_failing_is_put_off_and_the_others_are_looked_at(ticking: Ticking) -> None:
     made = ticking.ticks(4)
-    assert ticking.looker.asked[-1] == ["alive"]
-    assert [look.upstream_id for look in made.looks] == ["alive"]
+    assert ticking.probe_pool.asked[-1] == ["alive"]
+    assert [result.upstream_id for result in made.results] == ["alive"]
 
 
 def test_what_is_put_off_is_told_with_its_reason_and_its_next_look(ticking: Ticking) -> None:
-    [put_off] = ticking.ticks(4).put_off
-    assert (put_off.upstream_id, put_off.reason) == ("dead", "it is down.")
-    assert put_off.next_look_at == AT + timedelta(seconds=120)
-    assert put_off.is_failing
+    [deferred] = ticking.ticks(4).deferred
+    assert (deferred.upstream_id, deferred.reason) == ("dead", "it is down.")
+    assert deferred.next_probe_at == AT + timedelta(seconds=120)
+    assert deferred.is_failing
 
 
 def test_what_is_put_off_is_no_look_at_all(ticking: Ticking) -> None:
-    assert "dead" not in {look.upstream_id for look in ticking.ticks(4).looks}
+    assert "dead" not in {result.upstream_id for result in ticking.ticks(4).results}
 
 
 def test_what_is_put_off_is_looked_at_when_its_time_has_come(ticking: Ticking) -> None:
     ticking.ticks(5)
-    assert ticking.looker.asked[-1] == ["alive", "dead"]
+    assert ticking.probe_pool.asked[-1] == ["alive", "dead"]
 
 
 def test_a_resident_process_puts_off_just_as_fresh_ones_do(ticking: Ticking) -> None:
-    rounds = ticking.rounds
+    sweeps = ticking.sweeps
     for number in range(5):
-        rounds.look(
+        sweeps.probe(
             ticking.upstreams,
-            lambda: ticking.looker,
+            lambda: ticking.probe_pool,
             at=AT + timedelta(seconds=30 * number),
             listening=NOBODY,
         )
     fresh = Ticking(ticking.folder / "fresh")
     fresh.folder.mkdir()
     fresh.ticks(5)
-    assert ticking.looker.asked == fresh.looker.asked
+    assert ticking.probe_pool.asked == fresh.probe_pool.asked
 
 
 def test_a_success_puts_nothing_off_any_longer(ticking: Ticking) -> None:
     ticking.ticks(4)
-    ticking.looker.down.clear()
+    ticking.probe_pool.down.clear()
     ticking.tick()
-    ticking.looker.down.add("dead")
+    ticking.probe_pool.down.add("dead")
     ticking.ticks(2)
-    assert ticking.looker.asked[-1] == ["alive", "dead"]
+    assert ticking.probe_pool.asked[-1] == ["alive", "dead"]
 
 
 def test_an_edited_control_row_is_looked_at_by_the_next_tick(ticking: Ticking) -> None:
     ticking.ticks(3)
-    ticking.rounds.try_again(["dead"])
+    ticking.sweeps.try_again(["dead"])
     ticking.tick()
-    assert ticking.looker.asked[-1] == ["alive", "dead"]
+    assert ticking.probe_pool.asked[-1] == ["alive", "dead"]
 
 
 def test_the_edited_row_of_another_upstream_changes_nothing(ticking: Ticking) -> None:
     ticking.ticks(3)
-    ticking.rounds.try_again(["alive"])
+    ticking.sweeps.try_again(["alive"])
     ticking.tick()
-    assert ticking.looker.asked[-1] == ["alive"]
+    assert ticking.probe_pool.asked[-1] == ["alive"]
 
 
 def test_what_nobody_looks_at_any_longer_is_forgotten(ticking: Ticking) -> None:
     ticking.ticks(3)
-    ticking.rounds.keep_only(["alive"])
+    ticking.sweeps.keep_only(["alive"])
     assert not (ticking.folder / "back_off.json").exists()
 
 
 def test_a_wait_that_a_person_ends_while_a_round_looks_has_ended(ticking: Ticking) -> None:
     ticking.upstreams.append(watched("slow"))
-    ticking.looker.down.add("slow")
+    ticking.probe_pool.down.add("slow")
     ticking.ticks(4)
-    ticking.looker.meanwhile = (ticking.folder / "back_off.json").unlink
+    ticking.probe_pool.meanwhile = (ticking.folder / "back_off.json").unlink
     ticking.tick()
     ticking.tick()
-    assert ticking.looker.asked[-1] == ["alive", "dead", "slow"]
+    assert ticking.probe_pool.asked[-1] == ["alive", "dead", "slow"]
 
 
 def test_an_edited_configuration_is_tried_by_the_next_tick(ticking: Ticking) -> None:
     ticking.ticks(3)
     ticking.text = "connections: {kafka: {shop: {bootstrap_servers: 'other:9092'}}}"
     ticking.tick()
-    assert ticking.looker.asked[-1] == ["alive", "dead"]
+    assert ticking.probe_pool.asked[-1] == ["alive", "dead"]
 
 
 def test_what_works_under_an_edited_configuration_is_no_longer_shown_as_failing(
@@ -176,7 +176,7 @@ def test_what_works_under_an_edited_configuration_is_no_longer_shown_as_failing(
 ) -> None:
     ticking.ticks(3)
     ticking.text = "connections: {kafka: {shop: {bootstrap_servers: 'other:9092'}}}"
-    ticking.looker.down.clear()
+    ticking.probe_pool.down.clear()
     ticking.tick()
     assert load_back_off(ticking.folder / "back_off.json") == BackOff()
 
@@ -186,14 +186,14 @@ def test_what_nobody_needs_is_forgotten_under_an_edited_configuration_too(
 ) -> None:
     ticking.ticks(3)
     ticking.text = "connections: {kafka: {shop: {bootstrap_servers: 'other:9092'}}}"
-    ticking.rounds.keep_only(["alive"])
+    ticking.sweeps.keep_only(["alive"])
     assert load_back_off(ticking.folder / "back_off.json") == BackOff()
 
 
 def test_an_upstream_that_fails_no_more_by_the_ledgers_is_looked_at(ticking: Ticking) -> None:
     ticking.ticks(3)
     ticking.tick([replace(watched("dead"), failing_since=None)])
-    assert ticking.looker.asked[-1] == ["dead"]
+    assert ticking.probe_pool.asked[-1] == ["dead"]
 
 
 def test_a_tick_that_looks_at_a_part_forgets_nothing_of_the_rest(ticking: Ticking) -> None:
@@ -201,39 +201,43 @@ def test_a_tick_that_looks_at_a_part_forgets_nothing_of_the_rest(ticking: Tickin
     ticking.tick([watched("alive", fails=False)])
     ticking.number -= 1
     ticking.tick()
-    assert ticking.looker.asked[-1] == ["alive"]
+    assert ticking.probe_pool.asked[-1] == ["alive"]
 
 
 def test_what_worked_at_its_last_look_is_looked_at_before_what_failed(ticking: Ticking) -> None:
     ticking.tick()
-    assert ticking.looker.asked == [["alive", "dead"]]
+    assert ticking.probe_pool.asked == [["alive", "dead"]]
 
 
 def test_what_others_hold_up_is_put_off_to_the_next_tick_and_not_failing(ticking: Ticking) -> None:
-    ticking.looker.left_out.add("alive")
-    [put_off] = ticking.tick().put_off
-    assert (put_off.upstream_id, put_off.next_look_at, put_off.is_failing) == ("alive", None, False)
-    assert put_off.reason == "too many other looks at kafka hang"
+    ticking.probe_pool.left_out.add("alive")
+    [deferred] = ticking.tick().deferred
+    assert (deferred.upstream_id, deferred.next_probe_at, deferred.is_failing) == (
+        "alive",
+        None,
+        False,
+    )
+    assert deferred.reason == "too many other looks at kafka hang"
 
 
 def test_no_looker_is_made_when_all_is_put_off(ticking: Ticking) -> None:
     ticking.upstreams = [watched("dead")]
     ticking.ticks(4)
-    assert len(ticking.looker.asked) == 3
+    assert len(ticking.probe_pool.asked) == 3
 
 
 def test_the_number_of_looks_to_come_is_told_without_those_put_off(ticking: Ticking) -> None:
     ticking.ticks(3)
-    told: list[int] = []
-    ticking.rounds.look(
+    reported: list[int] = []
+    ticking.sweeps.probe(
         ticking.upstreams,
-        lambda: ticking.looker,
+        lambda: ticking.probe_pool,
         at=AT + timedelta(seconds=90),
-        listening=Listening(on_plan=told.append),
+        listening=Listening(on_plan=reported.append),
     )
-    assert told == [1]
+    assert reported == [1]
 
 
 def test_a_file_that_cannot_be_written_stops_no_tick(ticking: Ticking) -> None:
     (ticking.folder / "back_off.json").mkdir()
-    assert len(ticking.tick().looks) == 2
+    assert len(ticking.tick().results) == 2

@@ -10,14 +10,14 @@ from harness.fire.token import TOKEN_PARAMETER
 from harness.platform.clock import FakeClock
 from harness.platform.databricks.api import Outcome
 from harness.platform.databricks.fake import FakeJobs
-from harness.settle.manual_runs import ManualRuns, fold, reports_in
+from harness.settle.manual_runs import ManualRuns, apply, reports_in
 from harness.store.inbox import Message, MessageKind
 from harness.store.rows import (
     Consumed,
     ControlChangeRow,
     EventRow,
     Ledger,
-    LookOutcome,
+    ProbeOutcome,
     ProbeRow,
     RunStatus,
     Tick,
@@ -59,10 +59,10 @@ class World:
             self.jobs.end_run(run_id, outcome)
         return run_id
 
-    def fold(self, *messages: Message, at: datetime = AT) -> ManualRuns:
+    def apply(self, *messages: Message, at: datetime = AT) -> ManualRuns:
         firing = firing_of(self.jobs, at=at, store=self.store)
         tick = Tick(number=4, at=at)
-        return fold(messages, self.state, tick=tick, steps=Steps(), firing=firing)
+        return apply(messages, self.state, tick=tick, steps=Steps(), firing=firing)
 
     @property
     def state(self) -> TickState:
@@ -121,7 +121,7 @@ def probe(tick: int, upstream: str) -> ProbeRow:
         tick_number=tick,
         recorded_at=LONG_BEFORE,
         upstream_id=upstream,
-        outcome=LookOutcome.FOUND,
+        outcome=ProbeOutcome.FOUND,
         reason=None,
         failing_since=None,
         position=None,
@@ -150,7 +150,7 @@ def test_a_reported_manual_success_consumes_what_had_been_seen_before_the_run_be
     world.event(1, LONG_BEFORE)
     world.event(2, LONG_BEFORE + timedelta(minutes=5))
     run_id = world.run()
-    [row] = world.fold(report_of(run_id)).rows
+    [row] = world.apply(report_of(run_id)).rows
     assert (row.run_status, row.run_id, row.reported_by) == (
         RunStatus.SUCCEEDED,
         run_id,
@@ -167,7 +167,7 @@ def test_what_came_after_the_run_began_or_within_the_clocks_difference_starts_th
     world.event(1, LONG_BEFORE)
     world.event(2, BEGAN - timedelta(minutes=9))
     world.event(1, LONG_BEFORE, "paused")
-    [row] = world.fold(report_of(world.run())).rows
+    [row] = world.apply(report_of(world.run())).rows
     # Half of what waits is never taken: since when the rest waits would not be known.
     assert row.consumed == (Consumed(upstream_id="paused", from_tick=-1, through_tick=1),)
 
@@ -179,20 +179,20 @@ def test_a_snapshot_that_was_made_later_is_not_counted_though_our_clock_was_behi
     late = replace(event(1, LONG_BEFORE, "u"), snapshot_ts=made_at)
     world.store.append(Ledger.EVENTS, [late])
     world.store.append(Ledger.PROBES, [probe(1, "u")])
-    assert world.fold(report_of(world.run())).rows == ()
+    assert world.apply(report_of(world.run())).rows == ()
 
 
 def test_events_that_a_killed_tick_has_left_are_for_a_later_look_to_tell(world: World) -> None:
     world.event(1, LONG_BEFORE)
     world.store.append(Ledger.EVENTS, [event(2, LONG_BEFORE, "u")])
-    [row] = world.fold(report_of(world.run())).rows
+    [row] = world.apply(report_of(world.run())).rows
     assert row.consumed == (Consumed(upstream_id="u", from_tick=-1, through_tick=1),)
 
 
 def test_a_job_on_its_own_schedule_says_itself_what_it_has_processed(world: World) -> None:
     world.store.replace("scheduled_jobs", [{"job_id": JOB}])
     world.event(1, LONG_BEFORE)
-    assert world.fold(report_of(world.run())) == ManualRuns()
+    assert world.apply(report_of(world.run())) == ManualRuns()
 
 
 def test_every_row_of_the_job_counts_those_that_are_paused_and_its_triggers_too(
@@ -201,31 +201,31 @@ def test_every_row_of_the_job_counts_those_that_are_paused_and_its_triggers_too(
     world.upstreams = (TRIGGER,)
     for upstream in ("u", "paused", TRIGGER.upstream_id, "of another job"):
         world.event(1, LONG_BEFORE, upstream)
-    [row] = world.fold(report_of(world.run())).rows
+    [row] = world.apply(report_of(world.run())).rows
     assert [each.upstream_id for each in row.consumed] == [TRIGGER.upstream_id, "paused", "u"]
 
 
 def test_a_report_that_is_read_twice_counts_once(world: World) -> None:
     world.event(1, LONG_BEFORE)
     report = report_of(world.run())
-    assert len(world.fold(report, report).rows) == 1
-    assert world.fold(report) == ManualRuns()
+    assert len(world.apply(report, report).rows) == 1
+    assert world.apply(report) == ManualRuns()
 
 
 def test_a_run_that_goes_on_keeps_its_report_until_the_api_tells_its_end(world: World) -> None:
     world.event(1, LONG_BEFORE)
     run_id = world.run(None)
     report = report_of(run_id)
-    assert world.fold(report) == ManualRuns(waiting=(report,))
+    assert world.apply(report) == ManualRuns(waiting=(report,))
     world.jobs.end_run(run_id, Outcome.SUCCEEDED)
-    assert len(world.fold(report).rows) == 1
+    assert len(world.apply(report).rows) == 1
 
 
 def test_an_api_that_does_not_answer_keeps_the_report(world: World) -> None:
     world.event(1, LONG_BEFORE)
     report = report_of(world.run())
     world.jobs.go_down()
-    assert world.fold(report) == ManualRuns(waiting=(report,))
+    assert world.apply(report) == ManualRuns(waiting=(report,))
 
 
 @pytest.mark.parametrize("outcome", [each for each in Outcome if each is not Outcome.SUCCEEDED])
@@ -233,14 +233,14 @@ def test_a_run_that_says_it_succeeded_and_did_not_consumes_nothing(
     world: World, outcome: Outcome
 ) -> None:
     world.event(1, LONG_BEFORE)
-    assert world.fold(report_of(world.run(outcome))) == ManualRuns()
+    assert world.apply(report_of(world.run(outcome))) == ManualRuns()
 
 
 def test_a_run_of_another_job_and_one_that_nobody_knows_consume_nothing(world: World) -> None:
     world.event(1, LONG_BEFORE)
     world.jobs.add_job(7, ends_as=Outcome.SUCCEEDED)
     other = world.jobs.start_by_hand(7)
-    assert world.fold(report_of(other), report_of(999)) == ManualRuns()
+    assert world.apply(report_of(other), report_of(999)) == ManualRuns()
 
 
 def test_a_run_that_heartbeat_started_consumes_no_more_than_it_was_handed(world: World) -> None:
@@ -248,12 +248,12 @@ def test_a_run_that_heartbeat_started_consumes_no_more_than_it_was_handed(world:
     world.jobs.run_now(job_id=JOB, token="t", parameters={TOKEN_PARAMETER: "t"})
     [run_id] = world.jobs.runs_of(JOB)
     world.jobs.end_run(run_id, Outcome.SUCCEEDED)
-    assert world.fold(report_of(run_id)) == ManualRuns()
+    assert world.apply(report_of(run_id)) == ManualRuns()
 
 
 def test_a_run_that_began_in_the_future_by_our_clock_consumes_nothing(world: World) -> None:
     world.event(1, LONG_BEFORE - timedelta(days=2))
-    assert world.fold(report_of(world.run()), at=BEGAN - timedelta(days=1)) == ManualRuns()
+    assert world.apply(report_of(world.run()), at=BEGAN - timedelta(days=1)) == ManualRuns()
 
 
 def test_only_a_report_that_names_a_run_of_a_job_that_is_not_followed_is_about_a_manual_run(
@@ -272,6 +272,6 @@ def test_only_a_report_that_names_a_run_of_a_job_that_is_not_followed_is_about_a
 def test_an_api_that_does_not_answer_is_asked_once_in_a_tick(world: World) -> None:
     reports = tuple(report_of(world.run()) for _ in range(20))
     world.jobs.go_down()
-    asked = world.jobs.request_count
-    assert world.fold(*reports).waiting == reports
-    assert world.jobs.request_count == asked + 1
+    requests = world.jobs.request_count
+    assert world.apply(*reports).waiting == reports
+    assert world.jobs.request_count == requests + 1

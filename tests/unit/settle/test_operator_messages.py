@@ -107,18 +107,18 @@ def test_a_release_counts_though_the_jobs_api_is_down() -> None:
     jobs = fake_jobs()
     jobs.go_down()
     run = held()
-    told = settled(jobs, run, asks(MessageKind.RELEASE, run))
-    assert [row.run_status for row in told.rows] == [RunStatus.RELEASED]
-    assert not told.unanswered
+    reported = settled(jobs, run, asks(MessageKind.RELEASE, run))
+    assert [row.run_status for row in reported.rows] == [RunStatus.RELEASED]
+    assert not reported.unanswered
 
 
 def test_a_report_of_success_waits_while_the_jobs_api_does_not_answer() -> None:
     jobs = fake_jobs()
     run = run_of(jobs)
     jobs.go_down()
-    told = settled(jobs, run, notice(run_id=run.run_id))
-    assert told.rows == ()
-    assert told.waiting == (notice(run_id=run.run_id),)
+    reported = settled(jobs, run, notice(run_id=run.run_id))
+    assert reported.rows == ()
+    assert reported.waiting == (notice(run_id=run.run_id),)
 
 
 def test_a_notice_of_a_run_that_nobody_knows_changes_nothing() -> None:

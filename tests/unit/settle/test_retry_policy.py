@@ -10,7 +10,7 @@ from harness.errors import DecideError
 from harness.fire.submit import Steps
 from harness.platform.databricks.api import Outcome
 from harness.platform.databricks.fake import FakeJobs
-from harness.settle.retry_policy import planned_retries, want_again
+from harness.settle.retry_policy import planned_retries, request_due_retries
 from harness.store.inbox import Message, MessageKind, send
 from harness.store.rows import Ledger, RunStatus
 from harness.store.work_lists import FollowedRun, PlannedRetry
@@ -57,7 +57,7 @@ def wanted(
     """Settle once; return the status and the teller of every step that was recorded."""
     store = MemoryStore()
     done = settled(jobs, run, *messages, store=store)
-    want_again(done, state_with(run, retry), tick=TICK, steps=Steps(), store=store)
+    request_due_retries(done, state_with(run, retry), tick=TICK, steps=Steps(), store=store)
     rows = store.read(Ledger.RUNS)
     return [(str(row["run_status"]), str(row["reported_by"])) for row in rows]
 
@@ -79,7 +79,9 @@ def test_the_step_says_which_attempt_failed_and_how() -> None:
     run = replace(failed(jobs), attempt=2)
     done = settled(jobs, run, store=store)
 
-    done = want_again(done, state_with(run, planned(run)), tick=TICK, steps=Steps(), store=store)
+    done = request_due_retries(
+        done, state_with(run, planned(run)), tick=TICK, steps=Steps(), store=store
+    )
 
     (row,) = done.rows
     assert (row.attempt, row.run_id, row.message, row.ended_at) == (2, run.run_id, "disk full", AT)
@@ -105,9 +107,9 @@ def test_what_an_operator_says_in_the_same_tick_goes_first_and_counts_alone(
 ) -> None:
     jobs = fake_jobs()
     run = failed(jobs)
-    said = Message(kind=kind, job_id=JOB, intent_id="intent", attempt=1, sent_at=TICK.at)
+    output = Message(kind=kind, job_id=JOB, intent_id="intent", attempt=1, sent_at=TICK.at)
     status = "RETRY_REQUESTED" if kind is MessageKind.RETRY else "RELEASED"
-    assert wanted(jobs, run, planned(run), said) == [(status, "operator")]
+    assert wanted(jobs, run, planned(run), output) == [(status, "operator")]
 
 
 def test_a_success_that_somebody_else_started_lets_the_job_go_instead() -> None:
@@ -144,14 +146,14 @@ def test_the_model_is_read_only_where_a_run_holds_its_job() -> None:
     jobs = fake_jobs()
     run = failed(jobs)
     rows = {"job_id": JOB, "intent_id": "intent", "attempt": 1, "retry_at": OVER}
-    asked: list[str] = []
+    requests: list[str] = []
 
     def read(relation: str) -> list[dict[str, object]]:
-        asked.append(relation)
+        requests.append(relation)
         return [rows]
 
     assert planned_retries(read, [run_of(jobs)]) == ()
-    assert (planned_retries(read, [run]), asked) == ((planned(run),), ["queue_retries"])
+    assert (planned_retries(read, [run]), requests) == ((planned(run),), ["queue_retries"])
 
 
 class World(SmallWorld):
@@ -209,10 +211,10 @@ def test_a_back_off_is_remembered_from_process_to_process(world: World) -> None:
 
 def test_an_operator_need_not_wait_for_the_end_of_the_back_off(world: World) -> None:
     world.clock.sleep(60)
-    said = Message(
+    output = Message(
         kind=MessageKind.RETRY, job_id=JOB, intent_id="intent", attempt=1, sent_at=world.clock.now()
     )
-    send(world.home.inbox, said)
+    send(world.home.inbox, output)
     with pytest.raises(DecideError):
         world.engine().tick()
     assert world.steps == ["operator"]

@@ -9,7 +9,7 @@ import pytest
 from harness.platform.databricks.api import Outcome
 from harness.platform.databricks.fake import FakeJobs
 from harness.platform.jobs_emulator.runs.states import Phase
-from harness.settle.run_progress import LOST_AFTER, NOT_KNOWN, PARKED_AFTER, SAYS_NOTHING
+from harness.settle.run_progress import LOST_AFTER, NO_STATE, NOT_KNOWN, PARKED_AFTER
 from harness.store.inbox import Message, MessageKind
 from harness.store.rows import HOLDING, RunRow, RunStatus, Tick
 from harness.store.work_lists import FollowedRun
@@ -79,9 +79,15 @@ def test_a_run_that_waits_or_is_not_understood_goes_on_with_the_words_as_they_ca
     row = bench.tick()
     assert row is not None
     assert row.run_status is RunStatus.STARTED
-    told = (row.life_cycle_state, row.state, row.result_state, row.termination_code, row.message)
+    reported = (
+        row.life_cycle_state,
+        row.state,
+        row.result_state,
+        row.termination_code,
+        row.message,
+    )
     names = ("life_cycle_state", "state", "result_state", "code", "message")
-    assert told == tuple(words.get(name) for name in names)
+    assert reported == tuple(words.get(name) for name in names)
 
 
 def test_the_same_words_are_recorded_once_whatever_text_comes_with_them() -> None:
@@ -108,7 +114,7 @@ def test_a_run_of_which_nothing_is_said_is_told_apart_from_one_at_work() -> None
     bench.says({})
     row = bench.tick()
     assert row is not None
-    assert (row.run_status, row.message) == (RunStatus.STARTED, SAYS_NOTHING)
+    assert (row.run_status, row.message) == (RunStatus.STARTED, NO_STATE)
     assert bench.tick(minutes=6000) is None
     bench.says({"phase": "RUNNING"})
     row = bench.tick()
@@ -133,8 +139,8 @@ def test_a_run_that_is_over_in_unknown_words_is_parked_only_after_some_time() ->
     assert (row.run_status, row.run_id) == (RunStatus.PARKED, bench.run_id)
     assert row.result_state == "BRAND_NEW"
     assert row.message is not None
-    for said in ("TERMINATED, BRAND_NEW", ": oh;", f"`retry {JOB}`", f"`release {JOB}`"):
-        assert said in row.message
+    for output in ("TERMINATED, BRAND_NEW", ": oh;", f"`retry {JOB}`", f"`release {JOB}`"):
+        assert output in row.message
 
 
 def test_unknown_words_that_become_known_in_time_are_the_end_of_the_run() -> None:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from harness.errors import JobsApiError, UntoldRunsError
+from harness.errors import JobsApiError, UnreportedRunsError
 from harness.platform.clock import FakeClock
 from harness.platform.databricks.api import Outcome, RunReport
 from harness.platform.databricks.fake import FakeJobs
@@ -51,18 +51,18 @@ def test_a_notice_of_the_first_attempt_does_not_end_the_second() -> None:
     first = run_of(jobs)
     second = run_of(jobs, attempt=2)
 
-    told = settled(jobs, second, notice(run_id=first.run_id, intent_id="intent"))
+    reported = settled(jobs, second, notice(run_id=first.run_id, intent_id="intent"))
 
-    assert told.rows == ()
+    assert reported.rows == ()
 
 
 def test_a_late_notice_of_an_earlier_run_does_not_end_a_start_without_an_answer() -> None:
     jobs = fake_jobs()
     jobs.go_down()
 
-    told = settled(jobs, intended(), notice(run_id=5))
+    reported = settled(jobs, intended(), notice(run_id=5))
 
-    assert [row.run_status for row in told.rows] == [RunStatus.INTENDED]
+    assert [row.run_status for row in reported.rows] == [RunStatus.INTENDED]
 
 
 def test_a_late_notice_of_the_first_attempt_does_not_end_a_second_without_an_answer() -> None:
@@ -70,18 +70,18 @@ def test_a_late_notice_of_the_first_attempt_does_not_end_a_second_without_an_ans
     jobs.go_down()
     second = replace(intended(), attempt=2)
 
-    told = settled(jobs, second, notice(run_id=5, intent_id="intent"))
+    reported = settled(jobs, second, notice(run_id=5, intent_id="intent"))
 
-    assert [row.run_status for row in told.rows] == [RunStatus.INTENDED]
+    assert [row.run_status for row in reported.rows] == [RunStatus.INTENDED]
 
 
 def test_a_run_that_reports_its_success_before_any_answer_to_its_start_is_followed() -> None:
     jobs = fake_jobs()
     report = notice(run_id=5, intent_id="intent")
-    told = settled(jobs, intended(), report)
-    (row,) = told.rows
+    reported = settled(jobs, intended(), report)
+    (row,) = reported.rows
     assert (row.run_status, row.run_id) == (RunStatus.STARTED, 5)
-    assert told.waiting == (report,)
+    assert reported.waiting == (report,)
 
 
 def test_a_report_of_success_waits_until_the_jobs_api_reports_the_end_of_the_run() -> None:
@@ -93,13 +93,13 @@ def test_a_report_of_success_waits_until_the_jobs_api_reports_the_end_of_the_run
         notice(intent_id="intent"),
         naming_attempt(notice(), run),
     ):
-        told = settled(jobs, run, report)
-        assert (told.rows, told.waiting) == ((), (report,))
+        reported = settled(jobs, run, report)
+        assert (reported.rows, reported.waiting) == ((), (report,))
 
     jobs.end_run(run.run_id, Outcome.SUCCEEDED)
-    told = settled(jobs, run, notice(run_id=run.run_id))
-    assert [row.reported_by for row in told.rows] == ["poll"]
-    assert told.waiting == ()
+    reported = settled(jobs, run, notice(run_id=run.run_id))
+    assert [row.reported_by for row in reported.rows] == ["poll"]
+    assert reported.waiting == ()
 
 
 def test_a_run_that_fails_after_it_has_reported_its_success_is_held_also_when_that_is_read_again() -> (
@@ -110,9 +110,9 @@ def test_a_run_that_fails_after_it_has_reported_its_success_is_held_also_when_th
     assert run.run_id is not None
     jobs.end_run(run.run_id, Outcome.FAILED)
     for report in (notice(run_id=run.run_id), naming_attempt(notice(), run)):
-        told = settled(jobs, run, report)
-        (row,) = told.rows
-        assert (row.run_status, told.waiting) == (RunStatus.FAILED, ())
+        reported = settled(jobs, run, report)
+        (row,) = reported.rows
+        assert (row.run_status, reported.waiting) == (RunStatus.FAILED, ())
         again = settled(jobs, FollowedRun.from_step(row), report)
         assert (again.rows, again.waiting) == ((), ())
 
@@ -151,8 +151,8 @@ def test_a_report_that_names_another_run_lets_no_job_go_and_the_success_of_that_
     jobs, run = failed()
     by_hand = jobs.start_by_hand(JOB)
     for run_id in (5, by_hand):
-        told = settled(jobs, run, notice(run_id=run_id))
-        assert (told.rows, told.waiting) == ((), ())
+        reported = settled(jobs, run, notice(run_id=run_id))
+        assert (reported.rows, reported.waiting) == ((), ())
 
     jobs.end_run(by_hand, Outcome.SUCCEEDED)
     (row,) = settled(jobs, run).rows
@@ -170,10 +170,10 @@ def test_a_jobs_api_that_does_not_answer_says_nothing_about_the_run() -> None:
     run = run_of(jobs)
     jobs.go_down()
 
-    told = settled(jobs, run)
+    reported = settled(jobs, run)
 
-    assert told.rows == ()
-    assert list(told.unanswered) == [JOB]
+    assert reported.rows == ()
+    assert list(reported.unanswered) == [JOB]
 
 
 def test_a_clock_that_went_back_does_not_keep_a_lost_run_going_on() -> None:
@@ -236,14 +236,14 @@ class Endless(FakeJobs):
 
     def list_runs(self, job_id: int, *, since: datetime | None = None) -> Iterator[RunReport]:
         yield from super().list_runs(job_id, since=since)
-        raise UntoldRunsError("the older ones were not read")
+        raise UnreportedRunsError("the older ones were not read")
 
 
 class Wordless(FakeJobs):
     """Answers a question for runs with no word of them."""
 
     def list_runs(self, job_id: int, *, since: datetime | None = None) -> Iterator[RunReport]:
-        raise UntoldRunsError("it says nothing of its runs")
+        raise UnreportedRunsError("it says nothing of its runs")
 
 
 def test_a_start_without_an_answer_is_sent_again_with_its_token_and_its_parameters() -> None:
@@ -417,11 +417,11 @@ def test_a_refusal_proves_nothing_while_the_runs_cannot_be_listed_and_is_not_ask
     jobs.add_job(JOB)
     _refused(jobs)
 
-    told = settled(jobs, intended())
+    reported = settled(jobs, intended())
 
-    (row,) = told.rows
+    (row,) = reported.rows
     assert (row.run_status, row.message) == (RunStatus.INTENDED, f"Job {JOB} does not exist.")
-    assert told.unanswered == {JOB: "the list did not come"}
+    assert reported.unanswered == {JOB: "the list did not come"}
 
     # Meanwhile the job is there again: the token would start a run now, and nobody asked for that.
     jobs.add_job(JOB)
@@ -476,9 +476,9 @@ def test_after_those_days_a_list_that_does_not_come_decides_nothing() -> None:
     jobs = Unlisted(clock=FakeClock(AT))
     jobs.add_job(JOB)
 
-    told = settled(jobs, intended(), tick=LATE)
+    reported = settled(jobs, intended(), tick=LATE)
 
-    assert (told.rows, told.unanswered) == ((), {JOB: "the list did not come"})
+    assert (reported.rows, reported.unanswered) == ((), {JOB: "the list did not come"})
     assert jobs.requests == []
 
 
@@ -506,9 +506,9 @@ def test_a_later_success_of_anyone_releases_a_parked_start() -> None:
 
 
 def test_a_parked_start_whose_own_run_says_that_it_succeeded_is_released() -> None:
-    told = settled(fake_jobs(), _parked(), notice(run_id=5, intent_id="intent"))
+    reported = settled(fake_jobs(), _parked(), notice(run_id=5, intent_id="intent"))
 
-    (row,) = told.rows
+    (row,) = reported.rows
 
     assert row.run_status is RunStatus.SUCCEEDED_ELSEWHERE
     assert "run 5" in (row.message or "")

@@ -9,13 +9,13 @@ import pytest
 
 from harness.config.model import Attention
 from harness.errors import JobsApiError
-from harness.inspect.attention import trouble_of
+from harness.inspect.attention import problem_of
 from harness.inspect.explain import answer_to
 from harness.inspect.job_history import history_of
 from harness.inspect.status import Status
 from harness.platform.databricks.api import RunReport
 from harness.platform.databricks.fake import FakeJobs
-from harness.settle.unreachable_runs import Unasked, load_unasked, note_unasked
+from harness.settle.unreachable_runs import Unreachable, load_unreachable, record_unreachable
 from harness.store.queries import RunFact
 from harness.store.rows import RunStatus
 from harness.tick.checkpoint import load_state, save_state
@@ -37,15 +37,17 @@ class Followed:
     is_open: bool = True
 
 
-def note(home: Path, after: int, unanswered: dict[int, str], *runs: Followed) -> dict[int, Unasked]:
-    note_unasked(home, runs or [Followed()], unanswered, AT + timedelta(minutes=after))
-    return load_unasked(home)
+def note(
+    home: Path, after: int, unanswered: dict[int, str], *runs: Followed
+) -> dict[int, Unreachable]:
+    record_unreachable(home, runs or [Followed()], unanswered, AT + timedelta(minutes=after))
+    return load_unreachable(home)
 
 
 def test_the_first_tick_that_could_not_ask_is_remembered_by_all_that_follow(tmp_path: Path) -> None:
     note(tmp_path, 0, DOWN)
-    (told,) = note(tmp_path, 9, {1: "timed out"}).values()
-    assert told == Unasked(run_id=70, since=AT, reason="timed out")
+    (reported,) = note(tmp_path, 9, {1: "timed out"}).values()
+    assert reported == Unreachable(run_id=70, since=AT, reason="timed out")
 
 
 def test_a_run_that_could_be_asked_about_is_forgotten(tmp_path: Path) -> None:
@@ -74,13 +76,13 @@ def test_a_start_without_an_answer_and_a_run_that_is_over_are_told_otherwise(
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"1": {}}', '{"x": null}'])
 def test_a_file_that_cannot_be_read_is_as_good_as_none(tmp_path: Path, content: str) -> None:
     (tmp_path / "unasked.json").write_text(content)
-    assert load_unasked(tmp_path) == {}
+    assert load_unreachable(tmp_path) == {}
     assert note(tmp_path, 0, DOWN)[1].since == AT
 
 
 def silent(status: Status, minutes_ago: int, run_id: int = 70) -> Status:
     since = status.now - timedelta(minutes=minutes_ago)
-    return replace(status, unasked={1: Unasked(run_id=run_id, since=since, reason="503")})
+    return replace(status, unreachable={1: Unreachable(run_id=run_id, since=since, reason="503")})
 
 
 @pytest.fixture
@@ -119,24 +121,24 @@ def test_the_configuration_says_after_how_long_a_run_needs_attention(
 ) -> None:
     status = silent(replace(status_of(3), attention=attention), 5)
     run = a_run(1, RunStatus.STARTED, run_id=70, started_at=status.now - timedelta(minutes=2))
-    trouble = trouble_of(run, status)
-    assert (trouble and trouble.what) == what
+    problem = problem_of(run, status)
+    assert (problem and problem.what) == what
 
 
 def test_the_configuration_says_how_long_a_run_may_wait_in_a_queue() -> None:
     status = replace(status_of(3), attention=Attention(queued_minutes=600))
     run = a_run(1, RunStatus.STARTED, run_id=70, state="QUEUED", recorded_at=minutes(120))
-    assert trouble_of(run, status) is None
+    assert problem_of(run, status) is None
     shorter = replace(status, attention=Attention(queued_minutes=60))
-    assert (trouble_of(run, shorter) or run) != run
+    assert (problem_of(run, shorter) or run) != run
 
 
 def test_explain_says_since_when_nobody_could_ask() -> None:
-    told = history_of(a_day(), JOB, at=minutes(55), is_now=True)
-    run = told.last_run
+    reported = history_of(a_day(), JOB, at=minutes(55), is_now=True)
+    run = reported.last_run
     assert run is not None and run.is_open and run.run_id is not None
-    unasked = Unasked(run_id=run.run_id, since=minutes(52), reason="503")
-    sentence = answer_to(replace(told, unasked=unasked)).sentence
+    unreachable = Unreachable(run_id=run.run_id, since=minutes(52), reason="503")
+    sentence = answer_to(replace(reported, unreachable=unreachable)).sentence
     assert "nobody could ask about it since" in sentence and sentence.endswith("(503)")
 
 
@@ -164,8 +166,8 @@ def test_a_tick_remembers_the_run_that_it_could_not_ask_about(tmp_path: Path) ->
     engine, began = Engine(context), world.clock.now()
     for _ in range(3):
         world.tick(engine)
-    (told,) = load_unasked(context.home.folder).values()
-    assert (told.run_id, told.since) == (run.run_id, began)
+    (reported,) = load_unreachable(context.home.folder).values()
+    assert (reported.run_id, reported.since) == (run.run_id, began)
     jobs.tells = True
     world.tick(engine)
-    assert load_unasked(context.home.folder) == {}
+    assert load_unreachable(context.home.folder) == {}

@@ -15,11 +15,11 @@ from harness.store.inbox import Message, MessageKind, parse_message, peek, recei
 from harness.store.quarantine import FOLDER, Quarantine, quarantined
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-WHOLE = '{"kind": "retry", "job_id": 7, "sent_at": "2026-03-01T08:00:00+00:00"}'
+WHOLE_TABLE = '{"kind": "retry", "job_id": 7, "sent_at": "2026-03-01T08:00:00+00:00"}'
 
 
 def test_a_message_is_read_as_it_was_written(tmp_path: Path) -> None:
-    (tmp_path / "1.json").write_text(WHOLE)
+    (tmp_path / "1.json").write_text(WHOLE_TABLE)
 
     [message] = receive(tmp_path)
 
@@ -49,40 +49,42 @@ POISON = {
     "a number": b"7",
     "null": b"null",
     "no fields": b"{}",
-    "half": WHOLE[:-1].encode(),
-    "its end": WHOLE[1:].encode(),
-    "another kind": WHOLE.replace("retry", "stop").encode(),
-    "a kind of another type": WHOLE.replace('"retry"', "[]").encode(),
-    "a word as id": WHOLE.replace("7", '"seven"').encode(),
-    "an infinite id": WHOLE.replace("7", "Infinity").encode(),
-    "no number as id": WHOLE.replace("7", "NaN").encode(),
-    "a boolean as id": WHOLE.replace("7", "true").encode(),
-    "a fraction as id": WHOLE.replace("7", "7.5").encode(),
-    "zero as id": WHOLE.replace("7", "0").encode(),
-    "an id past BIGINT": WHOLE.replace("7", str(2**63)).encode(),
-    "an id of thousands of digits": WHOLE.replace("7", "7" * 5000).encode(),
-    "a key twice": WHOLE.replace("{", '{"job_id": 8, ').encode(),
+    "half": WHOLE_TABLE[:-1].encode(),
+    "its end": WHOLE_TABLE[1:].encode(),
+    "another kind": WHOLE_TABLE.replace("retry", "stop").encode(),
+    "a kind of another type": WHOLE_TABLE.replace('"retry"', "[]").encode(),
+    "a word as id": WHOLE_TABLE.replace("7", '"seven"').encode(),
+    "an infinite id": WHOLE_TABLE.replace("7", "Infinity").encode(),
+    "no number as id": WHOLE_TABLE.replace("7", "NaN").encode(),
+    "a boolean as id": WHOLE_TABLE.replace("7", "true").encode(),
+    "a fraction as id": WHOLE_TABLE.replace("7", "7.5").encode(),
+    "zero as id": WHOLE_TABLE.replace("7", "0").encode(),
+    "an id past BIGINT": WHOLE_TABLE.replace("7", str(2**63)).encode(),
+    "an id of thousands of digits": WHOLE_TABLE.replace("7", "7" * 5000).encode(),
+    "a key twice": WHOLE_TABLE.replace("{", '{"job_id": 8, ').encode(),
     "nested deeply": b"[" * 200_000,
-    "nested deeply in a field": WHOLE.replace("{", '{"more": ' + "[" * 100_000, 1).encode(),
-    "no UTF-8": b"\xff\xfe" + WHOLE.encode(),
+    "nested deeply in a field": WHOLE_TABLE.replace("{", '{"more": ' + "[" * 100_000, 1).encode(),
+    "no UTF-8": b"\xff\xfe" + WHOLE_TABLE.encode(),
     "zeros": b"\0" * 100,
-    "an instant without a zone": WHOLE.replace("+00:00", "").encode(),
-    "an instant of another age": WHOLE.replace("2026", "0001").encode(),
-    "no instant": WHOLE.replace("2026-03", "soon").encode(),
-    "a run past BIGINT": WHOLE.replace("{", f'{{"run_id": {10**30}, ').encode(),
-    "a negative attempt": WHOLE.replace("{", '{"attempt": -1, ').encode(),
-    "a reason that is no text": WHOLE.replace("{", '{"reason": 5, ').encode(),
-    "a reason with half a character": WHOLE.replace("{", '{"reason": "\\ud800", ').encode(),
-    "a reason with a NUL": WHOLE.replace("{", '{"reason": "\\u0000", ').encode(),
-    "a reason without an end": WHOLE.replace("{", '{"reason": "%s", ' % ("x" * 5000)).encode(),
-    "taken that is no object": WHOLE.replace("{", '{"taken": 7, ').encode(),
-    "taken without its fields": WHOLE.replace("{", '{"taken": {}, ').encode(),
-    "taken of another type": WHOLE.replace(
+    "an instant without a zone": WHOLE_TABLE.replace("+00:00", "").encode(),
+    "an instant of another age": WHOLE_TABLE.replace("2026", "0001").encode(),
+    "no instant": WHOLE_TABLE.replace("2026-03", "soon").encode(),
+    "a run past BIGINT": WHOLE_TABLE.replace("{", f'{{"run_id": {10**30}, ').encode(),
+    "a negative attempt": WHOLE_TABLE.replace("{", '{"attempt": -1, ').encode(),
+    "a reason that is no text": WHOLE_TABLE.replace("{", '{"reason": 5, ').encode(),
+    "a reason with half a character": WHOLE_TABLE.replace("{", '{"reason": "\\ud800", ').encode(),
+    "a reason with a NUL": WHOLE_TABLE.replace("{", '{"reason": "\\u0000", ').encode(),
+    "a reason without an end": WHOLE_TABLE.replace(
+        "{", '{"reason": "%s", ' % ("x" * 5000)
+    ).encode(),
+    "taken that is no object": WHOLE_TABLE.replace("{", '{"taken": 7, ').encode(),
+    "taken without its fields": WHOLE_TABLE.replace("{", '{"taken": {}, ').encode(),
+    "taken of another type": WHOLE_TABLE.replace(
         "{",
         '{"taken": {"upstream_id": "a", "from_tick": "x", "through_tick": 1}, ',
         1,
     ).encode(),
-    "larger than any message": WHOLE.encode() + b" " * 2**20,
+    "larger than any message": WHOLE_TABLE.encode() + b" " * 2**20,
 }
 
 
@@ -91,7 +93,7 @@ def test_what_is_no_message_is_quarantined_with_its_reason_and_stops_no_other(
     content: bytes, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "1.json").write_bytes(content)
-    (tmp_path / "2.json").write_text(WHOLE)
+    (tmp_path / "2.json").write_text(WHOLE_TABLE)
 
     assert [each.job_id for each in peek(tmp_path)] == [7]
     quarantine = Quarantine(tmp_path, NOON)
@@ -107,13 +109,13 @@ def test_what_is_no_message_is_quarantined_with_its_reason_and_stops_no_other(
 
 def _link(path: Path) -> None:
     outside = path.with_name("outside")
-    outside.write_text(WHOLE)
+    outside.write_text(WHOLE_TABLE)
     path.symlink_to(outside)
 
 
 def _full_folder(path: Path) -> None:
     path.mkdir()
-    (path / "more").write_text(WHOLE)
+    (path / "more").write_text(WHOLE_TABLE)
 
 
 #: What is never opened, though it has the name of a message.
@@ -158,7 +160,7 @@ def test_a_second_item_of_the_same_name_is_quarantined_beside_the_first(tmp_path
 def test_what_cannot_be_moved_stays_and_is_reported_and_stops_no_other(tmp_path: Path) -> None:
     (tmp_path / FOLDER).write_text("in the way")
     (tmp_path / "1.json").write_text("")
-    (tmp_path / "2.json").write_text(WHOLE)
+    (tmp_path / "2.json").write_text(WHOLE_TABLE)
 
     for _ in range(2):
         quarantine = Quarantine(tmp_path, NOON)
@@ -184,7 +186,7 @@ def test_a_tick_reads_a_bounded_number_of_messages_and_the_next_one_the_rest(
 ) -> None:
     monkeypatch.setattr("harness.store.inbox.MESSAGES_PER_TICK", 2)
     for number in range(3):
-        (tmp_path / f"{number}.json").write_text(WHOLE)
+        (tmp_path / f"{number}.json").write_text(WHOLE_TABLE)
     assert len(receive(tmp_path)) == 2
     assert len(peek(tmp_path)) == 3
 
@@ -193,7 +195,7 @@ def test_a_tick_reads_a_bounded_number_of_messages_and_the_next_one_the_rest(
 def test_a_message_that_no_tick_could_read_is_not_left(
     changed: dict[str, object], tmp_path: Path
 ) -> None:
-    message = replace(parse_message(WHOLE.encode()), **changed)  # type: ignore[arg-type]
+    message = replace(parse_message(WHOLE_TABLE.encode()), **changed)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match=next(iter(changed))):
         send(tmp_path, message)
     assert [*tmp_path.iterdir()] == []

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from harness.store.rows import GIVING_BACK, HOLDING, OPEN, RunStatus
+from harness.store.rows import HOLDING, OPEN, REQUEUING, RunStatus
 
 ROOT = Path(__file__).parents[3]
 MODEL = ROOT / "models" / "state" / "run_statuses.sql"
@@ -25,11 +25,11 @@ def test_the_harness_and_the_model_agree_on_which_runs_hold_their_job() -> None:
 
 
 def test_the_harness_and_the_model_agree_on_which_runs_give_their_events_back() -> None:
-    assert {name for name, *_, gives_back in ROWS if gives_back == "true"} == GIVING_BACK
+    assert {name for name, *_, gives_back in ROWS if gives_back == "true"} == REQUEUING
 
 
 def test_the_manual_describes_every_status() -> None:
     page = (ROOT / "docs" / "reference" / "statuses.md").read_text(encoding="utf-8")
     table = page.partition("## job_runs")[2].partition("\n## ")[0]
-    told = re.findall(r"^\| ([A-Z_, ]+) \|", table, flags=re.MULTILINE)
-    assert sorted(", ".join(told).split(", ")) == sorted(status.value for status in RunStatus)
+    reported = re.findall(r"^\| ([A-Z_, ]+) \|", table, flags=re.MULTILINE)
+    assert sorted(", ".join(reported).split(", ")) == sorted(status.value for status in RunStatus)

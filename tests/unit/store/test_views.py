@@ -24,9 +24,9 @@ def read(error: Exception) -> None:
 
 
 def test_a_table_that_spark_cannot_read_is_told_with_the_way_out() -> None:
-    with pytest.raises(StateError) as told:
+    with pytest.raises(StateError) as reported:
         read(AnalysisException("[DELTA_LOG_GONE] a file is gone.\nat org.apache"))
-    assert str(told.value) == (
+    assert str(reported.value) == (
         "heartbeat.trigger_set cannot be read: [DELTA_LOG_GONE] a file is gone.; "
         "`python -m harness doctor` says what to do"
     )

@@ -7,7 +7,7 @@ import pytest
 
 from harness.errors import DecideError
 from harness.sense.backoff import load_back_off
-from harness.store.rows import Ledger, LookOutcome
+from harness.store.rows import Ledger, ProbeOutcome
 from harness.store.work_lists import WatchedUpstream
 from harness.tick.engine import Engine
 from harness.tick.report import TickReport
@@ -56,7 +56,7 @@ class World(SmallWorld):
 
     def __init__(self, project: Path) -> None:
         super().__init__(project, ROW.format(description="as it was"))
-        self.looker.reason = "it is down."
+        self.probe_pool.reason = "it is down."
         self.models["queue_upstreams"] = lambda: [asdict(ORDERS)]
         self.models["queue_control_changes"] = lambda: [CHANGED]
         self.remember(upstreams=(ORDERS,))
@@ -83,13 +83,17 @@ def world(tmp_path: Path) -> World:
 
 def test_a_tick_of_a_fresh_process_puts_off_what_the_ones_before_it_saw_fail(world: World) -> None:
     report = world.ticks(4)
-    assert (len(report.looks), len(report.sensed.put_off), len(world.looker.looked_at)) == (0, 1, 3)
+    assert (len(report.results), len(report.sensed.deferred), len(world.probe_pool.looked_at)) == (
+        0,
+        1,
+        3,
+    )
 
 
 def test_a_resident_process_puts_off_at_the_same_ticks(world: World) -> None:
     engine = world.engine()
-    put_off = [len(world.tick(engine).sensed.put_off) for _ in range(8)]
-    assert put_off == [0, 0, 0, 1, 0, 1, 1, 1]
+    deferred = [len(world.tick(engine).sensed.deferred) for _ in range(8)]
+    assert deferred == [0, 0, 0, 1, 0, 1, 1, 1]
 
 
 def test_a_tick_that_puts_off_decides_nothing_and_ends_with_failure(world: World) -> None:
@@ -104,10 +108,10 @@ def test_a_tick_that_puts_off_leaves_no_row(world: World) -> None:
 
 def test_a_reason_that_changed_is_recorded_once_with_the_first_instant(world: World) -> None:
     world.tick()
-    world.looker.reason = "it refuses the password."
+    world.probe_pool.reason = "it refuses the password."
     with pytest.raises(DecideError):
         world.tick()
-    assert world.outcomes == [(LookOutcome.FAILED, "it refuses the password.")]
+    assert world.outcomes == [(ProbeOutcome.FAILED, "it refuses the password.")]
     assert world.store.read(Ledger.PROBES)[0]["failing_since"] == NOON
 
 
@@ -122,7 +126,7 @@ def test_what_is_in_force_no_longer_is_not_shown_as_failing(
     world.ticks(3)
     # Its rows left the CSV, or were paused, and the tick that fed that was killed afterwards.
     world.remember(upstreams=others)
-    world.looker.reason = None
+    world.probe_pool.reason = None
     world.tick()
     assert left_alone(world) == []
 
@@ -133,7 +137,7 @@ def test_a_row_that_comes_back_is_looked_at_at_once(world: World) -> None:
     world.tick()
     world.remember(upstreams=(ORDERS,))
     world.tick()
-    assert len(world.looker.looked_at) == 4
+    assert len(world.probe_pool.looked_at) == 4
     assert left_alone(world) == [ORDERS.upstream_id]
 
 
@@ -142,4 +146,4 @@ def test_a_row_that_was_edited_is_looked_at_at_once(world: World) -> None:
     world.edit(ROW.format(description="another text"))
     with pytest.raises(DecideError):
         world.tick()
-    assert len(world.looker.looked_at) == 4
+    assert len(world.probe_pool.looked_at) == 4

@@ -29,8 +29,8 @@ class World(SmallWorld):
         self.remember(tick_number=tick_number, **past)
 
     def register(self, snapshot: str) -> None:
-        said = {"table": "a.b", "table_format": "DELTA", "snapshot_id": snapshot}
-        register({**said, "partition": ["1", "2"]}, home=self.home.folder)
+        output = {"table": "a.b", "table_format": "DELTA", "snapshot_id": snapshot}
+        register({**output, "partition": ["1", "2"]}, home=self.home.folder)
 
     def tick(self, dies_at: str = "") -> TickReport:
         self.clock.sleep(60)
@@ -47,7 +47,7 @@ def test_it_records_them_and_decides_nothing(world: World) -> None:
     world.register("1")
     report = world.tick()
     assert report.skipped == ("decide", "fire", "publish")
-    assert len(report.learned.events) == 1
+    assert len(report.findings.events) == 1
     assert [row["tick_number"] for row in world.store.read(Ledger.EVENTS)] == [5]
     assert waiting(world.home.inbox) == []
 
@@ -63,7 +63,7 @@ def test_the_next_process_knows_the_tables_from_the_state_file(world: World) -> 
     state = load_state(world.home.state, world.store)
     assert state is not None
     assert (state.tick_number, dict(state.registered)) == (5, {"a.b": 2})
-    assert not world.tick().learned.events
+    assert not world.tick().findings.events
     assert world.store.commits == [Ledger.EVENTS, Ledger.PROBES]
 
 
@@ -74,6 +74,6 @@ def test_killed_after_it_has_recorded_them_it_has_recorded_them_once(world: Worl
     assert len(waiting(world.home.inbox)) == 1
 
     world.after(tick_number=5)
-    assert not world.tick().learned.events
+    assert not world.tick().findings.events
     assert len(world.store.read(Ledger.EVENTS)) == 1
     assert waiting(world.home.inbox) == []

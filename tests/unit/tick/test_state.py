@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.store.rows import Consumed, RecentEvents
-from harness.store.work_lists import Orphan, Taken, WatchedUpstream
+from harness.store.work_lists import ConsumedTicks, Orphan, WatchedUpstream
 from harness.tick.checkpoint import VERSION, load_state, save_state
 from harness.tick.state import TickState
 from tests.support.following import intended
@@ -27,7 +27,7 @@ UPSTREAM = WatchedUpstream(
     latest_event_tick=3,
     latest_event_at=NOON + timedelta(microseconds=1),
     recent_events=(RecentEvents(tick_number=3, event_at=NOON, event_count=2),),
-    taken=(Taken(job_id=7, from_tick=-1, through_tick=3),),
+    taken=(ConsumedTicks(job_id=7, from_tick=-1, through_tick=3),),
     failing_since=NOON,
     reason="The Kafka topic cannot be sensed.",
 )

@@ -43,7 +43,7 @@ class World(SmallWorld):
 
     def __init__(self, project: Path) -> None:
         super().__init__(project)
-        self.looks: list[dict[str, object]] = []
+        self.results: list[dict[str, object]] = []
         self.asked = 0
         self.models.update(
             queue_upstreams=lambda: [asdict(NEVER_SEEN), asdict(DAILY)],
@@ -57,13 +57,13 @@ class World(SmallWorld):
 
     def _ask(self) -> list[dict[str, object]]:
         self.asked += 1
-        return [{**each, "matched": each.get("matched")} for each in self.looks]
+        return [{**each, "matched": each.get("matched")} for each in self.results]
 
     def tick(self, *, minutes: float, options: TickOptions | None = None) -> TickReport:
         """Let time pass, and tick in a process of its own."""
         self.clock.sleep(minutes * 60)
         report = self.engine().tick(options)
-        assert all(each.source == "delta_table" for each in self.looker.looked_at)
+        assert all(each.source == "delta_table" for each in self.probe_pool.looked_at)
         return report
 
 
@@ -74,42 +74,47 @@ def world(tmp_path: Path) -> World:
 
 def test_an_idle_tick_does_not_ask_triggers_that_are_not_due(world: World) -> None:
     report = world.tick(minutes=29)
-    assert (world.asked, len(report.looks), world.store.commits) == (0, 1, [])
+    assert (world.asked, len(report.results), world.store.commits) == (0, 1, [])
     assert "triggers" not in report.seconds
 
 
 def test_a_trigger_is_asked_when_its_slot_comes_and_not_again_before_the_next(
     world: World,
 ) -> None:
-    world.looks = [MOVED]
+    world.results = [MOVED]
     reports = [world.tick(minutes=each) for each in (31, 28, 0.5, 0.5)]
 
-    assert [report.learned.released is not None for report in reports] == [True, False, False, True]
+    assert [report.findings.released is not None for report in reports] == [
+        True,
+        False,
+        False,
+        True,
+    ]
     assert "triggers" in reports[0].seconds
-    assert [row["tick_number"] for row in world.store.read(Ledger.TRIGGER_LOOKS)] == [2, 3]
+    assert [row["tick_number"] for row in world.store.read(Ledger.TRIGGER_EVALUATIONS)] == [2, 3]
 
 
 def test_a_trigger_that_moved_in_silence_is_remembered_and_decides_nothing(world: World) -> None:
-    world.looks = [MOVED]
+    world.results = [MOVED]
     report = world.tick(minutes=31)
     assert report.skipped == ("decide", "fire", "publish")
-    assert world.store.commits == [Ledger.TRIGGER_LOOKS, Ledger.PROBES]
+    assert world.store.commits == [Ledger.TRIGGER_EVALUATIONS, Ledger.PROBES]
     # The next process knows it from the state file: the same answer moves nothing.
     world.tick(minutes=60)
-    assert world.store.commits[2:] == [Ledger.TRIGGER_LOOKS]
+    assert world.store.commits[2:] == [Ledger.TRIGGER_EVALUATIONS]
 
 
 def test_that_no_trigger_had_anything_to_say_is_remembered_too(world: World) -> None:
     reports = [world.tick(minutes=each) for each in (31, 28, 1)]
-    assert [report.learned.released is not None for report in reports] == [True, False, True]
-    assert [row["tick_number"] for row in world.store.read(Ledger.TRIGGER_LOOKS)] == [2, 3]
+    assert [report.findings.released is not None for report in reports] == [True, False, True]
+    assert [row["tick_number"] for row in world.store.read(Ledger.TRIGGER_EVALUATIONS)] == [2, 3]
 
 
 def test_a_slot_that_opens_is_decided_on_so_that_people_see_what_it_waits_for(
     world: World,
 ) -> None:
     place = '{"waiting":["2026-03-01T12:30:00Z"],"missing":[["partition a of t"]]}'
-    world.looks = [{**MOVED, "position": place}]
+    world.results = [{**MOVED, "position": place}]
     with pytest.raises(DecideError):
         world.tick(minutes=31)
 
@@ -122,7 +127,7 @@ def test_a_tick_for_a_part_of_the_upstreams_asks_every_trigger(
     world: World, options: TickOptions
 ) -> None:
     report = world.tick(minutes=31, options=options)
-    assert (world.asked, len(report.looks)) == (1, 0)
+    assert (world.asked, len(report.results)) == (1, 0)
 
 
 def test_an_edited_seed_asks_every_trigger_at_once(world: World) -> None:
@@ -166,7 +171,7 @@ def outcomes(world: World) -> list[tuple[object, object, object]]:
 def test_a_trigger_that_cannot_be_evaluated_is_recorded_once_and_shown_by_every_tick(
     world: World,
 ) -> None:
-    world.looks = [{**MOVED, "position": None, "failure": "there is no time zone Mars/Base"}]
+    world.results = [{**MOVED, "position": None, "failure": "there is no time zone Mars/Base"}]
     world.dbt.decides = True
     reports = [world.tick(minutes=each) for each in (31, 1, 60)]
 
@@ -176,7 +181,7 @@ def test_a_trigger_that_cannot_be_evaluated_is_recorded_once_and_shown_by_every_
     assert (shown["trigger_id"], shown["reason"]) == ("daily", "there is no time zone Mars/Base")
     assert "1 trigger cannot be evaluated" in headline(reports[1])
 
-    world.looks = []
+    world.results = []
     (world.project / EVENT_TRIGGERS).write_text(text(row()))
     failing = replace(DAILY, position=PLACE, failing_since=NOON, reason="there is no time zone")
     world.models["queue_upstreams"] = lambda: [asdict(NEVER_SEEN), asdict(failing)]
@@ -229,7 +234,7 @@ def test_models_of_triggers_that_cannot_be_built_keep_nothing_from_being_decided
 
 
 def test_a_ledger_that_cannot_be_written_still_stops_the_tick(world: World) -> None:
-    world.looks = [{**MOVED, "position": '{"waiting":[]}'}]
+    world.results = [{**MOVED, "position": '{"waiting":[]}'}]
     append = world.store.append
 
     def full(ledger: Ledger, rows: Sequence[object]) -> None:

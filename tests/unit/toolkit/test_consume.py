@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import ConfigurationError, LookFailedError
+from harness.errors import ConfigurationError, ProbeFailedError
 from harness.fire.submit import Steps
 from harness.settle.operator_messages import Applied, apply_messages
-from harness.settle.pull_consumers import fold
+from harness.settle.pull_consumers import apply
 from harness.store.inbox import Message, MessageKind, peek, receive, remove, send
 from harness.store.queries import find_sensor
-from harness.store.rows import Consumed, Ledger, LookOutcome, RunRow, RunStatus, Tick
+from harness.store.rows import Consumed, Ledger, ProbeOutcome, RunRow, RunStatus, Tick
 from harness.store.work_lists import FollowedRun
 from harness.tick.state import TickState
 from harness.toolkit.consume import Caller, Place, acquire, processed
@@ -61,14 +61,16 @@ class Desk:
     def tells(self, kind: MessageKind, *, from_tick: int, through_tick: int) -> None:
         """Leave a message as a run does that has read the tables a while ago."""
         self.clock += 1
-        taken = Consumed(upstream_id=ORDERS, from_tick=from_tick, through_tick=through_tick)
-        send(self.inbox, Message(kind=kind, job_id=JOB, sent_at=minutes(self.clock), taken=taken))
+        consumed = Consumed(upstream_id=ORDERS, from_tick=from_tick, through_tick=through_tick)
+        send(
+            self.inbox, Message(kind=kind, job_id=JOB, sent_at=minutes(self.clock), taken=consumed)
+        )
 
     def ticks(self, number: int, *, is_killed: bool = False) -> list[RunRow]:
         messages = receive(self.inbox)
         tick = Tick(number=number, at=minutes(number))
         state = replace(state_of(ORDERS), runs=self.followed)
-        rows = fold(messages, state, tick=tick, steps=Steps(), store=self.store)
+        rows = apply(messages, state, tick=tick, steps=Steps(), store=self.store)
         for message in messages:
             if not is_killed:
                 remove(message)
@@ -224,9 +226,9 @@ def test_a_tick_records_the_hand_over_as_a_run_and_its_end_as_the_same_one(desk:
     (opened,) = desk.ticks(4)
     desk.has_processed()
     (ended,) = desk.ticks(5)
-    taken = (Consumed(upstream_id=ORDERS, from_tick=-1, through_tick=3),)
+    consumed = (Consumed(upstream_id=ORDERS, from_tick=-1, through_tick=3),)
     assert [opened.run_status, ended.run_status] == [RunStatus.ACQUIRED, RunStatus.SUCCEEDED]
-    assert opened.consumed == ended.consumed == taken
+    assert opened.consumed == ended.consumed == consumed
     assert opened.intent_id == ended.intent_id
     assert (ended.decided_tick, ended.decided_at) == (4, minutes(4))
     assert ended.event_count == len(ended.event_ids) == 1
@@ -319,13 +321,13 @@ def test_an_upstream_that_cannot_be_read_is_not_one_without_news(desk: Desk) -> 
         3,
         minutes(3),
         ORDERS,
-        outcome=LookOutcome.FAILED,
+        outcome=ProbeOutcome.FAILED,
         reason="the disk is gone",
         failing_since=minutes(3),
         latest_event_tick=None,
     )
     desk.store.append(Ledger.PROBES, [failed])
-    with pytest.raises(LookFailedError, match=r"cannot be read since .* \(the disk is gone\)"):
+    with pytest.raises(ProbeFailedError, match=r"cannot be read since .* \(the disk is gone\)"):
         desk.senses()
 
 
@@ -369,8 +371,8 @@ def test_a_sensor_that_left_the_controls_is_not_there(desk: Desk) -> None:
 def test_a_job_that_heartbeat_starts_is_handed_what_its_run_took(tmp_path: Path) -> None:
     desk = Desk(tmp_path, is_scheduled=False)
     desk.arrives(3)
-    taken = (Consumed(upstream_id=ORDERS, from_tick=-1, through_tick=3),)
-    started = run(3, 1, minutes(3), RunStatus.STARTED, consumed=taken, run_id=70)
+    consumed = (Consumed(upstream_id=ORDERS, from_tick=-1, through_tick=3),)
+    started = run(3, 1, minutes(3), RunStatus.STARTED, consumed=consumed, run_id=70)
     desk.store.append(Ledger.RUNS, [started])
     desk.arrives(4)
     assert desk.senses() == ["3"]
@@ -426,7 +428,7 @@ def test_a_message_keeps_all_it_says_on_its_way_through_the_inbox(desk: Desk) ->
 def test_what_a_job_was_handed_moves_its_upstream_and_is_no_run_to_follow(desk: Desk) -> None:
     desk.arrives(3)
     desk.senses()
-    state = state_of(ORDERS).with_taken(desk.ticks(4))
+    state = state_of(ORDERS).with_consumed(desk.ticks(4))
     assert state.runs == ()
     assert state.upstreams[0].boundaries == {-1, 3}
 
@@ -436,7 +438,7 @@ def test_the_run_that_heartbeat_started_is_followed_on_all_the_same(desk: Desk) 
     state = state_of(ORDERS).with_runs([started])
     desk.arrives(3)
     desk.senses()
-    assert [each.run_id for each in state.with_taken(desk.ticks(4)).runs] == [70]
+    assert [each.run_id for each in state.with_consumed(desk.ticks(4)).runs] == [70]
 
 
 def test_following_runs_leaves_what_jobs_say_of_themselves_alone(desk: Desk) -> None:
@@ -448,13 +450,13 @@ def test_following_runs_leaves_what_jobs_say_of_themselves_alone(desk: Desk) -> 
 
 
 def test_importing_the_package_imports_nothing_heavy() -> None:
-    told = (
+    reported = (
         "import sys; import harness; "
         "from harness.toolkit import acquired, processed; print(callable(acquired), callable(processed), "
         "sorted({'pyspark', 'dbt', 'deltalake', 'py4j', 'pandas'} & set(sys.modules)))"
     )
     answer = subprocess.run(
-        [sys.executable, "-c", told],
+        [sys.executable, "-c", reported],
         cwd=Path(__file__).parents[3],
         env=dict(os.environ),
         capture_output=True,

@@ -47,7 +47,7 @@ def run_now_from(body: Mapping[str, object]) -> RunNow:
             raise invalid(f"{key} must contain only ASCII characters.")
     parameters = _parameters(body.get("job_parameters"))
     return RunNow(
-        job_id=whole_number(body, "job_id"),
+        job_id=integer_field(body, "job_id"),
         token=_token(body.get("idempotency_token")),
         parameters=parameters,
         queue_enabled=_queue(body.get("queue")),
@@ -55,7 +55,7 @@ def run_now_from(body: Mapping[str, object]) -> RunNow:
     )
 
 
-def whole_number(source: Mapping[str, object], name: str) -> int:
+def integer_field(source: Mapping[str, object], name: str) -> int:
     """Read an id that must be there.
 
     Raises:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from harness.platform.jobs_emulator.api.requests import (
     flag,
+    integer_field,
     optional_number,
     run_now_from,
-    whole_number,
 )
 from harness.platform.jobs_emulator.api.responses import (
     invalid,
@@ -94,7 +94,7 @@ class Routes:
         return self._change(request, keep_old=True)
 
     def _change(self, request: ApiRequest, *, keep_old: bool) -> Json:
-        job = self._registry.job(whole_number(request.fields, "job_id"))
+        job = self._registry.job(integer_field(request.fields, "job_id"))
         settings = request.fields.get("new_settings")
         if not isinstance(settings, dict):
             raise invalid("Missing required field: new_settings")
@@ -105,11 +105,11 @@ class Routes:
         return {}
 
     def _delete(self, request: ApiRequest) -> Json:
-        self._registry.delete_job(whole_number(request.fields, "job_id"))
+        self._registry.delete_job(integer_field(request.fields, "job_id"))
         return {}
 
     def _get(self, request: ApiRequest) -> Json:
-        return job_json(self._registry.job(whole_number(request.fields, "job_id")))
+        return job_json(self._registry.job(integer_field(request.fields, "job_id")))
 
     def _list(self, request: ApiRequest) -> Json:
         limit = _limit(request.fields, JOBS_PER_PAGE, default=20)
@@ -133,7 +133,7 @@ class Routes:
         return {"run_id": run_id, "number_in_job": run_id}
 
     def _get_run(self, request: ApiRequest) -> Json:
-        run = self._engine.run(whole_number(request.fields, "run_id"))
+        run = self._engine.run(integer_field(request.fields, "run_id"))
         if not flag(request.fields, "include_history"):
             return self._shown(run)
         first = {"type": "ORIGINAL", "start_time": run.created_ms}
@@ -141,7 +141,7 @@ class Routes:
         return {**self._shown(run), "repair_history": [first, *repairs]}
 
     def _get_output(self, request: ApiRequest) -> Json:
-        run = self._engine.run(whole_number(request.fields, "run_id"))
+        run = self._engine.run(integer_field(request.fields, "run_id"))
         output: dict[str, object] = {
             "metadata": self._shown(run),
             "logs": self._engine.output(run.run_id),
@@ -175,19 +175,19 @@ class Routes:
         return page
 
     def _cancel(self, request: ApiRequest) -> Json:
-        self._engine.cancel(whole_number(request.fields, "run_id"))
+        self._engine.cancel(integer_field(request.fields, "run_id"))
         return {}
 
     def _cancel_all(self, request: ApiRequest) -> Json:
-        self._engine.cancel_all(whole_number(request.fields, "job_id"))
+        self._engine.cancel_all(integer_field(request.fields, "job_id"))
         return {}
 
     def _delete_run(self, request: ApiRequest) -> Json:
-        self._engine.delete_run(whole_number(request.fields, "run_id"))
+        self._engine.delete_run(integer_field(request.fields, "run_id"))
         return {}
 
     def _repair(self, request: ApiRequest) -> Json:
-        run_id = whole_number(request.fields, "run_id")
+        run_id = integer_field(request.fields, "run_id")
         latest = optional_number(request.fields, "latest_repair_id")
         return {"repair_id": self._engine.repair(run_id, latest)}
 

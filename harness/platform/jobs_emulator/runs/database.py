@@ -254,9 +254,9 @@ class Store:
             "created_ms <= ?": wanted.to_ms,
             "seq < ?": wanted.before,
         }
-        asked = {text: value for text, value in conditions.items() if value is not None}
-        where = f"where {' and '.join(asked)}" if asked else ""
-        return list(self._runs(f"{where} order by seq desc limit ?", (*asked.values(), limit)))
+        requested = {text: value for text, value in conditions.items() if value is not None}
+        where = f"where {' and '.join(requested)}" if requested else ""
+        return list(self._runs(f"{where} order by seq desc limit ?", (*requested.values(), limit)))
 
     def _runs(self, where: str, values: tuple[object, ...]) -> Iterator[RunRow]:
         statement = f"select {', '.join(_RUN_COLUMNS)} from runs {where}"

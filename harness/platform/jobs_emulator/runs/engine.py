@@ -223,7 +223,7 @@ class Engine:
     def _dequeue(self, run: RunRow) -> None:
         row = self._store.job(run.job_id)
         if row is None:
-            self._finish(run, states.CANCELED.saying("The job was deleted."))
+            self._finish(run, states.CANCELED.with_message("The job was deleted."))
         elif self._registry.now_ms() - run.created_ms > self._assumptions.queue_hours * 3_600_000:
             self._finish(run, states.QUEUE_TIMED_OUT)
         else:

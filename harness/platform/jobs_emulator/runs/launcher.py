@@ -133,12 +133,14 @@ def phase_after(end: Ended) -> Phase:
     """Say in which state the end of its process leaves a run."""
     match end.ending:
         case Ending.TIMED_OUT:
-            return states.TIMED_OUT.saying("The run took longer than its timeout.")
+            return states.TIMED_OUT.with_message("The run took longer than its timeout.")
         case Ending.STOPPED:
             return states.CANCELED
         case Ending.NOT_STARTED:
-            return states.FAILED.saying(end.message)
+            return states.FAILED.with_message(end.message)
         case Ending.EXITED if end.exit_code == 0:
             return states.SUCCEEDED
         case Ending.EXITED:
-            return states.FAILED.saying(end.message or f"The command ended with {end.exit_code}.")
+            return states.FAILED.with_message(
+                end.message or f"The command ended with {end.exit_code}."
+            )

@@ -27,7 +27,7 @@ class Phase:
         """Tell whether a run in this state is in the queue."""
         return self.life_cycle_state == "QUEUED"
 
-    def saying(self, message: str) -> "Phase":
+    def with_message(self, message: str) -> "Phase":
         """Return the same state with a message."""
         return replace(self, message=message)
 

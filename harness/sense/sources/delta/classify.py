@@ -81,7 +81,7 @@ def partitions_of(commit: Commit, columns: Sequence[Column]) -> Partitions:
 def tags_of(commit: Commit) -> dict[str, str]:
     """Return what the commit says of itself, small enough for an event."""
     info, transaction = commit.info, commit.transaction or {}
-    said = {
+    values = {
         "operation": info.get("operation"),
         "user_metadata": info.get("userMetadata"),
         "txn_id": info.get("txnId"),
@@ -92,7 +92,7 @@ def tags_of(commit: Commit) -> dict[str, str]:
         **_flags(info),
         **_metrics(info),
     }
-    return {key: _short(value) for key, value in said.items() if value is not None}
+    return {key: _short(value) for key, value in values.items() if value is not None}
 
 
 def _flags(info: Mapping[str, Any]) -> dict[str, str]:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from harness.config.sources import FirstSight
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.events.event import Operation, TableFormat
-from harness.events.partition import Partitions, told_partitions
+from harness.events.partition import Partitions, partition_fields
 from harness.platform.delta_log import (
     COMMIT_LIMIT_BYTES,
     Commit,
@@ -27,17 +27,17 @@ from harness.platform.storage import Storage
 from harness.sense.cursor import next_lineage
 from harness.sense.probe import DataChange
 from harness.sense.sources.delta.classify import operation_of, partitions_of, tags_of
-from harness.sense.sources.delta.cursor import Position, first_position
+from harness.sense.sources.delta.cursor import Cursor, first_cursor
 from harness.sense.sources.delta.schema import Column, Table, has_plain_features, table_of
 from harness.sense.sources.delta.table_identity import Current, current_of, refuse_unreadable
 
 #: So many changes of one look are an event each; those that follow are one event together.
-TOLD_SINGLY = 500
+REPORTED_SINGLY = 500
 #: One look reads at most this many versions; the position tells the next look where to go on.
-VERSIONS_PER_LOOK = 10_000
-#: Past the first ``TOLD_SINGLY`` versions a look reads no longer, and keeps no more, than this.
+VERSIONS_PER_PROBE = 10_000
+#: Past the first ``REPORTED_SINGLY`` versions a look reads no longer, and keeps no more, than this.
 READING_SECONDS = 20.0
-FILES_PER_LOOK = 200_000
+FILES_PER_PROBE = 200_000
 
 #: What a commit says of itself that holds for a row of many, if one of them says it.
 _FLAGS = ("schema_changed", "overwrite", "replaced", "by_history")
@@ -57,7 +57,7 @@ class Change:
 class Finding:
     """What a look at the log found, before anyone asked the rows."""
 
-    position: Position
+    position: Cursor
     changes: tuple[Change, ...] = ()
     gap: str | None = None
     #: Set when the look had to find out what the table is now.
@@ -74,7 +74,7 @@ class Portion:
     """
 
     #: Versions with which events end that were recorded, though the position after them was not.
-    told: frozenset[int] = frozenset()
+    reported: frozenset[int] = frozenset()
     has_time: Callable[[], bool] = field(default=lambda: True)
 
     def is_full(self, *, version: int, read: int, changes: int, files: int = 0) -> bool:
@@ -86,11 +86,11 @@ class Portion:
             changes: How many of them changed data.
             files: The files that these added or removed.
         """
-        if changes > TOLD_SINGLY and version in self.told:
+        if changes > REPORTED_SINGLY and version in self.reported:
             return True
-        if any(each > version for each in self.told):
+        if any(each > version for each in self.reported):
             return False
-        return read >= TOLD_SINGLY and (files > FILES_PER_LOOK or not self.has_time())
+        return read >= REPORTED_SINGLY and (files > FILES_PER_PROBE or not self.has_time())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,19 +105,19 @@ class Subject:
     portion: Portion = field(default_factory=Portion)
 
 
-def told(changes: Sequence[Change]) -> tuple[Change, ...]:
+def coalesced(changes: Sequence[Change]) -> tuple[Change, ...]:
     """Return the changes of one look as they are told: the first one by one, the rest as one."""
-    rest = changes[TOLD_SINGLY:]
+    rest = changes[REPORTED_SINGLY:]
     if len(rest) < 2:
         return tuple(changes)
-    return (*changes[:TOLD_SINGLY], _as_one(rest))
+    return (*changes[:REPORTED_SINGLY], _as_one(rest))
 
 
 def _as_one(changes: Sequence[Change]) -> Change:
     events = [change.event for change in changes]
     first, last = events[0], events[-1]
     partitions = _partitions_of(changes)
-    partition, partition_tags = told_partitions(partitions)
+    partition, partition_tags = partition_fields(partitions)
     operations = {event.operation for event in events}
     tags = {
         "coalesced_from": str(first.snapshot_id),
@@ -153,26 +153,26 @@ def _partitions_of(changes: Sequence[Change]) -> Partitions:
     )
 
 
-def follow(subject: Subject, position: Position) -> Finding:
+def follow(subject: Subject, cursor: Cursor) -> Finding:
     """Read the commits after a position until the first absence, or until it is enough.
 
     A commit that cannot be read fails the look only when no good one came before it: what is good
     is told now, and the next look starts at the bad one.
 
     Raises:
-        LookFailedError: The next commit cannot be read.
+        ProbeFailedError: The next commit cannot be read.
     """
     changes: list[Change] = []
-    start, files = position, 0
-    for read in range(1, VERSIONS_PER_LOOK + 1):
+    start, files = cursor, 0
+    for read in range(1, VERSIONS_PER_PROBE + 1):
         version = start.version + read
         try:
-            commit = read_commit(subject.storage, position.path, version)
+            commit = read_commit(subject.storage, cursor.path, version)
             if commit is None:
                 break
-            position, change = _step(position, commit, subject)
-        except LookFailedError:
-            if position is start:
+            cursor, change = _step(cursor, commit, subject)
+        except ProbeFailedError:
+            if cursor is start:
                 raise
             break
         if change is not None:
@@ -180,14 +180,14 @@ def follow(subject: Subject, position: Position) -> Finding:
             files += len(commit.adds) + len(commit.removes)
         if subject.portion.is_full(version=version, read=read, changes=len(changes), files=files):
             break
-    return Finding(position=position, changes=told(changes))
+    return Finding(position=cursor, changes=coalesced(changes))
 
 
 def key_of(table: Table, name: str | None) -> Column | None:
     """Find the column that ``upstream_key`` names.
 
     Raises:
-        LookFailedError: The table has no such column.
+        ProbeFailedError: The table has no such column.
     """
     if name is None:
         return None
@@ -195,35 +195,35 @@ def key_of(table: Table, name: str | None) -> Column | None:
     column = table.column(parts[0]) if parts else None
     if column is None:
         known = ", ".join(column.name for column in table.columns) or "no column at all"
-        raise LookFailedError(f"upstream_key {name} is no column of it; it has {known}")
+        raise ProbeFailedError(f"upstream_key {name} is no column of it; it has {known}")
     if len(parts) > 1:
         # The log is not asked for fields of a structure.
         return Column(name=name, physical=name, type="field")
     return replace(column, name=name)
 
 
-def change_of(position: Position, commit: Commit, sensor_id: str, operation: Operation) -> Change:
+def change_of(cursor: Cursor, commit: Commit, sensor_id: str, operation: Operation) -> Change:
     """Describe one commit as an event; the position is the one before it."""
-    partitions = partitions_of(commit, position.partition_columns)
-    partition, partition_tags = told_partitions(partitions)
+    partitions = partitions_of(commit, cursor.partition_columns)
+    partition, partition_tags = partition_fields(partitions)
     tags = {
         **tags_of(commit),
         **partition_tags,
-        "table_id": position.table_id,
+        "table_id": cursor.table_id,
         "prev_version": str(commit.version - 1),
     }
-    if position.has_new_schema:
+    if cursor.has_new_schema:
         tags["schema_changed"] = "true"
     event = DataChange(
         table=sensor_id,
         partition=partition,
         snapshot_id=str(commit.version),
         snapshot_ts=commit.timestamp_ms,
-        prev_snapshot_id=_text(position.data_version, below=commit.version),
+        prev_snapshot_id=_text(cursor.data_version, below=commit.version),
         table_format=TableFormat.DELTA,
         operation=operation,
         tags=tags,
-        lineage=position.lineage,
+        lineage=cursor.lineage,
     )
     return Change(event=event, commits=(commit,), partitions=partitions)
 
@@ -233,9 +233,9 @@ def _text(version: int | None, *, below: int) -> str | None:
     return None if version is None or version >= below else str(version)
 
 
-def _step(position: Position, commit: Commit, subject: Subject) -> tuple[Position, Change | None]:
+def _step(cursor: Cursor, commit: Commit, subject: Subject) -> tuple[Cursor, Change | None]:
     after = replace(
-        _with_description(position, commit, subject.key_name),
+        _with_description(cursor, commit, subject.key_name),
         version=commit.version,
         fingerprint=commit.fingerprint,
         digest=commit.digest,
@@ -247,81 +247,81 @@ def _step(position: Position, commit: Commit, subject: Subject) -> tuple[Positio
     return replace(after, data_version=commit.version, has_new_schema=False), change
 
 
-def _with_description(position: Position, commit: Commit, key_name: str | None) -> Position:
+def _with_description(cursor: Cursor, commit: Commit, key_name: str | None) -> Cursor:
     protocol = commit.protocol or {}
     refuse_unreadable(protocol)
     # A commit that names no protocol keeps the old one: what was not plain stays so.
-    position = replace(position, is_plain=position.is_plain and has_plain_features(protocol))
+    cursor = replace(cursor, is_plain=cursor.is_plain and has_plain_features(protocol))
     if commit.metadata is None:
-        return position
+        return cursor
     table = table_of(commit.metadata, protocol)
     return replace(
-        position,
+        cursor,
         table_id=table.table_id,
         partition_columns=table.partition_columns,
-        is_plain=table.is_plain and position.is_plain,
+        is_plain=table.is_plain and cursor.is_plain,
         schema_digest=table.schema_digest,
-        has_new_schema=position.has_new_schema or table.schema_digest != position.schema_digest,
+        has_new_schema=cursor.has_new_schema or table.schema_digest != cursor.schema_digest,
         key=key_of(table, key_name),
     )
 
 
 def first_sight(subject: Subject, mode: FirstSight) -> Finding:
     """Look at a table for the first time: one listing, one event if it already holds data."""
-    folder = list_log(subject.storage, subject.path, subject.portion.told)
+    folder = list_log(subject.storage, subject.path, subject.portion.reported)
     current = current_of(subject.storage, subject.path, folder)
     key = key_of(current.table, subject.key_name)
-    position = first_position(subject.path, current.table, current.newest, key)
+    cursor = first_cursor(subject.path, current.table, current.newest, key)
     if not current.holds_data:
-        return Finding(position=position, current=current)
+        return Finding(position=cursor, current=current)
     operation = Operation.APPEND if current.only_appended else Operation.UPDATE
-    event = _whole_table(position, current, subject, operation, "first_sight")
-    position = replace(position, data_version=position.version)
+    event = _entire_table(cursor, current, subject, operation, "first_sight")
+    cursor = replace(cursor, data_version=cursor.version)
     changes = () if mode is FirstSight.BASELINE else (Change(event=event),)
-    return Finding(position=position, changes=changes, current=current)
+    return Finding(position=cursor, changes=changes, current=current)
 
 
-def in_doubt(subject: Subject, position: Position) -> Finding:
+def in_doubt(subject: Subject, cursor: Cursor) -> Finding:
     """Find out what happened to a table whose newest known commit is gone or is another one.
 
     The table may also be at another place now than the position says.
     """
-    position = replace(position, path=subject.path)
-    known = commit_path(position.path, position.version)
+    cursor = replace(cursor, path=subject.path)
+    known = commit_path(cursor.path, cursor.version)
     fingerprint = subject.storage.stat(known)
     if fingerprint is not None:
         content = subject.storage.read(known, limit=COMMIT_LIMIT_BYTES)
-        if digest_of(content) == position.digest:
+        if digest_of(content) == cursor.digest:
             # The file was only copied or touched, perhaps with the whole table.
-            return follow(subject, replace(position, fingerprint=fingerprint))
-        known_length = position.fingerprint.length
-        if len(content) > known_length and digest_of(content[:known_length]) == position.digest:
+            return follow(subject, replace(cursor, fingerprint=fingerprint))
+        known_length = cursor.fingerprint.length
+        if len(content) > known_length and digest_of(content[:known_length]) == cursor.digest:
             # The file was half-written at a line's end when it was read: it is told again, whole.
-            return follow(subject, replace(position, version=position.version - 1))
-    folder = list_log(subject.storage, subject.path, subject.portion.told)
+            return follow(subject, replace(cursor, version=cursor.version - 1))
+    folder = list_log(subject.storage, subject.path, subject.portion.reported)
     current = current_of(subject.storage, subject.path, folder)
     is_same_table = (
         fingerprint is None
-        and current.table.table_id == position.table_id
-        and folder.newest > position.version
+        and current.table.table_id == cursor.table_id
+        and folder.newest > cursor.version
     )
     if not is_same_table:
-        return _created_again(subject, position, current)
-    if position.version + 1 in folder.versions:
+        return _created_again(subject, cursor, current)
+    if cursor.version + 1 in folder.versions:
         # The log was cleaned up to our own commit; all that is new is still there.
-        return follow(subject, position)
-    return _gap(subject, position, current, folder)
+        return follow(subject, cursor)
+    return _gap(subject, cursor, current, folder)
 
 
-def _created_again(subject: Subject, position: Position, current: Current) -> Finding:
+def _created_again(subject: Subject, cursor: Cursor, current: Current) -> Finding:
     key = key_of(current.table, subject.key_name)
     fresh = replace(
-        first_position(subject.path, current.table, current.newest, key),
-        lineage=next_lineage(position.lineage, current.table.table_id),
+        first_cursor(subject.path, current.table, current.newest, key),
+        lineage=next_lineage(cursor.lineage, current.table.table_id),
     )
     if not current.holds_data:
         return Finding(position=fresh, current=current)
-    event = _whole_table(fresh, current, subject, Operation.UPDATE, "recreated")
+    event = _entire_table(fresh, current, subject, Operation.UPDATE, "recreated")
     return Finding(
         position=replace(fresh, data_version=fresh.version),
         changes=(Change(event=event),),
@@ -329,15 +329,15 @@ def _created_again(subject: Subject, position: Position, current: Current) -> Fi
     )
 
 
-def _gap(subject: Subject, position: Position, current: Current, folder: LogFolder) -> Finding:
+def _gap(subject: Subject, cursor: Cursor, current: Current, folder: LogFolder) -> Finding:
     key = key_of(current.table, subject.key_name)
     fresh = replace(
-        first_position(subject.path, current.table, current.newest, key),
-        lineage=position.lineage,
-        data_version=position.data_version,
+        first_cursor(subject.path, current.table, current.newest, key),
+        lineage=cursor.lineage,
+        data_version=cursor.data_version,
     )
-    event = _whole_table(fresh, current, subject, Operation.UPDATE, "gap")
-    first = position.version + 1
+    event = _entire_table(fresh, current, subject, Operation.UPDATE, "gap")
+    first = cursor.version + 1
     event = replace(event, tags={**event.tags, "coalesced_from": str(first)})
     oldest = next(version for version in folder.versions if version >= first)
     lost = f"versions {first} to {oldest - 1}"
@@ -349,10 +349,10 @@ def _gap(subject: Subject, position: Position, current: Current, folder: LogFold
     )
 
 
-def _whole_table(
-    position: Position, current: Current, subject: Subject, operation: Operation, tag: str
+def _entire_table(
+    cursor: Cursor, current: Current, subject: Subject, operation: Operation, tag: str
 ) -> DataChange:
-    before = position.data_version
+    before = cursor.data_version
     return DataChange(
         table=subject.sensor_id,
         snapshot_id=str(current.newest.version),
@@ -361,5 +361,5 @@ def _whole_table(
         table_format=TableFormat.DELTA,
         operation=operation,
         tags={tag: "true", "table_id": current.table.table_id},
-        lineage=position.lineage,
+        lineage=cursor.lineage,
     )

@@ -6,14 +6,14 @@ from typing import Any
 
 from harness.platform.delta_log import Commit
 from harness.platform.storage import FileStat
-from harness.sense.cursor import read_position
+from harness.sense.cursor import read_cursor
 from harness.sense.sources.delta.schema import Column, Table
 
 _VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class Cursor:
     """What must be remembered of a table to see at a glance that nothing is new."""
 
     path: str
@@ -53,18 +53,18 @@ class Position:
         return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
 
 
-def position_from(text: str) -> Position:
+def cursor_from(text: str) -> Cursor:
     """Read a position back.
 
     Raises:
-        LookFailedError: The text was written by another version, or is none of ours.
+        ProbeFailedError: The text was written by another version, or is none of ours.
     """
-    return read_position(text, _VERSION, _from_record)
+    return read_cursor(text, _VERSION, _from_record)
 
 
-def _from_record(record: dict[str, Any]) -> Position:
+def _from_record(record: dict[str, Any]) -> Cursor:
     length, mtime_ms, digest = record["file"]
-    return Position(
+    return Cursor(
         path=record["path"],
         table_id=record["table"],
         version=record["version"],
@@ -80,9 +80,9 @@ def _from_record(record: dict[str, Any]) -> Position:
     )
 
 
-def first_position(path: str, table: Table, commit: Commit, key: Column | None) -> Position:
+def first_cursor(path: str, table: Table, commit: Commit, key: Column | None) -> Cursor:
     """Return the position at the start of a table's first known life."""
-    return Position(
+    return Cursor(
         path=path,
         table_id=table.table_id,
         version=commit.version,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.config.sources import Source
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.events.event import Operation
 from harness.platform.delta_log import Commit, FileAction
 from harness.platform.sql_names import column_in_sql
@@ -14,7 +14,7 @@ from harness.sense.preprocess.query import is_larger, rendered
 from harness.sense.probe import NewFile, NewFiles, NewRows, Upstream
 from harness.sense.sources.delta.classify import added_files, operation_of
 from harness.sense.sources.delta.commits import Change, Finding
-from harness.sense.sources.delta.cursor import Position
+from harness.sense.sources.delta.cursor import Cursor
 from harness.sense.sources.delta.schema import Column
 from harness.sense.sources.delta.table_identity import Current
 
@@ -82,16 +82,16 @@ class Admission:
             return self._largest_of_table(finding.position, finding.current, key)
         return self._largest_at(finding.position, int(change.event.snapshot_id or 0), key)
 
-    def _largest_at(self, position: Position, version: int, key: Column) -> str | None:
+    def _largest_at(self, cursor: Cursor, version: int, key: Column) -> str | None:
         """Ask a table that only Spark can read, as it was at a version."""
         try:
             return self._new_rows.largest(
-                _whole(replace(position, version=version)), column_in_sql(key.name)
+                _entire_table(replace(cursor, version=version)), column_in_sql(key.name)
             )
-        except LookFailedError as error:
+        except ProbeFailedError as error:
             raise _LargestValueUnknownError(str(error)) from error
 
-    def _largest_of_table(self, position: Position, current: Current, key: Column) -> str | None:
+    def _largest_of_table(self, cursor: Cursor, current: Current, key: Column) -> str | None:
         if not current.holds_data:
             return None
         if current.only_appended and not any(commit.rearranges for commit in current.commits):
@@ -99,24 +99,24 @@ class Admission:
             is_known, value = largest_in_log(files, key)
             if is_known:
                 return value
-        return self._new_rows.largest(_whole(position), column_in_sql(key.name))
+        return self._new_rows.largest(_entire_table(cursor), column_in_sql(key.name))
 
     def _largest_of_commits(
-        self, position: Position, commits: Sequence[Commit], key: Column
+        self, cursor: Cursor, commits: Sequence[Commit], key: Column
     ) -> str | None:
         if any(commit.is_cut for commit in commits):
-            return self._new_rows.largest(_whole(position), column_in_sql(key.name))
+            return self._new_rows.largest(_entire_table(cursor), column_in_sql(key.name))
         files = [file for commit in commits for file in added_files(commit)]
         is_known, value = largest_in_log(files, key)
         if is_known:
             return value
-        return self._new_rows.largest(_new_files(position, commits), column_in_sql(key.name))
+        return self._new_rows.largest(_new_files(cursor, commits), column_in_sql(key.name))
 
     def _returns_row(self, finding: Finding, changes: Sequence[Change], query: str) -> bool:
         commits = [commit for change in changes for commit in change.commits]
         tells_all = all(change.commits for change in changes)
         if not tells_all or any(commit.is_cut for commit in commits):
-            return self._new_rows.any_row(_whole(finding.position), query)
+            return self._new_rows.any_row(_entire_table(finding.position), query)
         if all(operation_of(commit) is Operation.DELETE for commit in commits):
             return False
         return self._new_rows.any_row(_new_files(finding.position, commits), query)
@@ -127,16 +127,16 @@ def _in_doubt(change: Change, why: str) -> Change:
     return replace(change, event=replace(change.event, tags=tags))
 
 
-def _whole(position: Position) -> NewFiles:
+def _entire_table(cursor: Cursor) -> NewFiles:
     return NewFiles(
-        table_path=position.path, version=position.version, files=None, plain=position.is_plain
+        table_path=cursor.path, version=cursor.version, files=None, plain=cursor.is_plain
     )
 
 
-def _new_files(position: Position, commits: Sequence[Commit]) -> NewFiles:
+def _new_files(cursor: Cursor, commits: Sequence[Commit]) -> NewFiles:
     found = [(commit.version, file) for commit in commits for file in added_files(commit)]
     return NewFiles(
-        table_path=position.path,
+        table_path=cursor.path,
         version=commits[-1].version,
         files=tuple(
             NewFile(
@@ -144,7 +144,7 @@ def _new_files(position: Position, commits: Sequence[Commit]) -> NewFiles:
             )
             for version, file in found
         ),
-        plain=position.is_plain and all(file.deleted_rows is None for _, file in found),
+        plain=cursor.is_plain and all(file.deleted_rows is None for _, file in found),
     )
 
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.events.event import Operation
-from harness.platform.spark.session import said
+from harness.platform.spark.session import message_of
 from harness.platform.sql_names import in_sql, is_path
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class SparkTableHistory:
         try:
             detail = self._session().sql(f"describe detail {_quoted(table)}").collect()
         except (PySparkException, Py4JError) as error:
-            raise LookFailedError(_sentence(error)) from error
+            raise ProbeFailedError(_sentence(error)) from error
         return str(detail[0]["id"])
 
     def newest(self, table: str, count: int) -> list[HistoryRow]:
@@ -91,7 +91,7 @@ class SparkTableHistory:
             history = self._session().sql(statement)
             rows = history.selectExpr("*", "unix_millis(timestamp) as at").collect()
         except (PySparkException, Py4JError) as error:
-            raise LookFailedError(_sentence(error)) from error
+            raise ProbeFailedError(_sentence(error)) from error
         return [
             HistoryRow(
                 version=int(row["version"]),
@@ -126,7 +126,7 @@ def _quoted(table: str) -> str:
 
 
 def _sentence(error: Exception) -> str:
-    words = said(error)
+    words = message_of(error)
     if "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE" in words:
         return "its commits are with a catalog: name it as the catalog does, not by its path"
     return f"Spark cannot tell its history: {words}"

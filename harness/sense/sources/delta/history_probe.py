@@ -12,8 +12,14 @@ from harness.events.event import Operation, TableFormat
 from harness.platform.storage import FileStat
 from harness.sense.cursor import next_lineage
 from harness.sense.probe import DataChange, Upstream
-from harness.sense.sources.delta.commits import VERSIONS_PER_LOOK, Change, Finding, Portion, told
-from harness.sense.sources.delta.cursor import Position
+from harness.sense.sources.delta.commits import (
+    VERSIONS_PER_PROBE,
+    Change,
+    Finding,
+    Portion,
+    coalesced,
+)
+from harness.sense.sources.delta.cursor import Cursor
 from harness.sense.sources.delta.history import HistoryRow, TableHistory, operation_by_name
 from harness.sense.sources.delta.schema import Column
 
@@ -21,9 +27,9 @@ from harness.sense.sources.delta.schema import Column
 _IN_BETWEEN = 100
 
 
-def is_by_history(position: Position) -> bool:
+def is_by_history(cursor: Cursor) -> bool:
     """Tell whether a position was found by history; such a one knows no commit file."""
-    return position.digest == ""
+    return cursor.digest == ""
 
 
 def first_by_history(history: TableHistory, upstream: Upstream, key_name: str | None) -> Finding:
@@ -31,7 +37,7 @@ def first_by_history(history: TableHistory, upstream: Upstream, key_name: str | 
     table = upstream.sensor_id
     table_id = history.table_id(table)
     [newest] = history.newest(table, 1)
-    position = Position(
+    cursor = Cursor(
         path=table,
         table_id=table_id,
         version=newest.version,
@@ -44,46 +50,46 @@ def first_by_history(history: TableHistory, upstream: Upstream, key_name: str | 
         key=None if key_name is None else Column(name=key_name, physical=key_name, type="unknown"),
     )
     if upstream.on_first_sight is FirstSight.BASELINE:
-        return Finding(position=position)
+        return Finding(position=cursor)
     if _is_only_created(newest):
-        return Finding(position=replace(position, data_version=None))
-    before = replace(position, data_version=None)
+        return Finding(position=replace(cursor, data_version=None))
+    before = replace(cursor, data_version=None)
     return Finding(
-        position=position,
+        position=cursor,
         changes=(_change(upstream, before, newest, Operation.UPDATE, "first_sight"),),
     )
 
 
 def follow_history(
-    history: TableHistory, upstream: Upstream, position: Position, portion: Portion
+    history: TableHistory, upstream: Upstream, cursor: Cursor, portion: Portion
 ) -> Finding:
     """Tell what happened after a position."""
     table = upstream.sensor_id
     [newest] = rows = history.newest(table, 1)
-    if newest.version > position.version:
-        rows = history.newest(table, newest.version - position.version + _IN_BETWEEN)
-    known = next((row for row in rows if row.version == position.version), None)
-    if newest.version < position.version or not _is_our_life(history, table, position, known):
-        return _created_again(history, upstream, position, newest)
+    if newest.version > cursor.version:
+        rows = history.newest(table, newest.version - cursor.version + _IN_BETWEEN)
+    known = next((row for row in rows if row.version == cursor.version), None)
+    if newest.version < cursor.version or not _is_same_generation(history, table, cursor, known):
+        return _created_again(history, upstream, cursor, newest)
     fingerprint = FileStat(0, 0) if known is None else _fingerprint(known)
-    position = replace(position, fingerprint=fingerprint, digest="", path=table)
-    news = [row for row in reversed(rows) if row.version > position.version]
-    if news and news[0].version > position.version + 1:
-        return _gap(upstream, position, news)
-    return _told(upstream, position, news, portion)
+    cursor = replace(cursor, fingerprint=fingerprint, digest="", path=table)
+    changes = [row for row in reversed(rows) if row.version > cursor.version]
+    if changes and changes[0].version > cursor.version + 1:
+        return _gap(upstream, cursor, changes)
+    return _reported(upstream, cursor, changes, portion)
 
 
-def _is_our_life(
-    history: TableHistory, table: str, position: Position, known: HistoryRow | None
+def _is_same_generation(
+    history: TableHistory, table: str, cursor: Cursor, known: HistoryRow | None
 ) -> bool:
     """Tell whether the table is the one that the position is of; in doubt its id says so."""
     if (
         known is not None
-        and is_by_history(position)
-        and position.fingerprint in (FileStat(0, 0), _fingerprint(known))
+        and is_by_history(cursor)
+        and cursor.fingerprint in (FileStat(0, 0), _fingerprint(known))
     ):
         return True
-    return history.table_id(table) == position.table_id
+    return history.table_id(table) == cursor.table_id
 
 
 def _is_only_created(newest: HistoryRow) -> bool:
@@ -95,29 +101,29 @@ def _fingerprint(row: HistoryRow) -> FileStat:
     return FileStat(0, row.timestamp_ms)
 
 
-def _told(
-    upstream: Upstream, position: Position, rows: Sequence[HistoryRow], portion: Portion
+def _reported(
+    upstream: Upstream, cursor: Cursor, rows: Sequence[HistoryRow], portion: Portion
 ) -> Finding:
     changes: list[Change] = []
-    for read, row in enumerate(rows[:VERSIONS_PER_LOOK], start=1):
+    for read, row in enumerate(rows[:VERSIONS_PER_PROBE], start=1):
         operation = operation_by_name(row)
         if operation is not None:
-            changes.append(_change(upstream, position, row, operation, None))
-            position = replace(position, data_version=row.version)
-        position = replace(position, version=row.version, fingerprint=_fingerprint(row))
+            changes.append(_change(upstream, cursor, row, operation, None))
+            cursor = replace(cursor, data_version=row.version)
+        cursor = replace(cursor, version=row.version, fingerprint=_fingerprint(row))
         if portion.is_full(version=row.version, read=read, changes=len(changes)):
             break
-    return Finding(position=position, changes=told(changes))
+    return Finding(position=cursor, changes=coalesced(changes))
 
 
 def _created_again(
-    history: TableHistory, upstream: Upstream, position: Position, newest: HistoryRow
+    history: TableHistory, upstream: Upstream, cursor: Cursor, newest: HistoryRow
 ) -> Finding:
     table_id = history.table_id(upstream.sensor_id)
     fresh = replace(
-        position,
+        cursor,
         table_id=table_id,
-        lineage=next_lineage(position.lineage, table_id),
+        lineage=next_lineage(cursor.lineage, table_id),
         version=newest.version,
         data_version=None,
         fingerprint=_fingerprint(newest),
@@ -130,13 +136,13 @@ def _created_again(
     return Finding(position=replace(fresh, data_version=newest.version), changes=(change,))
 
 
-def _gap(upstream: Upstream, position: Position, rows: Sequence[HistoryRow]) -> Finding:
-    newest, first = rows[-1], position.version + 1
-    change = _change(upstream, position, newest, Operation.UPDATE, "gap")
+def _gap(upstream: Upstream, cursor: Cursor, rows: Sequence[HistoryRow]) -> Finding:
+    newest, first = rows[-1], cursor.version + 1
+    change = _change(upstream, cursor, newest, Operation.UPDATE, "gap")
     tags = {**change.event.tags, "coalesced_from": str(first)}
     lost = f"versions {first} to {rows[0].version - 1}"
     after = replace(
-        position,
+        cursor,
         path=upstream.sensor_id,
         version=newest.version,
         data_version=newest.version,
@@ -152,12 +158,12 @@ def _gap(upstream: Upstream, position: Position, rows: Sequence[HistoryRow]) -> 
 
 def _change(
     upstream: Upstream,
-    position: Position,
+    cursor: Cursor,
     row: HistoryRow,
     operation: Operation,
     tag: str | None,
 ) -> Change:
-    tags = {"operation": row.operation, "by_history": "true", "table_id": position.table_id}
+    tags = {"operation": row.operation, "by_history": "true", "table_id": cursor.table_id}
     if tag is not None:
         tags[tag] = "true"
     if row.user_metadata:
@@ -168,10 +174,10 @@ def _change(
         table=upstream.sensor_id,
         snapshot_id=str(row.version),
         snapshot_ts=row.timestamp_ms,
-        prev_snapshot_id=None if position.data_version is None else str(position.data_version),
+        prev_snapshot_id=None if cursor.data_version is None else str(cursor.data_version),
         table_format=TableFormat.DELTA,
         operation=operation,
         tags=tags,
-        lineage=position.lineage,
+        lineage=cursor.lineage,
     )
     return Change(event=event)

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from harness.errors import LookFailedError
-from harness.platform.delta_log import BareLogSaysTooLittleError, commit_path
+from harness.errors import ProbeFailedError
+from harness.platform.delta_log import IncompleteLogError, commit_path
 from harness.platform.sql_names import is_path
 from harness.platform.storage import FileStat, Storage, Storages, normalized, reason_of
 from harness.sense.preprocess.query import needed_key
-from harness.sense.probe import Look, NewRows, Upstream
+from harness.sense.probe import NewRows, ProbeResult, Upstream
 from harness.sense.sources.delta.commits import (
     READING_SECONDS,
     Finding,
@@ -20,7 +20,7 @@ from harness.sense.sources.delta.commits import (
     follow,
     in_doubt,
 )
-from harness.sense.sources.delta.cursor import Position, position_from
+from harness.sense.sources.delta.cursor import Cursor, cursor_from
 from harness.sense.sources.delta.filter import Admission
 from harness.sense.sources.delta.history import TableHistory
 from harness.sense.sources.delta.history_probe import (
@@ -42,7 +42,7 @@ class _Idle:
     next_commit: str
     known_commit: str
     fingerprint: FileStat
-    answer: Look
+    answer: ProbeResult
 
 
 class DeltaProbe:
@@ -75,23 +75,23 @@ class DeltaProbe:
         """Return the upstream's own id: each table is looked at alone."""
         return upstream.upstream_id
 
-    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+    def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
         """Return one look per upstream; the instant only says when to ask the catalog again."""
-        return [self._look(upstream, at) for upstream in group]
+        return [self._probe(upstream, at) for upstream in group]
 
-    def _look(self, upstream: Upstream, at: datetime) -> Look:
+    def _probe(self, upstream: Upstream, at: datetime) -> ProbeResult:
         try:
-            return self._idle_answer(upstream, at) or self._look_closely(upstream, at)
-        except (LookFailedError, OSError) as error:
+            return self._idle_answer(upstream, at) or self._probe_closely(upstream, at)
+        except (ProbeFailedError, OSError) as error:
             reason = reason_of(error)
-        return Look(
+        return ProbeResult(
             upstream_id=upstream.upstream_id,
             position=upstream.position,
             upstream_value=upstream.upstream_value,
             failure=f"The Delta table {upstream.sensor_id} cannot be sensed: {reason}.",
         )
 
-    def _idle_answer(self, upstream: Upstream, at: datetime) -> Look | None:
+    def _idle_answer(self, upstream: Upstream, at: datetime) -> ProbeResult | None:
         idle = self._idle.get(upstream.upstream_id)
         if (
             idle is not None
@@ -108,13 +108,13 @@ class DeltaProbe:
         name = upstream.sensor_id
         return not is_path(name) and self._places.is_elsewhere(name, path, at)
 
-    def _look_closely(self, upstream: Upstream, at: datetime) -> Look:
+    def _probe_closely(self, upstream: Upstream, at: datetime) -> ProbeResult:
         finding = self._found(upstream, at)
         changes, value = self._admission.admitted(upstream, finding)
         text = finding.position.to_text()
         if text == upstream.position:
             text = upstream.position
-        answer = Look(
+        answer = ProbeResult(
             upstream_id=upstream.upstream_id,
             position=text,
             events=tuple(change.event for change in changes),
@@ -126,42 +126,42 @@ class DeltaProbe:
         return answer
 
     def _found(self, upstream: Upstream, at: datetime) -> Finding:
-        position = None if upstream.position is None else position_from(upstream.position)
-        if position is not None and is_by_history(position):
-            return self._by_history(upstream, position)
+        cursor = None if upstream.position is None else cursor_from(upstream.position)
+        if cursor is not None and is_by_history(cursor):
+            return self._by_history(upstream, cursor)
         try:
-            if position is None:
+            if cursor is None:
                 return first_sight(self._subject(upstream, at), upstream.on_first_sight)
-            return self._since(upstream, position, at)
-        except BareLogSaysTooLittleError as error:
-            return self._by_history(upstream, position, str(error))
+            return self._since(upstream, cursor, at)
+        except IncompleteLogError as error:
+            return self._by_history(upstream, cursor, str(error))
         except PermissionError as error:
-            if position is not None or is_path(upstream.sensor_id):
+            if cursor is not None or is_path(upstream.sensor_id):
                 raise
             # A catalog may show a table to those who may not read its files.
-            return self._by_history(upstream, position, reason_of(error))
+            return self._by_history(upstream, cursor, reason_of(error))
 
     def _by_history(
-        self, upstream: Upstream, position: Position | None, why: str | None = None
+        self, upstream: Upstream, cursor: Cursor | None, why: str | None = None
     ) -> Finding:
         try:
-            if position is None:
+            if cursor is None:
                 return first_by_history(self._history, upstream, needed_key(upstream))
-            return follow_history(self._history, upstream, position, self._portion(upstream))
-        except LookFailedError as error:
+            return follow_history(self._history, upstream, cursor, self._portion(upstream))
+        except ProbeFailedError as error:
             if why is None:
                 raise
-            raise LookFailedError(f"{why}, and {error}") from error
+            raise ProbeFailedError(f"{why}, and {error}") from error
 
-    def _since(self, upstream: Upstream, position: Position, at: datetime) -> Finding:
-        storage = self._storages.of(position.path)
-        has_more = storage.stat(commit_path(position.path, position.version + 1)) is not None
-        known = storage.stat(commit_path(position.path, position.version))
-        if known != position.fingerprint or self._is_elsewhere(upstream, position.path, at):
-            return in_doubt(self._subject(upstream, at), position)
+    def _since(self, upstream: Upstream, cursor: Cursor, at: datetime) -> Finding:
+        storage = self._storages.of(cursor.path)
+        has_more = storage.stat(commit_path(cursor.path, cursor.version + 1)) is not None
+        known = storage.stat(commit_path(cursor.path, cursor.version))
+        if known != cursor.fingerprint or self._is_elsewhere(upstream, cursor.path, at):
+            return in_doubt(self._subject(upstream, at), cursor)
         if not has_more:
-            return Finding(position=position)
-        return follow(self._subject_at(upstream, position.path), position)
+            return Finding(position=cursor)
+        return follow(self._subject_at(upstream, cursor.path), cursor)
 
     def _subject(self, upstream: Upstream, at: datetime) -> Subject:
         name = upstream.sensor_id
@@ -180,18 +180,18 @@ class DeltaProbe:
     def _portion(self, upstream: Upstream) -> Portion:
         until = self._monotonic() + READING_SECONDS
         return Portion(
-            told=frozenset(int(each) for each in upstream.told_snapshots if each.isdigit()),
+            reported=frozenset(int(each) for each in upstream.reported_snapshots if each.isdigit()),
             has_time=lambda: self._monotonic() < until,
         )
 
-    def _remember(self, position: Position, answer: Look) -> None:
+    def _remember(self, cursor: Cursor, answer: ProbeResult) -> None:
         self._idle[answer.upstream_id] = _Idle(
             text=answer.position or "",
             value=answer.upstream_value,
-            path=position.path,
-            storage=self._storages.of(position.path),
-            next_commit=commit_path(position.path, position.version + 1),
-            known_commit=commit_path(position.path, position.version),
-            fingerprint=position.fingerprint,
+            path=cursor.path,
+            storage=self._storages.of(cursor.path),
+            next_commit=commit_path(cursor.path, cursor.version + 1),
+            known_commit=commit_path(cursor.path, cursor.version),
+            fingerprint=cursor.fingerprint,
             answer=replace(answer, events=(), gap=None),
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.platform.json_file import MALFORMED
 
 #: Reader features under which a commit's file actions still say everything. Others go to Spark.
@@ -90,12 +90,12 @@ def table_of(metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> Table:
     """Read a table's description from the two actions.
 
     Raises:
-        LookFailedError: They describe no table.
+        ProbeFailedError: They describe no table.
     """
     try:
         return _table_of(metadata, protocol)
     except MALFORMED as error:
-        raise LookFailedError("its log does not describe a table: metaData is corrupt") from error
+        raise ProbeFailedError("its log does not describe a table: metaData is corrupt") from error
 
 
 def _table_of(metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> Table:
@@ -122,12 +122,12 @@ def unreadable_features(protocol: Mapping[str, Any]) -> tuple[str, ...]:
     """Name the reader features that make the bare log say too little; empty when it says all.
 
     Raises:
-        LookFailedError: It is no protocol.
+        ProbeFailedError: It is no protocol.
     """
     features = set(_reader_features(protocol)) - READABLE_FEATURES
     version = protocol.get("minReaderVersion") or 1
     if not isinstance(version, int):
-        raise LookFailedError(_NO_PROTOCOL)
+        raise ProbeFailedError(_NO_PROTOCOL)
     if version > 3:
         features.add(f"reader version {version}")
     return tuple(sorted(features))
@@ -136,7 +136,7 @@ def unreadable_features(protocol: Mapping[str, Any]) -> tuple[str, ...]:
 def _reader_features(protocol: Mapping[str, Any]) -> frozenset[str]:
     named = protocol.get("readerFeatures") or []
     if not isinstance(named, list) or not all(isinstance(each, str) for each in named):
-        raise LookFailedError(_NO_PROTOCOL)
+        raise ProbeFailedError(_NO_PROTOCOL)
     return frozenset(named)
 
 

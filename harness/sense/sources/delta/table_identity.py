@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.events.event import Operation
 from harness.platform.delta_log import (
-    BareLogSaysTooLittleError,
     Commit,
+    IncompleteLogError,
     LogFolder,
     actions_in,
     read_commit,
@@ -35,14 +35,14 @@ class Current:
     commits: tuple[Commit, ...]
 
     @property
-    def is_whole_history(self) -> bool:
+    def is_complete_history(self) -> bool:
         """Tell whether the commits are all that there ever were."""
         return self.commits[0].version == 0
 
     @property
     def only_appended(self) -> bool:
         """Tell whether the whole history is known and holds nothing but appends."""
-        return self.is_whole_history and all(
+        return self.is_complete_history and all(
             operation_of(commit) in (None, Operation.APPEND) for commit in self.commits
         )
 
@@ -51,7 +51,7 @@ def current_of(storage: Storage, path: str, folder: LogFolder) -> Current:
     """Read back from the newest commit until the table's identity, schema and data are known.
 
     Raises:
-        LookFailedError: A commit is corrupt, or the log says too little.
+        ProbeFailedError: A commit is corrupt, or the log says too little.
     """
     walk = _Walk()
     for commit in _backwards(storage, path, folder):
@@ -61,7 +61,7 @@ def current_of(storage: Storage, path: str, folder: LogFolder) -> Current:
     if not walk.is_done and folder.checkpoint >= 0:
         walk.take_checkpoint(_checkpoint(storage, path, folder))
     if walk.metadata is None or walk.protocol is None:
-        raise LookFailedError(
+        raise ProbeFailedError(
             f"neither a commit nor a checkpoint in the log of {path} says what the table is"
         )
     refuse_unreadable(walk.protocol)
@@ -77,7 +77,7 @@ def refuse_unreadable(protocol: Mapping[str, Any]) -> None:
     """Raise when the table needs a reader that knows more than this one."""
     features = unreadable_features(protocol)
     if features:
-        raise BareLogSaysTooLittleError(
+        raise IncompleteLogError(
             f"it uses {', '.join(features)}, which cannot be sensed from the log alone"
         )
 
@@ -89,7 +89,7 @@ def _backwards(storage: Storage, path: str, folder: LogFolder) -> Iterator[Commi
             return
         commit = read_commit(storage, path, version)
         if commit is None:
-            raise LookFailedError(f"commit {version} of {path} went away during the look")
+            raise ProbeFailedError(f"commit {version} of {path} went away during the look")
         yield commit
         expected -= 1
 
@@ -135,7 +135,7 @@ def _checkpoint(storage: Storage, path: str, folder: LogFolder) -> _Checkpoint:
                 facts.protocol = facts.protocol or _action(row, "protocol")
                 facts.has_files = facts.has_files or _is_file(row)
         except (*UNREADABLE, NotImplementedError) as error:
-            raise LookFailedError(f"the checkpoint {name} of {path} cannot be read") from error
+            raise ProbeFailedError(f"the checkpoint {name} of {path} cannot be read") from error
         if facts.metadata and facts.protocol and facts.has_files:
             break
     return facts

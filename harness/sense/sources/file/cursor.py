@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from harness.sense.cursor import read_position
+from harness.sense.cursor import read_cursor
 from harness.sense.sources.file.listing import Found
 
 _VERSION = 1
@@ -21,7 +21,7 @@ _SIZE = _NAME_SIZE + _IDENTITY_SIZE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class Cursor:
     """The files known so far."""
 
     #: Told, or taken as the baseline.
@@ -43,7 +43,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class News:
+class NewFile:
     """One file that is new, or was written again."""
 
     file: Found
@@ -52,19 +52,19 @@ class News:
     former: bytes | None
 
 
-def position_from(text: str | None) -> Position:
+def cursor_from(text: str | None) -> Cursor:
     """Read a position back; at first sight nothing is known.
 
     Raises:
-        LookFailedError: The text was written by another version, or is none of ours.
+        ProbeFailedError: The text was written by another version, or is none of ours.
     """
     if text is None:
-        return Position(known=frozenset())
-    return read_position(text, _VERSION, _from_record)
+        return Cursor(known=frozenset())
+    return read_cursor(text, _VERSION, _from_record)
 
 
-def _from_record(record: dict[str, Any]) -> Position:
-    return Position(
+def _from_record(record: dict[str, Any]) -> Cursor:
+    return Cursor(
         known=_unpacked(record["known"]),
         pending=_unpacked(record["pending"]),
         departures=int(record["departures"]),
@@ -77,8 +77,8 @@ def identities_of(files: Iterable[Found]) -> Mapping[bytes, Found]:
 
 
 def compare(
-    now: Mapping[bytes, Found], before: Position, *, at_once: bool
-) -> tuple[Position, list[News]]:
+    now: Mapping[bytes, Found], before: Cursor, *, at_once: bool
+) -> tuple[Cursor, list[NewFile]]:
     """Return what is remembered from now on, and the files that are news.
 
     Args:
@@ -88,31 +88,31 @@ def compare(
             finds it unchanged.
     """
     fresh = now.keys() - before.known
-    told = fresh if at_once else fresh & before.pending
-    pending = fresh - told
+    reported = fresh if at_once else fresh & before.pending
+    pending = fresh - reported
     gone = before.known - now.keys()
     formers = {_name(identity): identity for identity in gone}
-    news = [
-        News(file=now[identity], identity=identity, former=formers.get(_name(identity)))
-        for identity in told
+    changes = [
+        NewFile(file=now[identity], identity=identity, former=formers.get(_name(identity)))
+        for identity in reported
     ]
-    news.sort(key=lambda each: (each.file.mtime_ns, each.file.path))
+    changes.sort(key=lambda each: (each.file.mtime_ns, each.file.path))
     # A file that is being written again is neither known as it is now nor gone.
     awaited = {_name(identity) for identity in pending}
     kept = {identity for identity in gone if _name(identity) in awaited}
-    after = Position(
-        known=(before.known - gone) | told | kept,
+    after = Cursor(
+        known=(before.known - gone) | reported | kept,
         pending=frozenset(pending),
         departures=before.departures + (1 if gone - kept else 0),
     )
-    return after, news
+    return after, changes
 
 
 def _identity(file: Found) -> bytes:
     # A name that is no UTF-8 comes from the file system with surrogates.
     path = file.path.encode(errors="surrogateescape")
-    whole = b"%b\x1f%d\x1f%d" % (path, file.length, file.mtime_ns)
-    return _digest(path, _NAME_SIZE) + _digest(whole, _IDENTITY_SIZE)
+    identity = b"%b\x1f%d\x1f%d" % (path, file.length, file.mtime_ns)
+    return _digest(path, _NAME_SIZE) + _digest(identity, _IDENTITY_SIZE)
 
 
 def _digest(text: bytes, size: int) -> bytes:

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from harness.config.sources import FirstSight
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.platform.storage import Storage, Storages, reason_of
-from harness.sense.preprocess.run import Questions, ask
-from harness.sense.probe import Look, Upstream
-from harness.sense.sources.file.cursor import News, Position, compare, identities_of, position_from
+from harness.sense.preprocess.run import Questions, evaluate
+from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.sources.file.cursor import Cursor, NewFile, compare, cursor_from, identities_of
 from harness.sense.sources.file.events import events_of
 from harness.sense.sources.file.listing import Found, Place, data_beside, find, place_of
 from harness.sense.sources.file.new_rows import rows_of
@@ -17,15 +17,15 @@ from harness.sense.sources.file.new_rows import rows_of
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    after: Position
-    news: list[News]
+    after: Cursor
+    news: list[NewFile]
     is_baseline: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Idle:
     files: frozenset[Found]
-    answer: Look
+    answer: ProbeResult
 
 
 class FileProbe:
@@ -44,24 +44,24 @@ class FileProbe:
         """Return the upstream's own id: each place is looked at alone."""
         return upstream.upstream_id
 
-    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+    def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
         """Return one look per upstream; the instant plays no part."""
-        return [self._look(upstream) for upstream in group]
+        return [self._probe(upstream) for upstream in group]
 
-    def _look(self, upstream: Upstream) -> Look:
+    def _probe(self, upstream: Upstream) -> ProbeResult:
         place = place_of(upstream.sensor_id)
         try:
-            return self._look_closely(upstream, place)
-        except (LookFailedError, OSError) as error:
+            return self._probe_closely(upstream, place)
+        except (ProbeFailedError, OSError) as error:
             reason = reason_of(error, missing=f"there is no folder {place.base}")
-        return Look(
+        return ProbeResult(
             upstream_id=upstream.upstream_id,
             position=upstream.position,
             upstream_value=upstream.upstream_value,
             failure=f"The files {upstream.sensor_id} cannot be sensed: {reason}.",
         )
 
-    def _look_closely(self, upstream: Upstream, place: Place) -> Look:
+    def _probe_closely(self, upstream: Upstream, place: Place) -> ProbeResult:
         storage = self._storages.of(place.base)
         files = frozenset(
             file for file in find(storage, place) if file.length or place.is_of_markers
@@ -69,27 +69,29 @@ class FileProbe:
         idle = self._idle.get(upstream.upstream_id)
         if idle is not None and idle.answer.position == upstream.position and idle.files == files:
             return replace(idle.answer, upstream_value=upstream.upstream_value)
-        before, now = position_from(upstream.position), identities_of(files)
+        before, now = cursor_from(upstream.position), identities_of(files)
         is_baseline = upstream.position is None and upstream.on_first_sight is FirstSight.BASELINE
-        after, news = compare(now, before, at_once=place.is_of_markers or is_baseline)
-        answer = self._answer(upstream, storage, place, _Change(after, news, is_baseline))
+        after, changes = compare(now, before, at_once=place.is_of_markers or is_baseline)
+        answer = self._answer(upstream, storage, place, _Change(after, changes, is_baseline))
         if not after.pending:
             self._idle[upstream.upstream_id] = _Idle(files, replace(answer, events=()))
         return answer
 
-    def _answer(self, upstream: Upstream, storage: Storage, place: Place, change: _Change) -> Look:
-        is_news, value = bool(change.news) and not change.is_baseline, upstream.upstream_value
+    def _answer(
+        self, upstream: Upstream, storage: Storage, place: Place, change: _Change
+    ) -> ProbeResult:
+        is_change, value = bool(change.news) and not change.is_baseline, upstream.upstream_value
         if change.news and upstream.preprocess_query:
             files = [each.file for each in change.news]
             if place.is_of_markers:
                 files = _data_of(storage, files)
             rows = rows_of(files)
-            answer = ask(self._questions, upstream, rows, is_baseline=change.is_baseline)
-            is_news, value = answer.is_news, answer.upstream_value
-        return Look(
+            answer = evaluate(self._questions, upstream, rows, is_baseline=change.is_baseline)
+            is_change, value = answer.is_change, answer.upstream_value
+        return ProbeResult(
             upstream_id=upstream.upstream_id,
             position=change.after.to_text(),
-            events=events_of(upstream, change.news, change.after) if is_news else (),
+            events=events_of(upstream, change.news, change.after) if is_change else (),
             upstream_value=value,
         )
 

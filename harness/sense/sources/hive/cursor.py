@@ -12,16 +12,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.events.event import Operation
-from harness.sense.cursor import next_lineage, read_position
+from harness.sense.cursor import next_lineage, read_cursor
 from harness.sense.sources.hive.partitions import EMPTY, IDENTITY_SIZE, State
 
 _VERSION = 1
 #: The partition of a table that has none.
-WHOLE = ""
+WHOLE_TABLE = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class Cursor:
     """The partitions known so far."""
 
     created_ms: int
@@ -48,7 +48,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class News:
+class PartitionChange:
     """One partition that is new, was written anew, or is gone."""
 
     name: str
@@ -59,17 +59,17 @@ class News:
     former: bytes | None
 
 
-def position_from(text: str) -> Position:
+def cursor_from(text: str) -> Cursor:
     """Read a position back.
 
     Raises:
-        LookFailedError: The text was written by another version, or is none of ours.
+        ProbeFailedError: The text was written by another version, or is none of ours.
     """
-    return read_position(text, _VERSION, _from_record)
+    return read_cursor(text, _VERSION, _from_record)
 
 
-def _from_record(record: dict[str, Any]) -> Position:
-    return Position(
+def _from_record(record: dict[str, Any]) -> Cursor:
+    return Cursor(
         created_ms=record["created"],
         lineage=record["lineage"],
         known=_unpacked(record["known"]),
@@ -78,39 +78,41 @@ def _from_record(record: dict[str, Any]) -> Position:
     )
 
 
-def compare(now: Mapping[str, State], before: Position) -> tuple[Position, list[News]]:
+def compare(now: Mapping[str, State], before: Cursor) -> tuple[Cursor, list[PartitionChange]]:
     """Return what is remembered from now on, and the partitions that are news.
 
     A new partition is registered when it is whole, and counts at once. Files that change in one
     that is known may still be changing, and count when two looks in a row find them the same.
     """
-    known, pending, news = dict(before.known), dict[str, bytes](), list[News]()
+    known, pending, changes = dict(before.known), dict[str, bytes](), list[PartitionChange]()
     for name, state in sorted(now.items()):
         former = known.get(name)
         if former == state.identity or (former is None and state.identity == EMPTY):
             known[name] = state.identity
         elif former is None or before.pending.get(name) == state.identity:
             known[name] = state.identity
-            news.append(_written(name, state, former))
+            changes.append(_written(name, state, former))
         else:
             pending[name] = state.identity
     for name in sorted(before.known.keys() - now.keys()):
         former = known.pop(name)
         if former != EMPTY:
-            news.append(News(name=name, operation=Operation.DELETE, state=None, former=former))
+            changes.append(
+                PartitionChange(name=name, operation=Operation.DELETE, state=None, former=former)
+            )
     lineage = before.lineage
-    if any(each.former not in (None, EMPTY) for each in news):
+    if any(each.former not in (None, EMPTY) for each in changes):
         # What was there before may come back, and is then another event.
         lineage = next_lineage(lineage, str(before.created_ms))
-    return replace(before, known=known, pending=pending, lineage=lineage), news
+    return replace(before, known=known, pending=pending, lineage=lineage), changes
 
 
-def _written(name: str, state: State, former: bytes | None) -> News:
+def _written(name: str, state: State, former: bytes | None) -> PartitionChange:
     if state.identity == EMPTY:
         operation = Operation.DELETE
     else:
         operation = Operation.APPEND if former in (None, EMPTY) else Operation.UPDATE
-    return News(name=name, operation=operation, state=state, former=former)
+    return PartitionChange(name=name, operation=operation, state=state, former=former)
 
 
 def _packed(partitions: Mapping[str, bytes]) -> list[str]:

@@ -8,37 +8,37 @@ from urllib.parse import unquote
 
 from harness.events.event import Operation, TableFormat
 from harness.sense.probe import DataChange
-from harness.sense.sources.hive.cursor import WHOLE, News, Position
+from harness.sense.sources.hive.cursor import WHOLE_TABLE, Cursor, PartitionChange
 from harness.sense.sources.hive.partitions import EMPTY, State
 
 #: More partitions than this in one look are one event that counts them.
-EVENTS_PER_LOOK = 100
+EVENTS_PER_PROBE = 100
 _PARTITIONS_LIMIT = 1000
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
-def events_of(table: str, news: Sequence[News], position: Position) -> tuple[DataChange, ...]:
+def events_of(
+    table: str, changes: Sequence[PartitionChange], cursor: Cursor
+) -> tuple[DataChange, ...]:
     """Return one event per partition, or a single one for very many.
 
     Args:
         table: The ``sensor_id``.
-        news: The partitions.
-        position: The one after the look.
+        changes: The partitions.
+        cursor: The one after the look.
     """
-    if len(news) > EVENTS_PER_LOOK:
-        return (_of_many(table, news, position),)
-    return tuple(_of_one(table, each, position) for each in news)
+    if len(changes) > EVENTS_PER_PROBE:
+        return (_of_many(table, changes, cursor),)
+    return tuple(_of_one(table, each, cursor) for each in changes)
 
 
-def event_of_all(
-    table: str, states: Mapping[str, State], position: Position, tag: str
-) -> DataChange:
+def event_of_all(table: str, states: Mapping[str, State], cursor: Cursor, tag: str) -> DataChange:
     """Describe a table as a whole, as it is now."""
     held = [state for state in states.values() if state.identity != EMPTY]
     operation = Operation.APPEND if tag == "first_sight" else Operation.UPDATE
-    event = _event(table, position, held, operation)
+    event = _event(table, cursor, held, operation)
     tags = {tag: "true", **event.tags}
-    if WHOLE not in states:
+    if WHOLE_TABLE not in states:
         tags["partitions_count"] = str(len(held))
     return replace(event, tags=tags)
 
@@ -49,38 +49,38 @@ def values_of(name: str) -> tuple[str | None, ...]:
     return tuple(None if value == _NULL_PARTITION else value for value in values)
 
 
-def _of_one(table: str, news: News, position: Position) -> DataChange:
-    states = [] if news.state is None else [news.state]
-    event = _event(table, position, states, news.operation)
-    former = None if news.former in (None, EMPTY) else news.former
+def _of_one(table: str, changes: PartitionChange, cursor: Cursor) -> DataChange:
+    states = [] if changes.state is None else [changes.state]
+    event = _event(table, cursor, states, changes.operation)
+    former = None if changes.former in (None, EMPTY) else changes.former
     # What is gone has no state of its own: it is named after what it was.
     is_gone = not states or states[0].identity == EMPTY
-    text = f"{news.name} gone {(news.former or b'').hex()}" if is_gone else None
+    text = f"{changes.name} gone {(changes.former or b'').hex()}" if is_gone else None
     return replace(
         event,
-        partition=None if news.name == WHOLE else _as_json(news.name),
+        partition=None if changes.name == WHOLE_TABLE else _as_json(changes.name),
         snapshot_id=event.snapshot_id if text is None else _hash(text.encode()),
         prev_snapshot_id=None if former is None else _hash(former),
-        tags=event.tags if news.name == WHOLE else {**event.tags, "partition": news.name},
+        tags=event.tags
+        if changes.name == WHOLE_TABLE
+        else {**event.tags, "partition": changes.name},
     )
 
 
-def _of_many(table: str, news: Sequence[News], position: Position) -> DataChange:
-    operations = {each.operation for each in news}
+def _of_many(table: str, changes: Sequence[PartitionChange], cursor: Cursor) -> DataChange:
+    operations = {each.operation for each in changes}
     operation = operations.pop() if len(operations) == 1 else Operation.UPDATE
-    event = _event(table, position, [each.state for each in news if each.state], operation)
-    formers = b"".join(each.former or b"" for each in news)
-    rows = ",".join(f"[{','.join(_as_json(each.name))}]" for each in news[:_PARTITIONS_LIMIT])
-    tags = {**event.tags, "partitions_count": str(len(news)), "partitions": f"[{rows}]"}
-    if len(news) > _PARTITIONS_LIMIT:
+    event = _event(table, cursor, [each.state for each in changes if each.state], operation)
+    formers = b"".join(each.former or b"" for each in changes)
+    rows = ",".join(f"[{','.join(_as_json(each.name))}]" for each in changes[:_PARTITIONS_LIMIT])
+    tags = {**event.tags, "partitions_count": str(len(changes)), "partitions": f"[{rows}]"}
+    if len(changes) > _PARTITIONS_LIMIT:
         tags["partitions_truncated"] = "true"
     snapshot_id = _hash(f"{event.snapshot_id} after ".encode() + formers)
     return replace(event, snapshot_id=snapshot_id, tags=tags)
 
 
-def _event(
-    table: str, position: Position, states: Iterable[State], operation: Operation
-) -> DataChange:
+def _event(table: str, cursor: Cursor, states: Iterable[State], operation: Operation) -> DataChange:
     states = list(states)
     identities = sorted(state.identity for state in states)
     newest = [state.newest_ms for state in states if state.newest_ms is not None]
@@ -96,7 +96,7 @@ def _event(
             "files": str(sum(state.files for state in states)),
             "size": str(sum(state.size for state in states)),
         },
-        lineage=position.lineage,
+        lineage=cursor.lineage,
     )
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.platform.sql_names import parts_of
 from harness.platform.storage import normalized
 from harness.platform.text import first_line
@@ -40,7 +40,7 @@ class HiveCatalog(Protocol):
         """Return a table.
 
         Raises:
-            LookFailedError: There is none, or it is of another kind.
+            ProbeFailedError: There is none, or it is of another kind.
         """
         ...
 
@@ -66,11 +66,11 @@ class SparkHiveCatalog:
             found = self._catalog().getTable(schema, table)
             kind = str(found.tableType().name())
             if kind == "VIEW":
-                raise LookFailedError("it is a view, which has no files of its own")
+                raise ProbeFailedError("it is a view, which has no files of its own")
             provider = str(found.provider().get()) if found.provider().isDefined() else "hive"
             if provider.lower() in _BETTER_SOURCES:
                 better = _BETTER_SOURCES[provider.lower()]
-                raise LookFailedError(f"it is a table of {provider}; sense it as {better}")
+                raise ProbeFailedError(f"it is a table of {provider}; sense it as {better}")
             columns = found.partitionColumnNames()
             return HiveTable(
                 created_ms=int(found.createTime()),
@@ -128,13 +128,13 @@ def names_of(name: str) -> tuple[str, str]:
     """Split ``schema.table`` of the session's catalog.
 
     Raises:
-        LookFailedError: It is another name.
+        ProbeFailedError: It is another name.
     """
     parts = parts_of(name)
     if len(parts) == 3 and parts[0].lower() == _SESSION_CATALOG:
         parts = parts[1:]
     if len(parts) != 2:
-        raise LookFailedError("it must be schema.table, a table of the session's metastore")
+        raise ProbeFailedError("it must be schema.table, a table of the session's metastore")
     # The metastore knows names in lower case only.
     return parts[0].lower(), parts[1].lower()
 
@@ -157,12 +157,12 @@ def _one_sentence(name: str) -> Iterator[None]:
         yield
     except PySparkException as error:
         if "NOT_FOUND" in (error.getCondition() or ""):
-            raise LookFailedError(f"the metastore has no table {name}") from error
-        raise LookFailedError(f"the metastore does not answer: {_reason(error)}") from error
+            raise ProbeFailedError(f"the metastore has no table {name}") from error
+        raise ProbeFailedError(f"the metastore does not answer: {_reason(error)}") from error
     except Py4JJavaError as error:
-        said = error.java_exception.toString()
-        raise LookFailedError(f"the metastore does not answer: {_reason(said)}") from error
+        message = error.java_exception.toString()
+        raise ProbeFailedError(f"the metastore does not answer: {_reason(message)}") from error
 
 
-def _reason(said: object) -> str:
-    return first_line(said, "it gives no reason").rstrip(".")
+def _reason(message: object) -> str:
+    return first_line(message, "it gives no reason").rstrip(".")

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from harness.config.sources import FirstSight
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.events.event import Operation
 from harness.platform.storage import Storages, reason_of
 from harness.sense.cursor import next_lineage
-from harness.sense.preprocess.run import Questions, ask
-from harness.sense.probe import DataChange, Look, Upstream
-from harness.sense.sources.hive.cursor import WHOLE, Position, compare, position_from
+from harness.sense.preprocess.run import Questions, evaluate
+from harness.sense.probe import DataChange, ProbeResult, Upstream
+from harness.sense.sources.hive.cursor import WHOLE_TABLE, Cursor, compare, cursor_from
 from harness.sense.sources.hive.events import event_of_all, events_of
 from harness.sense.sources.hive.metastore import HiveCatalog, HiveTable
 from harness.sense.sources.hive.new_rows import rows_of
@@ -21,7 +21,7 @@ from harness.sense.sources.hive.partitions import EMPTY, State, states_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
     table: HiveTable
-    position: Position
+    position: Cursor
     events: tuple[DataChange, ...]
     #: Where the new rows are; ``None`` stands for the whole table.
     partitions: Sequence[str] | None
@@ -47,18 +47,18 @@ class HiveProbe:
         """Return the upstream's own id: each table is looked at alone."""
         return upstream.upstream_id
 
-    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+    def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
         """Return one look per upstream; the instant plays no part."""
-        return [self._look(upstream) for upstream in group]
+        return [self._probe(upstream) for upstream in group]
 
-    def _look(self, upstream: Upstream) -> Look:
+    def _probe(self, upstream: Upstream) -> ProbeResult:
         try:
-            before = None if upstream.position is None else position_from(upstream.position)
+            before = None if upstream.position is None else cursor_from(upstream.position)
             found = self._found(upstream, before)
             is_baseline = before is None and upstream.on_first_sight is FirstSight.BASELINE
-            is_news, value = self._asked(upstream, found, is_baseline=is_baseline)
-        except (LookFailedError, OSError) as error:
-            return Look(
+            is_change, value = self._filtered(upstream, found, is_baseline=is_baseline)
+        except (ProbeFailedError, OSError) as error:
+            return ProbeResult(
                 upstream_id=upstream.upstream_id,
                 position=upstream.position,
                 upstream_value=upstream.upstream_value,
@@ -66,35 +66,35 @@ class HiveProbe:
                     f"The Hive table {upstream.sensor_id} cannot be sensed: {reason_of(error)}."
                 ),
             )
-        return Look(
+        return ProbeResult(
             upstream_id=upstream.upstream_id,
             position=found.position.to_text(),
-            events=found.events if is_news else (),
+            events=found.events if is_change else (),
             upstream_value=value,
         )
 
-    def _found(self, upstream: Upstream, before: Position | None) -> _Found:
+    def _found(self, upstream: Upstream, before: Cursor | None) -> _Found:
         name = upstream.sensor_id
         table = self._catalog.table(name)
         if self._storages.of(table.location).stat(table.location) is None:
-            raise LookFailedError(f"the folder {table.location} does not exist")
-        names = self._catalog.partitions(name) if table.partition_columns else [WHOLE]
+            raise ProbeFailedError(f"the folder {table.location} does not exist")
+        names = self._catalog.partitions(name) if table.partition_columns else [WHOLE_TABLE]
         elsewhere = self._elsewhere(upstream, table, names, before)
         states = states_of(self._storages, table.location, names, elsewhere)
         if before is None or before.created_ms != table.created_ms:
             start = replace(_start(table, before), elsewhere=elsewhere)
             tag = "first_sight" if before is None else "recreated"
             return _all_of(table, states, start, lambda at: event_of_all(name, states, at, tag))
-        position, news = compare(states, replace(before, elsewhere=elsewhere))
+        cursor, changes = compare(states, replace(before, elsewhere=elsewhere))
         return _Found(
             table=table,
-            position=position,
-            events=events_of(name, news, position),
-            partitions=[each.name for each in news if each.operation is not Operation.DELETE],
+            position=cursor,
+            events=events_of(name, changes, cursor),
+            partitions=[each.name for each in changes if each.operation is not Operation.DELETE],
         )
 
     def _elsewhere(
-        self, upstream: Upstream, table: HiveTable, names: Sequence[str], before: Position | None
+        self, upstream: Upstream, table: HiveTable, names: Sequence[str], before: Cursor | None
     ) -> Mapping[str, str]:
         """Return the folders that only the metastore tells; it takes its time to tell them."""
         if not table.partition_columns:
@@ -113,12 +113,12 @@ class HiveProbe:
         self._located.add(upstream.upstream_id)
         return found
 
-    def _asked(
+    def _filtered(
         self, upstream: Upstream, found: _Found, *, is_baseline: bool
     ) -> tuple[bool, str | None]:
-        is_news = bool(found.events) and not is_baseline
+        is_change = bool(found.events) and not is_baseline
         if not found.events or not upstream.preprocess_query:
-            return is_news, upstream.upstream_value
+            return is_change, upstream.upstream_value
         partitions = found.partitions
         if partitions is not None and not partitions:
             # There are no rows in what is gone.
@@ -126,28 +126,28 @@ class HiveProbe:
         if not found.table.partition_columns:
             partitions = None
         rows = rows_of(upstream.sensor_id, found.table, partitions)
-        answer = ask(self._questions, upstream, rows, is_baseline=is_baseline)
-        return answer.is_news, answer.upstream_value
+        answer = evaluate(self._questions, upstream, rows, is_baseline=is_baseline)
+        return answer.is_change, answer.upstream_value
 
 
-def _start(table: HiveTable, before: Position | None) -> Position:
+def _start(table: HiveTable, before: Cursor | None) -> Cursor:
     life = str(table.created_ms)
     lineage = f"{life}/0" if before is None else next_lineage(before.lineage, life)
-    return Position(created_ms=table.created_ms, lineage=lineage, known={})
+    return Cursor(created_ms=table.created_ms, lineage=lineage, known={})
 
 
 def _all_of(
     table: HiveTable,
     states: Mapping[str, State],
-    start: Position,
-    event_at: Callable[[Position], DataChange],
+    start: Cursor,
+    event_at: Callable[[Cursor], DataChange],
 ) -> _Found:
     """Tell a table as a whole, as it is now."""
-    position = replace(start, known={name: state.identity for name, state in states.items()})
+    cursor = replace(start, known={name: state.identity for name, state in states.items()})
     holds_data = any(state.identity != EMPTY for state in states.values())
     return _Found(
         table=table,
-        position=position,
-        events=(event_at(position),) if holds_data else (),
+        position=cursor,
+        events=(event_at(cursor),) if holds_data else (),
         partitions=None,
     )

@@ -173,9 +173,9 @@ class _Cursor:
         end = self.at + count
         if count < 0 or end > len(self.data):
             raise AvroError("it ends too early")
-        taken = self.data[self.at : end]
+        consumed = self.data[self.at : end]
         self.at = end
-        return taken
+        return consumed
 
     def skip(self, count: int) -> None:
         if count < 0 or self.at + count > len(self.data):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.config.connections import IcebergCatalog
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.platform.sql_names import is_path, parts_of
 from harness.platform.storage import Storage, normalized
 from harness.sense.database_queries import Kind, Queries, Query, Value
@@ -49,7 +49,7 @@ class Catalogs:
         """Return the folder of a table that is named by its path, or is in a warehouse.
 
         Raises:
-            LookFailedError: No such catalog is known.
+            ProbeFailedError: No such catalog is known.
         """
         if is_path(sensor_id):
             return normalized(sensor_id)
@@ -57,7 +57,7 @@ class Catalogs:
         catalog = self._catalogs.get(table.catalog)
         if catalog is None or catalog.warehouse is None:
             known = ", ".join(sorted(self._catalogs)) or "none"
-            raise LookFailedError(
+            raise ProbeFailedError(
                 f"heartbeat.yml has no {table.catalog} under connections.iceberg, only {known}"
             )
         levels = table.namespace.replace(".", "/")
@@ -67,7 +67,7 @@ class Catalogs:
         """Return where the metadata of each table is; one that the database lacks is left out.
 
         Raises:
-            LookFailedError: The database cannot be asked.
+            ProbeFailedError: The database cannot be asked.
         """
         tables = {each: table_from(each) for each in sensor_ids if _is_table(each)}
         found = self._rows(self._catalogs[catalog], catalog, list(tables.values()))
@@ -94,11 +94,11 @@ def table_from(sensor_id: str) -> TableName:
     """Read ``catalog.schema.table``; the schema may have several levels.
 
     Raises:
-        LookFailedError: It is another name.
+        ProbeFailedError: It is another name.
     """
     parts = parts_of(sensor_id)
     if len(parts) < 3:
-        raise LookFailedError("it must be catalog.schema.table, an absolute path, or a URI")
+        raise ProbeFailedError("it must be catalog.schema.table, an absolute path, or a URI")
     return TableName(parts[0], ".".join(parts[1:-1]), parts[-1])
 
 
@@ -133,7 +133,7 @@ def newest_in(storage: Storage, table: str, known: Pointer | None) -> Pointer:
         known: What the last look found; where it is still the newest, no folder is listed.
 
     Raises:
-        LookFailedError: There is no such table.
+        ProbeFailedError: There is no such table.
     """
     folder = f"{table}/metadata"
     version = None if known is None else _version_of(folder, known.location)
@@ -141,7 +141,7 @@ def newest_in(storage: Storage, table: str, known: Pointer | None) -> Pointer:
         return known
     found = _start(storage, folder)
     if found is None:
-        raise LookFailedError(_why_not(storage, table, folder))
+        raise ProbeFailedError(_why_not(storage, table, folder))
     version, pointer = found
     while (after := _at(storage, folder, version + 1)) is not None:
         version, pointer = version + 1, after

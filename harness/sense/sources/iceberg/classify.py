@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from harness.events.event import Operation, TableFormat
 from harness.sense.probe import DataChange
-from harness.sense.sources.iceberg.cursor import Position
+from harness.sense.sources.iceberg.cursor import Cursor
 from harness.sense.sources.iceberg.metadata import Snapshot
 
 _OPERATIONS = {
@@ -55,27 +55,25 @@ def operation_of(snapshot: Snapshot) -> Operation | None:
     return None if counted else operation
 
 
-def event_of(
-    table: str, position: Position, snapshot: Snapshot, operation: Operation
-) -> DataChange:
+def event_of(table: str, cursor: Cursor, snapshot: Snapshot, operation: Operation) -> DataChange:
     """Describe one snapshot as an event, without its partitions: those are in its manifests.
 
     Args:
         table: The ``sensor_id``.
-        position: The one before it.
+        cursor: The one before it.
         snapshot: What to describe.
         operation: What it did.
     """
     tags = _tags_of(snapshot)
-    known = {position.schema_id, snapshot.schema_id}
+    known = {cursor.schema_id, snapshot.schema_id}
     if None not in known and len(known) > 1:
         tags["schema_changed"] = "true"
-    return change_of(table, position, snapshot, operation, tags)
+    return change_of(table, cursor, snapshot, operation, tags)
 
 
 def change_of(
     table: str,
-    position: Position,
+    cursor: Cursor,
     snapshot: Snapshot,
     operation: Operation,
     tags: Mapping[str, str],
@@ -85,11 +83,11 @@ def change_of(
         table=table,
         snapshot_id=str(snapshot.id),
         snapshot_ts=snapshot.timestamp_ms,
-        prev_snapshot_id=None if position.data is None else str(position.data),
+        prev_snapshot_id=None if cursor.data is None else str(cursor.data),
         table_format=TableFormat.ICEBERG,
         operation=operation,
-        tags={**tags, "table_id": position.uuid},
-        lineage=position.lineage,
+        tags={**tags, "table_id": cursor.uuid},
+        lineage=cursor.lineage,
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.platform.storage import FileStat
-from harness.sense.cursor import read_position
+from harness.sense.cursor import read_cursor
 
 _VERSION = 1
 
@@ -20,7 +20,7 @@ class Pointer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class Cursor:
     """What must be remembered of a table to tell what is new in it."""
 
     uuid: str
@@ -55,17 +55,17 @@ class Position:
         return json.dumps(record, separators=(",", ":"))
 
 
-def position_from(text: str) -> Position:
+def cursor_from(text: str) -> Cursor:
     """Read a position back.
 
     Raises:
-        LookFailedError: The text was written by another version, or is none of ours.
+        ProbeFailedError: The text was written by another version, or is none of ours.
     """
-    return read_position(text, _VERSION, _from_record)
+    return read_cursor(text, _VERSION, _from_record)
 
 
-def _from_record(record: dict[str, Any]) -> Position:
-    return Position(
+def _from_record(record: dict[str, Any]) -> Cursor:
+    return Cursor(
         uuid=record["table"],
         snapshot=record["snapshot"],
         sequence=record["sequence"],

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.platform.storage import Storage
 
 #: A file with the history of a table is larger than this only if nobody ever expires snapshots.
@@ -63,7 +63,7 @@ def read_metadata(storage: Storage, path: str) -> Metadata:
     """Read a metadata file.
 
     Raises:
-        LookFailedError: It is too large, half-written, no metadata, or of a newer format.
+        ProbeFailedError: It is too large, half-written, no metadata, or of a newer format.
         FileNotFoundError: It is not there.
     """
     content = storage.read(path, limit=METADATA_LIMIT_BYTES + 1)
@@ -84,10 +84,10 @@ def read_metadata(storage: Storage, path: str) -> Metadata:
         RecursionError,
         zlib.error,
     ) as error:
-        raise LookFailedError(f"{path} is half-written, or no metadata of an Iceberg table") from (
+        raise ProbeFailedError(f"{path} is half-written, or no metadata of an Iceberg table") from (
             error
         )
-    raise LookFailedError(
+    raise ProbeFailedError(
         f"it is of Iceberg's format version {version}, and Heartbeat reads 1, 2 and 3"
     )
 
@@ -104,9 +104,9 @@ def _plain(content: bytes, path: str) -> bytes:
     return plain
 
 
-def _too_large(path: str) -> LookFailedError:
+def _too_large(path: str) -> ProbeFailedError:
     limit = METADATA_LIMIT_BYTES // (1024 * 1024)
-    return LookFailedError(f"{path} has more than {limit} MiB; expire snapshots of the table")
+    return ProbeFailedError(f"{path} has more than {limit} MiB; expire snapshots of the table")
 
 
 def _metadata_from(record: Mapping[str, Any]) -> Metadata:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.platform.spark.jars import ICEBERG_PACKAGE
 from harness.sense.new_rows import union
 from harness.sense.preprocess.run import Rows
@@ -44,11 +44,11 @@ def need_runtime(session: "SparkSession") -> None:
     It cannot be given to a session that runs: tasks would load its classes a second time.
 
     Raises:
-        LookFailedError: It was started without.
+        ProbeFailedError: It was started without.
     """
     spark: Any = session
     if not _has_runtime(spark._jsparkSession.sharedState().jarClassLoader()):
-        raise LookFailedError(
+        raise ProbeFailedError(
             "its preprocess_query needs Iceberg's runtime, and Spark was started without it: start"
             " this process again after `make setup`, and on a cluster add the library"
             f" {ICEBERG_PACKAGE}"

@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from harness.events.partition import Partitions, told_partitions
+from harness.events.partition import Partitions, partition_fields
 from harness.platform.storage import Storages, normalized
 from harness.sense.probe import DataChange
 from harness.sense.sources.iceberg.avro import (
@@ -28,9 +28,9 @@ from harness.sense.sources.iceberg.metadata import PartitionField, Snapshot
 from harness.sense.sources.iceberg.snapshots import Finding
 
 #: Of one look: manifest lists and manifests, their bytes, and the values in them.
-FILES_PER_LOOK = 1_000
-BYTES_PER_LOOK = 128 * 1024 * 1024
-VALUES_PER_LOOK = 5_000_000
+FILES_PER_PROBE = 1_000
+BYTES_PER_PROBE = 128 * 1024 * 1024
+VALUES_PER_PROBE = 5_000_000
 #: A partition value whose JSON is longer than this is not named.
 VALUE_LIMIT = 1_000
 
@@ -69,7 +69,7 @@ def with_partitions(
     """
     if not any(specs.values()):
         return found.events
-    own = {str(snapshot.id): snapshot for snapshot in found.told}
+    own = {str(snapshot.id): snapshot for snapshot in found.reported}
     manifests = _Manifests(storages, specs)
     return tuple(
         _named(event, own[event.snapshot_id], manifests) if event.snapshot_id in own else event
@@ -88,12 +88,12 @@ def _named(event: DataChange, snapshot: Snapshot, manifests: "_Manifests") -> Da
         return _unnamed(event, "a manifest is not there")
     except PermissionError:
         return _unnamed(event, "access to a manifest is denied")
-    partition, tags = told_partitions(touched)
+    partition, tags = partition_fields(touched)
     return replace(event, partition=partition, tags={**event.tags, **tags})
 
 
 def _unnamed(event: DataChange, why: str) -> DataChange:
-    _, tags = told_partitions(Partitions(are_all=False))
+    _, tags = partition_fields(Partitions(are_all=False))
     return replace(event, tags={**event.tags, **tags, NOT_NAMED: why})
 
 
@@ -103,9 +103,9 @@ class _Manifests:
 
     storages: Storages
     specs: Mapping[int, Sequence[PartitionField]]
-    files: int = field(default_factory=lambda: FILES_PER_LOOK)
+    files: int = field(default_factory=lambda: FILES_PER_PROBE)
     budget: Budget = field(
-        default_factory=lambda: Budget(content_bytes=BYTES_PER_LOOK, values=VALUES_PER_LOOK)
+        default_factory=lambda: Budget(content_bytes=BYTES_PER_PROBE, values=VALUES_PER_PROBE)
     )
 
     def touched_by(self, snapshot: Snapshot) -> Partitions:

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from harness.config.sources import FirstSight
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.platform.storage import Storages, normalized, reason_of
-from harness.sense.preprocess.run import Questions, ask
-from harness.sense.probe import Look, Upstream
+from harness.sense.preprocess.run import Questions, evaluate
+from harness.sense.probe import ProbeResult, Upstream
 from harness.sense.sources.iceberg.catalog import Catalogs, newest_in, table_from
-from harness.sense.sources.iceberg.cursor import Pointer, Position, position_from
+from harness.sense.sources.iceberg.cursor import Cursor, Pointer, cursor_from
 from harness.sense.sources.iceberg.metadata import read_metadata
 from harness.sense.sources.iceberg.new_rows import rows_of
 from harness.sense.sources.iceberg.partitions import with_partitions
@@ -35,30 +35,30 @@ class IcebergProbe:
         database = self._catalogs.database_of(upstream.sensor_id)
         return upstream.upstream_id if database is None else f"{database}:"
 
-    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+    def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
         """Return one look per upstream of one group; the instant plays no part."""
         database = self._catalogs.database_of(group[0].sensor_id)
         if database is None:
-            return [self._look(upstream, None) for upstream in group]
+            return [self._probe(upstream, None) for upstream in group]
         try:
             ids = [upstream.sensor_id for upstream in group]
             locations = self._catalogs.locations(database, ids)
-        except LookFailedError as error:
+        except ProbeFailedError as error:
             return [_failed(upstream, str(error)) for upstream in group]
-        return [self._look(upstream, locations) for upstream in group]
+        return [self._probe(upstream, locations) for upstream in group]
 
-    def _look(self, upstream: Upstream, locations: Mapping[str, str] | None) -> Look:
+    def _probe(self, upstream: Upstream, locations: Mapping[str, str] | None) -> ProbeResult:
         try:
-            before = None if upstream.position is None else position_from(upstream.position)
+            before = None if upstream.position is None else cursor_from(upstream.position)
             pointer = self._pointer(upstream.sensor_id, locations, before)
             if before is not None and before.pointer == pointer:
                 return _unchanged(upstream)
-            return self._look_closely(upstream, before, pointer)
-        except (LookFailedError, OSError) as error:
+            return self._probe_closely(upstream, before, pointer)
+        except (ProbeFailedError, OSError) as error:
             return _failed(upstream, reason_of(error))
 
     def _pointer(
-        self, sensor_id: str, locations: Mapping[str, str] | None, before: Position | None
+        self, sensor_id: str, locations: Mapping[str, str] | None, before: Cursor | None
     ) -> Pointer:
         if locations is None:
             folder = self._catalogs.folder_of(sensor_id)
@@ -67,47 +67,49 @@ class IcebergProbe:
         if sensor_id in locations:
             return Pointer(location=normalized(locations[sensor_id]))
         table = table_from(sensor_id)
-        raise LookFailedError(
+        raise ProbeFailedError(
             f"the catalog {table.catalog} has no table {table.namespace}.{table.name}"
         )
 
-    def _look_closely(self, upstream: Upstream, before: Position | None, pointer: Pointer) -> Look:
+    def _probe_closely(
+        self, upstream: Upstream, before: Cursor | None, pointer: Pointer
+    ) -> ProbeResult:
         metadata = read_metadata(self._storages.of(pointer.location), pointer.location)
         table = Table(sensor_id=upstream.sensor_id, metadata=metadata, pointer=pointer)
         found = first_sight(table) if before is None else follow(table, before)
         is_baseline = before is None and upstream.on_first_sight is FirstSight.BASELINE
-        is_news, value = self._asked(upstream, found, is_baseline=is_baseline)
-        return Look(
+        is_change, value = self._filtered(upstream, found, is_baseline=is_baseline)
+        return ProbeResult(
             upstream_id=upstream.upstream_id,
             position=found.position.to_text(),
-            events=with_partitions(found, metadata.specs, self._storages) if is_news else (),
+            events=with_partitions(found, metadata.specs, self._storages) if is_change else (),
             upstream_value=value,
             gap=found.gap,
         )
 
-    def _asked(
+    def _filtered(
         self, upstream: Upstream, found: Finding, *, is_baseline: bool
     ) -> tuple[bool, str | None]:
-        is_news = bool(found.events) and not is_baseline
+        is_change = bool(found.events) and not is_baseline
         if not found.events or not upstream.preprocess_query:
-            return is_news, upstream.upstream_value
+            return is_change, upstream.upstream_value
         if found.rows is None:
             return False, upstream.upstream_value
         rows = rows_of(found.rows)
-        answer = ask(self._questions, upstream, rows, is_baseline=is_baseline)
-        return answer.is_news, answer.upstream_value
+        answer = evaluate(self._questions, upstream, rows, is_baseline=is_baseline)
+        return answer.is_change, answer.upstream_value
 
 
-def _unchanged(upstream: Upstream) -> Look:
-    return Look(
+def _unchanged(upstream: Upstream) -> ProbeResult:
+    return ProbeResult(
         upstream_id=upstream.upstream_id,
         position=upstream.position,
         upstream_value=upstream.upstream_value,
     )
 
 
-def _failed(upstream: Upstream, reason: str) -> Look:
-    return Look(
+def _failed(upstream: Upstream, reason: str) -> ProbeResult:
+    return ProbeResult(
         upstream_id=upstream.upstream_id,
         position=upstream.position,
         upstream_value=upstream.upstream_value,

@@ -8,11 +8,11 @@ from harness.events.event import Operation, TableFormat
 from harness.sense.cursor import next_lineage
 from harness.sense.probe import DataChange
 from harness.sense.sources.iceberg.classify import change_of, event_of, operation_of
-from harness.sense.sources.iceberg.cursor import Pointer, Position
+from harness.sense.sources.iceberg.cursor import Cursor, Pointer
 from harness.sense.sources.iceberg.metadata import Metadata, Snapshot
 
 #: One look tells at most this many snapshots; the position tells the next look where to go on.
-SNAPSHOTS_PER_LOOK = 500
+SNAPSHOTS_PER_PROBE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +32,12 @@ class NewRows:
 class Finding:
     """What a look at the metadata found, before anyone asked the rows."""
 
-    position: Position
+    position: Cursor
     events: tuple[DataChange, ...] = ()
     rows: NewRows | None = None
     gap: str | None = None
     #: The snapshots that have an event of their own, which touches no more than they did.
-    told: tuple[Snapshot, ...] = ()
+    reported: tuple[Snapshot, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,15 +69,15 @@ class _Line:
 
 def first_sight(table: Table) -> Finding:
     """Look at a table for the first time: one event if it already holds data."""
-    return _all_of(table, _position_at_the_start(table, f"{table.metadata.uuid}/0"), "first_sight")
+    return _all_of(table, _initial_cursor(table, f"{table.metadata.uuid}/0"), "first_sight")
 
 
-def follow(table: Table, before: Position) -> Finding:
+def follow(table: Table, before: Cursor) -> Finding:
     """Tell what happened to a table after a position."""
     metadata = table.metadata
     if metadata.uuid != before.uuid:
         lineage = next_lineage(before.lineage, metadata.uuid)
-        return _all_of(table, _position_at_the_start(table, lineage), "recreated")
+        return _all_of(table, _initial_cursor(table, lineage), "recreated")
     if metadata.head == before.snapshot:
         return Finding(position=replace(before, pointer=table.pointer))
     if metadata.current is None:
@@ -85,12 +85,12 @@ def follow(table: Table, before: Position) -> Finding:
     return _follow_line(table, before, _line(metadata, before.snapshot))
 
 
-def _follow_line(table: Table, before: Position, line: "_Line") -> Finding:
+def _follow_line(table: Table, before: Cursor, line: "_Line") -> Finding:
     if line.end is End.KNOWN:
-        return _told(table, before, line.snapshots)
+        return _reported(table, before, line.snapshots)
     shared = [each for each in line.snapshots if not _is_newer(each, before)]
     if shared:
-        return _turned_back(table, before, shared[-1], line.snapshots[len(shared) :])
+        return _rolled_back(table, before, shared[-1], line.snapshots[len(shared) :])
     if line.end is End.ROOT:
         return _replaced(table, before, line.snapshots)
     return _gap(table, before, line.snapshots)
@@ -113,54 +113,54 @@ def _oldest_first(passed: dict[int, Snapshot]) -> list[Snapshot]:
     return list(reversed(passed.values()))
 
 
-def _is_newer(snapshot: Snapshot, before: Position) -> bool:
+def _is_newer(snapshot: Snapshot, before: Cursor) -> bool:
     if snapshot.sequence and before.sequence:
         return snapshot.sequence > before.sequence
     # Format 1 does not number its commits.
     return snapshot.timestamp_ms > before.timestamp_ms
 
 
-def _told(table: Table, before: Position, snapshots: Sequence[Snapshot]) -> Finding:
+def _reported(table: Table, before: Cursor, snapshots: Sequence[Snapshot]) -> Finding:
     """Tell each snapshot that changed data, up to the limit of one look."""
-    position, events, overwrites = before, list[DataChange](), list[int]()
-    told = list[Snapshot]()
-    for snapshot in snapshots[:SNAPSHOTS_PER_LOOK]:
+    cursor, events, overwrites = before, list[DataChange](), list[int]()
+    reported = list[Snapshot]()
+    for snapshot in snapshots[:SNAPSHOTS_PER_PROBE]:
         operation = operation_of(snapshot)
         if operation is not None:
-            events.append(event_of(table.sensor_id, position, snapshot, operation))
-            position = _with_data(position, snapshot)
-            told.append(snapshot)
+            events.append(event_of(table.sensor_id, cursor, snapshot, operation))
+            cursor = _with_data(cursor, snapshot)
+            reported.append(snapshot)
         if operation is Operation.UPDATE:
             overwrites.append(snapshot.id)
-        position = _at(position, snapshot)
-    is_all = len(snapshots) <= SNAPSHOTS_PER_LOOK
+        cursor = _at(cursor, snapshot)
+    is_all = len(snapshots) <= SNAPSHOTS_PER_PROBE
     return Finding(
-        position=replace(position, pointer=table.pointer if is_all else None),
+        position=replace(cursor, pointer=table.pointer if is_all else None),
         events=tuple(events),
-        told=tuple(told),
+        reported=tuple(reported),
         rows=NewRows(
             metadata=table.pointer.location,
             since=before.snapshot,
-            until=position.snapshot,
+            until=cursor.snapshot,
             overwrites=tuple(overwrites),
         ),
     )
 
 
-def _turned_back(
-    table: Table, before: Position, base: Snapshot, snapshots: Sequence[Snapshot]
+def _rolled_back(
+    table: Table, before: Cursor, base: Snapshot, snapshots: Sequence[Snapshot]
 ) -> Finding:
     """Tell that snapshots were taken back, and what came on top of the one that was kept."""
-    if not _took_back_data(table.metadata, before, base):
-        return _told(table, _at(before, base), snapshots)
-    position = replace(before, lineage=next_lineage(before.lineage, before.uuid))
+    if not _rolled_back_data(table.metadata, before, base):
+        return _reported(table, _at(before, base), snapshots)
+    cursor = replace(before, lineage=next_lineage(before.lineage, before.uuid))
     tags = {"rolled_back": "true", "rolled_back_from": str(before.snapshot)}
-    event = change_of(table.sensor_id, position, base, Operation.UPDATE, tags)
-    position = _at(_with_data(position, base), base)
-    return _with_first(_told(table, position, snapshots), event)
+    event = change_of(table.sensor_id, cursor, base, Operation.UPDATE, tags)
+    cursor = _at(_with_data(cursor, base), base)
+    return _with_first(_reported(table, cursor, snapshots), event)
 
 
-def _took_back_data(metadata: Metadata, before: Position, base: Snapshot) -> bool:
+def _rolled_back_data(metadata: Metadata, before: Cursor, base: Snapshot) -> bool:
     at = before.snapshot
     while at is not None and at != base.id:
         snapshot = metadata.snapshots.get(at)
@@ -170,16 +170,16 @@ def _took_back_data(metadata: Metadata, before: Position, base: Snapshot) -> boo
     return at is None
 
 
-def _replaced(table: Table, before: Position, snapshots: Sequence[Snapshot]) -> Finding:
+def _replaced(table: Table, before: Cursor, snapshots: Sequence[Snapshot]) -> Finding:
     """Tell that the table was replaced by one with a history of its own."""
     first = snapshots[0]
-    found = _told(table, before, snapshots)
+    found = _reported(table, before, snapshots)
     tags = {"replaced": "true"}
     if found.events and found.events[0].snapshot_id == str(first.id):
         event = found.events[0]
         tags = {**event.tags, **tags}
         event = replace(event, operation=Operation.UPDATE, tags=tags)
-        found = replace(found, events=found.events[1:], told=found.told[1:])
+        found = replace(found, events=found.events[1:], reported=found.reported[1:])
         return _with_first(found, event)
     return _with_first(found, change_of(table.sensor_id, before, first, Operation.UPDATE, tags))
 
@@ -190,7 +190,7 @@ def _with_first(found: Finding, event: DataChange) -> Finding:
     return replace(found, events=(event, *found.events), rows=rows)
 
 
-def _emptied(table: Table, before: Position) -> Finding:
+def _emptied(table: Table, before: Cursor) -> Finding:
     """Tell that the table was replaced by one without any snapshot."""
     lineage = next_lineage(before.lineage, before.uuid)
     event = DataChange(
@@ -203,11 +203,11 @@ def _emptied(table: Table, before: Position) -> Finding:
         tags={"replaced": "true", "table_id": before.uuid},
         lineage=lineage,
     )
-    position = replace(before, snapshot=None, data=None, lineage=lineage, pointer=table.pointer)
-    return Finding(position=position, events=() if before.data is None else (event,))
+    cursor = replace(before, snapshot=None, data=None, lineage=lineage, pointer=table.pointer)
+    return Finding(position=cursor, events=() if before.data is None else (event,))
 
 
-def _gap(table: Table, before: Position, snapshots: Sequence[Snapshot]) -> Finding:
+def _gap(table: Table, before: Cursor, snapshots: Sequence[Snapshot]) -> Finding:
     """Tell all that came after a position at once, since a part of it is expired."""
     oldest, newest = snapshots[0], snapshots[-1]
     event = change_of(table.sensor_id, before, newest, Operation.UPDATE, {"gap": "true"})
@@ -223,8 +223,8 @@ def _gap(table: Table, before: Position, snapshots: Sequence[Snapshot]) -> Findi
     )
 
 
-def _position_at_the_start(table: Table, lineage: str) -> Position:
-    return Position(
+def _initial_cursor(table: Table, lineage: str) -> Cursor:
+    return Cursor(
         uuid=table.metadata.uuid,
         snapshot=None,
         sequence=0,
@@ -236,17 +236,17 @@ def _position_at_the_start(table: Table, lineage: str) -> Position:
     )
 
 
-def _all_of(table: Table, start: Position, tag: str) -> Finding:
+def _all_of(table: Table, start: Cursor, tag: str) -> Finding:
     """Tell a table as a whole, as it is now."""
     current = table.metadata.current
     if current is None:
         return Finding(position=start)
     line = _line(table.metadata, None)
     operations = {operation_of(each) for each in line.snapshots} - {None}
-    is_whole = line.end is not End.EXPIRED
-    if is_whole and not operations:
+    is_complete = line.end is not End.EXPIRED
+    if is_complete and not operations:
         return Finding(position=_at(start, current))
-    only_appended = is_whole and tag == "first_sight" and operations == {Operation.APPEND}
+    only_appended = is_complete and tag == "first_sight" and operations == {Operation.APPEND}
     operation = Operation.APPEND if only_appended else Operation.UPDATE
     return Finding(
         position=_at(_with_data(start, current), current),
@@ -255,14 +255,14 @@ def _all_of(table: Table, start: Position, tag: str) -> Finding:
     )
 
 
-def _at(position: Position, snapshot: Snapshot) -> Position:
+def _at(cursor: Cursor, snapshot: Snapshot) -> Cursor:
     return replace(
-        position,
+        cursor,
         snapshot=snapshot.id,
         sequence=snapshot.sequence,
         timestamp_ms=snapshot.timestamp_ms,
     )
 
 
-def _with_data(position: Position, snapshot: Snapshot) -> Position:
-    return replace(position, data=snapshot.id, schema_id=snapshot.schema_id)
+def _with_data(cursor: Cursor, snapshot: Snapshot) -> Cursor:
+    return replace(cursor, data=snapshot.id, schema_id=snapshot.schema_id)

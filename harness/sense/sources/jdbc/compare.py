@@ -7,13 +7,13 @@ from typing import Protocol
 
 from harness.config.connections import Database, JdbcDatabase
 from harness.config.sources import FirstSight
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.events.event import Operation, TableFormat
 from harness.sense.database_queries import DatabaseDownError, Dialect, Value
 from harness.sense.preprocess.query import rendered
-from harness.sense.probe import DataChange, Look, Upstream, failed
-from harness.sense.sources.jdbc.cursor import News, Position, news_in, position_from, start_after
-from harness.sense.sources.jdbc.session import Asking
+from harness.sense.probe import DataChange, ProbeResult, Upstream, failed
+from harness.sense.sources.jdbc.cursor import Change, Cursor, change_in, cursor_from, start_after
+from harness.sense.sources.jdbc.session import QuerySession
 from harness.sense.sources.jdbc.values import milliseconds
 from harness.sense.sources.jdbc.watermark_sql import Seen, Subject, Window, subject_of
 
@@ -45,90 +45,90 @@ class NewTableRows(Protocol):
 class _Change:
     subject: Subject
     #: ``None`` at first sight.
-    before: Position | None
-    news: News
-    after: Position
+    before: Cursor | None
+    news: Change
+    after: Cursor
     now: str
 
 
-class Looking:
+class Comparison:
     """One look at one database."""
 
-    def __init__(self, asking: Asking, database: JdbcDatabase, new_rows: NewTableRows) -> None:
-        self._asking = asking
+    def __init__(
+        self, session: QuerySession, database: JdbcDatabase, new_rows: NewTableRows
+    ) -> None:
+        self._session = session
         self._database = database
         self._overlap = timedelta(minutes=database.overlap_minutes)
         self._new_rows = new_rows
-        self._made: dict[str, Look] = {}
+        self._made: dict[str, ProbeResult] = {}
 
-    def looks(self, group: Sequence[Upstream]) -> list[Look]:
+    def results(self, group: Sequence[Upstream]) -> list[ProbeResult]:
         """Return one look per upstream."""
         try:
-            self._look(group)
+            self._probe(group)
         except DatabaseDownError as error:
             for upstream in group:
                 self._made.setdefault(upstream.upstream_id, failed(upstream, str(error)))
         for upstream in group:
-            failure = self._asking.failures.get(upstream.upstream_id)
+            failure = self._session.failures.get(upstream.upstream_id)
             if failure is not None:
                 self._made.setdefault(upstream.upstream_id, failed(upstream, str(failure)))
         return [self._made.get(upstream.upstream_id) or unmoved(upstream) for upstream in group]
 
-    def _look(self, group: Sequence[Upstream]) -> None:
-        dialect = self._asking.dialect()
-        known: list[tuple[Subject, Position]] = []
-        new: list[tuple[Subject, Position | None]] = []
+    def _probe(self, group: Sequence[Upstream]) -> None:
+        dialect = self._session.dialect()
+        known: list[tuple[Subject, Cursor]] = []
+        new: list[tuple[Subject, Cursor | None]] = []
         for upstream in group:
             try:
                 subject = subject_of(upstream, dialect)
                 if upstream.position is None:
                     new.append((subject, None))
                 else:
-                    known.append((subject, position_from(upstream.position)))
-            except LookFailedError as error:
+                    known.append((subject, cursor_from(upstream.position)))
+            except ProbeFailedError as error:
                 self._made[upstream.upstream_id] = failed(upstream, str(error))
         changes = self._compared(known, dialect)
-        new += [(each.subject, each.before) for each in changes if each.news is News.EMPTIED]
-        changes = [each for each in changes if each.news is not News.EMPTIED]
+        new += [(each.subject, each.before) for each in changes if each.news is Change.EMPTIED]
+        changes = [each for each in changes if each.news is not Change.EMPTIED]
         for subject, before in new:
             change = self._sighted(subject, before)
             if change is not None:
                 changes.append(change)
         self._settle(changes, dialect)
 
-    def _compared(
-        self, known: Sequence[tuple[Subject, Position]], dialect: Dialect
-    ) -> list[_Change]:
+    def _compared(self, known: Sequence[tuple[Subject, Cursor]], dialect: Dialect) -> list[_Change]:
         windows = [
             Window(subject=subject, column=before.column, start=before.start)
             for subject, before in known
         ]
-        seen = self._asking.windows(windows, dialect)
+        seen = self._session.windows(windows, dialect)
         changes = []
         for subject, before in known:
             now = seen.get(subject.id)
             if now is None:
                 continue
             try:
-                news = news_in(before, now)
-            except LookFailedError as error:
+                change = change_in(before, now)
+            except ProbeFailedError as error:
                 self._made[subject.id] = failed(subject.upstream, str(error))
                 continue
-            if news is not News.NONE:
-                after = _after(before, news, now)
+            if change is not Change.NONE:
+                after = _after(before, change, now)
                 changes.append(
-                    _Change(subject=subject, before=before, news=news, after=after, now=now.now)
+                    _Change(subject=subject, before=before, news=change, after=after, now=now.now)
                 )
         return changes
 
-    def _sighted(self, subject: Subject, before: Position | None) -> _Change | None:
+    def _sighted(self, subject: Subject, before: Cursor | None) -> _Change | None:
         """Look at a table of which nothing is known, or whose known end is gone."""
-        answer = self._asking.largest(subject)
+        answer = self._session.largest(subject)
         if answer is None:
             return None
         largest, now = answer.rows[0]
         column = answer.columns[0]
-        after = Position(
+        after = Cursor(
             kind=column.kind,
             type_name=column.type_name,
             largest=largest,
@@ -139,7 +139,7 @@ class Looking:
             life=0 if before is None else before.life + 1,
         )
         return _Change(
-            subject=subject, before=before, news=News.EMPTIED, after=after, now=now or ""
+            subject=subject, before=before, news=Change.EMPTIED, after=after, now=now or ""
         )
 
     def _settle(self, changes: Sequence[_Change], dialect: Dialect) -> None:
@@ -149,34 +149,34 @@ class Looking:
             try:
                 after = start_after(change.after, change.now, self._overlap)
                 ready.append(replace(change, after=after))
-            except LookFailedError as error:
+            except ProbeFailedError as error:
                 upstream = change.subject.upstream
                 self._made[upstream.upstream_id] = failed(upstream, str(error))
         windows = [
             Window(subject=each.subject, column=each.after.column, start=each.after.start)
             for each in ready
         ]
-        seen = self._asking.windows(windows, dialect)
+        seen = self._session.windows(windows, dialect)
         for change in ready:
             now = seen.get(change.subject.id)
             # Rows that went while we looked are the next look's to judge.
             if now is not None and (now.largest is None) == (change.after.largest is None):
-                self._tell(replace(change, after=change.after.with_seen(now)))
+                self._report(replace(change, after=change.after.with_seen(now)))
 
-    def _tell(self, change: _Change) -> None:
+    def _report(self, change: _Change) -> None:
         upstream = change.subject.upstream
         change = _named(change)
         try:
             counts = _is_event(change, upstream)
             if counts and upstream.preprocess_query:
-                if self._asking.left < _LEAST_SECONDS:
+                if self._session.left < _LEAST_SECONDS:
                     # Found again at the next look, which has time for it.
                     return
                 counts = self._returns_row(change, upstream)
-        except LookFailedError as error:
+        except ProbeFailedError as error:
             self._made[upstream.upstream_id] = failed(upstream, str(error))
             return
-        self._made[upstream.upstream_id] = Look(
+        self._made[upstream.upstream_id] = ProbeResult(
             upstream_id=upstream.upstream_id,
             position=change.after.to_text(),
             events=(_event(change, upstream),) if counts else (),
@@ -190,31 +190,31 @@ class Looking:
     def _since(self, change: _Change) -> SinceRows:
         before, subject = change.before, change.subject
         rows = SinceRows(relation=subject.relation, key_name=subject.key_name, start=None)
-        if before is None or before.largest is None or change.news is News.EMPTIED:
+        if before is None or before.largest is None or change.news is Change.EMPTIED:
             return rows
         last = Value(kind=before.kind, text=before.largest)
         if before.start is None:
             return replace(rows, start=last)
         first = Value(kind=before.kind, text=before.start)
-        if change.news is News.GROWN and self._asking.count(subject, first, last) == before.rows:
+        if change.news is Change.GROWN and self._session.count(subject, first, last) == before.rows:
             return replace(rows, start=last)
         return replace(rows, start=first, with_late=True)
 
 
-def unmoved(upstream: Upstream) -> Look:
+def unmoved(upstream: Upstream) -> ProbeResult:
     """Return a look that found nothing."""
-    return Look(
+    return ProbeResult(
         upstream_id=upstream.upstream_id,
         position=upstream.position,
         upstream_value=upstream.upstream_value,
     )
 
 
-def _after(before: Position, news: News, seen: Seen) -> Position:
+def _after(before: Cursor, change: Change, seen: Seen) -> Cursor:
     after = before.with_seen(seen)
-    if news is News.GROWN:
+    if change is Change.GROWN:
         return replace(after, late=0)
-    if news is News.LATE:
+    if change is Change.LATE:
         return replace(after, late=before.late + 1)
     if seen.largest != before.largest:
         # It fell: the same value may come again and be other rows.
@@ -235,9 +235,9 @@ def _is_event(change: _Change, upstream: Upstream) -> bool:
     if before is None:
         holds_data = after.largest is not None or after.nulls > 0
         return holds_data and upstream.on_first_sight is FirstSight.EVENT
-    if change.news is News.EMPTIED:
+    if change.news is Change.EMPTIED:
         return after.largest is not None or after.nulls > before.nulls
-    return change.news is not News.FEWER
+    return change.news is not Change.FEWER
 
 
 def _event(change: _Change, upstream: Upstream) -> DataChange:
@@ -245,9 +245,9 @@ def _event(change: _Change, upstream: Upstream) -> DataChange:
     tags = {"upstream_key": change.subject.key_name}
     if after.largest is not None:
         tags["largest_value"] = after.largest
-    if change.news is News.LATE:
+    if change.news is Change.LATE:
         tags["late"] = "true"
-    if before is not None and change.news is News.EMPTIED:
+    if before is not None and change.news is Change.EMPTIED:
         tags["largest_value_fell"] = "true"
     has_fallen = "largest_value_fell" in tags
     return DataChange(

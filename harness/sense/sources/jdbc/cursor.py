@@ -7,8 +7,8 @@ from decimal import Decimal
 from enum import Enum, auto
 from typing import Any
 
-from harness.errors import LookFailedError
-from harness.sense.cursor import read_position
+from harness.errors import ProbeFailedError
+from harness.sense.cursor import read_cursor
 from harness.sense.database_queries import Column, Kind
 from harness.sense.sources.jdbc.values import moment, overlap_start, rank
 from harness.sense.sources.jdbc.watermark_sql import Seen
@@ -21,7 +21,7 @@ _NUMBERS_AGAIN = 1000
 _MOST_MARKS = 16
 
 
-class News(Enum):
+class Change(Enum):
     """What a window tells."""
 
     #: Nothing has changed.
@@ -37,7 +37,7 @@ class News(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class Cursor:
     """What was seen at the last look that found a change."""
 
     kind: Kind
@@ -71,42 +71,42 @@ class Position:
         """Write it down."""
         return json.dumps({"v": _VERSION, **asdict(self)}, separators=(",", ":"))
 
-    def with_seen(self, seen: Seen) -> "Position":
+    def with_seen(self, seen: Seen) -> "Cursor":
         """Return the position after these rows of the same window."""
         return replace(
             self, largest=seen.largest, rows=seen.rows, nulls=seen.nulls, check=seen.check
         )
 
 
-def position_from(text: str) -> Position:
+def cursor_from(text: str) -> Cursor:
     """Read a position.
 
     Raises:
-        LookFailedError: Another version wrote it.
+        ProbeFailedError: Another version wrote it.
     """
-    return read_position(text, _VERSION, _from_record)
+    return read_cursor(text, _VERSION, _from_record)
 
 
-def _from_record(record: dict[str, Any]) -> Position:
+def _from_record(record: dict[str, Any]) -> Cursor:
     marks = tuple((str(now), str(largest)) for now, largest in record["marks"])
     fields = {name: value for name, value in record.items() if name != "v"}
-    return Position(**{**fields, "kind": Kind(record["kind"]), "marks": marks})
+    return Cursor(**{**fields, "kind": Kind(record["kind"]), "marks": marks})
 
 
-def news_in(before: Position, seen: Seen) -> News:
+def change_in(before: Cursor, seen: Seen) -> Change:
     """Compare the rows of the window with what was in it."""
     if before.largest is not None and seen.largest is None:
-        return News.EMPTIED
+        return Change.EMPTIED
     if _has_grown(before, seen):
-        return News.GROWN
+        return Change.GROWN
     if seen.rows > before.rows or seen.nulls > before.nulls:
-        return News.LATE
+        return Change.LATE
     if (seen.rows, seen.nulls, seen.largest) != (before.rows, before.nulls, before.largest):
-        return News.FEWER
-    return News.NONE if seen.check == before.check else News.LATE
+        return Change.FEWER
+    return Change.NONE if seen.check == before.check else Change.LATE
 
 
-def _has_grown(before: Position, seen: Seen) -> bool:
+def _has_grown(before: Cursor, seen: Seen) -> bool:
     if seen.largest is None or seen.largest == before.largest:
         return False
     if before.largest is None:
@@ -117,27 +117,27 @@ def _has_grown(before: Position, seen: Seen) -> bool:
     return rank(before.kind, seen.largest) > rank(before.kind, before.largest)
 
 
-def start_after(position: Position, now: str, overlap: timedelta) -> Position:
+def start_after(cursor: Cursor, now: str, overlap: timedelta) -> Cursor:
     """Return the position with the window that the next look asks for.
 
     Raises:
-        LookFailedError: The largest value is none that others can be compared to.
+        ProbeFailedError: The largest value is none that others can be compared to.
     """
-    if position.largest is None:
-        return replace(position, start=None, marks=())
-    if position.kind is Kind.OTHER:
-        raise LookFailedError(
-            f"its upstream_key is of the type {position.type_name}, which has no order of use here"
+    if cursor.largest is None:
+        return replace(cursor, start=None, marks=())
+    if cursor.kind is Kind.OTHER:
+        raise ProbeFailedError(
+            f"its upstream_key is of the type {cursor.type_name}, which has no order of use here"
         )
-    rank(position.kind, position.largest)
-    if position.kind in _KNOWS_TIME:
-        start = overlap_start(position.kind, position.largest, now, overlap)
-        return replace(position, start=start)
-    marks = _with_mark(position.marks, (now, position.largest), overlap)
+    rank(cursor.kind, cursor.largest)
+    if cursor.kind in _KNOWS_TIME:
+        start = overlap_start(cursor.kind, cursor.largest, now, overlap)
+        return replace(cursor, start=start)
+    marks = _with_mark(cursor.marks, (now, cursor.largest), overlap)
     start = marks[0][1]
-    if position.kind is not Kind.TEXT:
-        start = str(min(Decimal(start), Decimal(position.largest) - _NUMBERS_AGAIN))
-    return replace(position, start=start, marks=marks)
+    if cursor.kind is not Kind.TEXT:
+        start = str(min(Decimal(start), Decimal(cursor.largest) - _NUMBERS_AGAIN))
+    return replace(cursor, start=start, marks=marks)
 
 
 def _with_mark(
@@ -147,7 +147,7 @@ def _with_mark(
     try:
         now = moment(new[0], Kind.TIME)
     except ValueError as error:
-        raise LookFailedError(f"the clock of its database cannot be read: {new[0]!r}") from error
+        raise ProbeFailedError(f"the clock of its database cannot be read: {new[0]!r}") from error
     old = [mark for mark in marks if moment(mark[0], Kind.TIME) <= now - overlap]
     young = [mark for mark in marks if moment(mark[0], Kind.TIME) > now - overlap]
     kept = [*old[-1:], *young]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.config.connections import Database
 from harness.config.secrets import SecretResolver
-from harness.errors import HeartbeatError, LookFailedError
+from harness.errors import HeartbeatError, ProbeFailedError
 from harness.platform.text import first_line
 from harness.sense.database_queries import (
     Answer,
@@ -109,7 +109,7 @@ class _Desk:
         if not self._worker.is_free:
             raise _DatabaseHangsError("the database has not answered an earlier question yet")
         try:
-            return self._worker.do(lambda: self._told(work), within=within + _GRACE_SECONDS)
+            return self._worker.do(lambda: self._described(work), within=within + _GRACE_SECONDS)
         except TimeoutError:
             self._throw_away()
             # Without what was left of it: a reason that differs each time is recorded each time.
@@ -118,18 +118,18 @@ class _Desk:
                 f"the database did not answer in time, its timeout_seconds being {limit:g}"
             ) from None
 
-    def _told(self, work: Callable[[], T]) -> T:
+    def _described(self, work: Callable[[], T]) -> T:
         """Do the work, and say in one sentence why it failed."""
         from harness.platform.spark.errors import Py4JError, Py4JJavaError, PySparkException
 
         try:
             return work()
-        except LookFailedError:
+        except ProbeFailedError:
             raise
         except HeartbeatError as error:
             raise DatabaseDownError(str(error).rstrip(".")) from error
         except Py4JJavaError as error:
-            raise self._failure(_told_by(error.java_exception)) from None
+            raise self._failure(_cause_of(error.java_exception)) from None
         except PySparkException as error:
             # PySpark takes some of Java's own errors for its own.
             self._throw_away()
@@ -138,7 +138,7 @@ class _Desk:
             self._connection = None
             raise DatabaseDownError("the JVM that asks the database does not answer") from error
 
-    def _failure(self, error: Any) -> LookFailedError:
+    def _failure(self, error: Any) -> ProbeFailedError:
         # The text of the Python error holds a stack trace, and may hold the address.
         message = _reason(str(error.getMessage() or error.toString()))
         state = _sql_state(error)
@@ -186,7 +186,7 @@ class _Desk:
                 connection.abort(self._spark._jvm.java.util.concurrent.ForkJoinPool.commonPool())
 
 
-def _told_by(error: Any) -> Any:
+def _cause_of(error: Any) -> Any:
     """Return the error itself, where it comes in another one that only says how it was called."""
     is_wrapped = error.getClass().getSimpleName() == "InvocationTargetException"
     return error.getCause() if is_wrapped else error

@@ -7,9 +7,9 @@ from datetime import datetime
 from harness.config.connections import JdbcDatabase
 from harness.config.identifiers import relation_from
 from harness.sense.database_queries import Queries
-from harness.sense.probe import Look, Upstream, failed
-from harness.sense.sources.jdbc.compare import Looking, NewTableRows
-from harness.sense.sources.jdbc.session import Asking
+from harness.sense.probe import ProbeResult, Upstream, failed
+from harness.sense.sources.jdbc.compare import Comparison, NewTableRows
+from harness.sense.sources.jdbc.session import QuerySession
 from harness.sense.sources.jdbc.watermark_sql import NO_RELATION
 
 
@@ -42,7 +42,7 @@ class JdbcProbe:
         relation = relation_from(upstream.sensor_id)
         return upstream.upstream_id if relation is None else f"{relation.connection}:"
 
-    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+    def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
         """Return one look per upstream of one connection; the instant plays no part."""
         relation = relation_from(group[0].sensor_id)
         if relation is None:
@@ -54,5 +54,5 @@ class JdbcProbe:
             reason = f"heartbeat.yml has no {name} under connections.jdbc, only {known}"
             return [failed(each, reason) for each in group]
         alone = self._alone.setdefault(name, set())
-        asking = Asking(self._queries, database, alone, self._monotonic)
-        return Looking(asking, database, self._new_rows).looks(group)
+        session = QuerySession(self._queries, database, alone, self._monotonic)
+        return Comparison(session, database, self._new_rows).results(group)

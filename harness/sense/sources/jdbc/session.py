@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from harness.config.connections import Database
 from harness.config.secrets import SecretResolver
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.platform.masking import mask
 from harness.sense.database_queries import (
     Answer,
@@ -106,7 +106,7 @@ _ALONE = 8
 _LEAST_SECONDS = 0.05
 
 
-class Asking:
+class QuerySession:
     """One look's questions to one database.
 
     Args:
@@ -129,7 +129,7 @@ class Asking:
         self._alone = alone
         self._monotonic = monotonic
         self._ends = monotonic() + database.timeout_seconds
-        self.failures: dict[str, LookFailedError] = {}
+        self.failures: dict[str, ProbeFailedError] = {}
 
     @property
     def left(self) -> float:
@@ -143,7 +143,7 @@ class Asking:
     def largest(self, subject: Subject) -> Answer | None:
         """Ask for the largest key of one table; ``None`` when that failed."""
         try:
-            answer = self._ask(largest_query(subject), self._slice())
+            answer = self._query(largest_query(subject), self._slice())
         except (QueryRefusedError, QueryTooSlowError) as error:
             self._fail(subject, error)
             return None
@@ -151,7 +151,7 @@ class Asking:
 
     def count(self, subject: Subject, start: Value, end: Value) -> int:
         """Count the rows of one table from a key to another."""
-        answer = self._ask(up_to_query(subject, start, end), self._slice())
+        answer = self._query(up_to_query(subject, start, end), self._slice())
         return int(answer.rows[0][0] or 0)
 
     def windows(self, windows: Sequence[Window], dialect: Dialect) -> dict[str, Seen]:
@@ -167,7 +167,7 @@ class Asking:
 
     def _some(self, windows: Sequence[Window], dialect: Dialect, within: float) -> dict[str, Seen]:
         try:
-            answer = self._ask(windows_query(windows, dialect), within)
+            answer = self._query(windows_query(windows, dialect), within)
         except (QueryRefusedError, QueryTooSlowError) as error:
             if len(windows) == 1:
                 self._fail(windows[0].subject, error)
@@ -186,7 +186,7 @@ class Asking:
             self._alone.discard(window.subject.id)
         return {window.subject.id: places[at] for at, window in enumerate(windows) if at in places}
 
-    def _ask(self, query: Query, within: float) -> Answer:
+    def _query(self, query: Query, within: float) -> Answer:
         if self.left <= _LEAST_SECONDS:
             limit = self._database.timeout_seconds
             raise QueryTooSlowError(f"its turn did not come within the {limit:g} s of its database")
@@ -195,7 +195,7 @@ class Asking:
     def _slice(self) -> float:
         return min(self.left, max(1.0, self._database.timeout_seconds / _ALONE))
 
-    def _fail(self, subject: Subject, error: LookFailedError) -> None:
+    def _fail(self, subject: Subject, error: ProbeFailedError) -> None:
         self._alone.add(subject.id)
         self.failures[subject.id] = error
 

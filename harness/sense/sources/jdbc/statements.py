@@ -138,18 +138,18 @@ class Statements:
         return array
 
 
-def rows_in(told: str, width: int) -> Rows:
+def rows_in(reported: str, width: int) -> Rows:
     """Take apart what the JVM has told: each value after its length."""
     values: list[str | None] = []
     at = 0
-    while at < len(told):
-        end = told.index(";", at)
-        length = told[at:end]
+    while at < len(reported):
+        end = reported.index(";", at)
+        length = reported[at:end]
         at = end + 1
         if length == "-":
             values.append(None)
         else:
-            values.append(told[at : at + int(length)])
+            values.append(reported[at : at + int(length)])
             at += int(length)
     return list(zip(*[iter(values)] * width, strict=True))
 

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.sense.database_queries import Kind
 
 _FRACTION = re.compile(r"\.(\d+)")
@@ -18,7 +18,7 @@ def rank(kind: Kind, text: str) -> tuple[datetime | Decimal | str, int]:
     """Return what orders the values of a column.
 
     Raises:
-        LookFailedError: The value is none of its kind, such as ``infinity``.
+        ProbeFailedError: The value is none of its kind, such as ``infinity``.
     """
     try:
         if kind in {Kind.NUMBER, Kind.FLOAT}:
@@ -35,7 +35,7 @@ def rank(kind: Kind, text: str) -> tuple[datetime | Decimal | str, int]:
             return text, 0
     except (ValueError, InvalidOperation):
         pass
-    raise LookFailedError(f"its largest value is {text!r}, which new values cannot be compared to")
+    raise ProbeFailedError(f"its largest value is {text!r}, which new values cannot be compared to")
 
 
 def moment(text: str, kind: Kind) -> datetime:
@@ -67,12 +67,12 @@ def overlap_start(kind: Kind, largest: str, now: str, overlap: timedelta) -> str
         overlap: How much older than the last a row may be and still be news.
 
     Raises:
-        LookFailedError: The clock cannot be read.
+        ProbeFailedError: The clock cannot be read.
     """
     try:
         clock = moment(now, kind)
     except ValueError as error:
-        raise LookFailedError(f"the clock of its database cannot be read: {now!r}") from error
+        raise ProbeFailedError(f"the clock of its database cannot be read: {now!r}") from error
     end = datetime.fromisoformat(largest[:10]) if kind is Kind.DATE else moment(largest, kind)
     start = max(min(end, clock), _FIRST_DAY + overlap) - overlap
     return start.date().isoformat() if kind is Kind.DATE else start.isoformat(sep=" ")

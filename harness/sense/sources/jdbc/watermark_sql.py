@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.config.identifiers import Name, Relation, relation_from
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.platform.sql_names import is_column, parts_of
 from harness.sense.database_queries import Answer, Column, Dialect, Kind, Query, Value
 from harness.sense.probe import Upstream
@@ -61,13 +61,13 @@ def subject_of(upstream: Upstream, dialect: Dialect) -> Subject:
     """Spell what an upstream names.
 
     Raises:
-        LookFailedError: It names nothing that can be asked.
+        ProbeFailedError: It names nothing that can be asked.
     """
     relation = relation_from(upstream.sensor_id)
     if relation is None:
-        raise LookFailedError(NO_RELATION)
+        raise ProbeFailedError(NO_RELATION)
     if not upstream.upstream_key:
-        raise LookFailedError("upstream_key is empty; name the column that tells new rows")
+        raise ProbeFailedError("upstream_key is empty; name the column that tells new rows")
     key = key_name(upstream.upstream_key)
     quoted = dialect.quoted((key,))
     return Subject(
@@ -82,11 +82,11 @@ def key_name(key: str) -> Name:
     """Read the name of a column; one in backticks is exact.
 
     Raises:
-        LookFailedError: It is none, or a field of one.
+        ProbeFailedError: It is none, or a field of one.
     """
     parts = parts_of(key)
     if not is_column(key) or len(parts) != 1:
-        raise LookFailedError(f"upstream_key {key!r} is no column name")
+        raise ProbeFailedError(f"upstream_key {key!r} is no column name")
     return Name(parts[0], is_exact=key.startswith("`"))
 
 

@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from harness.config.connections import KafkaCluster
 from harness.sense.sources.kafka.new_rows import read_messages
-from harness.sense.sources.kafka.types import Place, Read, Topic, Trouble, Wanted
+from harness.sense.sources.kafka.types import Place, Problem, Read, Topic, Wanted
 
 #: librdkafka accepts no less, and no more.
 _LEAST_TIMEOUT_SECONDS = 1.0
@@ -99,25 +99,25 @@ class KafkaClient:
         """The most messages that one query is to see."""
         return self._query_messages
 
-    def topics(self, names: Sequence[str]) -> Mapping[str, Topic | Trouble]:
+    def topics(self, names: Sequence[str]) -> Mapping[str, Topic | Problem]:
         """Describe every topic, in one request."""
         if not self._connect(names[0]):
-            return dict.fromkeys(names, Trouble(reason=self._no_answer()))
+            return dict.fromkeys(names, Problem(reason=self._no_answer()))
         futures = self._admin.describe_topics(
             TopicCollection(list(names)), request_timeout=self._request_timeout
         )
         return {
             name: answer
-            if isinstance(answer, Trouble)
+            if isinstance(answer, Problem)
             else Topic(topic_id=str(answer.topic_id), partitions=len(answer.partitions))
             for name, answer in self._answers(futures).items()
         }
 
-    def ends(self, places: Sequence[Place]) -> Mapping[Place, int | Trouble]:
+    def ends(self, places: Sequence[Place]) -> Mapping[Place, int | Problem]:
         """Return the offset after the last committed message, or marker, of every partition."""
         return self._offsets(places, OffsetSpec.latest())
 
-    def starts(self, places: Sequence[Place]) -> Mapping[Place, int | Trouble]:
+    def starts(self, places: Sequence[Place]) -> Mapping[Place, int | Problem]:
         """Return the offset of the first message that every partition still has."""
         return self._offsets(places, OffsetSpec.earliest())
 
@@ -132,27 +132,27 @@ class KafkaClient:
     def _request_timeout(self) -> float:
         return max(self._timeout_seconds, _LEAST_TIMEOUT_SECONDS)
 
-    def _offsets(self, places: Sequence[Place], spec: OffsetSpec) -> dict[Place, int | Trouble]:
+    def _offsets(self, places: Sequence[Place], spec: OffsetSpec) -> dict[Place, int | Problem]:
         if not places:
             return {}
         if not self._connect(places[0].topic):
-            return dict.fromkeys(places, Trouble(reason=self._no_answer()))
+            return dict.fromkeys(places, Problem(reason=self._no_answer()))
         futures = self._admin.list_offsets(
             {TopicPartition(*place): spec for place in places},
             isolation_level=IsolationLevel.READ_COMMITTED,
             request_timeout=self._request_timeout,
         )
         return {
-            Place(asked.topic, asked.partition): answer
-            if isinstance(answer, Trouble)
+            Place(requested.topic, requested.partition): answer
+            if isinstance(answer, Problem)
             else int(answer.offset)
-            for asked, answer in self._answers(futures).items()
+            for requested, answer in self._answers(futures).items()
         }
 
     def _answers(self, futures: "Mapping[Any, Future[Any]]") -> dict[Any, Any]:
         """Wait for every answer, but not for that of a cluster which cannot be reached at all."""
         self._wait(list(futures.values()))
-        return {asked: self._answer(future) for asked, future in futures.items()}
+        return {requested: self._answer(future) for requested, future in futures.items()}
 
     def _connect(self, topic: str) -> bool:
         """Wait for a connection, by a question whose answer does not matter.
@@ -185,21 +185,21 @@ class KafkaClient:
 
     def _answer(self, future: "Future[Any]") -> Any:
         if not future.done():
-            return Trouble(reason=self._no_answer())
+            return Problem(reason=self._no_answer())
         error = future.exception()
         if error is None:
             return future.result()
         if not isinstance(error, KafkaException):
-            return Trouble(reason=str(error))
-        return self._trouble(error.args[0])
+            return Problem(reason=str(error))
+        return self._problem(error.args[0])
 
-    def _trouble(self, error: KafkaError) -> Trouble:
+    def _problem(self, error: KafkaError) -> Problem:
         code = error.code()
         if code in (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT):
             self._admin.poll(0)
-            return Trouble(reason=self._no_answer())
+            return Problem(reason=self._no_answer())
         reason = _SENTENCES.get(code) or error.str().rstrip(".")
-        return Trouble(reason=reason, may_pass=code in _MAY_PASS)
+        return Problem(reason=reason, may_pass=code in _MAY_PASS)
 
     def _no_answer(self) -> str:
         if self._errors.is_refused:

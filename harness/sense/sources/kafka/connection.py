@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from harness.config.connections import KafkaCluster
 from harness.config.secrets import SecretResolver
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.platform.masking import mask
 from harness.sense.sources.kafka.types import Cluster
 
@@ -20,7 +20,7 @@ def connector(
 
         cluster = clusters.get(product)
         if cluster is None:
-            raise LookFailedError(
+            raise ProbeFailedError(
                 f"heartbeat.yml has no connections.kafka.{product}; name the cluster's brokers"
                 " there"
             )

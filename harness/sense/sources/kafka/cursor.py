@@ -4,13 +4,13 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from harness.sense.cursor import read_position
+from harness.sense.cursor import read_cursor
 
 _VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class Cursor:
     """Where the next look at a topic starts."""
 
     topic_id: str
@@ -35,17 +35,17 @@ class Position:
         return json.dumps(record, separators=(",", ":"))
 
 
-def position_from(text: str) -> Position:
+def cursor_from(text: str) -> Cursor:
     """Read a position.
 
     Raises:
-        LookFailedError: Another version wrote it.
+        ProbeFailedError: Another version wrote it.
     """
-    return read_position(text, _VERSION, _from_record)
+    return read_cursor(text, _VERSION, _from_record)
 
 
-def _from_record(record: dict[str, Any]) -> Position:
-    return Position(
+def _from_record(record: dict[str, Any]) -> Cursor:
+    return Cursor(
         topic_id=str(record["topic_id"]),
         offsets=tuple(int(each) for each in record["offsets"]),
         truncations=int(record["truncations"]),

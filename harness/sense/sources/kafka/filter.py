@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 from harness.config.identifiers import TopicName
 from harness.config.sources import FirstSight
-from harness.errors import LookFailedError
-from harness.sense.preprocess.run import Questions, ask
-from harness.sense.probe import Look, Upstream
+from harness.errors import ProbeFailedError
+from harness.sense.preprocess.run import Questions, evaluate
+from harness.sense.probe import ProbeResult, Upstream
 from harness.sense.sources.kafka.new_rows import rows_of
 from harness.sense.sources.kafka.offsets import Finding, event_of
-from harness.sense.sources.kafka.types import Cluster, Read, Trouble, Wanted
+from harness.sense.sources.kafka.types import Cluster, Problem, Read, Wanted
 
 #: One message proves that there is data.
 _PROOF = 1
@@ -49,9 +49,9 @@ class Admission:
     def __init__(self, questions: Questions) -> None:
         self._questions = questions
 
-    def looks(
+    def results(
         self, cluster: Cluster, found: Sequence[Found]
-    ) -> Iterator[tuple[str, Look | Trouble]]:
+    ) -> Iterator[tuple[str, ProbeResult | Problem]]:
         """Return the look of each upstream by its id, or why there is none."""
         unread = []
         for each in found:
@@ -72,52 +72,52 @@ class Admission:
                 yield each.upstream.upstream_id, self._after_reading(each, reads[topic])
             unread = [each for each in unread if each is not one_per_topic[each.name.topic]]
 
-    def _after_reading(self, found: Found, read: Read) -> Look | Trouble:
+    def _after_reading(self, found: Found, read: Read) -> ProbeResult | Problem:
         if not found.upstream.preprocess_query:
             return _confirmed(found, read)
-        if read.trouble and not read.messages:
-            return Trouble(reason=f"its preprocess_query cannot be asked, since {read.trouble}")
+        if read.problem and not read.messages:
+            return Problem(reason=f"its preprocess_query cannot be asked, since {read.problem}")
         try:
-            return self._asked(found, read)
-        except LookFailedError as error:
-            return Trouble(reason=str(error))
+            return self._filtered(found, read)
+        except ProbeFailedError as error:
+            return Problem(reason=str(error))
 
-    def _asked(self, found: Found, read: Read) -> Look:
+    def _filtered(self, found: Found, read: Read) -> ProbeResult:
         if not read.messages:
             return _nothing(found, read.next_offsets)
         rows = rows_of(found.name.topic, read.messages)
-        answer = ask(self._questions, found.upstream, rows, is_baseline=False)
-        look = _event(found, {}) if answer.is_news else _nothing(found, read.next_offsets)
-        return replace(look, upstream_value=answer.upstream_value)
+        answer = evaluate(self._questions, found.upstream, rows, is_baseline=False)
+        result = _event(found, {}) if answer.is_change else _nothing(found, read.next_offsets)
+        return replace(result, upstream_value=answer.upstream_value)
 
 
-def _unread(found: Found) -> Look:
+def _unread(found: Found) -> ProbeResult:
     counts = found.finding.counts_unread and not found.upstream.preprocess_query
     if counts and not found.is_silent:
         return _event(found, {})
     return _nothing(found, {})
 
 
-def _confirmed(found: Found, read: Read) -> Look:
+def _confirmed(found: Found, read: Read) -> ProbeResult:
     if read.messages:
         return _event(found, {})
-    if read.is_whole:
+    if read.is_complete:
         # Only markers of transactions, or messages that were taken back.
         return _nothing(found, read.next_offsets)
-    return _event(found, {"unconfirmed": read.trouble or "not read"})
+    return _event(found, {"unconfirmed": read.problem or "not read"})
 
 
-def _event(found: Found, more_tags: Mapping[str, str]) -> Look:
+def _event(found: Found, more_tags: Mapping[str, str]) -> ProbeResult:
     table = f"{found.name.product}/{found.name.topic}"
-    look = _nothing(found, {})
-    return replace(look, events=(event_of(found.finding, table, more_tags),))
+    result = _nothing(found, {})
+    return replace(result, events=(event_of(found.finding, table, more_tags),))
 
 
-def _nothing(found: Found, next_offsets: Mapping[int, int]) -> Look:
+def _nothing(found: Found, next_offsets: Mapping[int, int]) -> ProbeResult:
     """Return a look without an event, that goes on where reading ended."""
     after = found.finding.after
     offsets = tuple(next_offsets.get(each, end) for each, end in enumerate(after.offsets))
-    return Look(
+    return ProbeResult(
         upstream_id=found.upstream.upstream_id,
         position=replace(after, offsets=offsets).to_text(),
         upstream_value=found.upstream.upstream_value,

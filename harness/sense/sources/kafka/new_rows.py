@@ -77,7 +77,7 @@ def read_messages(
                     consumer.pause(reading[topic].places())
     except KafkaException as error:
         for topic in open_topics:
-            reading[topic].trouble = error.args[0].str().rstrip(".")
+            reading[topic].problem = error.args[0].str().rstrip(".")
     finally:
         consumer.close()
     return {topic: each.result() for topic, each in reading.items()}
@@ -97,10 +97,10 @@ class _Reading:
         self._wanted = wanted
         self._messages: list[Message] = []
         self._next = {partition: span.first for partition, span in wanted.ranges.items()}
-        self.trouble: str | None = None
+        self.problem: str | None = None
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         return all(self._next[each] >= span.end for each, span in self._wanted.ranges.items())
 
     @property
@@ -109,7 +109,7 @@ class _Reading:
 
     @property
     def is_done(self) -> bool:
-        return self.is_whole or self.is_full or self.trouble is not None
+        return self.is_complete or self.is_full or self.problem is not None
 
     def places(self) -> list[TopicPartition]:
         return [
@@ -127,7 +127,7 @@ class _Reading:
         elif error.code() == KafkaError._PARTITION_EOF and partition is not None:
             self._next[partition] = self._wanted.ranges[partition].end
         elif error.code() in _REASONS:
-            self.trouble = _REASONS[error.code()]
+            self.problem = _REASONS[error.code()]
 
     def _take_data(self, message: KafkaMessage) -> None:
         partition, offset = message.partition(), message.offset()
@@ -139,14 +139,14 @@ class _Reading:
         self._next[partition] = min(offset + 1, end)
 
     def result(self) -> Read:
-        trouble = self.trouble
-        if trouble is None and not self.is_done:
-            trouble = "its messages do not come in time"
+        problem = self.problem
+        if problem is None and not self.is_done:
+            problem = "its messages do not come in time"
         return Read(
             messages=self._messages,
             next_offsets=self._next,
-            is_whole=self.is_whole,
-            trouble=trouble,
+            is_complete=self.is_complete,
+            problem=problem,
         )
 
 

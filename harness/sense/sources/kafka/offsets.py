@@ -7,10 +7,10 @@ from typing import TypeVar
 
 from harness.events.event import Operation, TableFormat
 from harness.sense.probe import DataChange
-from harness.sense.sources.kafka.cursor import Position
+from harness.sense.sources.kafka.cursor import Cursor
 from harness.sense.sources.kafka.types import Range
 
-_Said = TypeVar("_Said")
+_Bounds = TypeVar("_Bounds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +25,8 @@ class TopicNow:
 class Finding:
     """What differs between the last position and now."""
 
-    before: Position | None
-    after: Position
+    before: Cursor | None
+    after: Cursor
     #: By partition, the offsets that are new and still there.
     ranges: Mapping[int, Range] = field(default_factory=dict)
     #: By partition, the first offset that is left, where unseen ones before it are gone.
@@ -52,21 +52,23 @@ class Finding:
     @property
     def gap(self) -> str | None:
         """Say what can no longer be known."""
-        said = []
+        message = []
         if self.is_recreated:
-            said.append("the topic was created again, so what came last into the old one is gone")
+            message.append(
+                "the topic was created again, so what came last into the old one is gone"
+            )
         if self.truncated:
             falls = _each(self.truncated, lambda fall: f"from {fall.first} to {fall.end}")
-            said.append(f"its offsets fell back ({falls}), so messages were lost or replaced")
+            message.append(f"its offsets fell back ({falls}), so messages were lost or replaced")
         if self.lost:
             firsts = _each(self.lost, lambda first: f"before {first}")
-            said.append(f"messages were deleted before a look could see them ({firsts})")
-        return "; ".join(said) or None
+            message.append(f"messages were deleted before a look could see them ({firsts})")
+        return "; ".join(message) or None
 
 
-def unknown_starts(position: Position | None, now: TopicNow) -> list[int]:
+def unknown_starts(cursor: Cursor | None, now: TopicNow) -> list[int]:
     """Return the partitions of which the first offset has to be known: new ones, and moved ones."""
-    ours = _known_offsets(position, now)
+    ours = _known_offsets(cursor, now)
     return [
         partition
         for partition, end in enumerate(now.ends)
@@ -74,15 +76,15 @@ def unknown_starts(position: Position | None, now: TopicNow) -> list[int]:
     ]
 
 
-def compare(position: Position | None, now: TopicNow, starts: Mapping[int, int]) -> Finding:
+def compare(cursor: Cursor | None, now: TopicNow, starts: Mapping[int, int]) -> Finding:
     """Return what is new.
 
     Args:
-        position: Where the last look came to.
+        cursor: Where the last look came to.
         now: What the cluster says.
         starts: The first offset of each of the ``unknown_starts``.
     """
-    ours = _known_offsets(position, now)
+    ours = _known_offsets(cursor, now)
     ranges, lost, truncated = {}, {}, {}
     for partition, end in enumerate(now.ends):
         start = starts.get(partition, 0)
@@ -95,10 +97,10 @@ def compare(position: Position | None, now: TopicNow, starts: Mapping[int, int])
             lost[partition] = start
         if end > max(first, start):
             ranges[partition] = Range(max(first, start), end)
-    truncations = position.truncations if position is not None and ours else 0
+    truncations = cursor.truncations if cursor is not None and ours else 0
     return Finding(
-        before=position,
-        after=Position(
+        before=cursor,
+        after=Cursor(
             topic_id=now.topic_id, offsets=now.ends, truncations=truncations + bool(truncated)
         ),
         ranges=ranges,
@@ -140,10 +142,10 @@ def _tags(finding: Finding) -> dict[str, str]:
     return tags
 
 
-def _known_offsets(position: Position | None, now: TopicNow) -> tuple[int, ...]:
-    if position is None or position.topic_id != now.topic_id:
+def _known_offsets(cursor: Cursor | None, now: TopicNow) -> tuple[int, ...]:
+    if cursor is None or cursor.topic_id != now.topic_id:
         return ()
-    return position.offsets
+    return cursor.offsets
 
 
 def _offsets_text(offsets: Sequence[int]) -> str:
@@ -154,5 +156,5 @@ def _compact(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _each(by_partition: Mapping[int, _Said], say: Callable[[_Said], str]) -> str:
-    return ", ".join(f"partition {each} {say(what)}" for each, what in by_partition.items())
+def _each(by_partition: Mapping[int, _Bounds], describe: Callable[[_Bounds], str]) -> str:
+    return ", ".join(f"partition {each} {describe(what)}" for each, what in by_partition.items())

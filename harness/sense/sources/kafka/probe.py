@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from harness.config.identifiers import TopicName, topic_name_from
-from harness.errors import ConfigurationError, LookFailedError
-from harness.sense.probe import Look, Upstream
-from harness.sense.sources.kafka.cursor import Position, position_from
+from harness.errors import ConfigurationError, ProbeFailedError
+from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.sources.kafka.cursor import Cursor, cursor_from
 from harness.sense.sources.kafka.filter import Admission, Found
 from harness.sense.sources.kafka.offsets import Finding, TopicNow, compare, unknown_starts
-from harness.sense.sources.kafka.types import Cluster, Place, Topic, Trouble
+from harness.sense.sources.kafka.types import Cluster, Place, Problem, Topic
 
 Connect = Callable[[str], Cluster]
 
@@ -19,7 +19,7 @@ Connect = Callable[[str], Cluster]
 class _Task:
     upstream: Upstream
     name: TopicName
-    before: Position | None
+    before: Cursor | None
 
 
 class KafkaProbe:
@@ -40,23 +40,23 @@ class KafkaProbe:
         name = topic_name_from(upstream.sensor_id)
         return name.product if name is not None else ""
 
-    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+    def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
         """Return one look per upstream of one cluster; the instant plays no part."""
-        looks: dict[str, Look] = {}
+        results: dict[str, ProbeResult] = {}
         tasks: list[_Task] = []
         for upstream in group:
             try:
                 tasks.append(_task(upstream))
-            except LookFailedError as error:
-                looks[upstream.upstream_id] = _failed(upstream, str(error))
+            except ProbeFailedError as error:
+                results[upstream.upstream_id] = _failed(upstream, str(error))
         if tasks:
-            looks.update(self._looks(tasks[0].name.product, tasks))
-        return [looks[upstream.upstream_id] for upstream in group]
+            results.update(self._results(tasks[0].name.product, tasks))
+        return [results[upstream.upstream_id] for upstream in group]
 
-    def _looks(self, product: str, tasks: Sequence[_Task]) -> dict[str, Look]:
+    def _results(self, product: str, tasks: Sequence[_Task]) -> dict[str, ProbeResult]:
         try:
             cluster = self._connect(product)
-        except (LookFailedError, ConfigurationError) as error:
+        except (ProbeFailedError, ConfigurationError) as error:
             reason = str(error).rstrip(".")
             return {task.upstream.upstream_id: _failed(task.upstream, reason) for task in tasks}
         found = _found(cluster, tasks)
@@ -67,35 +67,35 @@ class KafkaProbe:
         return self._admitted(cluster, tasks, found)
 
     def _admitted(
-        self, cluster: Cluster, tasks: Sequence[_Task], found: "Mapping[str, Finding | Trouble]"
-    ) -> dict[str, Look]:
-        looks = {}
+        self, cluster: Cluster, tasks: Sequence[_Task], found: "Mapping[str, Finding | Problem]"
+    ) -> dict[str, ProbeResult]:
+        results = {}
         known: list[Found] = []
         for task in tasks:
             finding = found[task.upstream.upstream_id]
-            if isinstance(finding, Trouble):
-                looks[task.upstream.upstream_id] = _failed(task.upstream, finding.reason)
+            if isinstance(finding, Problem):
+                results[task.upstream.upstream_id] = _failed(task.upstream, finding.reason)
             else:
                 known.append(Found(upstream=task.upstream, name=task.name, finding=finding))
         upstreams = {task.upstream.upstream_id: task.upstream for task in tasks}
-        for upstream_id, answer in self._admission.looks(cluster, known):
-            looks[upstream_id] = (
+        for upstream_id, answer in self._admission.results(cluster, known):
+            results[upstream_id] = (
                 answer
-                if isinstance(answer, Look)
+                if isinstance(answer, ProbeResult)
                 else _failed(upstreams[upstream_id], answer.reason)
             )
-        return looks
+        return results
 
 
 def _task(upstream: Upstream) -> _Task:
     name = topic_name_from(upstream.sensor_id)
     if name is None:
-        raise LookFailedError("its id has to be product: topic")
-    before = None if upstream.position is None else position_from(upstream.position)
+        raise ProbeFailedError("its id has to be product: topic")
+    before = None if upstream.position is None else cursor_from(upstream.position)
     return _Task(upstream=upstream, name=name, before=before)
 
 
-def _found(cluster: Cluster, tasks: Sequence[_Task]) -> dict[str, Finding | Trouble]:
+def _found(cluster: Cluster, tasks: Sequence[_Task]) -> dict[str, Finding | Problem]:
     """Compare every topic with its last position, in as few requests as there are questions."""
     topics = _topics_now(cluster, sorted({task.name.topic for task in tasks}))
     unknown = {
@@ -110,7 +110,7 @@ def _found(cluster: Cluster, tasks: Sequence[_Task]) -> dict[str, Finding | Trou
     }
 
 
-def _topics_now(cluster: Cluster, names: Sequence[str]) -> dict[str, TopicNow | Trouble]:
+def _topics_now(cluster: Cluster, names: Sequence[str]) -> dict[str, TopicNow | Problem]:
     described = cluster.topics(names)
     places = [
         Place(name, partition)
@@ -120,28 +120,28 @@ def _topics_now(cluster: Cluster, names: Sequence[str]) -> dict[str, TopicNow | 
     ]
     ends = cluster.ends(places) if places else {}
     return {
-        name: topic if isinstance(topic, Trouble) else _topic_now(name, topic, ends)
+        name: topic if isinstance(topic, Problem) else _topic_now(name, topic, ends)
         for name, topic in described.items()
     }
 
 
-def _topic_now(name: str, topic: Topic, ends: Mapping[Place, int | Trouble]) -> TopicNow | Trouble:
+def _topic_now(name: str, topic: Topic, ends: Mapping[Place, int | Problem]) -> TopicNow | Problem:
     known = []
     for partition in range(topic.partitions):
         end = ends[Place(name, partition)]
-        if isinstance(end, Trouble):
+        if isinstance(end, Problem):
             return replace(end, reason=f"{end.reason} (partition {partition})")
         known.append(end)
     return TopicNow(topic_id=topic.topic_id, ends=tuple(known))
 
 
 def _finding(
-    task: _Task, now: TopicNow | Trouble, starts: Mapping[Place, int | Trouble]
-) -> Finding | Trouble:
-    if isinstance(now, Trouble):
+    task: _Task, now: TopicNow | Problem, starts: Mapping[Place, int | Problem]
+) -> Finding | Problem:
+    if isinstance(now, Problem):
         return now
     if task.before is not None and _has_fewer_partitions(task.before, now):
-        return Trouble(
+        return Problem(
             reason=f"it has {len(now.ends)} partitions and had {len(task.before.offsets)}, which"
             " Kafka never does; ask its operators",
             may_pass=True,
@@ -149,23 +149,23 @@ def _finding(
     known = {}
     for partition in unknown_starts(task.before, now):
         start = starts[Place(task.name.topic, partition)]
-        if isinstance(start, Trouble):
+        if isinstance(start, Problem):
             return replace(start, reason=f"{start.reason} (partition {partition})")
         known[partition] = start
     return compare(task.before, now, known)
 
 
-def _has_fewer_partitions(before: Position, now: TopicNow) -> bool:
+def _has_fewer_partitions(before: Cursor, now: TopicNow) -> bool:
     return before.topic_id == now.topic_id and len(now.ends) < len(before.offsets)
 
 
-def _may_be_stale(task: _Task, found: Finding | Trouble) -> bool:
+def _may_be_stale(task: _Task, found: Finding | Problem) -> bool:
     """Tell whether to ask once more: a broker that lags behind may answer with an old offset."""
-    return found.may_pass if isinstance(found, Trouble) else bool(found.truncated)
+    return found.may_pass if isinstance(found, Problem) else bool(found.truncated)
 
 
-def _failed(upstream: Upstream, reason: str) -> Look:
-    return Look(
+def _failed(upstream: Upstream, reason: str) -> ProbeResult:
+    return ProbeResult(
         upstream_id=upstream.upstream_id,
         position=upstream.position,
         upstream_value=upstream.upstream_value,

@@ -30,7 +30,7 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class Problem:
     """Why the cluster has no answer about one topic or partition."""
 
     #: Words that go on after "cannot be sensed:".
@@ -68,9 +68,9 @@ class Read:
     #: By partition, the offset at which reading goes on; the end of its range once it is read.
     next_offsets: Mapping[int, int] = field(default_factory=dict)
     #: Every range was read to its end.
-    is_whole: bool = False
+    is_complete: bool = False
     #: Why it is not, unless ``most`` is the reason.
-    trouble: str | None = None
+    problem: str | None = None
 
 
 class Cluster(Protocol):
@@ -81,15 +81,15 @@ class Cluster(Protocol):
         """The most messages that one query is to see."""
         ...
 
-    def topics(self, names: Sequence[str]) -> Mapping[str, Topic | Trouble]:
+    def topics(self, names: Sequence[str]) -> Mapping[str, Topic | Problem]:
         """Describe every topic, in one request."""
         ...
 
-    def ends(self, places: Sequence[Place]) -> Mapping[Place, int | Trouble]:
+    def ends(self, places: Sequence[Place]) -> Mapping[Place, int | Problem]:
         """Return the offset after the last committed message, or marker, of every partition."""
         ...
 
-    def starts(self, places: Sequence[Place]) -> Mapping[Place, int | Trouble]:
+    def starts(self, places: Sequence[Place]) -> Mapping[Place, int | Problem]:
         """Return the offset of the first message that every partition still has."""
         ...
 

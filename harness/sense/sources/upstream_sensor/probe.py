@@ -7,24 +7,24 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from harness.config.sources import FirstSight
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.events.event import Operation, TableFormat
 from harness.platform.storage import reason_of
-from harness.sense.cursor import read_position
-from harness.sense.preprocess.run import Questions, Rows, ask
-from harness.sense.probe import DataChange, Look, Upstream
+from harness.sense.cursor import read_cursor
+from harness.sense.preprocess.run import Questions, Rows, evaluate
+from harness.sense.probe import DataChange, ProbeResult, Upstream
 from harness.sense.sources.upstream_sensor.rows import COLUMNS, SensorRow, instant_of, is_later
 from harness.sense.sources.upstream_sensor.tables import Known, SensorsTables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_POSITION_VERSION = 1
+_CURSOR_VERSION = 1
 _LONGEST_TAG = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Position:
+class _Cursor:
     #: The table's version at the last event; later ones may hold what was finished in between.
     version: int
     #: Sensor -> when it was last finished.
@@ -32,7 +32,7 @@ class _Position:
 
     def to_text(self) -> str:
         record = {
-            "v": _POSITION_VERSION,
+            "v": _CURSOR_VERSION,
             "version": self.version,
             "finished": {name: self.finished[name] for name in sorted(self.finished)},
         }
@@ -50,47 +50,47 @@ class UpstreamSensorProbe:
         """Return the table: all its sensors are looked at together."""
         return split(upstream.sensor_id)[0]
 
-    def look(self, group: Sequence[Upstream], *, at: datetime) -> list[Look]:
+    def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
         """Return one look per upstream; the instant plays no part."""
-        return list(self._looks(group))
+        return list(self._results(group))
 
-    def _looks(self, group: Sequence[Upstream]) -> Iterator[Look]:
+    def _results(self, group: Sequence[Upstream]) -> Iterator[ProbeResult]:
         try:
             known = self._tables.known(self.group_of(group[0]), lambda: _oldest_version(group))
-        except (LookFailedError, OSError) as error:
+        except (ProbeFailedError, OSError) as error:
             reason = reason_of(error)
         else:
             for upstream in group:
                 try:
-                    yield self._look(upstream, known)
-                except LookFailedError as error:
+                    yield self._probe(upstream, known)
+                except ProbeFailedError as error:
                     yield _failed(upstream, str(error))
             return
         for upstream in group:
             yield _failed(upstream, reason)
 
-    def _look(self, upstream: Upstream, known: Known) -> Look:
+    def _probe(self, upstream: Upstream, known: Known) -> ProbeResult:
         table, name = split(upstream.sensor_id)
-        before = _position_from(upstream.position)
+        before = _cursor_from(upstream.position)
         rows = [row for row in known.rows if row.is_about(name)]
         if not rows:
-            raise LookFailedError(f"{table} has no sensor and no asset {name}")
-        news = _news(rows, known, name, before)
-        if not news and before is not None:
-            return _look(upstream, upstream.position)
-        after = _Position(
+            raise ProbeFailedError(f"{table} has no sensor and no asset {name}")
+        changes = _finished_since(rows, known, name, before)
+        if not changes and before is not None:
+            return _probe(upstream, upstream.position)
+        after = _Cursor(
             version=known.version,
             finished={
                 **(before.finished if before else {}),
-                **{row.sensor_id: row.changed_at for row in news},
+                **{row.sensor_id: row.changed_at for row in changes},
             },
         )
         is_baseline = before is None and upstream.on_first_sight is FirstSight.BASELINE
-        value, events = upstream.upstream_value, _events(table, news, before)
-        if news and upstream.preprocess_query:
-            answer = ask(self._questions, upstream, _as_rows(news), is_baseline=is_baseline)
-            value, events = answer.upstream_value, events if answer.is_news else ()
-        return Look(
+        value, events = upstream.upstream_value, _events(table, changes, before)
+        if changes and upstream.preprocess_query:
+            answer = evaluate(self._questions, upstream, _as_rows(changes), is_baseline=is_baseline)
+            value, events = answer.upstream_value, events if answer.is_change else ()
+        return ProbeResult(
             upstream_id=upstream.upstream_id,
             position=after.to_text(),
             events=() if is_baseline else events,
@@ -102,18 +102,18 @@ def split(sensor_id: str) -> tuple[str, str]:
     """Split ``table: sensor`` at the first colon with a space behind it, and a name at any colon.
 
     Raises:
-        LookFailedError: One of the two is missing.
+        ProbeFailedError: One of the two is missing.
     """
     table, colon, name = sensor_id.partition(": ")
     if not colon and "/" not in sensor_id.partition(":")[0]:
         table, colon, name = sensor_id.partition(":")
     if not (table.strip() and name.strip()):
-        raise LookFailedError("it must name a table and a sensor, as in sales.sensors: orders")
+        raise ProbeFailedError("it must name a table and a sensor, as in sales.sensors: orders")
     return table.strip(), name.strip()
 
 
-def _news(
-    rows: Sequence[SensorRow], known: Known, name: str, before: _Position | None
+def _finished_since(
+    rows: Sequence[SensorRow], known: Known, name: str, before: _Cursor | None
 ) -> list[SensorRow]:
     """Return what was finished after the position, oldest first, each once."""
     finished = [row for row in rows if row.is_finished]
@@ -124,13 +124,13 @@ def _news(
         for each in known.passed
         if each.version > before.version and each.row.is_about(name)
     ]
-    news = {
+    changes = {
         (row.sensor_id, row.changed_at): row
         for row in (*passed, *finished)
         if row.sensor_id not in before.finished
         or is_later(row.changed_at, before.finished[row.sensor_id])
     }
-    return sorted(news.values(), key=_when)
+    return sorted(changes.values(), key=_when)
 
 
 def _when(row: SensorRow) -> tuple[float, str]:
@@ -139,11 +139,11 @@ def _when(row: SensorRow) -> tuple[float, str]:
 
 
 def _events(
-    table: str, news: Sequence[SensorRow], before: _Position | None
+    table: str, changes: Sequence[SensorRow], before: _Cursor | None
 ) -> tuple[DataChange, ...]:
     last = dict(before.finished) if before else {}
     events = []
-    for row in news:
+    for row in changes:
         events.append(_event(table, row, last.get(row.sensor_id)))
         last[row.sensor_id] = row.changed_at
     return tuple(events)
@@ -170,7 +170,7 @@ def _event(table: str, row: SensorRow, former: str | None) -> DataChange:
     )
 
 
-def _as_rows(news: Sequence[SensorRow]) -> Rows:
+def _as_rows(changes: Sequence[SensorRow]) -> Rows:
     schema = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
     content = [
         (
@@ -182,7 +182,7 @@ def _as_rows(news: Sequence[SensorRow]) -> Rows:
             row.upstream_key,
             row.upstream_value,
         )
-        for row in news
+        for row in changes
     ]
 
     def read(session: "SparkSession") -> "DataFrame":
@@ -195,34 +195,34 @@ def _oldest_version(group: Sequence[Upstream]) -> int | None:
     versions = []
     for upstream in group:
         try:
-            position = _position_from(upstream.position)
-        except LookFailedError:
+            cursor = _cursor_from(upstream.position)
+        except ProbeFailedError:
             continue  # it is told by the look at that upstream
-        if position is not None:
-            versions.append(position.version)
+        if cursor is not None:
+            versions.append(cursor.version)
     return min(versions, default=None)
 
 
-def _position_from(text: str | None) -> _Position | None:
+def _cursor_from(text: str | None) -> _Cursor | None:
     if text is None:
         return None
-    return read_position(text, _POSITION_VERSION, _from_record)
+    return read_cursor(text, _CURSOR_VERSION, _from_record)
 
 
-def _from_record(record: dict[str, Any]) -> _Position:
-    return _Position(version=int(record["version"]), finished=dict(record["finished"]))
+def _from_record(record: dict[str, Any]) -> _Cursor:
+    return _Cursor(version=int(record["version"]), finished=dict(record["finished"]))
 
 
-def _failed(upstream: Upstream, reason: str) -> Look:
-    return _look(
+def _failed(upstream: Upstream, reason: str) -> ProbeResult:
+    return _probe(
         upstream,
         upstream.position,
         f"The upstream sensor {upstream.sensor_id} cannot be sensed: {reason}.",
     )
 
 
-def _look(upstream: Upstream, position: str | None, failure: str | None = None) -> Look:
-    return Look(
+def _probe(upstream: Upstream, position: str | None, failure: str | None = None) -> ProbeResult:
+    return ProbeResult(
         upstream_id=upstream.upstream_id,
         position=position,
         upstream_value=upstream.upstream_value,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.platform.delta_log import read_commit
 from harness.platform.sql_names import in_sql, is_path
 from harness.platform.storage import Storage, is_remote
@@ -64,7 +64,7 @@ class RowReader(Protocol):
             path: Where its files are.
 
         Raises:
-            LookFailedError: It cannot be read, or is no sensors table.
+            ProbeFailedError: It cannot be read, or is no sensors table.
         """
         ...
 
@@ -104,7 +104,7 @@ class LakeRowReader:
             content = rows.select(*_present(rows.columns)).collect()
         except PySparkException as error:
             reason = first_line(error, repr(error)).rstrip(".")
-            raise LookFailedError(f"its rows cannot be read: {reason}") from error
+            raise ProbeFailedError(f"its rows cannot be read: {reason}") from error
         return rows_from(row.asDict() for row in content)
 
 
@@ -124,7 +124,7 @@ def rows_of_commit(storage: Storage, path: str, version: int) -> list[SensorRow]
             table = parquet.ParquetFile(io.BytesIO(content))
             names = _present(table.schema_arrow.names)
             rows += rows_from(table.read(columns=names).to_pylist())
-    except (FileNotFoundError, ArrowException, LookFailedError):
+    except (FileNotFoundError, ArrowException, ProbeFailedError):
         return []
     return rows
 
@@ -170,7 +170,7 @@ def _as_text(value: object) -> str:
 def _present(names: Sequence[str]) -> list[str]:
     missing = [column for column in _NEEDED if column not in names]
     if missing:
-        raise LookFailedError(
+        raise ProbeFailedError(
             f"it is no sensors table: it has no column {' and no '.join(missing)}"
         )
     return [column for column in COLUMNS if column in names]

@@ -10,7 +10,7 @@ from harness.sense.sources.upstream_sensor.rows import RowReader, SensorRow, row
 from harness.sense.table_locations import TableLocator
 
 #: Further back than this the commits between two looks are not read one by one.
-COMMITS_PER_LOOK = 100
+COMMITS_PER_PROBE = 100
 #: So many finished runs are remembered of one table.
 _REMEMBERED = 10_000
 
@@ -58,7 +58,7 @@ class SensorsTables:
             since: Asked at the first reading: the version from which on commits matter.
 
         Raises:
-            LookFailedError: The table is not there or cannot be read.
+            ProbeFailedError: The table is not there or cannot be read.
         """
         known = self._known.get(table)
         if known is None or not self._is_unchanged(known):
@@ -83,7 +83,7 @@ class SensorsTables:
         start = since() if before is None or before.path != path else before.version
         between = [] if start is None else [each for each in versions if start < each]
         passed = {each.key: each for each in before.passed} if before is not None else {}
-        if 1 < len(between) <= COMMITS_PER_LOOK:
+        if 1 < len(between) <= COMMITS_PER_PROBE:
             for version in between[:-1]:
                 for row in rows_of_commit(storage, path, version):
                     each = Passed(version=version, row=row)

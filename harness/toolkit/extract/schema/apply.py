@@ -136,7 +136,7 @@ def evolve(bronze: Bronze, plan: Plan) -> None:
         for each in plan.alterations:
             bronze.session.sql(_statement(bronze.sql_name, each))
     if plan.alterations:
-        bronze.look_again()
+        bronze.refresh()
 
 
 def schema_changes(spark: "SparkSession", table: str) -> "DataFrame":
@@ -190,10 +190,10 @@ def _note(bronze: Bronze, changes: tuple[SchemaChange, ...]) -> None:
     if not changes:
         return
     spark, name = bronze.session, in_sql(list_name(bronze.name))
-    said = set()
+    known = set()
     if spark.catalog.tableExists(name):
-        said = _last_said(spark.table(name))
-    fresh = [each for each in changes if (each.kind, each.column, each.was, each.now) not in said]
+        known = _last_reported(spark.table(name))
+    fresh = [each for each in changes if (each.kind, each.column, each.was, each.now) not in known]
     if not fresh:
         return
     rows = [
@@ -203,7 +203,7 @@ def _note(bronze: Bronze, changes: tuple[SchemaChange, ...]) -> None:
     frame.write.format(bronze.kept_as).mode("append").saveAsTable(name)
 
 
-def _last_said(rows: "DataFrame") -> set[tuple[str, str, str | None, str | None]]:
+def _last_reported(rows: "DataFrame") -> set[tuple[str, str, str | None, str | None]]:
     from pyspark.sql import functions as f
 
     about = f.struct("was", "now")

@@ -117,10 +117,10 @@ class Plan:
         """
         stopping = [change for change in self.changes if rules.stops(change.kind)]
         if stopping:
-            said = "; ".join(change.difference for change in stopping)
+            message = "; ".join(change.difference for change in stopping)
             kinds = ", ".join(sorted({change.kind.value for change in stopping}))
             raise ExtractError(
-                f"{table} was not appended to, since its schema rules stop at {kinds}: {said}"
+                f"{table} was not appended to, since its schema rules stop at {kinds}: {message}"
             )
 
 
@@ -174,7 +174,7 @@ class _Planning:
         # A column of text that stands beside another is ours.
         if base == known.name.lower() or base not in self._names:
             was = known.dataType.simpleString()
-            self._say(ChangeKind.MISSING_COLUMN, known.name, (was, None), "filled with NULL")
+            self._add(ChangeKind.MISSING_COLUMN, known.name, (was, None), "filled with NULL")
 
     def _new(self, found: t.StructField) -> None:
         kind = without_void(found.dataType)
@@ -182,17 +182,17 @@ class _Planning:
             Filled(name=found.name, data_type=kind, source=found.name, source_type=found.dataType)
         )
         self._alterations.append(Alteration(path=(found.name,), data_type=kind, is_new=True))
-        self._say(ChangeKind.NEW_COLUMN, found.name, (None, kind.simpleString()), "added")
+        self._add(ChangeKind.NEW_COLUMN, found.name, (None, kind.simpleString()), "added")
 
     def _pair(self, known: t.StructField, found: t.StructField, texts: list[t.StructField]) -> None:
         if known.name != found.name:
             names = (known.name, found.name)
-            self._say(ChangeKind.CASE, known.name, names, "kept as bronze spells it")
+            self._add(ChangeKind.CASE, known.name, names, "kept as bronze spells it")
         merged = Merged()
         merge((known.name,), known.dataType, found.dataType, merged)
         for path, kind in merged.missing:
             was = kind.simpleString()
-            self._say(ChangeKind.MISSING_COLUMN, path, (was, None), "filled with NULL")
+            self._add(ChangeKind.MISSING_COLUMN, path, (was, None), "filled with NULL")
         alters = bool(merged.additions or merged.widenings)
         if merged.is_conflict or (alters and not self._can_alter):
             texts.append(t.StructField(known.name, found.dataType))
@@ -218,10 +218,10 @@ class _Planning:
     def _alter(self, merged: Merged) -> None:
         for each in merged.additions:
             now = each.data_type.simpleString()
-            self._say(ChangeKind.NEW_FIELD, ".".join(each.path), (None, now), "added")
+            self._add(ChangeKind.NEW_FIELD, ".".join(each.path), (None, now), "added")
         for each, narrow in zip(merged.widenings, merged.narrow, strict=True):
             types = (narrow.simpleString(), each.data_type.simpleString())
-            self._say(ChangeKind.WIDENED_TYPE, ".".join(each.path), types, "widened")
+            self._add(ChangeKind.WIDENED_TYPE, ".".join(each.path), types, "widened")
         self._alterations += [*merged.additions, *merged.widenings]
 
     def _text(self, changed: t.StructField) -> None:
@@ -252,16 +252,16 @@ class _Planning:
         )  # fmt: skip
         was = known[changed.name.lower()].dataType.simpleString()
         types = (was, changed.dataType.simpleString())
-        self._say(ChangeKind.CHANGED_TYPE, changed.name, types, f"kept as text in {name}")
+        self._add(ChangeKind.CHANGED_TYPE, changed.name, types, f"kept as text in {name}")
 
     def _order(self) -> None:
         there = [each.name.lower() for each in self._there if each.name.lower() in self._here]
         here = [key for key in self._here if key in self._names]
         if there != here:
             orders = (", ".join(there), ", ".join(here))
-            self._say(ChangeKind.ORDER, "all columns", orders, "kept in the order of bronze")
+            self._add(ChangeKind.ORDER, "all columns", orders, "kept in the order of bronze")
 
-    def _say(
+    def _add(
         self, kind: ChangeKind, column: str, types: tuple[str | None, str | None], done: str
     ) -> None:
         was, now = types

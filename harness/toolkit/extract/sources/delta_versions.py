@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.errors import ConfigurationError, ExtractError, LookFailedError
+from harness.errors import ConfigurationError, ExtractError, ProbeFailedError
 from harness.events.event import ChangeEvent, TableFormat
 from harness.platform.sql_names import in_sql, is_path
 from harness.toolkit.changes.answer import Changed
@@ -50,29 +50,31 @@ class DeltaVersions:
             )
         with one_sentence(self.name):
             table_id, latest = self._facts(bronze.session)
-            taken = self._taken(bronze, table_id)
-            if taken is None:
+            consumed = self._consumed(bronze, table_id)
+            if consumed is None:
                 rows = self._at(bronze.session, latest)
                 return Batch(frame=_marked(rows, latest, table_id), until=str(latest))
-            return self._after(bronze, taken, (latest, table_id))
+            return self._after(bronze, consumed, (latest, table_id))
 
-    def _after(self, bronze: Bronze, taken: int, last: tuple[int, str]) -> Batch | None:
+    def _after(self, bronze: Bronze, consumed: int, last: tuple[int, str]) -> Batch | None:
         latest, table_id = last
-        if taken > latest:
+        if consumed > latest:
             raise ExtractError(
                 f"{self.name} is at version {latest}, and {bronze.name} has rows of version"
-                f" {taken}; it was restored from a copy: extract it into another table"
+                f" {consumed}; it was restored from a copy: extract it into another table"
             )
-        until = taken
+        until = consumed
         while until < latest:
             # Versions without rows, as of maintenance, leave no trace in bronze.
             until = latest if self.most is None else min(latest, until + self.most)
-            changed = self._changed(bronze.session, taken, until)
+            changed = self._changed(bronze.session, consumed, until)
             if not changed.is_nothing:
                 if changed.reason:
                     bronze.note(f"{self.name}: {changed.reason}")
                 rows = _marked(changed.rows(), until, table_id)
-                return Batch(frame=rows, since=str(taken), until=str(until), is_more=until < latest)
+                return Batch(
+                    frame=rows, since=str(consumed), until=str(until), is_more=until < latest
+                )
         return None
 
     def _changed(self, spark: "SparkSession", since: int, until: int) -> Changed:
@@ -84,10 +86,10 @@ class DeltaVersions:
         )
         try:
             return changed_rows(spark, [event])
-        except LookFailedError as error:
+        except ProbeFailedError as error:
             raise ExtractError(str(error)) from error
 
-    def _taken(self, bronze: Bronze, table_id: str) -> int | None:
+    def _consumed(self, bronze: Bronze, table_id: str) -> int | None:
         from pyspark.sql import functions as f
 
         if not bronze.is_there:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from harness.errors import ConfigurationError, ExtractError, LookFailedError
+from harness.errors import ConfigurationError, ExtractError, ProbeFailedError
 from harness.platform.storage import HadoopStorage, LocalStorage, Storages, reason_of
 from harness.sense.new_rows import literal, union
 from harness.sense.sources.file.listing import Found, find, place_of
 from harness.toolkit.extract.lookback import one_sentence
 from harness.toolkit.extract.sources.base import Batch
 from harness.toolkit.extract.target import Bronze
-from harness.toolkit.extract.values import Value, moved, told
+from harness.toolkit.extract.values import Value, as_text, moved
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -145,7 +145,7 @@ class Files:
             if (each.path, each.mtime_ns // 1_000_000) not in known and self._is_after(each, since)
         ]  # fmt: skip
         fresh.sort(key=lambda each: (self._order(each), each.path))
-        return self._batch(bronze, fresh, told(since))
+        return self._batch(bronze, fresh, as_text(since))
 
     def _batch(self, bronze: Bronze, fresh: Sequence[Found], since: str | None) -> Batch | None:
         step = self.most or max(len(fresh), 1)
@@ -171,7 +171,7 @@ class Files:
         storage = Storages(LocalStorage(), HadoopStorage(lambda: bronze.session)).of(place.base)
         try:
             found = find(storage, place)
-        except (LookFailedError, OSError) as error:
+        except (ProbeFailedError, OSError) as error:
             reason = reason_of(error, missing=f"there is no folder {place.base}")
             raise ExtractError(f"{self.name} cannot be read: {reason}") from error
         latest = _milliseconds(bronze.now - self.at_rest)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from harness.config.connections import Database
 from harness.config.identifiers import relation_from
 from harness.config.secrets import EnvironmentSecrets, SecretResolver
-from harness.errors import ConfigurationError, ExtractError, LookFailedError
-from harness.sense import database_queries as asked
+from harness.errors import ConfigurationError, ExtractError, ProbeFailedError
+from harness.sense import database_queries as queries
 from harness.sense.sources.jdbc.jvm import JvmQueries
 from harness.sense.sources.jdbc.new_rows import reader_of
 from harness.sense.sources.jdbc.values import moment
@@ -24,17 +24,17 @@ from harness.toolkit.extract.sources.base import Batch
 from harness.toolkit.extract.sources.table import batch_of, newest_of
 from harness.toolkit.extract.span import ByColumn, Span, span_of
 from harness.toolkit.extract.target import Bronze
-from harness.toolkit.extract.values import Kind, Value, told
+from harness.toolkit.extract.values import Kind, Value, as_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrameReader, SparkSession
 
 _KINDS = {
-    asked.Kind.ZONED: Kind.INSTANT,
-    asked.Kind.TIME: Kind.CLOCK,
-    asked.Kind.DATE: Kind.DAY,
-    asked.Kind.NUMBER: Kind.NUMBER,
-    asked.Kind.TEXT: Kind.TEXT,
+    queries.Kind.ZONED: Kind.INSTANT,
+    queries.Kind.TIME: Kind.CLOCK,
+    queries.Kind.DATE: Kind.DAY,
+    queries.Kind.NUMBER: Kind.NUMBER,
+    queries.Kind.TEXT: Kind.TEXT,
 }
 _ASKED = {kind: word for word, kind in _KINDS.items()}
 #: Spark writes an instant without its zone, so the database is told the one that is meant.
@@ -78,22 +78,22 @@ class Jdbc(ByColumn):
         self.check_name(self.name)
         try:
             return self._read(bronze)
-        except LookFailedError as error:
+        except ProbeFailedError as error:
             raise ExtractError(f"{self.name} cannot be read: {str(error).rstrip('.')}") from error
 
     def _read(self, bronze: Bronze) -> Batch:
-        asking = _Asking(bronze, self)
-        kind = asking.kind()
+        session = _QuerySession(bronze, self)
+        kind = session.kind()
         self.check(self.name, kind)
         newest = newest_of(bronze, self.name, self.column, kind)
-        ends = asking.ends(newest, kind) if self.piece is not None else None
+        ends = session.ends(newest, kind) if self.piece is not None else None
         span = span_of(self, newest, ends)
         with one_sentence(self.name):
             reader = reader_of(bronze.session, self.database, self.secrets)
-            reader = reader.option("dbtable", asking.relation)
+            reader = reader.option("dbtable", session.relation)
             if kind is not Kind.INSTANT:
-                return batch_of(reader.load(), span, asking.column)
-            return self._of_instants(bronze, reader, span, asking.column)
+                return batch_of(reader.load(), span, session.column)
+            return self._of_instants(bronze, reader, span, session.column)
 
     def _of_instants(
         self, bronze: Bronze, reader: "DataFrameReader", span: Span, column: str
@@ -125,7 +125,7 @@ def _zones(session: "SparkSession") -> set[str]:
     }
 
 
-class _Asking:
+class _QuerySession:
     """Asks the database about the column."""
 
     def __init__(self, bronze: Bronze, source: Jdbc) -> None:
@@ -149,7 +149,7 @@ class _Asking:
 
     def kind(self) -> Kind:
         """Return how the values of the column are compared."""
-        found = self._ask(f"select {self._key} from {self.relation} where 1 = 0").columns[0]
+        found = self._query(f"select {self._key} from {self.relation} where 1 = 0").columns[0]
         kind = _KINDS.get(found.kind)
         if kind is None:
             raise ConfigurationError(
@@ -163,14 +163,14 @@ class _Asking:
         """Return the first and the last value after how far bronze has come."""
         text = f"select min({self._key}), max({self._key}) from {self.relation}"
         if newest is None:
-            first, last = self._ask(text).rows[0]
+            first, last = self._query(text).rows[0]
         else:
-            bound = asked.Value(kind=_ASKED[kind], text=_bound(newest))
-            first, last = self._ask(f"{text} where {self._key} > ?", bound).rows[0]
+            bound = queries.Value(kind=_ASKED[kind], text=_bound(newest))
+            first, last = self._query(f"{text} where {self._key} > ?", bound).rows[0]
         return self._value(first, kind), self._value(last, kind)
 
-    def _ask(self, text: str, *parameters: asked.Value) -> asked.Answer:
-        query = asked.Query(text=text, parameters=parameters)
+    def _query(self, text: str, *parameters: queries.Value) -> queries.Answer:
+        query = queries.Query(text=text, parameters=parameters)
         return self._queries.ask(self._source.database, query, within=self._within)
 
     def _value(self, text: str | None, kind: Kind) -> Value | None:
@@ -186,9 +186,9 @@ class _Asking:
 def _value_from(text: str, kind: Kind) -> Value:
     match kind:
         case Kind.INSTANT:
-            return moment(text, asked.Kind.ZONED).replace(tzinfo=UTC)
+            return moment(text, queries.Kind.ZONED).replace(tzinfo=UTC)
         case Kind.CLOCK:
-            return moment(text, asked.Kind.TIME)
+            return moment(text, queries.Kind.TIME)
         case Kind.DAY:
             return date.fromisoformat(text[:10])
         case Kind.NUMBER:
@@ -200,4 +200,4 @@ def _value_from(text: str, kind: Kind) -> Value:
 def _bound(value: Value) -> str:
     if isinstance(value, datetime):
         return value.replace(tzinfo=None).isoformat(sep=" ")
-    return told(value) or ""
+    return as_text(value) or ""

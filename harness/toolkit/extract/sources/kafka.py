@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from harness.config.connections import KafkaCluster
 from harness.config.secrets import EnvironmentSecrets, SecretResolver
-from harness.errors import ConfigurationError, ExtractError, LookFailedError
+from harness.errors import ConfigurationError, ExtractError, ProbeFailedError
 from harness.sense.sources.kafka.connection import connector
-from harness.sense.sources.kafka.types import Cluster, Message, Place, Range, Topic, Trouble, Wanted
+from harness.sense.sources.kafka.types import Cluster, Message, Place, Problem, Range, Topic, Wanted
 from harness.toolkit.extract.sources.base import Batch
 from harness.toolkit.extract.target import Bronze
 
@@ -61,22 +61,22 @@ class Kafka:
             )
         try:
             client = connector({"": self.cluster}, self.secrets)("")
-        except LookFailedError as error:
+        except ProbeFailedError as error:
             raise ExtractError(f"{self.name} cannot be read: {error}") from error
         ranges = self._ranges(bronze, client)
         if not any(each.first < each.end for each in ranges.values()):
             return None
         read = client.read({self.topic: Wanted(ranges=ranges, most=self.most)})[self.topic]
-        if read.trouble is not None:
-            raise ExtractError(f"{self.name} cannot be read: {read.trouble}")
+        if read.problem is not None:
+            raise ExtractError(f"{self.name} cannot be read: {read.problem}")
         if not read.messages:
             # Nothing but the markers of transactions.
             return None
         return Batch(
             frame=_frame(bronze, self.topic, list(read.messages)),
-            since=_told({partition: each.first for partition, each in ranges.items()}),
-            until=_told(read.next_offsets),
-            is_more=not read.is_whole,
+            since=_as_text({partition: each.first for partition, each in ranges.items()}),
+            until=_as_text(read.next_offsets),
+            is_more=not read.is_complete,
         )
 
     def _ranges(self, bronze: Bronze, client: Cluster) -> dict[int, Range]:
@@ -86,19 +86,19 @@ class Kafka:
         there = {each: (self._offset(starts[each]), self._offset(ends[each])) for each in places}
         # Of a partition that has nothing, bronze need not be asked.
         wanted = [each.partition for each, (_, end) in there.items() if end]
-        taken = bronze.newest_by(OFFSET, PARTITION, wanted)
+        consumed = bronze.newest_by(OFFSET, PARTITION, wanted)
         return {
-            each.partition: self._range(bronze, each, offsets, taken)
+            each.partition: self._range(bronze, each, offsets, consumed)
             for each, offsets in there.items()
         }
 
     def _range(
-        self, bronze: Bronze, place: Place, there: tuple[int, int], taken: Mapping[int, int]
+        self, bronze: Bronze, place: Place, there: tuple[int, int], consumed: Mapping[int, int]
     ) -> Range:
         first, end = there
-        if place.partition not in taken:
+        if place.partition not in consumed:
             return Range(first, end)
-        after = taken[place.partition] + 1
+        after = consumed[place.partition] + 1
         if after > end:
             raise ExtractError(
                 f"{self.name}: partition {place.partition} ends at offset {end}, and"
@@ -112,13 +112,13 @@ class Kafka:
             )
         return Range(max(after, first), end)
 
-    def _answer(self, topic: Topic | Trouble | None) -> Topic:
+    def _answer(self, topic: Topic | Problem | None) -> Topic:
         if isinstance(topic, Topic):
             return topic
         raise ExtractError(f"{self.name} cannot be read: {topic.reason if topic else 'no answer'}")
 
-    def _offset(self, answer: int | Trouble) -> int:
-        if isinstance(answer, Trouble):
+    def _offset(self, answer: int | Problem) -> int:
+        if isinstance(answer, Problem):
             raise ExtractError(f"{self.name} cannot be read: {answer.reason}")
         return answer
 
@@ -131,5 +131,5 @@ def _frame(bronze: Bronze, topic: str, messages: list[Message]) -> "DataFrame":
     return bronze.session.createDataFrame(rows, _COLUMNS)
 
 
-def _told(offsets: Mapping[int, int]) -> str:
+def _as_text(offsets: Mapping[int, int]) -> str:
     return ", ".join(f"{partition}: {offset}" for partition, offset in sorted(offsets.items()))

@@ -279,7 +279,7 @@ def test_a_late_partition_and_one_that_has_got_more_rows_are_found_and_bring_not
     # Instants are written down in UTC, whatever the session shows.
     lake.spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
-        said = lake.run(*ALL)
+        output = lake.run(*ALL)
         again = lake.run(*ALL)
     finally:
         lake.spark.conf.set("spark.sql.session.timeZone", "UTC")
@@ -290,7 +290,7 @@ def test_a_late_partition_and_one_that_has_got_more_rows_are_found_and_bring_not
         ]
     assert (
         "silver_timestamp: takes 3 of 3 pending partitions of shop.bronze_timestamp, from 2026-03-03"
-        in said
+        in output
     )
     assert again.count("is pending") == len(ALL)
     assert [lake.taken(model) for model in ALL] == [[]] * len(ALL)
@@ -331,10 +331,10 @@ def test_what_a_restore_has_undone_is_taken_again(lake: Lake) -> None:
 def test_a_full_refresh_in_pieces_that_dies_loses_no_partition(lake: Lake) -> None:
     whole = lake.rows("silver_date")
     lake.dies("silver_date", full_refresh=True, max_batches_per_run=2)
-    said = lake.run("silver_date", max_batches_per_run=3)
+    output = lake.run("silver_date", max_batches_per_run=3)
     assert (
         "takes 3 of 7 pending partitions of shop.bronze_date, from 2026-03-02 to 2026-03-05; left: 4"
-        in said
+        in output
     )
     operation = (
         "run-operation",
@@ -361,11 +361,11 @@ def test_a_partition_that_was_rewritten_with_as_many_rows_is_taken_again(lake: L
 
 def test_partitions_older_than_the_look_back_are_told_and_taken_on_demand(lake: Lake) -> None:
     lake.append(1, (100, "lost?"), only=["bronze_date"])
-    said = lake.run("silver_date")
+    output = lake.run("silver_date")
     assert lake.taken("silver_date") == []
     assert (
         "silver_date: 1 partitions of shop.bronze_date were never taken as they are now, and are more than 7 days "
-        "older than the newest that was: 2026-03-01. Take them with --vars" in said
+        "older than the newest that was: 2026-03-01. Take them with --vars" in output
     )
     lake.run("silver_date", look_back_days="all")
     assert lake.taken("silver_date") == [1]

@@ -126,15 +126,15 @@ def test_an_extract_that_was_done_twice_is_in_bronze_once_and_one_that_was_kille
     assert [each.extracted_at.date().isoformat() for each in repeats] == ["2024-04-28"]
     by = "cast(p_extracted_at as timestamp_ntz), count(*)"
     sizes = dict(lived.pipeline.rows("bronze.orders group by all", by))
-    told = {each.extracted_at.replace(tzinfo=None): each.rows for each in lived.extracts}
-    assert told.items() <= sizes.items()
+    reported = {each.extracted_at.replace(tzinfo=None): each.rows for each in lived.extracts}
+    assert reported.items() <= sizes.items()
     failed = {extracted_at(date) for date, fails in FAILS.items() if fails in ("extract", "append")}
     assert not failed & sizes.keys()
 
 
 def test_every_partition_is_recorded_as_taken(lived: Lived) -> None:
-    taken = lived.pipeline.rows("silver.orders_taken", "distinct cast(partition as timestamp)")
-    assert taken == lived.pipeline.rows("bronze.orders", "distinct p_extracted_at")
+    consumed = lived.pipeline.rows("silver.orders_taken", "distinct cast(partition as timestamp)")
+    assert consumed == lived.pipeline.rows("bronze.orders", "distinct p_extracted_at")
 
 
 def test_the_model_of_the_document_loses_rows_in_the_same_weeks(lived: Lived) -> None:
@@ -153,5 +153,5 @@ def test_a_daily_pipeline_needs_somebody_to_run_days_again_and_the_manual_says_h
     steps = classical.steps_by_hand()
     assert classical.silver == expected
     page = (PACKAGE / "docs" / "how-to" / "self_healing_models.md").read_text(encoding="utf-8")
-    [told] = re.findall(r"(\d+) runs by hand", page)
-    assert int(told) == steps
+    [reported] = re.findall(r"(\d+) runs by hand", page)
+    assert int(reported) == steps

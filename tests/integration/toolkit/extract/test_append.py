@@ -122,11 +122,11 @@ def test_two_processes_with_one_extract_append_it_once(
     lake.add(2, "new", day(1.5)).add(3, "new", day(1.6))
     lake.take(day(2))
     # The other one has looked before this one came through.
-    looks = iter([False])
+    results = iter([False])
     has_extract = extract.Bronze.has_extract
 
     def late(bronze: extract.Bronze) -> bool:
-        return next(looks, True) and has_extract(bronze)
+        return next(results, True) and has_extract(bronze)
 
     monkeypatch.setattr(extract.Bronze, "has_extract", late)
     lake.take(day(2))

@@ -27,15 +27,15 @@ def test_the_examples_of_the_page_extract_each_row(
     names: dict[str, object] = {"spark": spark}
     for example in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
         exec(example, names)
-    told = capsys.readouterr().out
+    reported = capsys.readouterr().out
     found = spark.table("bronze.orders").groupBy("id").count().collect()
     prices = spark.table("bronze.prices").count()
     for schema in ("shop", "bronze"):
         spark.sql(f"drop schema {schema} cascade")
 
-    assert "3 rows since None" in told
-    assert "1 extracts, 1 rows" in told
-    assert f"so far {datetime(2026, 3, 3, 6, tzinfo=UTC)}" in told
+    assert "3 rows since None" in reported
+    assert "1 extracts, 1 rows" in reported
+    assert f"so far {datetime(2026, 3, 3, 6, tzinfo=UTC)}" in reported
     # The largest value is taken again by each extract; the page tells silver to drop it.
     assert sorted(tuple(row) for row in found) == [(0, 1), (1, 1), (2, 3)]
     assert prices == 1

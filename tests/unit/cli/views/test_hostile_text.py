@@ -11,7 +11,7 @@ from rich.console import Console
 
 from harness.cli.views import explain, status, tick
 from harness.cli.views.terminal import console_for
-from harness.decide.trigger_due import Learned
+from harness.decide.trigger_due import Findings
 from harness.inspect import tick_summary as shown
 from harness.inspect.job_history import history_of
 from harness.inspect.status import CONTROL_COLUMNS, Status
@@ -19,8 +19,8 @@ from harness.platform.masking import mask
 from harness.platform.text import escaped, json_text
 from harness.record.probes import Recorded
 from harness.sense.backoff import Failing
-from harness.sense.probe import Look
-from harness.sense.schedule import PutOff, Round
+from harness.sense.probe import ProbeResult
+from harness.sense.schedule import Deferred, Sweep
 from harness.settle.settle import Settled
 from harness.store.queries import JobReasons, LastDecision, run_from
 from harness.store.rows import Blocker, Ledger, RunStatus, Tick
@@ -45,13 +45,13 @@ FAILED_RUN = run(
 def a_tick() -> TickReport:
     """A tick in which whatever may come from outside is hostile."""
     hostile = replace(event(7, TEN, UPSTREAM, EVERYTHING), tags={"path": EVERYTHING})
-    put_off = PutOff(upstream_id=UPSTREAM, reason=EVERYTHING, next_look_at=minutes(3))
-    failed = Look(upstream_id=UPSTREAM, position=None, failure=EVERYTHING)
+    deferred = Deferred(upstream_id=UPSTREAM, reason=EVERYTHING, next_probe_at=minutes(3))
+    failed = ProbeResult(upstream_id=UPSTREAM, position=None, failure=EVERYTHING)
     settled = Settled(rows=(FAILED_RUN,), unanswered={JOB: EVERYTHING})
     return TickReport(
         tick=Tick(number=7, at=TEN),
-        sensed=Round(looks=(failed,), put_off=(put_off,)),
-        learned=Learned(recorded=Recorded(events=(hostile,))),
+        sensed=Sweep(results=(failed,), deferred=(deferred,)),
+        findings=Findings(recorded=Recorded(events=(hostile,))),
         settlement=Settlement(settled=settled),
         started=(
             replace(FAILED_RUN, run_status=RunStatus.REFUSED),
@@ -116,8 +116,8 @@ def show_status(console: Console) -> None:
 
 
 def show_explanation(console: Console) -> None:
-    told = history_of(a_history(), JOB, at=TEN + timedelta(minutes=1), is_now=True)
-    explain.show(console, told)
+    reported = history_of(a_history(), JOB, at=TEN + timedelta(minutes=1), is_now=True)
+    explain.show(console, reported)
 
 
 PAGES = [show_tick, show_status, show_explanation]
@@ -135,9 +135,9 @@ def test_no_page_lets_text_from_outside_through_to_the_terminal(
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "400")
-    said = stream()
-    page(console_for(said))
-    shown_text = said.getvalue()
+    output = stream()
+    page(console_for(output))
+    shown_text = output.getvalue()
     for style in ("\x1b[1m", "\x1b[2m", "\x1b[0m"):
         shown_text = shown_text.replace(style, "")
     assert "drop table" in shown_text
@@ -147,14 +147,14 @@ def test_no_page_lets_text_from_outside_through_to_the_terminal(
 @pytest.mark.parametrize("page", PAGES)
 def test_no_page_repeats_a_secret(page: Callable[[Console], None]) -> None:
     mask("drop table heartbeat")
-    said = StringIO()
-    page(console_for(said))
-    assert "drop table" not in said.getvalue()
+    output = StringIO()
+    page(console_for(output))
+    assert "drop table" not in output.getvalue()
 
 
 def test_a_headline_and_its_json_can_be_printed() -> None:
     report = a_tick()
     assert escaped(shown.headline(report)) == shown.headline(report)
-    said = json_text(shown.as_json(report, waiting=0))
-    assert json.loads(said)["failures"][0]["reason"]
-    assert escaped(said) == said
+    output = json_text(shown.as_json(report, waiting=0))
+    assert json.loads(output)["failures"][0]["reason"]
+    assert escaped(output) == output

@@ -19,8 +19,8 @@ FILE = "seeds/event_triggers.csv"
 
 def told(*rows: str, names: Mapping[int, str] | None = None) -> list[str]:
     """Return what is said of a file with these lines, without the name of the file."""
-    said = check_triggers(parse_triggers(text(*rows)), names or {})
-    return [each.removeprefix(f"{FILE}, ") for each in said]
+    output = check_triggers(parse_triggers(text(*rows)), names or {})
+    return [each.removeprefix(f"{FILE}, ") for each in output]
 
 
 def snapshot(**cells: str) -> str:
@@ -166,20 +166,20 @@ def test_a_cell_that_is_wrong_is_told_with_what_is_allowed(
 
 @pytest.mark.parametrize("frequency", ["-1", "1.5", "", "100001", "1e3", "٣"])
 def test_a_frequency_that_is_no_whole_number_from_one_on_is_told(frequency: str) -> None:
-    (said,) = told(row(frequency=frequency))
-    assert said.startswith(f"line 2: frequency: '{frequency}' is no frequency")
+    (output,) = told(row(frequency=frequency))
+    assert output.startswith(f"line 2: frequency: '{frequency}' is no frequency")
 
 
 @pytest.mark.parametrize("start", ["2026-02-30", "2026-03-01T25:00", "2026-W01-1", "", "20260301"])
 def test_a_start_that_is_no_instant_is_told(start: str) -> None:
-    (said,) = told(row(start_timestamp=start))
-    assert said.startswith(f"line 2: start_timestamp: '{start}' is no instant")
+    (output,) = told(row(start_timestamp=start))
+    assert output.startswith(f"line 2: start_timestamp: '{start}' is no instant")
 
 
 @pytest.mark.parametrize("expiry", ["0 hours", "-1 hours", "6", "6h", "1.5 hours", "6 years"])
 def test_an_expiry_that_is_no_length_of_time_is_told(expiry: str) -> None:
-    (said,) = told(row(expires_after=expiry))
-    assert said.startswith(f"line 2: expires_after: '{expiry}' is no length of time")
+    (output,) = told(row(expires_after=expiry))
+    assert output.startswith(f"line 2: expires_after: '{expiry}' is no length of time")
 
 
 def test_a_snapshot_trigger_has_neither_a_partition_nor_an_expiry() -> None:
@@ -248,10 +248,10 @@ def test_a_file_that_has_another_shape_is_told(content: str, said: str) -> None:
 
 
 def test_a_cell_with_a_line_break_counts_its_lines() -> None:
-    (said, other) = told(
+    (output, other) = told(
         row(job_name='"re\nports"'), row(trigger_id="b", job_id="8", frequency="0")
     )
-    assert said.startswith("line 2: job_name: 're\\nports' has a character")
+    assert output.startswith("line 2: job_name: 're\\nports' has a character")
     assert other.startswith("line 4: frequency")
 
 

@@ -67,27 +67,27 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
 
 
 def test_text_from_outside_cannot_move_the_cursor() -> None:
-    said = page([broken("inbox", "1 message: \x1b[2J.json", todo="look\r\nat it")])
-    assert "\x1b" not in "".join(said)
-    assert any(r"\x1b[2J.json" in line for line in said)
+    output = page([broken("inbox", "1 message: \x1b[2J.json", todo="look\r\nat it")])
+    assert "\x1b" not in "".join(output)
+    assert any(r"\x1b[2J.json" in line for line in output)
 
 
 def test_a_script_gets_the_level_the_counts_and_every_finding() -> None:
-    told = json.loads(json.dumps(as_json(FINDINGS)))
-    assert {name: told[name] for name in ("level", "broken", "attention", "ok")} == {
+    reported = json.loads(json.dumps(as_json(FINDINGS)))
+    assert {name: reported[name] for name in ("level", "broken", "attention", "ok")} == {
         "level": "broken",
         "broken": 1,
         "attention": 1,
         "ok": 2,
     }
-    assert told["findings"][0] == {
+    assert reported["findings"][0] == {
         "level": "broken",
         "about": "ledger_data_change_events",
         "what": "commit 7 is cut off, or no JSON",
         "where": str(LOG / "00000000000000000007.json"),
         "todo": "restore the state folder from the backup, or do without what this commit held",
     }
-    assert told["findings"][3]["todo"] is None
+    assert reported["findings"][3]["todo"] is None
 
 
 @pytest.fixture
@@ -123,8 +123,8 @@ def test_a_damaged_store_stops_no_check(patient: Patient) -> None:
 
     findings = examine(patient)
 
-    told = {each.about for each in findings if each.level is Level.BROKEN}
-    assert {*Ledger} <= told
+    reported = {each.about for each in findings if each.level is Level.BROKEN}
+    assert {*Ledger} <= reported
     assert {"state folder", "inbox", "controls"} <= {
         each.about for each in findings if each.level is not Level.BROKEN
     }

@@ -8,7 +8,7 @@ from harness.inspect.doctor.findings import Level
 from harness.inspect.doctor.installation import Patient
 from harness.inspect.doctor.runs import clock, runs, upstreams
 from harness.sense.backoff import BackOff, Failing, save_back_off
-from harness.settle.unreachable_runs import note_unasked
+from harness.settle.unreachable_runs import record_unreachable
 from harness.store.local import LocalStore
 from harness.store.queries import note_tick
 from harness.store.rows import Ledger, RunRow, RunStatus
@@ -115,8 +115,8 @@ def test_jobs_that_are_held_parked_or_unanswered_are_told_apart(
         a_run(6, RunStatus.CANCELED),
     ]
     store.append(Ledger.RUNS, rows)
-    told = [each.what.partition(": ")[::2] for each in runs(patient)]
-    assert [(said[:12], names) for said, names in told] == [
+    reported = [each.what.partition(": ")[::2] for each in runs(patient)]
+    assert [(output[:12], names) for output, names in reported] == [
         ("1 job PARKED", "job 2"),
         ("2 jobs held ", "job 1, job 6"),
         ("1 job starte", "job 3"),
@@ -143,9 +143,9 @@ def test_a_run_that_nobody_could_ask_about_for_long_is_told(
     row = replace(a_run(1, RunStatus.STARTED), decided_at=NOON, started_at=NOON)
     store.append(Ledger.RUNS, [row])
     followed = FollowedRun.from_step(row)
-    note_unasked(patient.home.folder, [followed], {1: "503"}, NOON - timedelta(minutes=14))
+    record_unreachable(patient.home.folder, [followed], {1: "503"}, NOON - timedelta(minutes=14))
     assert levels(runs(patient)) == [Level.OK]
-    note_unasked(patient.home.folder, [followed], {1: "503"}, NOON - timedelta(minutes=16))
+    record_unreachable(patient.home.folder, [followed], {1: "503"}, NOON - timedelta(minutes=16))
     found = only(runs(patient), Level.ATTENTION)
     assert found.what == "1 job with a run that the Jobs API cannot be asked about: job 1"
 

@@ -78,9 +78,9 @@ def test_the_nearest_mount_counts_and_of_two_at_one_place_the_later(tmp_path: Pa
 
 def test_who_ticks_on_a_network_drive_is_warned_in_one_sentence(tmp_path: Path) -> None:
     drive = mounts(tmp_path, f"server:/x {tmp_path} nfs4")
-    said = network_warning(tmp_path / "home", drive)
-    assert said is not None
-    assert said.startswith(f"the state folder {tmp_path}/home is on a network drive (nfs4)")
+    output = network_warning(tmp_path / "home", drive)
+    assert output is not None
+    assert output.startswith(f"the state folder {tmp_path}/home is on a network drive (nfs4)")
     assert network_warning(tmp_path / "home", mounts(tmp_path)) is None
 
 

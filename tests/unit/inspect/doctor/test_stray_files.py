@@ -7,7 +7,7 @@ import pytest
 
 from harness.inspect.doctor.findings import Level
 from harness.inspect.doctor.installation import Patient
-from harness.inspect.doctor.stray_files import handed_over, inbox, state_file
+from harness.inspect.doctor.stray_files import inbox, payload_files, state_file
 from harness.store.inbox import Message, MessageKind, receive, send
 from harness.store.local import LocalStore
 from harness.store.quarantine import Quarantine
@@ -111,26 +111,26 @@ def hand_over(store: LocalStore, file: Path, status: RunStatus) -> None:
 def test_a_list_of_events_that_vanished_under_a_run_is_told(
     patient: Patient, store: LocalStore
 ) -> None:
-    hand_over(store, patient.home.handed_over / "gone.json", RunStatus.STARTED)
-    assert "gone.json" in only(handed_over(patient), Level.ATTENTION).what
+    hand_over(store, patient.home.payloads / "gone.json", RunStatus.STARTED)
+    assert "gone.json" in only(payload_files(patient), Level.ATTENTION).what
 
 
 def test_the_list_of_a_run_that_ended_may_be_gone(patient: Patient, store: LocalStore) -> None:
-    hand_over(store, patient.home.handed_over / "gone.json", RunStatus.SUCCEEDED)
-    assert list(handed_over(patient)) == []
+    hand_over(store, patient.home.payloads / "gone.json", RunStatus.SUCCEEDED)
+    assert list(payload_files(patient)) == []
 
 
 def test_a_list_that_is_there_is_counted(patient: Patient, store: LocalStore) -> None:
-    patient.home.handed_over.mkdir()
-    file = patient.home.handed_over / "there.json"
+    patient.home.payloads.mkdir()
+    file = patient.home.payloads / "there.json"
     file.write_text("[]")
     hand_over(store, file, RunStatus.STARTED)
-    [found] = handed_over(patient)
+    [found] = payload_files(patient)
     assert (found.level, found.what) == (Level.OK, "1 list of events, 2 B")
 
 
 def test_lists_that_fill_the_disk_are_told(patient: Patient) -> None:
-    patient.home.handed_over.mkdir()
-    with (patient.home.handed_over / "large.json").open("wb") as file:
+    patient.home.payloads.mkdir()
+    with (patient.home.payloads / "large.json").open("wb") as file:
         file.truncate(2_000_000_000)
-    assert "maintain" in only(handed_over(patient), Level.ATTENTION).todo
+    assert "maintain" in only(payload_files(patient), Level.ATTENTION).todo

@@ -74,8 +74,8 @@ def test_a_wait_that_is_asked_for_is_kept_within_bounds() -> None:
 
 
 def test_the_configuration_that_the_sdk_appends_is_left_out() -> None:
-    told = "Invalid access token. Config: host=https://one, token=***. Env: DATABRICKS_TOKEN"
-    answer = answer_of_error(errors.Unauthenticated(told))
+    reported = "Invalid access token. Config: host=https://one, token=***. Env: DATABRICKS_TOKEN"
+    answer = answer_of_error(errors.Unauthenticated(reported))
     assert isinstance(answer, NotAllowed)
     assert "Config" not in answer.message
 

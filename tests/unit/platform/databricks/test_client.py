@@ -11,7 +11,7 @@ import requests
 from databricks.sdk import WorkspaceClient
 from requests.adapters import BaseAdapter
 
-from harness.errors import JobsApiError, ThrottledError, UntoldRunsError
+from harness.errors import JobsApiError, ThrottledError, UnreportedRunsError
 from harness.platform.clock import FakeClock
 from harness.platform.databricks.api import Accepted, NotAllowed, Unknown
 from harness.platform.databricks.client import (
@@ -38,14 +38,14 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def response(self) -> requests.Response:
-        told = requests.Response()
-        told.status_code = self.status
+        reported = requests.Response()
+        reported.status_code = self.status
         text = self.body if isinstance(self.body, str) else json.dumps(self.body)
-        told._content = text.encode()
+        reported._content = text.encode()
         is_page = text.startswith("<")
-        told.headers["Content-Type"] = "text/html" if is_page else "application/json"
-        told.headers.update(self.headers)
-        return told
+        reported.headers["Content-Type"] = "text/html" if is_page else "application/json"
+        reported.headers.update(self.headers)
+        return reported
 
 
 class Line(BaseAdapter):
@@ -61,9 +61,9 @@ class Line(BaseAdapter):
         with self._lock:
             self.requests.append(request)
             answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-        told = answer.response()
-        told.request, told.url = request, str(request.url)
-        return told
+        reported = answer.response()
+        reported.request, reported.url = request, str(request.url)
+        return reported
 
     def close(self) -> None: ...
 
@@ -235,7 +235,7 @@ def test_an_answer_that_says_nothing_of_runs_proves_nothing_although_the_api_kno
     body: object,
 ) -> None:
     desk = Desk(Answer(body=body), Answer(body={"job_id": 1}))
-    with pytest.raises(UntoldRunsError, match="knows job 1, and says nothing of its runs"):
+    with pytest.raises(UnreportedRunsError, match="knows job 1, and says nothing of its runs"):
         list(desk.jobs.list_runs(1))
     assert [str(r.url).split("?")[0] for r in desk.line.requests] == [
         f"{HOST}/api/2.2/jobs/runs/list",
@@ -248,7 +248,9 @@ def test_an_empty_answer_about_a_job_that_is_gone_proves_nothing_as_runs_outlive
 ):
     missing = {"error_code": "INVALID_PARAMETER_VALUE", "message": "Job 1 does not exist."}
     desk = Desk(Answer(body={}), Answer(status=400, body=missing))
-    with pytest.raises(UntoldRunsError, match="does not know job 1, and says nothing of its runs"):
+    with pytest.raises(
+        UnreportedRunsError, match="does not know job 1, and says nothing of its runs"
+    ):
         list(desk.jobs.list_runs(1))
 
 
@@ -268,7 +270,7 @@ def test_a_list_ends_at_a_bound_and_says_that_it_is_not_whole() -> None:
     desk = Desk(*map(_page, range(MOST_PAGES + 1)))
     reports = desk.jobs.list_runs(1)
     assert [next(reports).run_id for _ in range(MOST_PAGES)] == [RUN["run_id"]] * MOST_PAGES
-    with pytest.raises(UntoldRunsError, match="the older ones were not read"):
+    with pytest.raises(UnreportedRunsError, match="the older ones were not read"):
         next(reports)
     assert len(desk.line.requests) == MOST_PAGES
 

@@ -185,14 +185,14 @@ def test_times_are_utc_and_zero_is_not_yet() -> None:
 
 
 def test_the_parameters_of_a_run_are_read_by_name() -> None:
-    told = [
+    reported = [
         {"name": "a", "value": "", "default": "1"},
         {"name": "b", "value": None, "default": "2"},
         {"name": "c"},
         {},
         "odd",
     ]
-    assert report_of(run_json(job_parameters=told)).parameters == {"a": "", "b": "2", "c": ""}
+    assert report_of(run_json(job_parameters=reported)).parameters == {"a": "", "b": "2", "c": ""}
 
 
 @pytest.mark.parametrize("told", [None, {}, "text"])

@@ -71,24 +71,24 @@ def test_the_packaged_java_is_used_where_the_machines_own_is_too_new(tmp_path: P
 
 
 def test_no_java_at_all_is_told_with_the_way_out() -> None:
-    with pytest.raises(ConfigurationError) as told:
+    with pytest.raises(ConfigurationError) as reported:
         find_java(environ(), packaged=no_package)
-    assert str(told.value) == (
+    assert str(reported.value) == (
         "Spark needs Java 17 or 21, and there is no Java here: install one and set JAVA_HOME to "
         "it, or add one as a Python package: `make setup` in a checkout, else "
         "`pip install 'heartbeat[java]'`"
     )
-    assert told.value.exit_code is ExitCode.USAGE
+    assert reported.value.exit_code is ExitCode.USAGE
 
 
 def test_what_is_there_instead_is_named(tmp_path: Path) -> None:
     new = make_java(tmp_path / "new", 'openjdk version "25.0.3" 2026-04-21')
-    with pytest.raises(ConfigurationError) as told:
+    with pytest.raises(ConfigurationError) as reported:
         find_java(environ(home=tmp_path / "gone", path=new), packaged=no_package)
     assert f"JAVA_HOME ({tmp_path}/gone/bin/java) does not run and java on the PATH" in str(
-        told.value
+        reported.value
     )
-    assert f"({new}/bin/java) is Java 25" in str(told.value)
+    assert f"({new}/bin/java) is Java 25" in str(reported.value)
 
 
 def test_the_release_file_spares_starting_java(tmp_path: Path) -> None:

@@ -71,9 +71,9 @@ def test_another_process_that_has_it_open_is_named_and_nothing_goes_on_beside_it
     clock = FakeClock(NOON)
     with held(metastore, "orphan") as pid:
         assert other_holder(metastore) == pid
-        with pytest.raises(LockedError, match=rf"open \(pid {pid}\): end it") as told:
+        with pytest.raises(LockedError, match=rf"open \(pid {pid}\): end it") as reported:
             require_free(metastore, clock)
-    assert told.value.exit_code is ExitCode.LOCKED
+    assert reported.value.exit_code is ExitCode.LOCKED
     assert (clock.now() - NOON).total_seconds() >= PATIENCE_SECONDS
 
 

@@ -17,16 +17,16 @@ def test_a_process_that_ends_soon_has_no_second_compiler(monkeypatch: pytest.Mon
 
 
 def test_a_process_that_stays_has_both_compilers(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: dict[str, str] = {}
-    let_java_compile_all(told)
-    monkeypatch.setenv(JAVA_COMPILER, told[JAVA_COMPILER])
+    reported: dict[str, str] = {}
+    let_java_compile_all(reported)
+    monkeypatch.setenv(JAVA_COMPILER, reported[JAVA_COMPILER])
     assert session_settings(PROJECT)[OPTIONS].endswith("-XX:TieredStopAtLevel=4")
 
 
 def test_whoever_names_a_compiler_gets_it() -> None:
-    told = {JAVA_COMPILER: "1"}
-    let_java_compile_all(told)
-    assert told == {JAVA_COMPILER: "1"}
+    reported = {JAVA_COMPILER: "1"}
+    let_java_compile_all(reported)
+    assert reported == {JAVA_COMPILER: "1"}
 
 
 def test_java_says_nothing_of_its_own_where_answers_stand() -> None:

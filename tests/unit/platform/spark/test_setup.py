@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.controls.load import asks_for_iceberg_rows
+from harness.controls.load import needs_iceberg_rows
 from harness.errors import StateError
 from harness.platform.spark.jars import ICEBERG_PACKAGE, SHA256, add_iceberg
 from harness.platform.spark.java import JavaHome
@@ -81,13 +81,13 @@ def test_each_line_of_a_lock_has_the_hashes_of_its_files(path: Path) -> None:
 
 
 def test_each_python_is_told_where_the_jars_are() -> None:
-    told = variables_after(startup_line(OWN).strip(), "HEARTBEAT_DELTA_JARS")
-    assert told.endswith("/share/heartbeat/jars/*.jar")
+    reported = variables_after(startup_line(OWN).strip(), "HEARTBEAT_DELTA_JARS")
+    assert reported.endswith("/share/heartbeat/jars/*.jar")
 
 
 def test_each_python_is_told_where_the_jars_of_iceberg_are() -> None:
-    told = variables_after(startup_line(OWN).strip(), "HEARTBEAT_ICEBERG_JARS")
-    assert told.endswith("/share/heartbeat/jars/iceberg/*.jar")
+    reported = variables_after(startup_line(OWN).strip(), "HEARTBEAT_ICEBERG_JARS")
+    assert reported.endswith("/share/heartbeat/jars/iceberg/*.jar")
 
 
 def test_the_jars_of_iceberg_lie_apart_from_those_that_every_session_loads() -> None:
@@ -121,8 +121,8 @@ def test_an_archive_of_classes_is_used_only_when_it_is_whole(
 
 
 def test_what_a_person_has_set_stays() -> None:
-    told = variables_after(startup_line(PACKAGED).strip(), "JAVA_HOME", JAVA_HOME="/mine")
-    assert told == "/mine"
+    reported = variables_after(startup_line(PACKAGED).strip(), "JAVA_HOME", JAVA_HOME="/mine")
+    assert reported == "/mine"
 
 
 def test_the_line_is_one_that_python_runs_at_start() -> None:
@@ -161,8 +161,8 @@ def test_a_query_over_an_iceberg_table_needs_its_runtime(
     (tmp_path / "seeds").mkdir()
     row = line(sensor_source=source, sensor_id="/lake/orders", preprocess_query=query)
     (tmp_path / "seeds" / "heartbeat_controls.csv").write_text(f"{HEADER}\n{row}\n")
-    assert asks_for_iceberg_rows(tmp_path) is expected
+    assert needs_iceberg_rows(tmp_path) is expected
 
 
 def test_without_controls_no_runtime_is_needed(tmp_path: Path) -> None:
-    assert asks_for_iceberg_rows(tmp_path) is False
+    assert needs_iceberg_rows(tmp_path) is False

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from harness.platform.storage import FileStat, Listed, Listing, Storages
-from harness.sense.pool import storable_look
-from harness.sense.probe import DataChange, Look, Probe, Upstream
+from harness.sense.pool import storable_result
+from harness.sense.probe import DataChange, Probe, ProbeResult, Upstream
 from harness.sense.sources.delta.probe import DeltaProbe
 from harness.sense.sources.iceberg import metadata
 from harness.sense.sources.iceberg.avro import AvroError, Budget, BudgetError, read_container
@@ -95,16 +95,16 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def looked(probe: Probe, source: str, table: Path, position: str | None = None) -> Look:
+def looked(probe: Probe, source: str, table: Path, cursor: str | None = None) -> ProbeResult:
     """Look as a tick does, and see that a ledger can hold the answer."""
     upstream = Upstream(
-        upstream_id="u", source=source, sensor_id=str(table), read_type="batch", position=position
+        upstream_id="u", source=source, sensor_id=str(table), read_type="batch", position=cursor
     )
-    look = storable_look(probe.look([upstream], at=AT)[0])
-    for event in look.events:
+    result = storable_result(probe.probe([upstream], at=AT)[0])
+    for event in result.events:
         assert_storable(event)
-    assert look.failure is None or look.failure.encode()
-    return look
+    assert result.failure is None or result.failure.encode()
+    return result
 
 
 def assert_storable(event: DataChange) -> None:
@@ -178,18 +178,18 @@ def delta_table(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[st
     path = tmp_path_factory.mktemp("delta")
     table = GoldenTable(path).create(partitions=("day",))
     files = files_of(path)
-    position = looked(delta(files), "delta_table", path).position
+    cursor = looked(delta(files), "delta_table", path).position
     table.commit(*COMMIT)
     files = files_of(path)
-    assert position is not None
-    assert looked(delta(files), "delta_table", path, position).events
-    return path, files, position
+    assert cursor is not None
+    assert looked(delta(files), "delta_table", path, cursor).events
+    return path, files, cursor
 
 
 def see_commit(table: tuple[Path, dict[str, bytes], str], content: bytes) -> None:
-    path, files, position = table
+    path, files, cursor = table
     new = {**files, f"{path}/_delta_log/{1:020d}.json": content}
-    looked(delta(new), "delta_table", path, position)
+    looked(delta(new), "delta_table", path, cursor)
     # Alone, it has to say what the table is.
     looked(delta({f"{path}/_delta_log/{0:020d}.json": content}), "delta_table", path)
 
@@ -290,7 +290,7 @@ class Iceberg:
         [found] = [each for each in self.files if Path(each).name.startswith(start)]
         return found
 
-    def see(self, more: dict[str, bytes]) -> Look:
+    def see(self, more: dict[str, bytes]) -> ProbeResult:
         probe = iceberg({**self.files, **more})
         return looked(probe, "iceberg_table", self.path, self.position)
 
@@ -325,8 +325,8 @@ def test_a_manifest_of_any_bytes_leaves_the_event(
     table: Iceberg, start: str, data: st.DataObject
 ) -> None:
     path = table.file(start)
-    look = table.see({path: data.draw(broken(table.files[path]))})
-    assert (look.failure, len(look.events)) == (None, 1)
+    result = table.see({path: data.draw(broken(table.files[path]))})
+    assert (result.failure, len(result.events)) == (None, 1)
 
 
 @EXAMPLES
@@ -338,8 +338,8 @@ def test_a_manifest_with_any_schema_leaves_the_event(
     good = avro_file(manifest_schema(levels), [entry(ADDED, None, day="a", hour=1)], "null")
     schema = json.dumps(changed(manifest_schema(levels), place, value)).encode()
     content = file_of(schema, good[good.rindex(bytes(range(16))) - 60 :] + tail)
-    look = table.see({table.file("m3"): content})
-    assert (look.failure, len(look.events)) == (None, 1)
+    result = table.see({table.file("m3"): content})
+    assert (result.failure, len(result.events)) == (None, 1)
 
 
 # Bounds

@@ -6,7 +6,7 @@ from tests.support.databases import Warehouse
 
 def test_a_run_that_is_green_at_two_looks_is_told_once() -> None:
     bw = Warehouse().watch()
-    bw.looks()
+    bw.results()
     bw.run("L1")
 
     assert [bw.events(1), bw.events(1), bw.events(1)] == [[], ["L1"], []]
@@ -32,7 +32,7 @@ def test_a_baseline_is_silent_and_the_next_run_is_told() -> None:
 
 def test_a_red_run_is_no_news_and_its_repair_is_though_a_later_one_was_green_before() -> None:
     bw = Warehouse().watch()
-    bw.looks()
+    bw.results()
     bw.run("L1", status="R", at="20250423010000")
     bw.run("L2", status="G", at="20250423030000")
     before = bw.events(3)
@@ -43,18 +43,18 @@ def test_a_red_run_is_no_news_and_its_repair_is_though_a_later_one_was_green_bef
 
 def test_a_chain_that_shows_ended_and_goes_on_is_told_once_when_it_has_ended() -> None:
     bw = Warehouse().watch()
-    bw.looks()
-    told = []
+    bw.results()
+    reported = []
     for status in ("G", "A", "G", "G", "A", "G", "G", "G"):
         bw.run("L1", status=status)
-        told.append(bw.events(1))
+        reported.append(bw.events(1))
 
-    assert told == [[], [], [], ["L1"], [], [], [], []]
+    assert reported == [[], [], [], ["L1"], [], [], [], []]
 
 
 def test_two_runs_with_one_time_are_two_events() -> None:
     bw = Warehouse().watch()
-    bw.looks()
+    bw.results()
     bw.run("L1")
     bw.run("L2")
 
@@ -66,8 +66,8 @@ def test_each_event_names_the_one_before() -> None:
     bw.run("L1")
     bw.events(3)
     bw.run("L2", at="20250423020000")
-    bw.looks()
-    [event] = bw.looks()["SALES"].events
+    bw.results()
+    [event] = bw.results()["SALES"].events
 
     assert (event.prev_snapshot_id, dict(event.tags)) == (
         "L1",
@@ -77,7 +77,7 @@ def test_each_event_names_the_one_before() -> None:
 
 def test_a_completed_run_counts_as_a_green_one() -> None:
     bw = Warehouse().watch()
-    bw.looks()
+    bw.results()
     bw.run("L1", status="F")
 
     assert bw.events() == ["L1"]
@@ -87,7 +87,7 @@ def test_all_chains_of_a_system_are_one_statement() -> None:
     bw = Warehouse()
     for number in range(500):
         bw.watch(f"C{number}")
-    bw.looks()
+    bw.results()
     bw.queries.asked.clear()
     bw.run("L1", chain="C7")
 
@@ -96,7 +96,7 @@ def test_all_chains_of_a_system_are_one_statement() -> None:
 
 def test_what_is_older_than_the_look_back_is_not_looked_at() -> None:
     bw = Warehouse(look_back_days=7).watch()
-    bw.looks()
+    bw.results()
     bw.run("L1", at="20250410010000")
 
     assert bw.events(3) == []
@@ -129,8 +129,8 @@ def test_log_ids_are_let_go_when_they_are_older_than_the_look_back() -> None:
 def test_the_time_is_that_of_the_servers_zone() -> None:
     bw = Warehouse(time_zone="Europe/Berlin").watch()
     bw.run("L1", at="20250423010000")
-    bw.looks()
-    [event] = bw.looks()["SALES"].events
+    bw.results()
+    [event] = bw.results()["SALES"].events
 
     assert event.snapshot_ts == 1745362800000
 
@@ -138,8 +138,8 @@ def test_the_time_is_that_of_the_servers_zone() -> None:
 def test_without_a_zone_no_instant_is_claimed() -> None:
     bw = Warehouse().watch()
     bw.run("L1")
-    bw.looks()
-    [event] = bw.looks()["SALES"].events
+    bw.results()
+    [event] = bw.results()["SALES"].events
 
     assert event.snapshot_ts is None
 
@@ -157,26 +157,26 @@ def test_a_query_is_asked_of_the_new_runs() -> None:
     bw = Warehouse().watch(upstream_key="LOAD_DATE", preprocess_query=query)
     bw.run("L1")
     bw.new_runs.answer = False
-    told = bw.events(3)
-    [(rows, asked)] = bw.new_runs.asked
+    reported = bw.events(3)
+    [(rows, requests)] = bw.new_runs.asked
 
-    assert (told, [row["LOAD_DATE"] for row in rows]) == ([], ["20250423010000"])
-    assert asked == "select * from sensor_new_data where LOAD_DATE > '20250423'"
+    assert (reported, [row["LOAD_DATE"] for row in rows]) == ([], ["20250423010000"])
+    assert requests == "select * from sensor_new_data where LOAD_DATE > '20250423'"
 
 
 def test_a_system_that_is_down_fails_each_chain_and_nothing_is_lost() -> None:
     bw = Warehouse().watch().watch("STOCK")
-    bw.looks()
+    bw.results()
     bw.run("L1")
     bw.queries.is_down = True
-    down = bw.looks()
+    down = bw.results()
     bw.queries.is_down = False
 
-    assert all("connection refused" in (look.failure or "") for look in down.values())
+    assert all("connection refused" in (result.failure or "") for result in down.values())
     assert bw.events() == ["L1"]
 
 
 def test_a_system_that_is_not_configured_is_named() -> None:
     bw = Warehouse().watch(source="sap_b4")
 
-    assert "no sap_b4 under connections.sap" in (bw.looks()["SALES"].failure or "")
+    assert "no sap_b4 under connections.sap" in (bw.results()["SALES"].failure or "")

@@ -49,10 +49,10 @@ class Folder(Watching):
         os.utime(file, (seconds, seconds))
         return file
 
-    def told(self) -> list[tuple[str, str]]:
-        look = self.look()
-        assert look.failure is None, look.failure
-        return [(event.tags["path"], event.operation.value) for event in look.events]
+    def reported(self) -> list[tuple[str, str]]:
+        result = self.probe_once()
+        assert result.failure is None, result.failure
+        return [(event.tags["path"], event.operation.value) for event in result.events]
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def folder(tmp_path: Path) -> Folder:
 @pytest.fixture
 def known(folder: Folder) -> Folder:
     folder.put("go")
-    folder.look()
+    folder.probe_once()
     return folder
 
 
@@ -71,63 +71,63 @@ NEW = [("my_trigger/go", "APPEND")]
 
 
 def test_first_sight_of_an_empty_folder_is_silent(folder: Folder) -> None:
-    assert folder.told() == []
+    assert folder.reported() == []
 
 
 def test_first_sight_tells_each_file_that_is_there(folder: Folder) -> None:
     folder.put("b", seconds=1)
     folder.put("a", seconds=2)
 
-    assert folder.told() == [("my_trigger/b", "APPEND"), ("my_trigger/a", "APPEND")]
+    assert folder.reported() == [("my_trigger/b", "APPEND"), ("my_trigger/a", "APPEND")]
 
 
 def test_first_sight_as_baseline_is_silent_and_what_follows_is_told(tmp_path: Path) -> None:
     folder = Folder(tmp_path, on_first_sight=FirstSight.BASELINE)
     folder.put("old")
-    first = folder.told()
+    first = folder.reported()
     folder.put("go")
 
-    assert (first, folder.told()) == ([], NEW)
+    assert (first, folder.reported()) == ([], NEW)
 
 
 def test_a_new_file_is_an_append(folder: Folder) -> None:
-    folder.look()
+    folder.probe_once()
     folder.put("go")
 
-    assert folder.told() == NEW
+    assert folder.reported() == NEW
 
 
 def test_a_file_is_told_once(known: Folder) -> None:
-    assert known.told() == []
+    assert known.reported() == []
 
 
 def test_an_idle_look_has_the_very_same_position(known: Folder) -> None:
-    assert known.look().position == known.upstream.position
+    assert known.probe_once().position == known.upstream.position
 
 
 def test_a_restart_tells_nothing_again(known: Folder) -> None:
     known.restart()
 
-    assert known.told() == []
+    assert known.reported() == []
 
 
 def test_a_file_written_again_at_the_same_size_is_an_update(known: Folder) -> None:
     known.put("go", "y", seconds=101)
 
-    assert known.told() == [("my_trigger/go", "UPDATE")]
+    assert known.reported() == [("my_trigger/go", "UPDATE")]
 
 
 def test_a_file_written_again_within_the_same_second_is_an_update(known: Folder) -> None:
     os.utime(known.path / "go", ns=(0, 100_000_000_001))
 
-    assert known.told() == [("my_trigger/go", "UPDATE")]
+    assert known.reported() == [("my_trigger/go", "UPDATE")]
 
 
 def test_an_update_follows_the_files_former_identity(folder: Folder) -> None:
     folder.put("go")
-    [first] = folder.look().events
+    [first] = folder.probe_once().events
     folder.put("go", "more")
-    [second] = folder.look().events
+    [second] = folder.probe_once().events
 
     assert (first.prev_snapshot_id, second.prev_snapshot_id) == (None, first.snapshot_id)
 
@@ -135,24 +135,24 @@ def test_an_update_follows_the_files_former_identity(folder: Folder) -> None:
 def test_a_deletion_is_no_event(known: Folder) -> None:
     (known.path / "go").unlink()
 
-    assert known.told() == []
+    assert known.reported() == []
 
 
 def test_a_file_deleted_and_put_back_is_new(known: Folder) -> None:
     (known.path / "go").unlink()
-    known.look()
+    known.probe_once()
     known.put("go")
 
-    assert known.told() == NEW
+    assert known.reported() == NEW
 
 
 def test_a_file_put_back_is_another_event_than_before(folder: Folder) -> None:
     folder.put("go")
-    [first] = folder.look().events
+    [first] = folder.probe_once().events
     (folder.path / "go").unlink()
-    folder.look()
+    folder.probe_once()
     folder.put("go")
-    [again] = folder.look().events
+    [again] = folder.probe_once().events
 
     assert first.event_id("u") != again.event_id("u")
 
@@ -162,8 +162,8 @@ def test_the_same_file_looked_at_twice_has_the_same_event_id(folder: Folder) -> 
     ids = set()
     for _ in range(2):
         folder.restart()
-        [look] = folder.probe.look([folder.upstream], at=AT)
-        ids |= {event.event_id("u") for event in look.events}
+        [result] = folder.probe.probe([folder.upstream], at=AT)
+        ids |= {event.event_id("u") for event in result.events}
 
     assert len(ids) == 1
 
@@ -172,15 +172,15 @@ def test_several_files_in_one_folder_are_an_event_each(known: Folder) -> None:
     known.put("a", seconds=5)
     known.put("b", seconds=5)
 
-    assert known.told() == [("my_trigger/a", "APPEND"), ("my_trigger/b", "APPEND")]
+    assert known.reported() == [("my_trigger/a", "APPEND"), ("my_trigger/b", "APPEND")]
 
 
 def test_a_file_of_the_future_does_not_hide_a_later_one(known: Folder) -> None:
     known.put("future", seconds=4_000_000_000)
-    first = known.told()
+    first = known.reported()
     known.put("normal", seconds=200)
 
-    assert (first, known.told()) == (
+    assert (first, known.reported()) == (
         [("my_trigger/future", "APPEND")],
         [("my_trigger/normal", "APPEND")],
     )
@@ -190,12 +190,12 @@ def test_a_file_of_the_future_does_not_hide_a_later_one(known: Folder) -> None:
 def test_files_that_are_being_written_are_not_told(known: Folder, name: str) -> None:
     known.put(name)
 
-    assert known.told() == []
+    assert known.reported() == []
 
 
 def test_an_event_says_what_a_reader_of_files_needs(folder: Folder) -> None:
     folder.put("go", "12345", seconds=7)
-    [event] = folder.look().events
+    [event] = folder.probe_once().events
 
     assert (event.table, event.table_format, event.snapshot_ts, event.tags["size"]) == (
         "my_trigger",
@@ -208,7 +208,7 @@ def test_an_event_says_what_a_reader_of_files_needs(folder: Folder) -> None:
 def test_a_missing_folder_is_a_failure_in_one_sentence(folder: Folder) -> None:
     folder.path.rmdir()
 
-    assert folder.look().failure == (
+    assert folder.probe_once().failure == (
         "The trigger folder my_trigger cannot be sensed: "
         f"there is no such folder under {folder.root}."
     )
@@ -216,17 +216,17 @@ def test_a_missing_folder_is_a_failure_in_one_sentence(folder: Folder) -> None:
 
 def test_a_folder_that_comes_back_is_no_first_sight(known: Folder) -> None:
     known.path.rename(known.root / "away")
-    failed = known.look().failure
+    failed = known.probe_once().failure
     (known.root / "away").rename(known.path)
 
-    assert (failed is None, known.told()) == (False, [])
+    assert (failed is None, known.reported()) == (False, [])
 
 
 @pytest.mark.parametrize("name", ["../secret", "/etc", "a/../../b", "", ".."])
 def test_a_name_that_leads_out_of_the_root_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "secret").mkdir()
 
-    failure = Folder(tmp_path / "triggers", sensor_id=name).look().failure
+    failure = Folder(tmp_path / "triggers", sensor_id=name).probe_once().failure
 
     assert failure is not None and "leads out of the root" in failure
 
@@ -234,11 +234,11 @@ def test_a_name_that_leads_out_of_the_root_is_refused(tmp_path: Path, name: str)
 @pytest.mark.parametrize("name", [*FILE_NAMES, b"half \xff\xfe".decode(errors="surrogateescape")])
 def test_a_file_of_any_name_is_one_event_that_a_table_can_hold(folder: Folder, name: str) -> None:
     folder.put(name)
-    [(path, operation)] = folder.told()
+    [(path, operation)] = folder.reported()
     assert operation == "APPEND"
     assert path.startswith("my_trigger/")
     assert path.encode().decode() == path
-    assert folder.told() == []
+    assert folder.reported() == []
 
 
 def test_a_link_that_leads_out_of_the_root_is_refused(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_a_link_that_leads_out_of_the_root_is_refused(tmp_path: Path) -> None:
     (tmp_path / "secret").mkdir()
     (folder.root / "link").symlink_to(tmp_path / "secret")
 
-    failure = folder.look().failure
+    failure = folder.probe_once().failure
 
     assert failure is not None and "leads out of the root" in failure
 
@@ -256,7 +256,7 @@ def test_a_link_on_the_way_that_leads_out_of_the_root_is_refused(tmp_path: Path)
     (tmp_path / "secret" / "daily").mkdir(parents=True)
     (folder.root / "link").symlink_to(tmp_path / "secret")
 
-    failure = folder.look().failure
+    failure = folder.probe_once().failure
 
     assert failure is not None and "leads out of the root" in failure
 
@@ -267,7 +267,7 @@ def test_a_link_that_stays_below_the_root_is_followed(tmp_path: Path) -> None:
     (folder.root / "daily" / "go").write_text("x")
     (folder.root / "link").symlink_to(folder.root / "daily")
 
-    assert folder.told() == [("link/go", "APPEND")]
+    assert folder.reported() == [("link/go", "APPEND")]
 
 
 def test_a_folder_in_a_folder_may_be_named(tmp_path: Path) -> None:
@@ -275,13 +275,13 @@ def test_a_folder_in_a_folder_may_be_named(tmp_path: Path) -> None:
     (folder.path / "daily").mkdir()
     (folder.path / "daily" / "go").write_text("x")
 
-    assert folder.told() == [("my_trigger/daily/go", "APPEND")]
+    assert folder.reported() == [("my_trigger/daily/go", "APPEND")]
 
 
 def test_a_preprocess_query_has_no_rows_to_run_over(tmp_path: Path) -> None:
     folder = Folder(tmp_path, preprocess_query="select * from sensor_new_data")
 
-    failure = folder.look().failure
+    failure = folder.probe_once().failure
 
     assert failure is not None and "preprocess_query must be empty" in failure
 
@@ -290,9 +290,9 @@ def test_the_position_of_many_files_stays_small(folder: Folder) -> None:
     for number in range(2000):
         folder.put(f"a file with quite a long name, number {number}")
 
-    position = folder.look().position
+    cursor = folder.probe_once().position
 
-    assert position is not None and len(position) < 2000 * 28 + 100
+    assert cursor is not None and len(cursor) < 2000 * 28 + 100
 
 
 #: The digests of these names begin alike: those that version 1 of the position kept are equal.
@@ -321,13 +321,13 @@ def test_names_whose_digests_begin_alike_are_two_files(
     steps = []
     for name in (first, second, "other"):
         folder.put(name)
-        steps.append(folder.told())
+        steps.append(folder.reported())
     folder.put(first, "more")
-    steps.append(folder.told())
+    steps.append(folder.reported())
     (folder.path / second).unlink()
-    steps.append(folder.told())
+    steps.append(folder.reported())
     folder.put(second)
-    steps.append(folder.told())
+    steps.append(folder.reported())
 
     assert steps == [
         [(f"my_trigger/{first}", "APPEND")],
@@ -345,9 +345,9 @@ def test_a_position_of_version_1_goes_on_without_an_event(folder: Folder) -> Non
     written = position_of_version_1(folder, "a", "b", "c")
     folder.upstream = replace(folder.upstream, position=written)
 
-    look = folder.look()
+    result = folder.probe_once()
 
-    assert (look.failure, look.events, look.position) == (None, (), written)
+    assert (result.failure, result.events, result.position) == (None, (), written)
 
 
 def test_after_a_position_of_version_1_only_what_changed_is_told(folder: Folder) -> None:
@@ -360,16 +360,16 @@ def test_after_a_position_of_version_1_only_what_changed_is_told(folder: Folder)
     folder.put("d", seconds=200)
     (folder.path / "c").unlink()
 
-    look = folder.look()
+    result = folder.probe_once()
 
     assert [
         (event.tags["path"], event.operation.value, event.prev_snapshot_id, event.lineage)
-        for event in look.events
+        for event in result.events
     ] == [
         ("my_trigger/a", "UPDATE", former, "4"),
         ("my_trigger/d", "APPEND", None, "4"),
     ]
-    assert folder.told() == []
+    assert folder.reported() == []
 
 
 @pytest.mark.parametrize(("known", "lost"), [ALIKE, ALIKE[::-1]])
@@ -380,7 +380,7 @@ def test_a_file_that_version_1_took_for_another_is_told_once_and_is_no_update(
     folder.put(lost, "more")
     folder.upstream = replace(folder.upstream, position=position_of_version_1(folder, known))
 
-    assert (folder.told(), folder.told()) == ([(f"my_trigger/{lost}", "APPEND")], [])
+    assert (folder.reported(), folder.reported()) == ([(f"my_trigger/{lost}", "APPEND")], [])
 
 
 @pytest.mark.parametrize(("first", "second"), [ALIKE, ALIKE[::-1]])
@@ -393,13 +393,16 @@ def test_of_names_that_version_1_took_for_one_none_is_lost_when_both_are_replace
     folder.put(first, "more")
     folder.put(second, "more")
 
-    assert {path for path, _ in folder.told()} == {f"my_trigger/{first}", f"my_trigger/{second}"}
-    assert folder.told() == []
+    assert {path for path, _ in folder.reported()} == {
+        f"my_trigger/{first}",
+        f"my_trigger/{second}",
+    }
+    assert folder.reported() == []
 
 
 def test_a_position_of_another_version_of_heartbeat_is_a_failure(known: Folder) -> None:
     known.upstream = replace(known.upstream, position="{}")
 
-    failure = known.look().failure
+    failure = known.probe_once().failure
 
     assert failure is not None and "another version of Heartbeat" in failure

@@ -16,7 +16,7 @@ from harness.fire.submit import Firing, Steps
 from harness.platform.clock import FakeClock
 from harness.platform.databricks.fake import FakeJobs
 from harness.platform.databricks.rate_limit import TokenBucket
-from harness.store.rows import Ledger, LedgerRow, Stamp, Store, Tick
+from harness.store.rows import FencingToken, Ledger, LedgerRow, Store, Tick
 from harness.store.writer.fencing import FencedStore
 from harness.store.writer.lease import LEASE_SECONDS, Lease
 from harness.store.writer.lock import ProcessLock
@@ -80,11 +80,11 @@ def test_a_process_that_froze_between_its_look_and_its_append_writes_nothing(
     tables: Tables,
 ) -> None:
     zombie = tables.process("run").__enter__()
-    stamp = zombie.stamp()
+    fencing_token = zombie.fencing_token()
     tables.clock.sleep(LEASE_SECONDS)
     with tables.process():
         # The ledger itself refuses: nobody else is asked any more.
-        tables.ledgers.append(Ledger.TICKS, [tick_row(2)], stamp)
+        tables.ledgers.append(Ledger.TICKS, [tick_row(2)], fencing_token)
     assert tables.numbers() == []
 
 
@@ -95,8 +95,10 @@ class _Freezing(MemoryStore):
         super().__init__()
         self.then = lambda: None
 
-    def append(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp | None = None) -> None:
-        super().append(ledger, rows, stamp)
+    def append(
+        self, ledger: Ledger, rows: Sequence[LedgerRow], fencing_token: FencingToken | None = None
+    ) -> None:
+        super().append(ledger, rows, fencing_token)
         self.then()
 
 
@@ -108,7 +110,7 @@ def _firing(store: Store, lease: Lease, jobs: FakeJobs, tables: Tables, folder: 
         store=store,
         starts=bucket,
         questions=bucket,
-        handed_over=folder,
+        payloads=folder,
         schema="heartbeat",
         crash_point=lambda name: None,
         still_ours=lease.check,
@@ -185,7 +187,9 @@ def test_a_turn_that_ended_well_costs_the_next_one_no_commit(tables: Tables) -> 
 
 
 class _Failing(MemoryStore):
-    def append(self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: Stamp | None = None) -> None:
+    def append(
+        self, ledger: Ledger, rows: Sequence[LedgerRow], fencing_token: FencingToken | None = None
+    ) -> None:
         raise StateError("the ledger cannot be written")
 
 
@@ -193,15 +197,17 @@ def test_an_append_that_failed_may_still_land_so_the_next_turn_keeps_it_out(
     tables: Tables,
 ) -> None:
     with tables.process() as lease, pytest.raises(StateError):
-        stamp = Stamp(application="heartbeat-writer", version=lease.stamp().version + 1)
+        fencing_token = FencingToken(
+            application="heartbeat-writer", version=lease.fencing_token().version + 1
+        )
         FencedStore(_Failing(), lease).append(Ledger.TICKS, [tick_row(1)])
     with tables.process():
-        tables.ledgers.append(Ledger.TICKS, [tick_row(1)], stamp)
+        tables.ledgers.append(Ledger.TICKS, [tick_row(1)], fencing_token)
     assert tables.numbers() == []
 
 
 class _Unfenceable(MemoryStore):
-    def fence(self, stamp: Stamp) -> None:
+    def fence(self, fencing_token: FencingToken) -> None:
         raise StateError("the ledger ledger_runs cannot be written")
 
 
@@ -220,10 +226,10 @@ def test_the_lease_is_renewed_at_half_time_and_asked_for_at_no_check_before(
     tables: Tables,
 ) -> None:
     with tables.process() as lease:
-        asked = tables.lease.reads, tables.lease.writes
+        requests = tables.lease.reads, tables.lease.writes
         tables.clock.sleep(LEASE_SECONDS * 0.4)
         lease.check()
-        assert (tables.lease.reads, tables.lease.writes) == asked
+        assert (tables.lease.reads, tables.lease.writes) == requests
         tables.clock.sleep(LEASE_SECONDS * 0.2)
         lease.check()
         assert tables.lease.row is not None
@@ -322,12 +328,12 @@ def test_a_process_that_woke_up_late_leaves_no_state_file_for_the_next_one(
 def test_of_many_that_want_a_lease_one_gets_it_each_time_and_no_turn_is_had_twice(
     tmp_path: Path,
 ) -> None:
-    racers, rounds = 4, 6
+    racers, sweeps = 4, 6
     barrier = threading.Barrier(racers)
-    won: list[list[int]] = [[] for _ in range(rounds)]
+    won: list[list[int]] = [[] for _ in range(sweeps)]
 
     def race() -> None:
-        for number in range(rounds):
+        for number in range(sweeps):
             table = DeltaLeaseTable(tmp_path / "lease")
             # Nobody gives it back: in each round the time of the one before is over.
             clock = FakeClock(NOON + timedelta(seconds=number * LEASE_SECONDS))
@@ -337,7 +343,7 @@ def test_of_many_that_want_a_lease_one_gets_it_each_time_and_no_turn_is_had_twic
             except (LockedError, StateError):
                 pass
             else:
-                won[number].append(lease.stamp().version // 2**32)
+                won[number].append(lease.fencing_token().version // 2**32)
             barrier.wait()
 
     threads = [threading.Thread(target=race) for _ in range(racers)]
@@ -346,7 +352,7 @@ def test_of_many_that_want_a_lease_one_gets_it_each_time_and_no_turn_is_had_twic
     for each in threads:
         each.join()
 
-    assert won == [[number + 1] for number in range(rounds)]
+    assert won == [[number + 1] for number in range(sweeps)]
 
 
 def test_a_tick_of_a_process_that_has_lost_the_lease_does_not_begin(

@@ -154,8 +154,8 @@ def test_the_file_says_who_holds_the_lock_and_nothing_of_an_earlier_longer_text(
 ) -> None:
     (tmp_path / "lock").write_text("x" * 3000)
     with ProcessLock(tmp_path, command="tick", clock=FakeClock(NOON)):
-        said = json.loads((tmp_path / "lock").read_text())
-    assert (said["pid"], said["command"], said["since"]) == (
+        output = json.loads((tmp_path / "lock").read_text())
+    assert (output["pid"], output["command"], output["since"]) == (
         os.getpid(),
         "tick",
         "2026-03-01T12:00:00+00:00",

@@ -25,7 +25,7 @@ def test_events_in_any_order_lead_from_the_first_predecessor_to_the_last_snapsho
 ) -> None:
     chain = chain_of([step(8, 9, kind), step(4, 7, kind), step(7, 8, kind)])
 
-    assert chain.is_whole
+    assert chain.is_complete
     assert ends(chain) == ("4", "9")
     assert [event.snapshot_id for event in chain.events] == ["7", "8", "9"]
 
@@ -36,7 +36,7 @@ def test_an_event_that_comes_twice_counts_once_with_the_tags_of_both(kind: Table
         [step(4, 5, kind, quality="raw"), step(4, 5, kind, done="99"), step(5, 6, kind)]
     )
 
-    assert chain.is_whole
+    assert chain.is_complete
     assert [dict(event.tags) for event in chain.events] == [{"quality": "raw", "done": "99"}, {}]
 
 
@@ -96,18 +96,20 @@ def test_a_table_that_was_created_again_has_no_range(
 
 
 def test_versions_that_only_maintain_a_delta_table_are_no_gap() -> None:
-    assert chain_of([step(4, 5), step(5, 9)]).is_whole
+    assert chain_of([step(4, 5), step(5, 9)]).is_complete
 
 
 def test_an_event_for_a_backlog_of_a_delta_table_covers_what_it_stands_for() -> None:
     chain = chain_of([step(3, 4), step(4, 900, coalesced_from="5"), step(900, 901)])
 
-    assert chain.is_whole
+    assert chain.is_complete
     assert ends(chain) == ("3", "901")
 
 
 def test_a_backlog_told_by_one_and_singly_by_another_is_whole() -> None:
-    assert chain_of([step(4, 7, coalesced_from="5"), step(4, 5), step(5, 7), step(7, 8)]).is_whole
+    assert chain_of(
+        [step(4, 7, coalesced_from="5"), step(4, 5), step(5, 7), step(7, 8)]
+    ).is_complete
 
 
 @pytest.mark.parametrize(("before", "after"), [(4, "five"), ("a", 5), (7, 5), (5, 5), (4, None)])
@@ -156,7 +158,7 @@ def test_the_partitions_of_hive_events_are_put_together() -> None:
     many = of_partition(partitions='[["2026-03-02", 7], ["2026-03-03", null]]')
     chain = chain_of([of_partition('"2026-03-01"', "7"), many, of_partition('"2026-03-01"', "7")])
 
-    assert chain.is_whole
+    assert chain.is_complete
     assert chain.partitions == (
         ('"2026-03-01"', "7"),
         ('"2026-03-02"', "7"),
@@ -218,7 +220,7 @@ def test_a_list_with_a_change_missing_is_never_taken_for_whole(
     chain = chain_of(events)
 
     is_unbroken = left[-1] - left[0] + 1 == len(left)
-    assert chain.is_whole == is_unbroken
+    assert chain.is_complete == is_unbroken
     if is_unbroken:
         assert ends(chain) == (steps[left[0]].prev_snapshot_id, steps[left[-1]].snapshot_id)
         assert list(chain.events) == [steps[index] for index in left]
@@ -226,4 +228,4 @@ def test_a_list_with_a_change_missing_is_never_taken_for_whole(
 
 def test_a_hive_table_that_was_created_again_is_read_whole() -> None:
     assert chain_of([of_partition("1", recreated="true")]).fault is Fault.RECREATED
-    assert chain_of([replace(of_partition("1"), table_format=HIVE)]).is_whole
+    assert chain_of([replace(of_partition("1"), table_format=HIVE)]).is_complete

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.platform.storage import LocalStorage
 from harness.toolkit.changes.delta_log import (
     Commit,
@@ -72,7 +72,7 @@ def test_a_version_that_the_log_does_not_reach_is_told(table: GoldenTable) -> No
 def test_a_commit_that_cannot_be_read_is_told(table: GoldenTable) -> None:
     table.file(table.commit(add("two"))).write_text('{"add": {}}')
 
-    with pytest.raises(LookFailedError, match="commit 1 of its log is corrupt"):
+    with pytest.raises(ProbeFailedError, match="commit 1 of its log is corrupt"):
         commits(table)
 
 

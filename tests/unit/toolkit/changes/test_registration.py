@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from harness.cli.app import app, main
 from harness.errors import ConfigurationError, ExitCode, StateError
 from harness.record.batch_inbox import receive_batches
-from harness.record.registrations import position_of
-from harness.store.rows import Ledger, LookOutcome, ProbeRow
+from harness.record.registrations import cursor_of
+from harness.store.rows import Ledger, ProbeOutcome, ProbeRow
 from harness.toolkit.changes import ChangeEvent, TableFormat, register
 from tests.support.disk_ledgers import create_ledgers
 
@@ -43,10 +43,10 @@ def _knows(home: Path, table: str, levels: int) -> None:
         tick_number=1,
         recorded_at=datetime.now(UTC),
         upstream_id=f"registered:{table}",
-        outcome=LookOutcome.FOUND,
+        outcome=ProbeOutcome.FOUND,
         reason=None,
         failing_since=None,
-        position=position_of(levels),
+        position=cursor_of(levels),
         upstream_value=None,
         latest_event_tick=1,
         latest_event_at=None,
@@ -76,10 +76,10 @@ def test_a_script_that_registers_loads_neither_spark_nor_the_tables(home: Path) 
         "register({'table': 'a', 'table_format': 'HIVE'})\n"
         "print(*{name.partition('.')[0] for name in sys.modules})"
     )
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-c", script], cwd=PROJECT, capture_output=True, text=True, check=True
     )
-    assert {"pyspark", "deltalake", "dbt", "typer"}.isdisjoint(told.stdout.split())
+    assert {"pyspark", "deltalake", "dbt", "typer"}.isdisjoint(reported.stdout.split())
 
 
 def test_nothing_to_register_leaves_no_file(home: Path) -> None:
@@ -94,10 +94,10 @@ def test_of_a_batch_with_an_error_nothing_is_registered(home: Path) -> None:
 
 
 def test_more_errors_than_a_person_reads_are_counted(home: Path) -> None:
-    with pytest.raises(ConfigurationError) as told:
+    with pytest.raises(ConfigurationError) as reported:
         register([{"table": "a"}] * 30)
-    assert str(told.value).splitlines()[0] == "30 errors, so nothing is registered:"
-    assert str(told.value).splitlines()[-1] == "and 10 more"
+    assert str(reported.value).splitlines()[0] == "30 errors, so nothing is registered:"
+    assert str(reported.value).splitlines()[-1] == "and 10 more"
 
 
 def test_more_events_than_one_go_takes_are_refused(
@@ -131,8 +131,10 @@ def _emitted(*arguments: str, text: str = "") -> str:
 
 
 def test_emit_says_in_one_line_how_many_events_it_has_registered(home: Path) -> None:
-    said = _emitted("--table", "a.b", "--format", "hive", "--partition", "7", "--partition", '"x"')
-    assert said == "1 event registered; the next tick takes it in\n"
+    output = _emitted(
+        "--table", "a.b", "--format", "hive", "--partition", "7", "--partition", '"x"'
+    )
+    assert output == "1 event registered; the next tick takes it in\n"
     (event,) = _left(home)
     assert (event.table, event.table_format, event.partition) == ("a.b", "HIVE", ("7", '"x"'))
 

@@ -53,12 +53,12 @@ def hand_over(home: Path, count: int) -> Handed:
         store=store,
         starts=rate,
         questions=rate,
-        handed_over=home / "handed_over",
+        payloads=home / "handed_over",
         schema="heartbeat",
         crash_point=lambda name: None,
     )
-    taken = Consumed(upstream_id=ORDERS, from_tick=0, through_tick=count)
-    start = Start(job_id=JOB, job_name="daily", intent_id="one", attempt=2, consumed=(taken,))
+    consumed = Consumed(upstream_id=ORDERS, from_tick=0, through_tick=count)
+    start = Start(job_id=JOB, job_name="daily", intent_id="one", attempt=2, consumed=(consumed,))
     (run,) = fire([start], tick=Tick(number=99, at=TEN), firing=firing, steps=Steps())
     return Handed(text=json.loads(run.parameters)["heartbeat_events"], home=home)
 
@@ -69,9 +69,9 @@ def snapshots(events: list[ChangeEvent]) -> list[str | None]:
 
 @pytest.fixture
 def many(tmp_path: Path) -> Handed:
-    handed = hand_over(tmp_path, MANY)
-    assert handed.file.is_file()
-    return handed
+    payload = hand_over(tmp_path, MANY)
+    assert payload.file.is_file()
+    return payload
 
 
 def test_a_short_list_is_read_from_the_parameter(tmp_path: Path) -> None:
@@ -123,10 +123,10 @@ def test_where_neither_file_nor_tables_are_the_sentence_names_both(
     elsewhere = str(tmp_path / "another machine" / "handed_over" / "one-2.json")
     # As on a machine that has no Spark.
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
-    with pytest.raises(StateError) as told:
+    with pytest.raises(StateError) as reported:
         changes.read(many.with_reference(events_file=elsewhere))
-    assert elsewhere in str(told.value) and "tables of heartbeat" in str(told.value)
-    assert len(str(told.value).splitlines()) == 1
+    assert elsewhere in str(reported.value) and "tables of heartbeat" in str(reported.value)
+    assert len(str(reported.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize("text", [None, "", "  "])
@@ -153,10 +153,10 @@ def test_a_process_that_heartbeat_has_not_started_is_told_so(
     ],
 )
 def test_what_is_damaged_is_told_in_one_sentence(text: str) -> None:
-    with pytest.raises(ConfigurationError) as told:
+    with pytest.raises(ConfigurationError) as reported:
         changes.read(text)
-    assert str(told.value).startswith("What this run was handed is damaged: ")
-    assert len(str(told.value).splitlines()) == 1 and len(str(told.value)) < 400
+    assert str(reported.value).startswith("What this run was handed is damaged: ")
+    assert len(str(reported.value).splitlines()) == 1 and len(str(reported.value)) < 400
 
 
 @pytest.mark.parametrize("content", ["[{", "{}", b"\xff"])

@@ -20,7 +20,7 @@ from harness.store.local import LocalStore
 from harness.store.rows import Ledger
 from harness.tick.housekeeping import compact_table
 from harness.toolkit import changes
-from harness.toolkit.changes.search import ask, question_of
+from harness.toolkit.changes.search import find, question_of
 from tests.support.disk_ledgers import create_ledgers
 from tests.support.event_questions import (
     CASES,
@@ -58,21 +58,21 @@ class Answer:
     stderr: str
 
 
-Asking = Callable[..., Answer]
+QuerySession = Callable[..., Answer]
 
 
 @pytest.fixture
 def ask_on_the_command_line(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Asking:
+) -> QuerySession:
     monkeypatch.setenv("HEARTBEAT_HOME", str(home))
 
-    def ask(*arguments: str) -> Answer:
+    def find(*arguments: str) -> Answer:
         code = main(["events", *arguments])
-        said = capsys.readouterr()
-        return Answer(code=code, stdout=said.out, stderr=said.err)
+        output = capsys.readouterr()
+        return Answer(code=code, stdout=output.out, stderr=output.err)
 
-    return ask
+    return find
 
 
 def asked(wanted: Mapping[str, object]) -> Question:
@@ -82,18 +82,18 @@ def asked(wanted: Mapping[str, object]) -> Question:
 
 @pytest.mark.parametrize("case", CASES, ids=[case.sentence for case in CASES])
 def test_question(case: Case, store: LocalStore) -> None:
-    found = [event.event_id for event in ask(store, asked(case.asked))]
+    found = [event.event_id for event in find(store, asked(case.asked))]
     assert found == [each for each in found if each in case.answer]
     assert sorted(map(str, found)) == sorted(case.answer)
 
 
 def test_events_come_in_the_order_of_their_registration(store: LocalStore) -> None:
-    found = ask(store, Question())
+    found = find(store, Question())
     assert [event.event_ts for event in found] == sorted(event.event_ts or 0 for event in found)
 
 
 def test_an_event_that_two_have_told_has_the_tags_of_its_newest_row(store: LocalStore) -> None:
-    (event,) = ask(store, asked({"start": MARCH + 48 * HOUR, "end": MARCH + 49 * HOUR}))
+    (event,) = find(store, asked({"start": MARCH + 48 * HOUR, "end": MARCH + 49 * HOUR}))
     assert (event.event_id, event.tags) == ("told twice", {"files": "1", "complete": "daily"})
 
 
@@ -108,9 +108,11 @@ def test_an_instant_may_be_said_in_several_ways(
     "said", [*NO_INSTANTS, datetime(2026, 3, 1, tzinfo=UTC).replace(tzinfo=None), 10**18, True, 1.5]
 )
 def test_what_is_no_instant_is_told_in_one_sentence(said: object) -> None:
-    with pytest.raises(ConfigurationError, match=r"^The start '.*' is no instant; write ") as told:
+    with pytest.raises(
+        ConfigurationError, match=r"^The start '.*' is no instant; write "
+    ) as reported:
         instant_ms(said, "The start")  # type: ignore[arg-type]
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(reported.value)
 
 
 @pytest.mark.parametrize(
@@ -128,9 +130,9 @@ def test_what_is_no_instant_is_told_in_one_sentence(said: object) -> None:
     ],
 )  # fmt: skip
 def test_a_wrong_wish_is_told_in_one_sentence(wanted: Mapping[str, object], said: str) -> None:
-    with pytest.raises(ConfigurationError) as told:
+    with pytest.raises(ConfigurationError) as reported:
         asked(wanted)
-    assert str(told.value).startswith(said)
+    assert str(reported.value).startswith(said)
 
 
 @pytest.mark.parametrize(
@@ -151,9 +153,9 @@ def test_a_day_is_read_from_the_files_of_that_day_alone(
 
     wanted = {"start": MARCH + DAY, "end": MARCH + 2 * DAY, "by": by}
 
-    assert "quoted" in [event.event_id for event in ask(store, asked(wanted))]
+    assert "quoted" in [event.event_id for event in find(store, asked(wanted))]
     with pytest.raises(StateError):
-        ask(store, asked({**wanted, "start": MARCH}))
+        find(store, asked({**wanted, "start": MARCH}))
 
 
 def test_compacting_keeps_the_days_of_the_ledger_apart(tmp_path: Path) -> None:
@@ -162,8 +164,8 @@ def test_compacting_keeps_the_days_of_the_ledger_apart(tmp_path: Path) -> None:
     schema = pa.schema(DeltaTable(ledger).schema().to_arrow())
     # Of very different sizes, so that an order by size would be another one.
     for hour in range(24):
-        told = [row(f"{hour} {n}", hour, hour) for n in range((1, 700, 40)[hour % 3])]
-        plain = [{**each, "tags": []} for each in told]
+        reported = [row(f"{hour} {n}", hour, hour) for n in range((1, 700, 40)[hour % 3])]
+        plain = [{**each, "tags": []} for each in reported]
         write_deltalake(ledger, pa.Table.from_pylist(plain, schema=schema), mode="append")
         if hour % 8 == 7:
             assert compact_table(ledger, keep_hours=24).failure is None
@@ -186,7 +188,7 @@ def test_python_code_is_told_of_a_folder_that_is_not_set_up(tmp_path: Path) -> N
         changes.events(home=tmp_path)
 
 
-def test_a_script_gets_the_events_as_a_json_list(ask_on_the_command_line: Asking) -> None:
+def test_a_script_gets_the_events_as_a_json_list(ask_on_the_command_line: QuerySession) -> None:
     answer = ask_on_the_command_line(
         "--table", "lake.flights", "--partition", "2026-02-28", "--partition", "5",
         "--tag", "complete=hourly", "--operation", "append", "--from", "2026-03-01", "--to", "2026-03-02", "--json",
@@ -204,7 +206,7 @@ def test_a_script_gets_the_events_as_a_json_list(ask_on_the_command_line: Asking
     "given", ["2026-02-28;5", '["2026-02-28", 5]', '"2026-02-28";"5"', r'["\"2026-02-28\"", "5"]']
 )
 def test_events_are_asked_for_by_a_partition_in_every_spelling(
-    ask_on_the_command_line: Asking, given: str
+    ask_on_the_command_line: QuerySession, given: str
 ) -> None:
     answer = ask_on_the_command_line(
         "--table", "lake.flights", "--partition", given, "--to", "2026-03-02", "--json"
@@ -212,7 +214,7 @@ def test_events_are_asked_for_by_a_partition_in_every_spelling(
     assert [event["event_id"] for event in json.loads(answer.stdout)] == ["first"]
 
 
-def test_a_person_gets_a_table_of_the_events(ask_on_the_command_line: Asking) -> None:
+def test_a_person_gets_a_table_of_the_events(ask_on_the_command_line: QuerySession) -> None:
     answer = ask_on_the_command_line("--from", "2026-03-01", "--to", "2026-03-02")
     head, first, several, total = answer.stdout.splitlines()
     assert head.split() == [
@@ -230,7 +232,9 @@ def test_a_person_gets_a_table_of_the_events(ask_on_the_command_line: Asking) ->
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])
-def test_no_event_ends_with_four(ask_on_the_command_line: Asking, form: tuple[str, ...]) -> None:
+def test_no_event_ends_with_four(
+    ask_on_the_command_line: QuerySession, form: tuple[str, ...]
+) -> None:
     answer = ask_on_the_command_line("--table", "lake.nothing", *form)
     assert answer.code == ExitCode.NOTHING_NEW
     assert answer.stdout == ("[]\n" if form else "")
@@ -249,7 +253,7 @@ def test_no_event_ends_with_four(ask_on_the_command_line: Asking, form: tuple[st
     ],
 )
 def test_a_wrong_option_ends_with_two_and_one_sentence(
-    ask_on_the_command_line: Asking, arguments: tuple[str, ...]
+    ask_on_the_command_line: QuerySession, arguments: tuple[str, ...]
 ) -> None:
     answer = ask_on_the_command_line(*arguments)
     assert (answer.code, answer.stdout) == (ExitCode.USAGE, "")
@@ -271,7 +275,7 @@ def shown(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
 
 
-def test_the_page_shows_commands_that_answer(ask_on_the_command_line: Asking) -> None:
+def test_the_page_shows_commands_that_answer(ask_on_the_command_line: QuerySession) -> None:
     day, first = shown("sh")
     lines = ask_on_the_command_line(*shlex.split(day)[4:]).stdout.splitlines()
     assert lines[-1] == "2 events"

@@ -25,9 +25,9 @@ main(sys.argv[1:])
 
 
 def job(events: Sequence[ChangeEvent]) -> "subprocess.CompletedProcess[str]":
-    handed = json.dumps([event.to_json() for event in events])
+    payload = json.dumps([event.to_json() for event in events])
     return subprocess.run(
-        [sys.executable, "-c", JOB, "sales.orders", handed],
+        [sys.executable, "-c", JOB, "sales.orders", payload],
         cwd=PROJECT,
         capture_output=True,
         text=True,

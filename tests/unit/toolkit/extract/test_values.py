@@ -8,7 +8,16 @@ import pytest
 from harness.errors import ConfigurationError
 from harness.toolkit.extract.lookback import checked_partition, checked_table
 from harness.toolkit.extract.span import ByColumn, check_kinds, span_of
-from harness.toolkit.extract.values import Kind, Step, Value, ceiling, check_step, moved, told, utc
+from harness.toolkit.extract.values import (
+    Kind,
+    Step,
+    Value,
+    as_text,
+    ceiling,
+    check_step,
+    moved,
+    utc,
+)
 from harness.toolkit.extract.writer import is_shown_twice
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -61,7 +70,7 @@ def test_an_instant_without_a_zone_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="allowed is a datetime with a zone"):
         utc(CLOCK, "the instant")
     berlin = datetime.fromisoformat("2026-03-01T13:00:00+01:00")
-    assert told(utc(berlin, "the instant")) == "2026-03-01T12:00:00+00:00"
+    assert as_text(utc(berlin, "the instant")) == "2026-03-01T12:00:00+00:00"
 
 
 @pytest.mark.parametrize(

@@ -101,9 +101,9 @@ def test_a_command_is_pending_then_running_then_what_became_of_it(bench: Bench) 
     seen = [bench.phase(run_id)]
     bench.launcher.began(run_id, 4711, "then")
     seen.append(bench.phase(run_id))
-    bench.launcher.ended(run_id, states.FAILED.saying("no such file"))
+    bench.launcher.ended(run_id, states.FAILED.with_message("no such file"))
     seen.append(bench.phase(run_id))
-    assert seen == [states.PENDING, states.RUNNING, states.FAILED.saying("no such file")]
+    assert seen == [states.PENDING, states.RUNNING, states.FAILED.with_message("no such file")]
 
 
 def test_the_same_token_is_the_same_run_though_it_failed(bench: Bench) -> None:

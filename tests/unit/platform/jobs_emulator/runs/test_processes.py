@@ -70,12 +70,12 @@ def test_another_exit_fails_with_the_last_line_that_was_written(
 ) -> None:
     command = "echo first; echo 'no such table' >&2; echo; exit 3"
     end = run(processes, replace(task, command=command))
-    assert phase_after(end) == states.FAILED.saying("no such table")
+    assert phase_after(end) == states.FAILED.with_message("no such table")
 
 
 def test_a_silent_failure_names_its_exit_code(processes: Processes, task: Task) -> None:
     end = run(processes, replace(task, command=(sys.executable, "-c", "raise SystemExit(7)")))
-    assert phase_after(end) == states.FAILED.saying("The command ended with 7.")
+    assert phase_after(end) == states.FAILED.with_message("The command ended with 7.")
 
 
 def test_a_program_that_is_not_there_fails_and_says_so(processes: Processes, task: Task) -> None:

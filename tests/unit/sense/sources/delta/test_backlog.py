@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.sense.probe import DataChange, Look
+from harness.sense.probe import DataChange, ProbeResult
 from harness.sense.sources.delta.commits import (
-    FILES_PER_LOOK,
-    TOLD_SINGLY,
-    VERSIONS_PER_LOOK,
+    FILES_PER_PROBE,
+    REPORTED_SINGLY,
+    VERSIONS_PER_PROBE,
     Portion,
 )
 from tests.support.golden import (
@@ -43,7 +43,7 @@ def table(tmp_path: Path) -> GoldenTable:
 def watcher(table: GoldenTable) -> Watcher:
     """One who has seen the table without data, at version 0."""
     watcher = Watcher(str(table.path))
-    watcher.look()
+    watcher.probe_once()
     return watcher
 
 
@@ -54,38 +54,40 @@ def appends(table: GoldenTable, count: int, **more: object) -> None:
 
 def versions(events: Iterable[DataChange]) -> list[int]:
     """Return every version that the events tell of, as often as they do."""
-    told: list[int] = []
+    reported: list[int] = []
     for event in events:
         newest = int(event.snapshot_id or 0)
-        told += range(int(event.tags.get("coalesced_from", newest)), newest + 1)
-    return told
+        reported += range(int(event.tags.get("coalesced_from", newest)), newest + 1)
+    return reported
 
 
-def last(look: Look) -> DataChange:
-    return look.events[-1]
+def last(result: ProbeResult) -> DataChange:
+    return result.events[-1]
 
 
 # One by one, and together
 
 
 def test_hundreds_of_commits_are_an_event_each(table: GoldenTable, watcher: Watcher) -> None:
-    appends(table, TOLD_SINGLY)
+    appends(table, REPORTED_SINGLY)
 
-    events = watcher.look().events
+    events = watcher.probe_once().events
 
-    assert [event.snapshot_id for event in events] == [str(n) for n in range(1, TOLD_SINGLY + 1)]
+    assert [event.snapshot_id for event in events] == [
+        str(n) for n in range(1, REPORTED_SINGLY + 1)
+    ]
 
 
 def test_the_commits_beyond_a_number_are_one_event_that_says_so(
     table: GoldenTable, watcher: Watcher
 ) -> None:
-    appends(table, TOLD_SINGLY + 240)
+    appends(table, REPORTED_SINGLY + 240)
 
-    look = watcher.look()
+    result = watcher.probe_once()
 
-    assert len(look.events) == TOLD_SINGLY + 1
-    assert (last(look).snapshot_id, last(look).prev_snapshot_id) == ("740", "500")
-    assert (last(look).tags["coalesced_from"], last(look).tags["coalesced_commits"]) == (
+    assert len(result.events) == REPORTED_SINGLY + 1
+    assert (last(result).snapshot_id, last(result).prev_snapshot_id) == ("740", "500")
+    assert (last(result).tags["coalesced_from"], last(result).tags["coalesced_commits"]) == (
         "501",
         "240",
     )
@@ -94,28 +96,28 @@ def test_the_commits_beyond_a_number_are_one_event_that_says_so(
 def test_one_commit_beyond_the_number_is_an_event_of_its_own(
     table: GoldenTable, watcher: Watcher
 ) -> None:
-    appends(table, TOLD_SINGLY + 1)
+    appends(table, REPORTED_SINGLY + 1)
 
-    look = watcher.look()
+    result = watcher.probe_once()
 
-    assert "coalesced_from" not in last(look).tags
-    assert versions(look.events) == [*range(1, TOLD_SINGLY + 2)]
+    assert "coalesced_from" not in last(result).tags
+    assert versions(result.events) == [*range(1, REPORTED_SINGLY + 2)]
 
 
 def test_what_was_told_together_is_told_once(table: GoldenTable, watcher: Watcher) -> None:
-    appends(table, TOLD_SINGLY + 240)
-    watcher.look()
+    appends(table, REPORTED_SINGLY + 240)
+    watcher.probe_once()
     watcher.restart()
 
     assert watcher.operations() == []
 
 
 def test_what_comes_after_is_an_event_each_again(table: GoldenTable, watcher: Watcher) -> None:
-    appends(table, TOLD_SINGLY + 240)
-    watcher.look()
+    appends(table, REPORTED_SINGLY + 240)
+    watcher.probe_once()
     appends(table, 2)
 
-    events = watcher.look().events
+    events = watcher.probe_once().events
 
     assert [(event.snapshot_id, event.prev_snapshot_id) for event in events] == [
         ("741", "740"),
@@ -126,22 +128,25 @@ def test_what_comes_after_is_an_event_each_again(table: GoldenTable, watcher: Wa
 def test_commits_that_change_no_data_count_for_nothing(
     table: GoldenTable, watcher: Watcher
 ) -> None:
-    for _ in range(TOLD_SINGLY + 10):
+    for _ in range(REPORTED_SINGLY + 10):
         appends(table, 1)
         table.commit(info("OPTIMIZE"), add("moved", dataChange=False))
 
-    look = watcher.look()
+    result = watcher.probe_once()
 
-    assert (len(look.events), last(look).tags["coalesced_commits"]) == (TOLD_SINGLY + 1, "10")
-    assert last(look).snapshot_id == str(table.version - 1)
+    assert (len(result.events), last(result).tags["coalesced_commits"]) == (
+        REPORTED_SINGLY + 1,
+        "10",
+    )
+    assert last(result).snapshot_id == str(table.version - 1)
 
 
 def test_a_position_past_silent_commits_is_idle(table: GoldenTable, watcher: Watcher) -> None:
-    appends(table, TOLD_SINGLY + 10)
+    appends(table, REPORTED_SINGLY + 10)
     table.commit(info("OPTIMIZE"), add("moved", dataChange=False))
-    watcher.look()
+    watcher.probe_once()
     watcher.storage.calls.clear()
-    watcher.look()
+    watcher.probe_once()
 
     assert [call.split()[0] for call in watcher.storage.calls] == ["stat", "stat"]
 
@@ -156,25 +161,25 @@ CHANGE: list[Action] = [info("UPDATE"), remove("a"), add("b")]
 def test_together_they_are_an_append_only_if_each_is(
     table: GoldenTable, watcher: Watcher, actions: list[Action], operation: str
 ) -> None:
-    appends(table, TOLD_SINGLY + 5)
+    appends(table, REPORTED_SINGLY + 5)
     table.commit(*actions)
 
-    assert last(watcher.look()).operation == operation
+    assert last(watcher.probe_once()).operation == operation
 
 
 def test_deletions_together_are_a_deletion(table: GoldenTable, watcher: Watcher) -> None:
-    appends(table, TOLD_SINGLY)
+    appends(table, REPORTED_SINGLY)
     for _ in range(3):
         table.commit(info("DELETE"), remove("a"))
 
-    assert last(watcher.look()).operation == "DELETE"
+    assert last(watcher.probe_once()).operation == "DELETE"
 
 
 def test_the_names_of_what_was_done_are_kept(table: GoldenTable, watcher: Watcher) -> None:
-    appends(table, TOLD_SINGLY + 2)
+    appends(table, REPORTED_SINGLY + 2)
     table.commit(*CHANGE)
 
-    assert last(watcher.look()).tags["coalesced_operations"] == '["UPDATE", "WRITE"]'
+    assert last(watcher.probe_once()).tags["coalesced_operations"] == '["UPDATE", "WRITE"]'
 
 
 # Partitions
@@ -188,11 +193,11 @@ def partitioned(tmp_path: Path) -> GoldenTable:
 def beyond(table: GoldenTable, *days: str) -> DataChange:
     """Let that many commits more than are told singly come, and return the last event."""
     watcher = Watcher(str(table.path))
-    watcher.look()
-    appends(table, TOLD_SINGLY, partitionValues={"day": "2025-01-01"})
+    watcher.probe_once()
+    appends(table, REPORTED_SINGLY, partitionValues={"day": "2025-01-01"})
     for day in days:
         appends(table, 1, partitionValues={"day": day})
-    return last(watcher.look())
+    return last(watcher.probe_once())
 
 
 def test_the_one_partition_of_all_is_the_partition(partitioned: GoldenTable) -> None:
@@ -212,15 +217,15 @@ def test_partitions_are_not_put_together_across_a_change_of_the_schema(
     partitioned: GoldenTable,
 ) -> None:
     watcher = Watcher(str(partitioned.path))
-    watcher.look()
-    appends(partitioned, TOLD_SINGLY + 1, partitionValues={"day": "2025-01-01"})
+    watcher.probe_once()
+    appends(partitioned, REPORTED_SINGLY + 1, partitionValues={"day": "2025-01-01"})
     partitioned.commit(
         info("REPLACE TABLE"),
         metadata(partitions=["name"]),
         add("n", partitionValues={"name": "x"}),
     )
 
-    tags = last(watcher.look()).tags
+    tags = last(watcher.probe_once()).tags
 
     assert (tags["partitions_truncated"], tags["schema_changed"], tags["replaced"]) == (
         "true",
@@ -236,11 +241,11 @@ def test_partitions_are_not_put_together_across_a_change_of_the_schema(
 def test_a_look_that_is_made_again_tells_the_same_though_more_has_come(
     table: GoldenTable, watcher: Watcher
 ) -> None:
-    appends(table, TOLD_SINGLY + 240)
+    appends(table, REPORTED_SINGLY + 240)
     lost = watcher.die_after_the_events()
     appends(table, 100)
 
-    again = watcher.look()
+    again = watcher.probe_once()
 
     assert [event.event_id("u") for event in again.events] == [
         event.event_id("u") for event in lost.events
@@ -253,10 +258,10 @@ def test_however_often_it_dies_each_commit_is_told_once(
 ) -> None:
     recorded: dict[str, DataChange] = {}
     for _ in range(3):
-        appends(table, TOLD_SINGLY + 240)
+        appends(table, REPORTED_SINGLY + 240)
         recorded |= {event.event_id("u"): event for event in watcher.die_after_the_events().events}
     for _ in range(4):
-        recorded |= {event.event_id("u"): event for event in watcher.look().events}
+        recorded |= {event.event_id("u"): event for event in watcher.probe_once().events}
 
     assert sorted(versions(recorded.values())) == [*range(1, table.version + 1)]
 
@@ -268,20 +273,20 @@ def test_a_look_that_dies_below_the_number_is_no_limit_to_the_next(
     watcher.die_after_the_events()
     appends(table, 400)
 
-    look = watcher.look()
+    result = watcher.probe_once()
 
-    assert (len(look.events), versions(look.events)) == (TOLD_SINGLY + 1, [*range(1, 701)])
+    assert (len(result.events), versions(result.events)) == (REPORTED_SINGLY + 1, [*range(1, 701)])
 
 
 def test_a_tick_that_dies_before_it_records_anything_changes_nothing(
     table: GoldenTable, watcher: Watcher
 ) -> None:
-    appends(table, TOLD_SINGLY + 240)
+    appends(table, REPORTED_SINGLY + 240)
     watcher.peek()
     watcher.restart()
     appends(table, 100)
 
-    assert versions(watcher.look().events) == [*range(1, TOLD_SINGLY + 341)]
+    assert versions(watcher.probe_once().events) == [*range(1, REPORTED_SINGLY + 341)]
 
 
 def first_sight(table: GoldenTable) -> Watcher:
@@ -291,7 +296,7 @@ def first_sight(table: GoldenTable) -> Watcher:
 
 def a_gap(table: GoldenTable) -> Watcher:
     watcher = Watcher(str(table.path))
-    watcher.look()
+    watcher.probe_once()
     appends(table, 8)
     write_checkpoint(table, 7)
     clean(table, 7)
@@ -301,7 +306,7 @@ def a_gap(table: GoldenTable) -> Watcher:
 def another_life(table: GoldenTable) -> Watcher:
     appends(table, 3)
     watcher = Watcher(str(table.path))
-    watcher.look()
+    watcher.probe_once()
     shutil.rmtree(table.path)
     table.log.mkdir(parents=True)
     table.version = -1
@@ -319,7 +324,7 @@ def test_an_event_for_the_whole_table_is_the_same_when_the_look_is_made_again(
     appends(table, 2)
     write_checkpoint(table, table.version)
 
-    again, after = watcher.look(), watcher.look()
+    again, after = watcher.probe_once(), watcher.probe_once()
 
     assert again.events == lost.events
     assert [event.snapshot_id for event in after.events] == [
@@ -334,37 +339,43 @@ def test_an_event_for_the_whole_table_is_the_same_when_the_look_is_made_again(
 def test_a_look_at_a_slow_store_reads_the_first_ones_and_leaves_the_rest(
     table: GoldenTable, watcher: Watcher
 ) -> None:
-    appends(table, TOLD_SINGLY + 240)
+    appends(table, REPORTED_SINGLY + 240)
     watcher.slowness = 60.0
 
-    told = [versions(watcher.look().events) for _ in range(3)]
+    reported = [versions(watcher.probe_once().events) for _ in range(3)]
 
-    assert told == [[*range(1, TOLD_SINGLY + 1)], [*range(TOLD_SINGLY + 1, TOLD_SINGLY + 241)], []]
+    assert reported == [
+        [*range(1, REPORTED_SINGLY + 1)],
+        [*range(REPORTED_SINGLY + 1, REPORTED_SINGLY + 241)],
+        [],
+    ]
 
 
 def test_a_look_that_is_made_again_goes_as_far_however_slow_the_store_has_become(
     table: GoldenTable, watcher: Watcher
 ) -> None:
-    appends(table, TOLD_SINGLY + 240)
+    appends(table, REPORTED_SINGLY + 240)
     lost = watcher.die_after_the_events()
     watcher.slowness = 60.0
 
-    assert watcher.look().events == lost.events
+    assert watcher.probe_once().events == lost.events
 
 
-@pytest.mark.parametrize(("read", "is_full"), [(TOLD_SINGLY - 1, False), (TOLD_SINGLY, True)])
+@pytest.mark.parametrize(
+    ("read", "is_full"), [(REPORTED_SINGLY - 1, False), (REPORTED_SINGLY, True)]
+)
 def test_a_look_that_keeps_many_files_reads_only_the_first_ones(read: int, is_full: bool) -> None:
-    found = Portion().is_full(version=read, read=read, changes=1, files=FILES_PER_LOOK + 1)
+    found = Portion().is_full(version=read, read=read, changes=1, files=FILES_PER_PROBE + 1)
 
     assert found is is_full
 
 
 def test_more_than_one_look_reads_is_left_to_the_next(table: GoldenTable, watcher: Watcher) -> None:
-    appends(table, VERSIONS_PER_LOOK + 1)
+    appends(table, VERSIONS_PER_PROBE + 1)
 
-    told = [len(watcher.look().events) for _ in range(3)]
+    reported = [len(watcher.probe_once().events) for _ in range(3)]
 
-    assert told == [TOLD_SINGLY + 1, 1, 0]
+    assert reported == [REPORTED_SINGLY + 1, 1, 0]
 
 
 # Keys and queries
@@ -373,38 +384,38 @@ def test_more_than_one_look_reads_is_left_to_the_next(table: GoldenTable, watche
 def test_the_largest_value_of_all_together_is_the_one_that_counts(tmp_path: Path) -> None:
     table = GoldenTable(tmp_path / "keyed").create()
     watcher = Watcher(str(table.path), source="lmu_delta_table", key="id")
-    watcher.look()
-    for number in range(1, TOLD_SINGLY + 1):
+    watcher.probe_once()
+    for number in range(1, REPORTED_SINGLY + 1):
         appends(table, 1, stats=stats(id=number))
     for number in (7, 9000, 8):
         appends(table, 1, stats=stats(id=number))
 
-    look = watcher.look()
+    result = watcher.probe_once()
 
-    assert (len(look.events), last(look).snapshot_id) == (TOLD_SINGLY + 1, "503")
-    assert (look.upstream_value, watcher.rows.asked) == ("9000", [])
+    assert (len(result.events), last(result).snapshot_id) == (REPORTED_SINGLY + 1, "503")
+    assert (result.upstream_value, watcher.rows.asked) == ("9000", [])
 
 
 def test_together_they_are_no_news_when_the_largest_value_did_not_grow(tmp_path: Path) -> None:
     table = GoldenTable(tmp_path / "keyed").create()
     watcher = Watcher(str(table.path), source="lmu_delta_table", key="id")
-    watcher.look()
-    for number in range(1, TOLD_SINGLY + 1):
+    watcher.probe_once()
+    for number in range(1, REPORTED_SINGLY + 1):
         appends(table, 1, stats=stats(id=number))
     appends(table, 3, stats=stats(id=5))
 
-    assert len(watcher.look().events) == TOLD_SINGLY
+    assert len(watcher.probe_once().events) == REPORTED_SINGLY
 
 
 def test_a_query_is_asked_once_over_the_new_files_of_all(table: GoldenTable) -> None:
     watcher = Watcher(str(table.path), query="select * from sensor_new_data")
-    watcher.look()
-    appends(table, TOLD_SINGLY + 240)
-    watcher.look()
+    watcher.probe_once()
+    appends(table, REPORTED_SINGLY + 240)
+    watcher.probe_once()
 
     [(files, _)] = watcher.rows.asked
     assert files.files is not None
-    assert (len(files.files), files.version) == (TOLD_SINGLY + 240, TOLD_SINGLY + 240)
+    assert (len(files.files), files.version) == (REPORTED_SINGLY + 240, REPORTED_SINGLY + 240)
 
 
 # By history
@@ -417,7 +428,7 @@ def by_history(tmp_path: Path) -> Watcher:
     watcher = Watcher(str(table.path))
     watcher.history = FakeHistory(row(0))
     watcher.restart()
-    watcher.look()
+    watcher.probe_once()
     return watcher
 
 
@@ -427,24 +438,24 @@ def more_history(watcher: Watcher, count: int) -> None:
 
 
 def test_a_long_history_is_told_singly_and_together_too(by_history: Watcher) -> None:
-    more_history(by_history, TOLD_SINGLY + 240)
+    more_history(by_history, REPORTED_SINGLY + 240)
 
-    look = by_history.look()
+    result = by_history.probe_once()
 
-    assert (len(look.events), versions(look.events)) == (TOLD_SINGLY + 1, [*range(1, 741)])
+    assert (len(result.events), versions(result.events)) == (REPORTED_SINGLY + 1, [*range(1, 741)])
 
 
 def test_a_look_at_a_long_history_that_is_made_again_tells_the_same(by_history: Watcher) -> None:
-    more_history(by_history, TOLD_SINGLY + 240)
+    more_history(by_history, REPORTED_SINGLY + 240)
     lost = by_history.die_after_the_events()
     more_history(by_history, 100)
 
-    assert by_history.look().events == lost.events
-    assert versions(by_history.look().events) == [*range(741, 841)]
+    assert by_history.probe_once().events == lost.events
+    assert versions(by_history.probe_once().events) == [*range(741, 841)]
 
 
 def test_what_an_older_life_told_holds_up_no_look(table: GoldenTable, watcher: Watcher) -> None:
     appends(table, 10)
-    watcher.upstream = replace(watcher.upstream, told_snapshots=frozenset({"9999", "x@y", ""}))
+    watcher.upstream = replace(watcher.upstream, reported_snapshots=frozenset({"9999", "x@y", ""}))
 
-    assert versions(watcher.look().events) == [*range(1, 11)]
+    assert versions(watcher.probe_once().events) == [*range(1, 11)]

@@ -27,7 +27,7 @@ def table(tmp_path: Path) -> GoldenTable:
 @pytest.fixture
 def watcher(table: GoldenTable) -> Watcher:
     watcher = Watcher(str(table.path))
-    watcher.look()
+    watcher.probe_once()
     return watcher
 
 
@@ -71,10 +71,10 @@ def test_a_silent_commit_moves_the_position_and_is_not_read_twice(
     table: GoldenTable, watcher: Watcher, actions: list[Action]
 ) -> None:
     table.commit(*actions)
-    watcher.look()
+    watcher.probe_once()
     watcher.storage.calls.clear()
 
-    watcher.look()
+    watcher.probe_once()
 
     assert [call.split()[0] for call in watcher.storage.calls] == ["stat", "stat"]
 
@@ -147,10 +147,10 @@ def test_two_commits_between_two_looks_are_two_events(table: GoldenTable, watche
     table.commit(info("OPTIMIZE"), *MOVED)
     table.commit(info("DELETE"), remove("a"))
 
-    events = watcher.look().events
+    events = watcher.probe_once().events
 
-    told = [(event.snapshot_id, event.prev_snapshot_id, event.operation) for event in events]
-    assert told == [("2", "1", "APPEND"), ("4", "2", "DELETE")]
+    reported = [(event.snapshot_id, event.prev_snapshot_id, event.operation) for event in events]
+    assert reported == [("2", "1", "APPEND"), ("4", "2", "DELETE")]
 
 
 def test_an_append_that_is_removed_before_we_look_still_happened(

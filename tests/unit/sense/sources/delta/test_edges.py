@@ -31,7 +31,7 @@ def table(tmp_path: Path) -> GoldenTable:
 @pytest.fixture
 def watcher(table: GoldenTable) -> Watcher:
     watcher = Watcher(str(table.path))
-    watcher.look()
+    watcher.probe_once()
     return watcher
 
 
@@ -52,7 +52,7 @@ def created_again(table: GoldenTable, appends: int, table_id: str = "t-2") -> Go
 def test_first_sight_of_a_table_that_holds_data_is_one_event_at_the_newest_version(
     table: GoldenTable,
 ) -> None:
-    [event] = Watcher(str(table.path)).look().events
+    [event] = Watcher(str(table.path)).probe_once().events
 
     assert (event.snapshot_id, event.prev_snapshot_id, event.tags["first_sight"]) == (
         "3",
@@ -80,7 +80,7 @@ def test_first_sight_of_an_empty_table_is_no_event(tmp_path: Path) -> None:
 def test_the_first_append_after_an_empty_first_sight_is_an_event(tmp_path: Path) -> None:
     table = GoldenTable(tmp_path / "orders").create()
     watcher = Watcher(str(table.path))
-    watcher.look()
+    watcher.probe_once()
     with_appends(table, 1)
 
     assert watcher.operations() == ["APPEND"]
@@ -106,9 +106,9 @@ def test_a_restart_tells_nothing_again(table: GoldenTable, watcher: Watcher) -> 
 def test_an_idle_look_is_two_stats_and_the_very_same_position(watcher: Watcher) -> None:
     watcher.storage.calls.clear()
 
-    look = watcher.look()
+    result = watcher.probe_once()
 
-    assert look.position is watcher.upstream.position
+    assert result.position is watcher.upstream.position
     assert watcher.storage.calls == [f"stat {4:020d}.json", f"stat {3:020d}.json"]
 
 
@@ -117,16 +117,16 @@ def test_an_idle_look_of_a_new_process_lists_nothing(watcher: Watcher) -> None:
     watcher.restart()
     watcher.storage.calls.clear()
 
-    look = watcher.look()
+    result = watcher.probe_once()
 
-    assert look.position is before
+    assert result.position is before
     assert [call.split()[0] for call in watcher.storage.calls] == ["stat", "stat"]
 
 
 def test_a_look_reads_only_the_new_commits(table: GoldenTable, watcher: Watcher) -> None:
     with_appends(table, 2)
     watcher.storage.calls.clear()
-    watcher.look()
+    watcher.probe_once()
 
     reads = [call for call in watcher.storage.calls if call.startswith("read")]
     assert reads == [f"read {4:020d}.json", f"read {5:020d}.json"]
@@ -145,9 +145,9 @@ def test_a_commit_that_lands_between_the_two_stats_is_told_once(
     watcher.storage = Landing(LocalStorage())
     watcher.restart()
 
-    told = [operation for _ in range(3) for operation in watcher.operations()]
+    reported = [operation for _ in range(3) for operation in watcher.operations()]
 
-    assert told == ["APPEND"]
+    assert reported == ["APPEND"]
 
 
 # The log was cleaned
@@ -158,26 +158,26 @@ def test_a_log_cleaned_past_our_position_is_one_event_and_a_gap_in_words(
 ) -> None:
     with_cleaned_log(table, 4, 6)
 
-    look = watcher.look()
+    result = watcher.probe_once()
 
-    [event] = look.events
+    [event] = result.events
     assert (event.operation, event.tags["gap"], event.snapshot_id, event.prev_snapshot_id) == (
         "UPDATE",
         "true",
         "7",
         "3",
     )
-    assert look.gap is not None and "versions 4 to 5 are gone" in look.gap
+    assert result.gap is not None and "versions 4 to 5 are gone" in result.gap
 
 
 def test_after_a_gap_the_next_append_is_an_ordinary_event(
     table: GoldenTable, watcher: Watcher
 ) -> None:
     with_cleaned_log(table, 4, 6)
-    gap = watcher.look().events[0]
+    gap = watcher.probe_once().events[0]
     with_appends(table, 1)
 
-    [event] = watcher.look().events
+    [event] = watcher.probe_once().events
 
     assert (event.operation, event.prev_snapshot_id, event.lineage) == ("APPEND", "7", gap.lineage)
 
@@ -187,9 +187,9 @@ def test_a_log_cleaned_up_to_our_own_commit_loses_nothing(
 ) -> None:
     with_cleaned_log(table, 2, 4)
 
-    look = watcher.look()
+    result = watcher.probe_once()
 
-    assert ([event.snapshot_id for event in look.events], look.gap) == (["4", "5"], None)
+    assert ([event.snapshot_id for event in result.events], result.gap) == (["4", "5"], None)
 
 
 def test_a_gap_says_which_versions_its_event_stands_for(
@@ -197,27 +197,27 @@ def test_a_gap_says_which_versions_its_event_stands_for(
 ) -> None:
     with_cleaned_log(table, 4, 6)
 
-    [event] = watcher.look().events
+    [event] = watcher.probe_once().events
 
     assert (event.tags["coalesced_from"], event.snapshot_id) == ("4", "7")
 
 
 def test_a_gap_is_told_once(table: GoldenTable, watcher: Watcher) -> None:
     with_cleaned_log(table, 4, 6)
-    watcher.look()
+    watcher.probe_once()
     watcher.restart()
-    look = watcher.look()
+    result = watcher.probe_once()
 
-    assert (look.events, look.gap, look.failure) == ((), None, None)
+    assert (result.events, result.gap, result.failure) == ((), None, None)
 
 
 def test_a_checkpoint_of_which_a_part_is_missing_is_none(table: GoldenTable) -> None:
     with_cleaned_log(table, 4, 4)
     (table.log / f"{6:020d}.checkpoint.0000000001.0000000002.parquet").write_text("no parquet")
 
-    look = Watcher(str(table.path)).look()
+    result = Watcher(str(table.path)).probe_once()
 
-    assert (look.failure, [event.snapshot_id for event in look.events]) == (None, ["7"])
+    assert (result.failure, [event.snapshot_id for event in result.events]) == (None, ["7"])
 
 
 def test_nothing_new_is_never_said_only_because_the_next_commit_is_absent(
@@ -257,7 +257,7 @@ def test_a_table_created_again_is_one_event_of_a_new_life(
 ) -> None:
     created_again(table, appends)
 
-    [event] = watcher.look().events
+    [event] = watcher.probe_once().events
 
     assert (event.operation, event.tags["recreated"], event.prev_snapshot_id) == (
         "UPDATE",
@@ -274,19 +274,19 @@ def test_a_table_created_again_and_cleaned_since_is_one_event_of_a_new_life(
     write_checkpoint(fresh, appends, "t-2")
     clean(fresh, appends)
 
-    look = watcher.look()
+    result = watcher.probe_once()
 
-    assert [(event.snapshot_id, "recreated" in event.tags) for event in look.events] == [
+    assert [(event.snapshot_id, "recreated" in event.tags) for event in result.events] == [
         (str(appends), True)
     ]
-    assert look.gap is None
+    assert result.gap is None
 
 
 def test_the_same_version_of_two_lives_is_two_events(table: GoldenTable) -> None:
     watcher = Watcher(str(table.path))
-    [old] = watcher.look().events
+    [old] = watcher.probe_once().events
     created_again(table, 3)
-    [new] = watcher.look().events
+    [new] = watcher.probe_once().events
 
     assert old.snapshot_id == new.snapshot_id
     assert old.event_id("u-1") != new.event_id("u-1")
@@ -307,7 +307,7 @@ def test_an_older_copy_of_the_table_put_back_is_a_new_life(
 ) -> None:
     table.file(3).unlink()
 
-    [event] = watcher.look().events
+    [event] = watcher.probe_once().events
 
     assert (event.tags["recreated"], event.snapshot_id) == ("true", "2")
 
@@ -316,7 +316,7 @@ def test_a_replaced_table_goes_on_in_the_same_life(table: GoldenTable, watcher: 
     table.commit(info("CREATE OR REPLACE TABLE AS SELECT"), metadata("t-2"), remove("a"), add("b"))
     with_appends(table, 1)
 
-    replaced, after = watcher.look().events
+    replaced, after = watcher.probe_once().events
 
     assert (replaced.tags["replaced"], replaced.prev_snapshot_id) == ("true", "3")
     assert replaced.lineage == after.lineage
@@ -332,9 +332,9 @@ def test_a_log_that_was_only_copied_is_idle_again_at_the_next_look(
     table: GoldenTable, watcher: Watcher
 ) -> None:
     os.utime(table.file(3), (1, 1))
-    watcher.look()
+    watcher.probe_once()
     watcher.storage.calls.clear()
-    watcher.look()
+    watcher.probe_once()
 
     assert [call.split()[0] for call in watcher.storage.calls] == ["stat", "stat"]
 
@@ -360,7 +360,7 @@ def test_no_other_file_of_the_folder_is_a_commit(
 ) -> None:
     (table.log / name).write_text('{"add": 1}')
 
-    assert (watcher.operations(), Watcher(str(table.path)).look().failure) == ([], None)
+    assert (watcher.operations(), Watcher(str(table.path)).probe_once().failure) == ([], None)
 
 
 # A commit that cannot be read
@@ -375,17 +375,17 @@ def test_a_half_written_commit_fails_the_look_and_moves_nothing(
     before = watcher.upstream.position
     table.file(4).write_bytes(content)
 
-    look = watcher.look()
+    result = watcher.probe_once()
 
-    assert look.failure is not None and "commit 4 of the Delta log" in look.failure
-    assert (look.position, look.events) == (before, ())
+    assert result.failure is not None and "commit 4 of the Delta log" in result.failure
+    assert (result.position, result.events) == (before, ())
 
 
 def test_a_half_written_commit_is_told_once_it_is_whole(
     table: GoldenTable, watcher: Watcher
 ) -> None:
     table.file(4).write_text('{"commitInfo": {}}\n{"add')
-    watcher.look()
+    watcher.probe_once()
     with_appends(table, 1)
 
     assert watcher.operations() == ["APPEND"]
@@ -397,7 +397,7 @@ def test_good_commits_before_a_half_written_one_are_told_and_the_next_look_fails
     with_appends(table, 1)
     table.file(5).write_text("{")
 
-    assert (watcher.operations(), watcher.look().failure is None) == (["APPEND"], False)
+    assert (watcher.operations(), watcher.probe_once().failure is None) == (["APPEND"], False)
 
 
 def test_a_commit_cut_off_at_a_lines_end_is_told_when_it_is_whole(
@@ -417,7 +417,7 @@ def test_a_commit_cut_off_at_a_lines_end_is_told_when_it_is_whole(
 def test_an_unknown_reader_feature_is_refused_by_name(table: GoldenTable, watcher: Watcher) -> None:
     table.commit(info("UPGRADE"), protocol("adaptiveMetadata", "deletionVectors"))
 
-    failure = watcher.look().failure
+    failure = watcher.probe_once().failure
 
     assert failure is not None and "adaptiveMetadata" in failure
 
@@ -426,7 +426,7 @@ def test_a_catalog_managed_table_is_refused_at_first_sight(tmp_path: Path) -> No
     table = GoldenTable(tmp_path / "orders")
     table.commit(protocol("catalogManaged"), metadata(), add("a"))
 
-    failure = Watcher(str(table.path)).look().failure
+    failure = Watcher(str(table.path)).probe_once().failure
 
     assert failure is not None and "catalogManaged" in failure
 
@@ -437,13 +437,13 @@ def test_a_catalog_managed_table_is_refused_at_first_sight(tmp_path: Path) -> No
 def test_a_missing_folder_is_a_failure_in_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "nothing"
 
-    assert Watcher(str(path)).look().failure == (
+    assert Watcher(str(path)).probe_once().failure == (
         f"The Delta table {path} cannot be sensed: the folder {path} does not exist."
     )
 
 
 def test_a_folder_without_a_log_is_a_failure_in_one_sentence(tmp_path: Path) -> None:
-    assert Watcher(str(tmp_path)).look().failure == (
+    assert Watcher(str(tmp_path)).probe_once().failure == (
         f"The Delta table {tmp_path} cannot be sensed: "
         f"{tmp_path} is no Delta table: it has no _delta_log folder."
     )
@@ -452,7 +452,7 @@ def test_a_folder_without_a_log_is_a_failure_in_one_sentence(tmp_path: Path) -> 
 def test_a_log_without_a_commit_is_a_failure_in_one_sentence(tmp_path: Path) -> None:
     GoldenTable(tmp_path / "orders")
 
-    failure = Watcher(str(tmp_path / "orders")).look().failure
+    failure = Watcher(str(tmp_path / "orders")).probe_once().failure
 
     assert failure is not None and "has no commit" in failure
 
@@ -463,9 +463,9 @@ def test_a_table_that_went_away_is_a_failure_and_its_position_stays(
     before = watcher.upstream.position
     shutil.rmtree(table.path)
 
-    look = watcher.look()
+    result = watcher.probe_once()
 
-    assert (look.failure is None, look.position) == (False, before)
+    assert (result.failure is None, result.position) == (False, before)
 
 
 def test_a_table_that_may_not_be_read_is_a_failure_in_one_sentence(watcher: Watcher) -> None:
@@ -475,7 +475,7 @@ def test_a_table_that_may_not_be_read_is_a_failure_in_one_sentence(watcher: Watc
 
     watcher.storage._storage = Locked()  # type: ignore[assignment]
 
-    failure = watcher.look().failure
+    failure = watcher.probe_once().failure
 
     assert failure is not None and failure.endswith(f"{4:020d}.json is denied.")
 
@@ -483,14 +483,14 @@ def test_a_table_that_may_not_be_read_is_a_failure_in_one_sentence(watcher: Watc
 def test_a_position_of_another_version_of_heartbeat_is_a_failure(watcher: Watcher) -> None:
     watcher.upstream = replace(watcher.upstream, position='{"v": 99}')
 
-    failure = watcher.look().failure
+    failure = watcher.probe_once().failure
 
     assert failure is not None and "another version of Heartbeat" in failure
 
 
 def test_a_failed_look_recovers_by_itself(table: GoldenTable, watcher: Watcher) -> None:
     table.path.rename(table.path.with_name("away"))
-    failed = watcher.look().failure
+    failed = watcher.probe_once().failure
     table.path.with_name("away").rename(table.path)
 
-    assert (failed is None, watcher.look().failure) == (False, None)
+    assert (failed is None, watcher.probe_once().failure) == (False, None)

@@ -13,9 +13,9 @@ from tests.support.golden import GoldenTable, Watcher, add, info, metadata, prot
 
 def one_event(table: GoldenTable, *actions: dict[str, object]) -> DataChange:
     watcher = Watcher(str(table.path))
-    watcher.look()
+    watcher.probe_once()
     table.commit(*actions)
-    [event] = watcher.look().events
+    [event] = watcher.probe_once().events
     return event
 
 
@@ -185,21 +185,24 @@ def test_a_long_note_is_cut(plain: GoldenTable) -> None:
 
 def test_a_schema_change_is_told_by_the_next_event_only(plain: GoldenTable) -> None:
     watcher = Watcher(str(plain.path))
-    watcher.look()
+    watcher.probe_once()
     plain.commit(info("ADD COLUMNS"), metadata(fields=[("id", "long"), ("more", "long")]))
-    watcher.look()
+    watcher.probe_once()
     plain.commit(add("a"))
     plain.commit(add("b"))
 
-    assert [event.tags.get("schema_changed") for event in watcher.look().events] == ["true", None]
+    assert [event.tags.get("schema_changed") for event in watcher.probe_once().events] == [
+        "true",
+        None,
+    ]
 
 
 def test_the_time_of_the_snapshot_is_that_of_the_file(plain: GoldenTable) -> None:
     watcher = Watcher(str(plain.path))
-    watcher.look()
+    watcher.probe_once()
     os.utime(plain.file(plain.commit(info("WRITE"), add("a"))), ns=(0, 1_234_567_890))
 
-    assert [event.snapshot_ts for event in watcher.look().events] == [1234]
+    assert [event.snapshot_ts for event in watcher.probe_once().events] == [1234]
 
 
 def test_the_commits_own_time_comes_before_the_files(plain: GoldenTable) -> None:
@@ -211,7 +214,7 @@ def test_the_event_names_the_table_as_the_operator_wrote_it(plain: GoldenTable) 
     watcher.locator.paths["shop.orders"] = str(plain.path)
     plain.commit(add("a"))
 
-    assert [event.table for event in watcher.look().events] == ["shop.orders"]
+    assert [event.table for event in watcher.probe_once().events] == ["shop.orders"]
 
 
 def test_a_path_may_be_written_as_an_address(plain: GoldenTable) -> None:
@@ -223,11 +226,11 @@ def test_a_path_may_be_written_as_an_address(plain: GoldenTable) -> None:
 def test_the_catalog_is_asked_once_and_then_only_in_doubt(plain: GoldenTable) -> None:
     watcher = Watcher("shop.orders")
     watcher.locator.paths["shop.orders"] = str(plain.path)
-    watcher.look()
+    watcher.probe_once()
     plain.commit(add("a"))
-    watcher.look()
+    watcher.probe_once()
     watcher.restart()
-    watcher.look()
+    watcher.probe_once()
 
     assert watcher.locator.asked == ["shop.orders"]
 
@@ -237,10 +240,10 @@ def test_a_name_that_moved_to_another_place_is_followed_when_the_old_one_is_gone
 ) -> None:
     watcher = Watcher("shop.orders")
     watcher.locator.paths["shop.orders"] = str(plain.path)
-    watcher.look()
+    watcher.probe_once()
     elsewhere = GoldenTable(tmp_path / "elsewhere").create(table_id="t-9")  # type: ignore[arg-type]
     elsewhere.commit(add("a"))
     watcher.locator.paths["shop.orders"] = str(elsewhere.path)
     plain.path.rename(tmp_path / "away")
 
-    assert [event.tags["recreated"] for event in watcher.look().events] == ["true"]
+    assert [event.tags["recreated"] for event in watcher.probe_once().events] == ["true"]

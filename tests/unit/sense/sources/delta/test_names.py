@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.sense.table_locations import NoSuchTableError, described_location, refuse_other_kinds
 from tests.support.golden import AT, FakeHistory, FakeLocator, GoldenTable, Watcher, add, info
 from tests.unit.sense.sources.delta.test_history import row
@@ -24,7 +24,7 @@ def table(tmp_path: Path) -> GoldenTable:
 def watcher(table: GoldenTable) -> Watcher:
     watcher = Watcher("shop.orders")
     watcher.locator.paths["shop.orders"] = str(table.path)
-    watcher.look()
+    watcher.probe_once()
     watcher.locator.asked.clear()
     return watcher
 
@@ -44,7 +44,7 @@ def move(watcher: Watcher, tmp_path: Path) -> Callable[[], GoldenTable]:
 def test_the_catalog_is_not_asked_at_every_look(watcher: Watcher) -> None:
     for minute in range(10):
         watcher.at = AT + timedelta(minutes=minute)
-        watcher.look()
+        watcher.probe_once()
 
     assert watcher.locator.asked == []
 
@@ -52,7 +52,7 @@ def test_the_catalog_is_not_asked_at_every_look(watcher: Watcher) -> None:
 def test_the_catalog_is_asked_again_from_time_to_time(watcher: Watcher) -> None:
     for minute in range(60):
         watcher.at = AT + timedelta(minutes=minute)
-        watcher.look()
+        watcher.probe_once()
 
     assert 3 <= len(watcher.locator.asked) <= 6
 
@@ -65,11 +65,11 @@ def test_names_are_not_all_asked_for_again_at_once(tmp_path: Path) -> None:
         watchers[-1].locator = locator
         locator.paths[f"shop.t{number}"] = str(table.path)
         watchers[-1].restart()
-        watchers[-1].look()
+        watchers[-1].probe_once()
     locator.asked.clear()
     for watcher in watchers:
         watcher.at = AT + timedelta(minutes=12, seconds=30)
-        watcher.look()
+        watcher.probe_once()
 
     assert 0 < len(locator.asked) < 20
 
@@ -80,7 +80,7 @@ def test_a_name_that_is_another_table_now_is_followed_though_the_old_folder_stay
     fresh = move()
     before = watcher.operations()
     watcher.at = LATER
-    [event] = watcher.look().events
+    [event] = watcher.probe_once().events
     fresh.commit(info("WRITE"), add("c"))
 
     assert (before, event.tags["recreated"], watcher.operations()) == ([], "true", ["APPEND"])
@@ -93,7 +93,7 @@ def test_what_came_to_the_old_folder_meanwhile_is_another_tables_news(
     table.commit(info("WRITE"), add("late"))
     watcher.at = LATER
 
-    assert [event.tags.get("recreated") for event in watcher.look().events] == ["true"]
+    assert [event.tags.get("recreated") for event in watcher.probe_once().events] == ["true"]
 
 
 def test_a_table_that_was_moved_with_its_log_is_no_news(
@@ -114,7 +114,7 @@ def test_a_name_that_was_dropped_is_a_failure_though_the_folder_stays(watcher: W
     del watcher.locator.paths["shop.orders"]
     watcher.at = LATER
 
-    failures = [watcher.look().failure for _ in range(2)]
+    failures = [watcher.probe_once().failure for _ in range(2)]
 
     expected = "The Delta table shop.orders cannot be sensed: the catalog has no table shop.orders."
     assert failures == [expected, expected]
@@ -123,7 +123,7 @@ def test_a_name_that_was_dropped_is_a_failure_though_the_folder_stays(watcher: W
 def test_a_name_that_comes_back_unchanged_is_no_news(table: GoldenTable, watcher: Watcher) -> None:
     del watcher.locator.paths["shop.orders"]
     watcher.at = LATER
-    watcher.look()
+    watcher.probe_once()
     watcher.locator.paths["shop.orders"] = str(table.path)
 
     assert watcher.operations() == []
@@ -151,9 +151,9 @@ def test_a_session_is_not_started_only_to_ask_again(
 
 def test_a_path_is_never_asked_for(table: GoldenTable) -> None:
     watcher = Watcher(str(table.path))
-    watcher.look()
+    watcher.probe_once()
     watcher.at = LATER
-    watcher.look()
+    watcher.probe_once()
 
     assert watcher.locator.asked == []
 
@@ -187,7 +187,7 @@ def test_files_that_are_locked_for_a_while_change_nothing_of_how_a_table_is_sens
     watcher.storage._storage = Locked()  # type: ignore[assignment]
     watcher.history = FakeHistory(row(0))
     watcher.restart()
-    locked = watcher.look().failure
+    locked = watcher.probe_once().failure
     watcher.storage._storage = unlocked
     table.commit(info("WRITE"), add("b"))
 
@@ -228,7 +228,7 @@ class Described:
         return self
 
     def collect(self) -> list[dict[str, str]]:
-        return [{"col_name": name, "data_type": told} for name, told in self.facts]
+        return [{"col_name": name, "data_type": reported} for name, reported in self.facts]
 
 
 HEAD = (("id", "bigint"), ("location", "string"), ("# Detailed Table Information", ""))
@@ -246,5 +246,5 @@ def test_any_catalog_tells_the_place_by_its_description() -> None:
 def test_a_column_called_location_is_not_the_place() -> None:
     session = Described(*HEAD, ("Type", "MANAGED"), ("Provider", "delta"))
 
-    with pytest.raises(LookFailedError, match="does not tell where"):
+    with pytest.raises(ProbeFailedError, match="does not tell where"):
         described_location(session, "main.shop.orders")  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.config.sources import FirstSight
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.sense.preprocess.query import rendered
 from harness.sense.probe import Upstream
 from tests.support.golden import FakeNewRows, GoldenTable, Watcher, add, info, remove, stats, vector
@@ -21,7 +21,7 @@ def keyed(table: GoldenTable, key: str = "id", first: FirstSight = FirstSight.EV
 
 
 def seen(watcher: Watcher) -> Watcher:
-    watcher.look()
+    watcher.probe_once()
     return watcher
 
 
@@ -35,9 +35,9 @@ def asking(watcher: Watcher, rows: FakeNewRows) -> Watcher:
 
 
 def test_first_sight_tells_the_largest_value(table: GoldenTable) -> None:
-    look = keyed(table).look()
+    result = keyed(table).probe_once()
 
-    assert (len(look.events), look.upstream_value) == (1, "10")
+    assert (len(result.events), result.upstream_value) == (1, "10")
 
 
 def test_a_baseline_knows_the_largest_value_all_the_same(table: GoldenTable) -> None:
@@ -66,7 +66,7 @@ def test_no_news_still_moves_the_position(table: GoldenTable) -> None:
     watcher = seen(keyed(table))
     before = watcher.upstream.position
     table.commit(info("WRITE"), add("b", stats=stats(id=9)))
-    watcher.look()
+    watcher.probe_once()
 
     assert watcher.upstream.position != before
 
@@ -75,7 +75,7 @@ def test_numbers_are_compared_as_numbers(table: GoldenTable) -> None:
     watcher = seen(keyed(table))
     table.commit(info("WRITE"), add("b", stats=stats(id=9)), add("c", stats=stats(id=100)))
 
-    assert watcher.look().upstream_value == "100"
+    assert watcher.probe_once().upstream_value == "100"
 
 
 def test_dates_are_compared_as_dates(table: GoldenTable) -> None:
@@ -92,20 +92,20 @@ def test_of_two_commits_only_the_one_that_raised_the_value_is_an_event(table: Go
     table.commit(info("WRITE"), add("b", stats=stats(id=12)))
     table.commit(info("WRITE"), add("c", stats=stats(id=11)))
 
-    assert [event.snapshot_id for event in watcher.look().events] == ["1"]
+    assert [event.snapshot_id for event in watcher.probe_once().events] == ["1"]
 
 
 def test_a_removal_never_lowers_the_value(table: GoldenTable) -> None:
     watcher = seen(keyed(table))
     table.commit(info("DELETE"), remove("a"))
-    watcher.look()
+    watcher.probe_once()
     table.commit(info("WRITE"), add("b", stats=stats(id=9)))
 
     assert (watcher.operations(), watcher.upstream.upstream_value) == ([], "10")
 
 
 def test_a_key_is_found_whatever_its_case(table: GoldenTable) -> None:
-    assert keyed(table, "ID").look().upstream_value == "10"
+    assert keyed(table, "ID").probe_once().upstream_value == "10"
 
 
 def test_a_key_in_backticks_is_found_in_the_log(table: GoldenTable) -> None:
@@ -119,14 +119,14 @@ def test_the_rows_are_asked_for_the_field_of_a_structure(tmp_path: Path) -> None
         add("a", stats=stats(payload={"at": 5})), fields=[("payload", "struct")]
     )
     watcher = asking(keyed(table, "payload.`loaded at`"), FakeNewRows(largest="7"))
-    look = watcher.look()
+    result = watcher.probe_once()
 
-    assert look.upstream_value == "7"
+    assert result.upstream_value == "7"
     assert [column for _, column in watcher.rows.asked] == ["`payload`.`loaded at`"]
 
 
 def test_a_key_that_is_no_column_is_a_failure_that_names_the_columns(table: GoldenTable) -> None:
-    assert keyed(table, "load_dat").look().failure == (
+    assert keyed(table, "load_dat").probe_once().failure == (
         f"The Delta table {table.path} cannot be sensed: "
         "upstream_key load_dat is no column of it; it has id, day, name."
     )
@@ -135,7 +135,7 @@ def test_a_key_that_is_no_column_is_a_failure_that_names_the_columns(table: Gold
 def test_exact_statistics_spare_the_rows(table: GoldenTable) -> None:
     watcher = seen(keyed(table))
     table.commit(info("WRITE"), add("b", stats=stats(id=11)))
-    watcher.look()
+    watcher.probe_once()
 
     assert watcher.rows.asked == []
 
@@ -163,20 +163,20 @@ def test_statistics_that_are_not_exact_leave_the_answer_to_the_rows(
     table: GoldenTable, key: str, file: dict[str, object]
 ) -> None:
     watcher = asking(keyed(table, key), FakeNewRows(largest="50"))
-    watcher.look()
+    watcher.probe_once()
     watcher.rows.asked.clear()
     watcher.rows.answer_largest = "60"
     table.commit(info("WRITE"), add("b", **file))
 
-    look = watcher.look()
+    result = watcher.probe_once()
 
-    assert (look.upstream_value, [key for _, key in watcher.rows.asked]) == ("60", [key])
+    assert (result.upstream_value, [key for _, key in watcher.rows.asked]) == ("60", [key])
 
 
 def test_only_the_new_files_are_asked_for_their_largest_value(table: GoldenTable) -> None:
     watcher = seen(keyed(table))
     table.commit(info("WRITE"), add("b%20c"))
-    watcher.look()
+    watcher.probe_once()
 
     [(files, _)] = watcher.rows.asked
     assert files.files is not None
@@ -214,7 +214,7 @@ def test_no_row_returned_still_moves_the_position(table: GoldenTable) -> None:
     watcher = seen(queried(table, returns_row=False))
     before = watcher.upstream.position
     table.commit(info("WRITE"), add("b"))
-    watcher.look()
+    watcher.probe_once()
 
     assert watcher.upstream.position != before
 
@@ -224,7 +224,7 @@ def test_the_query_runs_over_the_files_that_new_commits_added(table: GoldenTable
     watcher.rows.asked.clear()
     table.commit(info("WRITE"), add("b"))
     table.commit(info("WRITE"), add("c"))
-    watcher.look()
+    watcher.probe_once()
 
     [(files, _)] = watcher.rows.asked
     assert files.files is not None
@@ -241,7 +241,7 @@ def test_first_sight_runs_the_query_over_the_whole_table(table: GoldenTable) -> 
 def test_an_idle_look_runs_no_query(table: GoldenTable) -> None:
     watcher = seen(queried(table))
     watcher.rows.asked.clear()
-    watcher.look()
+    watcher.probe_once()
 
     assert watcher.rows.asked == []
 
@@ -259,7 +259,7 @@ def test_the_rows_that_a_deletion_kept_are_not_new(table: GoldenTable) -> None:
     watcher.rows.asked.clear()
     table.commit(info("WRITE"), add("b"))
     table.commit(info("DELETE"), remove("a"), add("rest"))
-    watcher.look()
+    watcher.probe_once()
 
     [(files, _)] = watcher.rows.asked
     assert files.files is not None
@@ -270,7 +270,7 @@ def test_a_file_that_only_got_a_vector_is_not_new(table: GoldenTable) -> None:
     watcher = seen(queried(table))
     watcher.rows.asked.clear()
     table.commit(info("UPDATE"), remove("a"), add("a", deletionVector=vector(1)), add("b"))
-    watcher.look()
+    watcher.probe_once()
 
     [(files, _)] = watcher.rows.asked
     assert files.files is not None
@@ -280,16 +280,16 @@ def test_a_file_that_only_got_a_vector_is_not_new(table: GoldenTable) -> None:
 def test_a_query_that_fails_is_a_failed_look_and_moves_nothing(table: GoldenTable) -> None:
     class Broken(FakeNewRows):
         def any_row(self, files: object, query: str) -> bool:
-            raise LookFailedError("its preprocess_query fails: no column x")
+            raise ProbeFailedError("its preprocess_query fails: no column x")
 
     watcher = seen(Watcher(str(table.path), query=QUERY))
     before = watcher.upstream.position
     table.commit(info("WRITE"), add("b"))
     asking(watcher, Broken())
 
-    look = watcher.look()
+    result = watcher.probe_once()
 
-    assert (look.position, look.failure) == (
+    assert (result.position, result.failure) == (
         before,
         f"The Delta table {table.path} cannot be sensed: its preprocess_query fails: no column x.",
     )
@@ -361,10 +361,10 @@ def test_a_value_that_looks_like_a_placeholder_is_only_a_value() -> None:
 
 @pytest.mark.parametrize("key", ["a b", "x; drop table y", "1=1 or x", "`a", "a`b`", "load_date\n"])
 def test_a_key_that_is_no_column_name_is_refused(key: str) -> None:
-    with pytest.raises(LookFailedError, match="is no column name"):
+    with pytest.raises(ProbeFailedError, match="is no column name"):
         render("?upstream_key > 1", key=key)
 
 
 def test_a_query_that_needs_a_key_and_has_none_is_refused() -> None:
-    with pytest.raises(LookFailedError, match="upstream_key is empty"):
+    with pytest.raises(ProbeFailedError, match="upstream_key is empty"):
         render("?upstream_key > 1", key=None)

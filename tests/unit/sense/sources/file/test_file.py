@@ -10,7 +10,7 @@ from harness.config.sources import FirstSight
 from harness.events.event import TableFormat
 from harness.platform.storage import FileStat, Listed, Listing, LocalStorage, Storages
 from harness.sense.preprocess.run import Rows
-from harness.sense.probe import Look, Upstream
+from harness.sense.probe import ProbeResult, Upstream
 from harness.sense.sources.file.probe import FileProbe
 from tests.support.watching import Watching
 
@@ -59,12 +59,12 @@ class Place(Watching):
         os.utime(file, (seconds, seconds))
         return file
 
-    def told(self, looks: int = 1) -> list[tuple[str, str]]:
+    def reported(self, looks: int = 1) -> list[tuple[str, str]]:
         events = []
         for _ in range(looks):
-            look = self.look()
-            assert look.failure is None, look.failure
-            events += look.events
+            result = self.probe_once()
+            assert result.failure is None, result.failure
+            events += result.events
         return [
             (os.path.relpath(event.tags["path"], self.root), event.operation.value)
             for event in events
@@ -72,7 +72,7 @@ class Place(Watching):
 
     def quietly(self) -> list[tuple[str, str]]:
         """Look until files that nobody touches any more are told."""
-        return self.told(looks=2)
+        return self.reported(looks=2)
 
 
 @pytest.fixture
@@ -96,40 +96,40 @@ NEW = [("b.csv", "APPEND")]
 def test_a_file_is_not_told_when_it_is_first_seen(known: Place) -> None:
     known.put("b.csv")
 
-    assert known.told() == []
+    assert known.reported() == []
 
 
 def test_a_file_that_two_looks_found_the_same_is_told(known: Place) -> None:
     known.put("b.csv")
-    known.told()
+    known.reported()
 
-    assert known.told() == NEW
+    assert known.reported() == NEW
 
 
 def test_a_growing_file_is_told_once_when_it_has_stopped_growing(known: Place) -> None:
-    told = []
+    reported = []
     for length in range(1, 5):
         known.put("b.csv", "x" * length, seconds=100 + length)
-        told += known.told()
+        reported += known.reported()
 
-    assert (told, known.told(), known.told()) == ([], NEW, [])
+    assert (reported, known.reported(), known.reported()) == ([], NEW, [])
 
 
 def test_a_file_that_waits_for_its_second_look_survives_a_restart(known: Place) -> None:
     known.put("b.csv")
-    known.told()
+    known.reported()
     known.restart()
 
-    assert known.told() == NEW
+    assert known.reported() == NEW
 
 
 def test_a_file_that_is_written_again_and_grows_is_one_update(known: Place) -> None:
-    told = []
+    reported = []
     for length in range(2, 5):
         known.put("a.csv", "x" * length, seconds=100 + length)
-        told += known.told()
+        reported += known.reported()
 
-    assert (told, known.quietly()) == ([], [("a.csv", "UPDATE")])
+    assert (reported, known.quietly()) == ([], [("a.csv", "UPDATE")])
 
 
 def test_an_empty_file_is_no_data_yet(known: Place) -> None:
@@ -187,18 +187,18 @@ def test_data_without_its_marker_is_not_told(marked: Place) -> None:
 
 
 def test_a_marker_is_told_at_once_though_it_is_empty(marked: Place) -> None:
-    marked.look()
+    marked.probe_once()
     marked.put("_SUCCESS", "")
 
-    assert marked.told() == [("_SUCCESS", "APPEND")]
+    assert marked.reported() == [("_SUCCESS", "APPEND")]
 
 
 def test_a_marker_written_again_is_told_again(marked: Place) -> None:
     marked.put("_SUCCESS", "")
-    marked.look()
+    marked.probe_once()
     marked.put("_SUCCESS", "", seconds=101)
 
-    assert marked.told() == [("_SUCCESS", "UPDATE")]
+    assert marked.reported() == [("_SUCCESS", "UPDATE")]
 
 
 def test_markers_may_be_in_many_folders(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_markers_may_be_in_many_folders(tmp_path: Path) -> None:
     place.put("day=2/_SUCCESS", "")
     place.put("day=3/b.csv")
 
-    assert place.told() == [("day=1/_SUCCESS", "APPEND"), ("day=2/_SUCCESS", "APPEND")]
+    assert place.reported() == [("day=1/_SUCCESS", "APPEND"), ("day=2/_SUCCESS", "APPEND")]
 
 
 def test_each_file_may_have_a_marker_of_its_own(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_each_file_may_have_a_marker_of_its_own(tmp_path: Path) -> None:
     place.put("b.csv")
     place.put("b.csv.done", "")
 
-    assert place.told() == [("b.csv.done", "APPEND")]
+    assert place.reported() == [("b.csv.done", "APPEND")]
 
 
 # Changes
@@ -236,11 +236,11 @@ def test_an_overwrite_within_the_same_second_is_an_update(known: Place) -> None:
 
 def test_an_update_follows_what_the_file_was(place: Place) -> None:
     place.put("a.csv")
-    place.look()
-    [first] = place.look().events
+    place.probe_once()
+    [first] = place.probe_once().events
     place.put("a.csv", "more")
-    place.look()
-    [second] = place.look().events
+    place.probe_once()
+    [second] = place.probe_once().events
 
     assert (first.prev_snapshot_id, second.prev_snapshot_id) == (None, first.snapshot_id)
 
@@ -251,19 +251,19 @@ def test_a_deletion_is_no_event(known: Place) -> None:
     assert known.quietly() == []
 
 
-def ids(look: Look) -> list[str]:
-    return [event.event_id("u") for event in look.events]
+def ids(result: ProbeResult) -> list[str]:
+    return [event.event_id("u") for event in result.events]
 
 
 def test_a_file_put_back_is_another_event_than_before(place: Place) -> None:
     place.put("a.csv")
-    place.look()
-    first = ids(place.look())
+    place.probe_once()
+    first = ids(place.probe_once())
     (place.root / "a.csv").unlink()
-    place.look()
+    place.probe_once()
     place.put("a.csv")
-    place.look()
-    again = ids(place.look())
+    place.probe_once()
+    again = ids(place.probe_once())
 
     assert (len(first), len(again), first == again) == (1, 1, False)
 
@@ -272,8 +272,8 @@ def test_a_file_overwritten_and_then_as_it_was_is_another_event_than_before(plac
     seen = []
     for seconds in (100, 101, 100):
         place.put("a.csv", seconds=seconds)
-        place.look()
-        seen += ids(place.look())
+        place.probe_once()
+        seen += ids(place.probe_once())
 
     assert len(set(seen)) == 3
 
@@ -299,7 +299,7 @@ def test_a_file_that_grows_during_the_baseline_is_told_when_it_is_whole(tmp_path
     place = Place(tmp_path, on_first_sight=FirstSight.BASELINE)
     place.put("a.csv")
     place.put("b.csv", "x")
-    first = place.told()
+    first = place.reported()
     place.put("b.csv", "xx", seconds=101)
 
     assert (first, place.quietly()) == ([], [("b.csv", "UPDATE")])
@@ -317,8 +317,8 @@ def test_partition_folders_are_looked_into_and_others_are_not(known: Place) -> N
 
 def test_the_partition_of_a_file_is_that_of_its_folders(known: Place) -> None:
     known.put("day=2025-04-23/place=S%C3%A3o/hour=__HIVE_DEFAULT_PARTITION__/b.csv")
-    known.look()
-    [event] = known.look().events
+    known.probe_once()
+    [event] = known.probe_once().events
 
     assert event.partition == ('"2025-04-23"', '"São"', "null")
 
@@ -366,13 +366,13 @@ def test_a_folder_of_a_pattern_that_comes_later_is_found(tmp_path: Path) -> None
 def test_a_link_to_a_folder_above_does_not_trap_us(known: Place) -> None:
     (known.root / "day=1").symlink_to(known.root)
 
-    assert known.look().failure is None
+    assert known.probe_once().failure is None
 
 
 def test_a_missing_folder_is_a_failure_in_one_sentence(tmp_path: Path) -> None:
     place = Place(tmp_path, "/none/*.csv")
 
-    assert place.look().failure == (
+    assert place.probe_once().failure == (
         f"The files {place.root}/none/*.csv cannot be sensed: there is no folder {place.root}/none."
     )
 
@@ -385,7 +385,7 @@ def test_access_denied_is_a_failure_in_one_sentence(tmp_path: Path) -> None:
     place = Place(tmp_path)
     place.probe = FileProbe(Storages(Denied(), Denied()), place.questions)
 
-    assert place.look().failure == (
+    assert place.probe_once().failure == (
         f"The files {place.root} cannot be sensed: access to {place.root} is denied."
     )
 
@@ -425,7 +425,7 @@ def test_an_address_with_a_scheme_is_listed_by_hadoop(
     place, remote = Place(tmp_path), Remote()
     place.probe = FileProbe(Storages(LocalStorage(), remote), place.questions)
     place.upstream = replace(place.upstream, sensor_id=sensor_id)
-    failure = place.look().failure
+    failure = place.probe_once().failure
 
     assert (failure, remote.asked) == (None, [folder])
 
@@ -435,8 +435,8 @@ def test_an_address_with_a_scheme_is_listed_by_hadoop(
 
 def test_an_event_says_what_a_reader_of_files_needs(place: Place) -> None:
     file = place.put("a.csv", "12345", seconds=7)
-    place.look()
-    [event] = place.look().events
+    place.probe_once()
+    [event] = place.probe_once().events
 
     assert (event.table, event.table_format, event.snapshot_ts, event.tags) == (
         str(place.root),
@@ -449,8 +449,8 @@ def test_an_event_says_what_a_reader_of_files_needs(place: Place) -> None:
 def test_very_many_files_are_one_event_that_counts_them(place: Place) -> None:
     for number in range(101):
         place.put(f"{number:03}.csv", "xx")
-    place.look()
-    [event] = place.look().events
+    place.probe_once()
+    [event] = place.probe_once().events
 
     assert (event.tags["files"], event.tags["size"], event.operation) == ("101", "202", "APPEND")
 
@@ -465,9 +465,9 @@ def test_many_files_are_an_event_each(place: Place) -> None:
 def test_the_position_of_many_files_stays_small(place: Place) -> None:
     for number in range(2000):
         place.put(f"a file with quite a long name, number {number}.csv")
-    place.look()
+    place.probe_once()
 
-    assert len(place.look().position or "") < 2000 * 9.4 + 100
+    assert len(place.probe_once().position or "") < 2000 * 9.4 + 100
 
 
 # Rows
@@ -504,6 +504,6 @@ def test_a_baseline_is_asked_for_its_largest_value_only(tmp_path: Path) -> None:
     place = Place(tmp_path, upstream_key="id", preprocess_query=query, on_first_sight=first)
     place.questions.answer_largest = "7"
     place.put("a.csv")
-    place.look()
+    place.probe_once()
 
     assert (place.questions.asked, place.upstream.upstream_value) == (["id"], "7")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.config.sources import FirstSight
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.events.event import Operation
 from harness.platform.storage import LocalStorage, Storages
 from harness.sense.preprocess.run import Rows
@@ -35,7 +35,7 @@ class Metastore:
 
     def table(self, name: str) -> HiveTable:
         if self.is_down:
-            raise LookFailedError("the metastore does not answer: refused")
+            raise ProbeFailedError("the metastore does not answer: refused")
         return HiveTable(
             created_ms=self.created_ms,
             location=str(self.folder),
@@ -110,7 +110,7 @@ def days(tmp_path: Path) -> Metastore:
 @pytest.fixture
 def watcher(days: Metastore) -> Watcher:
     watcher = Watcher(days)
-    watcher.told()
+    watcher.reported()
     return watcher
 
 
@@ -134,47 +134,47 @@ def ids(events: Sequence[DataChange]) -> list[str]:
 def test_a_new_partition_is_an_append_at_once(watcher: Watcher, days: Metastore) -> None:
     days.add("day=2")
 
-    assert operations(watcher.told()) == [(Operation.APPEND, ('"2"',))]
+    assert operations(watcher.reported()) == [(Operation.APPEND, ('"2"',))]
 
 
 def test_each_partition_is_an_event(watcher: Watcher, days: Metastore) -> None:
     days.add("day=2")
     days.add("day=3")
 
-    assert [event.tags["partition"] for event in watcher.told()] == ["day=2", "day=3"]
+    assert [event.tags["partition"] for event in watcher.reported()] == ["day=2", "day=3"]
 
 
 def test_values_are_told_as_they_are(tmp_path: Path) -> None:
     metastore = Metastore(tmp_path / "orders", "at", "region")
     watcher = Watcher(metastore)
-    watcher.told()
+    watcher.reported()
     metastore.add("at=21%3A40/region=__HIVE_DEFAULT_PARTITION__")
 
-    assert watcher.told()[0].partition == ('"21:40"', "null")
+    assert watcher.reported()[0].partition == ('"21:40"', "null")
 
 
 def test_a_partition_that_is_gone_is_a_delete(watcher: Watcher, days: Metastore) -> None:
     days.drop("day=1")
 
-    assert operations(watcher.told()) == [(Operation.DELETE, ('"1"',))]
+    assert operations(watcher.reported()) == [(Operation.DELETE, ('"1"',))]
 
 
 def test_a_partition_written_anew_is_an_update_when_it_is_quiet(
     watcher: Watcher, days: Metastore
 ) -> None:
     days.write("day=1")
-    first = watcher.told()
+    first = watcher.reported()
 
-    assert (first, operations(watcher.told())) == ((), [(Operation.UPDATE, ('"1"',))])
+    assert (first, operations(watcher.reported())) == ((), [(Operation.UPDATE, ('"1"',))])
 
 
 def test_a_partition_that_goes_on_changing_is_waited_for(watcher: Watcher, days: Metastore) -> None:
-    told = []
+    reported = []
     for _ in range(3):
         days.write("day=1")
-        told.append(watcher.told())
+        reported.append(watcher.reported())
 
-    assert (told, len(watcher.told())) == ([(), (), ()], 1)
+    assert (reported, len(watcher.reported())) == ([(), (), ()], 1)
 
 
 def test_a_partition_rewritten_with_the_same_size_is_noticed(
@@ -182,9 +182,9 @@ def test_a_partition_rewritten_with_the_same_size_is_noticed(
 ) -> None:
     [file] = (days.folder / "day=1").iterdir()
     os.utime(file, ns=(1, 1))
-    watcher.told()
+    watcher.reported()
 
-    assert len(watcher.told()) == 1
+    assert len(watcher.reported()) == 1
 
 
 def test_a_partition_dropped_and_added_again_between_two_looks_is_an_update(
@@ -192,24 +192,24 @@ def test_a_partition_dropped_and_added_again_between_two_looks_is_an_update(
 ) -> None:
     days.drop("day=1")
     days.add("day=1")
-    watcher.told()
+    watcher.reported()
 
-    assert operations(watcher.told()) == [(Operation.UPDATE, ('"1"',))]
+    assert operations(watcher.reported()) == [(Operation.UPDATE, ('"1"',))]
 
 
 def test_the_very_same_partition_dropped_and_added_again_is_another_event(
     days: Metastore, tmp_path: Path
 ) -> None:
     watcher = Watcher(days)
-    watcher.told()
+    watcher.reported()
     days.add("day=2")
-    first = watcher.told()
+    first = watcher.reported()
     (days.folder / "day=2").rename(tmp_path / "kept")
     del days.places["day=2"]
-    watcher.told()
+    watcher.reported()
     (tmp_path / "kept").rename(days.folder / "day=2")
     days.places["day=2"] = None
-    second = watcher.told()
+    second = watcher.reported()
 
     assert (len(second), set(ids(first)).isdisjoint(ids(second))) == (1, True)
 
@@ -217,72 +217,72 @@ def test_the_very_same_partition_dropped_and_added_again_is_another_event(
 def test_two_partitions_with_equal_files_are_two_events(tmp_path: Path) -> None:
     metastore = Metastore(tmp_path / "orders", "day")
     watcher = Watcher(metastore)
-    watcher.told()
+    watcher.reported()
     for day in ("day=1", "day=2"):
         metastore.write(day, "part-0")
         os.utime(metastore.folder / day / "part-0", ns=(1, 1))
         metastore.places[day] = None
 
-    assert len(set(ids(watcher.told()))) == 2
+    assert len(set(ids(watcher.reported()))) == 2
 
 
 def test_a_partition_is_followed_from_one_state_to_the_next(
     watcher: Watcher, days: Metastore
 ) -> None:
     days.add("day=2")
-    [first] = watcher.told()
+    [first] = watcher.reported()
     days.write("day=2")
-    watcher.told()
+    watcher.reported()
 
-    assert watcher.told()[0].prev_snapshot_id == first.snapshot_id
+    assert watcher.reported()[0].prev_snapshot_id == first.snapshot_id
 
 
 def test_a_folder_that_nobody_registered_is_silent(watcher: Watcher, days: Metastore) -> None:
     days.write("day=2")
 
-    assert watcher.told() == ()
+    assert watcher.reported() == ()
 
 
 def test_a_partition_without_data_is_silent_until_it_has_some(
     watcher: Watcher, days: Metastore
 ) -> None:
     days.places["day=2"] = None
-    empty = [watcher.told(), watcher.told()]
+    empty = [watcher.reported(), watcher.reported()]
     days.write("day=2")
-    watcher.told()
+    watcher.reported()
 
-    assert (empty, operations(watcher.told())) == ([(), ()], [(Operation.APPEND, ('"2"',))])
+    assert (empty, operations(watcher.reported())) == ([(), ()], [(Operation.APPEND, ('"2"',))])
 
 
 def test_a_partition_without_data_that_is_dropped_is_silent(
     watcher: Watcher, days: Metastore
 ) -> None:
     days.places["day=2"] = None
-    watcher.told()
+    watcher.reported()
     del days.places["day=2"]
 
-    assert watcher.told() == ()
+    assert watcher.reported() == ()
 
 
 def test_a_partition_that_is_emptied_is_a_delete(watcher: Watcher, days: Metastore) -> None:
     shutil.rmtree(days.folder / "day=1")
-    watcher.told()
+    watcher.reported()
 
-    assert operations(watcher.told()) == [(Operation.DELETE, ('"1"',))]
+    assert operations(watcher.reported()) == [(Operation.DELETE, ('"1"',))]
 
 
 @pytest.mark.parametrize("name", ["_SUCCESS", ".part-0.crc", "part-0.parquet.tmp"])
 def test_files_that_are_no_data_do_not_count(watcher: Watcher, days: Metastore, name: str) -> None:
     days.write("day=1", name)
-    watcher.told()
+    watcher.reported()
 
-    assert watcher.told() == ()
+    assert watcher.reported() == ()
 
 
 def test_very_many_partitions_are_one_event(watcher: Watcher, days: Metastore) -> None:
     for number in range(2, 103):
         days.add(f"day={number}")
-    [event] = watcher.told()
+    [event] = watcher.reported()
 
     assert (event.operation, event.partition, event.tags["partitions_count"]) == (
         Operation.APPEND,
@@ -299,11 +299,11 @@ def test_ten_thousand_partitions_are_remembered_in_little_text(tmp_path: Path) -
         for n in range(10_000)
     }
     watcher = Watcher(metastore)
-    watcher.told()
+    watcher.reported()
     metastore.add("day=2026-01-01/hour=00")
 
     assert len(watcher.upstream.position or "") < 200_000
-    assert len(watcher.told()) == 1
+    assert len(watcher.reported()) == 1
 
 
 # Partitions elsewhere
@@ -311,38 +311,38 @@ def test_ten_thousand_partitions_are_remembered_in_little_text(tmp_path: Path) -
 
 def test_a_partition_elsewhere_is_looked_at_there(days: Metastore, tmp_path: Path) -> None:
     watcher = Watcher(days)
-    watcher.told()
+    watcher.reported()
     days.places["day=2"] = str(tmp_path / "archive")
     days.add("day=2")
 
-    assert operations(watcher.told()) == [(Operation.APPEND, ('"2"',))]
+    assert operations(watcher.reported()) == [(Operation.APPEND, ('"2"',))]
 
 
 def test_a_partition_elsewhere_is_no_news_after_a_restart(days: Metastore, tmp_path: Path) -> None:
     days.places["day=2"] = str(tmp_path / "archive")
     days.write("day=2")
     watcher = Watcher(days)
-    watcher.told()
+    watcher.reported()
     watcher.restart()
 
-    assert [watcher.told(), watcher.told()] == [(), ()]
+    assert [watcher.reported(), watcher.reported()] == [(), ()]
 
 
 def test_a_partition_of_an_external_table_that_is_put_elsewhere_is_an_update(
     watcher: Watcher, days: Metastore, tmp_path: Path
 ) -> None:
     days.is_external = True
-    watcher.told()
+    watcher.reported()
     days.places["day=1"] = str(tmp_path / "swapped")
     days.write("day=1")
-    watcher.told()
+    watcher.reported()
 
-    assert operations(watcher.told()) == [(Operation.UPDATE, ('"1"',))]
+    assert operations(watcher.reported()) == [(Operation.UPDATE, ('"1"',))]
 
 
 def test_the_folders_of_partitions_are_asked_for_once(watcher: Watcher, days: Metastore) -> None:
-    watcher.told()
-    watcher.told()
+    watcher.reported()
+    watcher.reported()
 
     assert days.asked_for_places == 1
 
@@ -352,21 +352,21 @@ def test_the_folders_of_partitions_are_asked_for_once(watcher: Watcher, days: Me
 
 def test_data_of_a_table_without_partitions_is_told_when_it_is_quiet(plain: Metastore) -> None:
     watcher = Watcher(plain)
-    watcher.told()
+    watcher.reported()
     plain.write("")
-    first = watcher.told()
+    first = watcher.reported()
 
-    assert (first, operations(watcher.told())) == ((), [(Operation.APPEND, None)])
+    assert (first, operations(watcher.reported())) == ((), [(Operation.APPEND, None)])
 
 
 def test_a_table_without_partitions_that_is_written_again_is_an_update(plain: Metastore) -> None:
     plain.write("")
     watcher = Watcher(plain)
-    watcher.told()
+    watcher.reported()
     plain.write("")
-    watcher.told()
+    watcher.reported()
 
-    assert operations(watcher.told()) == [(Operation.UPDATE, None)]
+    assert operations(watcher.reported()) == [(Operation.UPDATE, None)]
 
 
 # The life of a table
@@ -374,7 +374,7 @@ def test_a_table_without_partitions_that_is_written_again_is_an_update(plain: Me
 
 def test_first_sight_is_one_append_for_the_whole_table(days: Metastore) -> None:
     days.add("day=2")
-    [event] = Watcher(days).told()
+    [event] = Watcher(days).reported()
 
     assert (event.operation, event.tags["first_sight"], event.tags["partitions_count"]) == (
         Operation.APPEND,
@@ -387,11 +387,11 @@ def test_first_sight_of_empty_partitions_is_silent(tmp_path: Path) -> None:
     metastore = Metastore(tmp_path / "orders", "day")
     metastore.places["day=1"] = None
 
-    assert Watcher(metastore).told() == ()
+    assert Watcher(metastore).reported() == ()
 
 
 def test_first_sight_as_baseline_is_silent(days: Metastore) -> None:
-    assert Watcher(days, on_first_sight=FirstSight.BASELINE).told() == ()
+    assert Watcher(days, on_first_sight=FirstSight.BASELINE).reported() == ()
 
 
 def test_a_table_created_again_is_one_update_of_a_new_life(
@@ -399,7 +399,7 @@ def test_a_table_created_again_is_one_update_of_a_new_life(
 ) -> None:
     days.created_ms += 1000
     days.add("day=2")
-    [event] = watcher.told()
+    [event] = watcher.reported()
 
     assert (event.operation, event.tags["recreated"]) == (Operation.UPDATE, "true")
     assert event.lineage == f"{days.created_ms}/1"
@@ -409,7 +409,7 @@ def test_a_table_created_again_without_data_is_silent(watcher: Watcher, days: Me
     days.created_ms += 1000
     days.drop("day=1")
 
-    assert watcher.told() == ()
+    assert watcher.reported() == ()
 
 
 # Failures
@@ -420,20 +420,20 @@ def test_a_table_whose_folder_is_gone_is_a_failure_and_no_deletion(
 ) -> None:
     shutil.rmtree(days.folder)
 
-    assert "does not exist" in (watcher.look().failure or "")
+    assert "does not exist" in (watcher.probe_once().failure or "")
 
 
 def test_a_metastore_that_is_down_is_a_failure(watcher: Watcher, days: Metastore) -> None:
     days.is_down = True
 
-    assert watcher.look().failure == (
+    assert watcher.probe_once().failure == (
         "The Hive table sales.orders cannot be sensed: the metastore does not answer: refused."
     )
 
 
 @pytest.mark.parametrize("name", ["orders", "a.b.c", "spark_catalog.a.b.c"])
 def test_a_name_of_another_kind_is_refused(name: str) -> None:
-    with pytest.raises(LookFailedError, match=r"must be schema\.table"):
+    with pytest.raises(ProbeFailedError, match=r"must be schema\.table"):
         names_of(name)
 
 
@@ -446,18 +446,18 @@ def test_a_name_may_name_the_sessions_catalog() -> None:
 
 def test_a_query_is_not_asked_of_what_is_gone(days: Metastore) -> None:
     watcher = Watcher(days, preprocess_query="select * from sensor_new_data")
-    watcher.told()
+    watcher.reported()
     days.drop("day=1")
 
-    assert (watcher.told(), watcher.questions.asked) == ((), 1)
+    assert (watcher.reported(), watcher.questions.asked) == ((), 1)
 
 
 def test_a_query_is_asked_of_what_is_new(days: Metastore) -> None:
     watcher = Watcher(days, preprocess_query="select * from sensor_new_data")
-    watcher.told()
+    watcher.reported()
     days.add("day=2")
 
-    assert (len(watcher.told()), watcher.questions.asked) == (1, 2)
+    assert (len(watcher.reported()), watcher.questions.asked) == (1, 2)
 
 
 def test_folders_are_read_out_of_what_partitions_say_of_themselves() -> None:

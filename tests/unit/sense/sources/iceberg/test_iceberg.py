@@ -13,7 +13,7 @@ from harness.events.event import Operation, TableFormat
 from harness.platform.storage import FileStat, LocalStorage, Storages
 from harness.sense.database_queries import Answer, DatabaseDownError, Dialect, Query
 from harness.sense.preprocess.run import Rows
-from harness.sense.probe import DataChange, Look, Upstream
+from harness.sense.probe import DataChange, ProbeResult, Upstream
 from harness.sense.sources.iceberg import partitions
 from harness.sense.sources.iceberg import snapshots as follow
 from harness.sense.sources.iceberg.catalog import Catalogs
@@ -123,7 +123,7 @@ def watcher(table: IcebergFolder) -> Watcher:
     """One who has seen the table with a snapshot in it."""
     table.append()
     watcher = Watcher(str(table.path))
-    watcher.told()
+    watcher.reported()
     return watcher
 
 
@@ -157,13 +157,13 @@ def test_a_snapshot_tells_what_it_did(
 ) -> None:
     table.commit(word, {"deleted-records": "3"})
 
-    assert operations(watcher.told()) == [operation]
+    assert operations(watcher.reported()) == [operation]
 
 
 def test_maintenance_is_silent(watcher: Watcher, table: IcebergFolder) -> None:
     table.commit("replace", {"added-data-files": "1", "deleted-data-files": "7"})
 
-    assert watcher.told() == ()
+    assert watcher.reported() == ()
 
 
 @pytest.mark.parametrize("word", ["append", "overwrite", "delete"])
@@ -172,7 +172,7 @@ def test_a_snapshot_that_changed_nothing_is_silent(
 ) -> None:
     table.commit(word, EMPTY)
 
-    assert watcher.told() == ()
+    assert watcher.reported() == ()
 
 
 def test_a_snapshot_whose_writer_does_not_count_is_told(
@@ -182,13 +182,13 @@ def test_a_snapshot_whose_writer_does_not_count_is_told(
     del table.snapshots[snapshot]["summary"]["changed-partition-count"]
     table.write()
 
-    assert operations(watcher.told()) == [Operation.APPEND]
+    assert operations(watcher.reported()) == [Operation.APPEND]
 
 
 def test_each_snapshot_is_an_event_in_its_order(watcher: Watcher, table: IcebergFolder) -> None:
     expected = [table.append(), table.append(), table.append()]
 
-    assert snapshots(watcher.told()) == expected
+    assert snapshots(watcher.reported()) == expected
 
 
 def test_events_follow_one_another_over_maintenance(watcher: Watcher, table: IcebergFolder) -> None:
@@ -196,7 +196,7 @@ def test_events_follow_one_another_over_maintenance(watcher: Watcher, table: Ice
     table.commit("replace", {"added-data-files": "1"})
     table.append()
 
-    assert [event.prev_snapshot_id for event in watcher.told()][1] == str(first)
+    assert [event.prev_snapshot_id for event in watcher.reported()][1] == str(first)
 
 
 def test_a_property_or_an_expiry_of_older_snapshots_is_silent(
@@ -204,12 +204,12 @@ def test_a_property_or_an_expiry_of_older_snapshots_is_silent(
 ) -> None:
     table.write()
 
-    assert watcher.told() == ()
+    assert watcher.reported() == ()
 
 
 def test_an_event_says_which_snapshot_and_when(watcher: Watcher, table: IcebergFolder) -> None:
     snapshot = table.append()
-    [event] = watcher.told()
+    [event] = watcher.reported()
 
     assert (event.table_format, event.snapshot_id, event.snapshot_ts, event.tags) == (
         TableFormat.ICEBERG,
@@ -232,7 +232,7 @@ def test_a_new_schema_is_a_tag_of_the_next_event_alone(
     table.append(schema_id=1)
     table.append(schema_id=1)
 
-    assert ["schema_changed" in event.tags for event in watcher.told()] == [True, False]
+    assert ["schema_changed" in event.tags for event in watcher.reported()] == [True, False]
 
 
 # Partitions
@@ -255,7 +255,7 @@ def test_the_one_partition_that_changed_is_named(
     by_day.codec = codec
     by_day.touch(entry(ADDED, None, day=20201, region="Süd"))
 
-    assert watcher.told()[0].partition == ('"2025-04-23"', '"Süd"')
+    assert watcher.reported()[0].partition == ('"2025-04-23"', '"Süd"')
 
 
 def test_several_partitions_are_a_tag(watcher: Watcher, by_day: IcebergFolder) -> None:
@@ -264,7 +264,7 @@ def test_several_partitions_are_a_tag(watcher: Watcher, by_day: IcebergFolder) -
         entry(ADDED, None, day=None, region="a"),
         entry(ADDED, None, day=20201, region="b"),
     )
-    [event] = watcher.told()
+    [event] = watcher.reported()
 
     assert (event.partition, event.tags["partitions"]) == (
         None,
@@ -282,7 +282,7 @@ def test_only_files_that_the_snapshot_added_or_deleted_touch_a_partition(
         operation="delete",
     )
 
-    assert watcher.told()[0].partition == ('"2025-04-23"', '"gone"')
+    assert watcher.reported()[0].partition == ('"2025-04-23"', '"gone"')
 
 
 def test_manifests_of_earlier_snapshots_are_not_read(
@@ -297,7 +297,7 @@ def test_manifests_of_earlier_snapshots_are_not_read(
         by_day.listed(second, manifests / f"m{second}.avro"),
     )
     reads = watcher.storage.calls.count("read")
-    events = watcher.told()
+    events = watcher.reported()
 
     assert [event.partition for event in events] == [
         ('"1970-01-02"', '"old"'),
@@ -313,7 +313,7 @@ def test_a_table_without_partitions_has_no_manifest_read(
     table.touch(entry(ADDED, None))
     for file in (table.path / "metadata").glob("*.avro"):
         file.unlink()
-    [event] = watcher.told()
+    [event] = watcher.reported()
 
     assert (event.partition, "partitions_not_named" in event.tags) == (None, False)
 
@@ -373,25 +373,25 @@ def test_a_table_without_partitions_has_no_manifest_read(
 def test_a_partition_value_is_json_and_named_as_iceberg_names_it(
     watcher: Watcher, table: IcebergFolder, case: tuple[object, str, object, str]
 ) -> None:
-    kind, transform, value, told = case
+    kind, transform, value, reported = case
     table.levels = {"level": (["null", kind], transform)}
     table.touch(entry(ADDED, None, level=value))
 
-    assert watcher.told()[0].partition == (told,)
+    assert watcher.reported()[0].partition == (reported,)
 
 
 def test_a_field_that_was_dropped_is_no_level(watcher: Watcher, table: IcebergFolder) -> None:
     table.levels = {"gone": (TEXT, "void"), "region": (TEXT, "identity")}
     table.touch(entry(ADDED, None, gone=None, region="a"))
 
-    assert watcher.told()[0].partition == ('"a"',)
+    assert watcher.reported()[0].partition == ('"a"',)
 
 
 def test_a_whole_table_names_no_partition(watcher: Watcher, by_day: IcebergFolder) -> None:
     by_day.touch(entry(ADDED, None, day=1, region="a"))
     by_day.begin()
     by_day.touch(entry(ADDED, None, day=1, region="a"))
-    [event] = watcher.told()
+    [event] = watcher.reported()
 
     assert (event.tags["recreated"], event.partition, "partitions" in event.tags) == (
         "true",
@@ -419,7 +419,7 @@ def test_an_event_whose_partitions_cannot_be_read_is_told_without_them_and_says_
     by_day.touch(entry(ADDED, None, day=1, region="a"))
     [file] = (by_day.path / "metadata").glob(name)
     harm(file)
-    [event] = watcher.told()
+    [event] = watcher.reported()
 
     assert (event.partition, event.tags["partitions_truncated"]) == (None, "true")
     assert why in event.tags["partitions_not_named"]
@@ -432,7 +432,7 @@ def test_a_manifest_list_at_no_path_leaves_the_event(
     snapshot = by_day.touch(entry(ADDED, None, day=1, region="a"))
     by_day.snapshots[snapshot]["manifest-list"] = path
     by_day.write()
-    [event] = watcher.told()
+    [event] = watcher.reported()
 
     assert "partitions_not_named" in event.tags
 
@@ -440,10 +440,10 @@ def test_a_manifest_list_at_no_path_leaves_the_event(
 def test_a_look_reads_no_more_manifests_than_its_limit_and_says_so(
     watcher: Watcher, by_day: IcebergFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(partitions, "FILES_PER_LOOK", 3)
+    monkeypatch.setattr(partitions, "FILES_PER_PROBE", 3)
     for region in ("a", "b"):
         by_day.touch(entry(ADDED, None, day=1, region=region))
-    first, second = watcher.told()
+    first, second = watcher.reported()
 
     assert first.partition == ('"1970-01-02"', '"a"')
     assert "partitions_not_named" in second.tags
@@ -454,11 +454,11 @@ def test_a_storage_that_does_not_answer_leaves_the_snapshot_to_the_next_look(
 ) -> None:
     by_day.touch(entry(ADDED, None, day=1, region="a"))
     watcher.storage.is_down_for = ".avro"
-    failure = watcher.look().failure
+    failure = watcher.probe_once().failure
     watcher.storage.is_down_for = "-"
 
     assert failure is not None and "its storage does not answer" in failure
-    assert watcher.told()[0].partition == ('"1970-01-02"', '"a"')
+    assert watcher.reported()[0].partition == ('"1970-01-02"', '"a"')
 
 
 # Branches, and snapshots that nobody reads
@@ -467,16 +467,16 @@ def test_a_storage_that_does_not_answer_leaves_the_snapshot_to_the_next_look(
 def test_a_snapshot_of_another_branch_is_silent(watcher: Watcher, table: IcebergFolder) -> None:
     table.append(is_current=False)
 
-    assert watcher.told() == ()
+    assert watcher.reported() == ()
 
 
 def test_a_branch_that_main_is_moved_on_to_is_told(watcher: Watcher, table: IcebergFolder) -> None:
     first = table.append(is_current=False)
     second = table.append(is_current=False, parent=first)
-    watcher.told()
+    watcher.reported()
     table.turn_to(second)
 
-    assert snapshots(watcher.told()) == [first, second]
+    assert snapshots(watcher.reported()) == [first, second]
 
 
 # Turned back
@@ -485,9 +485,9 @@ def test_a_branch_that_main_is_moved_on_to_is_told(watcher: Watcher, table: Iceb
 def test_a_rollback_is_an_update_that_says_so(watcher: Watcher, table: IcebergFolder) -> None:
     before = table.head
     taken_back = table.append()
-    watcher.told()
+    watcher.reported()
     table.turn_to(before)
-    [event] = watcher.told()
+    [event] = watcher.reported()
 
     assert (event.operation, event.snapshot_id, event.prev_snapshot_id) == (
         Operation.UPDATE,
@@ -501,12 +501,12 @@ def test_a_rollback_to_what_was_told_is_another_event(
     watcher: Watcher, table: IcebergFolder
 ) -> None:
     kept = table.append()
-    first = watcher.told()
+    first = watcher.reported()
     table.append()
-    watcher.told()
+    watcher.reported()
     table.turn_to(kept)
 
-    assert set(ids(first)).isdisjoint(ids(watcher.told()))
+    assert set(ids(first)).isdisjoint(ids(watcher.reported()))
 
 
 def test_a_rollback_that_is_rolled_back_is_told_as_new(
@@ -514,11 +514,11 @@ def test_a_rollback_that_is_rolled_back_is_told_as_new(
 ) -> None:
     before = table.head
     snapshot = table.append()
-    first = watcher.told()
+    first = watcher.reported()
     table.turn_to(before)
-    watcher.told()
+    watcher.reported()
     table.turn_to(snapshot)
-    second = watcher.told()
+    second = watcher.reported()
 
     assert (snapshots(second), ids(first) == ids(second)) == ([snapshot], False)
 
@@ -526,12 +526,12 @@ def test_a_rollback_that_is_rolled_back_is_told_as_new(
 def test_a_rollback_is_told_once(watcher: Watcher, table: IcebergFolder) -> None:
     before = table.head
     table.append()
-    watcher.told()
+    watcher.reported()
     table.turn_to(before)
-    watcher.told()
+    watcher.reported()
     table.write()
 
-    assert watcher.told() == ()
+    assert watcher.reported() == ()
 
 
 def test_what_is_committed_on_top_of_a_rollback_is_told_after_it(
@@ -539,20 +539,20 @@ def test_what_is_committed_on_top_of_a_rollback_is_told_after_it(
 ) -> None:
     before = table.head
     table.append()
-    watcher.told()
+    watcher.reported()
     table.turn_to(before)
     snapshot = table.append()
 
-    assert snapshots(watcher.told()) == [before, snapshot]
+    assert snapshots(watcher.reported()) == [before, snapshot]
 
 
 def test_a_rollback_of_maintenance_alone_is_silent(watcher: Watcher, table: IcebergFolder) -> None:
     before = table.head
     table.commit("replace", {"added-data-files": "1"})
-    watcher.told()
+    watcher.reported()
     table.turn_to(before)
 
-    assert watcher.told() == ()
+    assert watcher.reported() == ()
 
 
 def test_a_rollback_whose_snapshots_are_expired_is_told(
@@ -560,12 +560,12 @@ def test_a_rollback_whose_snapshots_are_expired_is_told(
 ) -> None:
     before = table.head
     gone = table.append()
-    watcher.told()
+    watcher.reported()
     table.turn_to(before)
     table.expire(gone)
     snapshot = table.append()
 
-    assert snapshots(watcher.told()) == [before, snapshot]
+    assert snapshots(watcher.reported()) == [before, snapshot]
 
 
 def test_a_rollback_is_told_apart_from_a_gap_in_format_1(tmp_path: Path) -> None:
@@ -573,10 +573,10 @@ def test_a_rollback_is_told_apart_from_a_gap_in_format_1(tmp_path: Path) -> None
     before = table.append()
     taken_back = table.append()
     watcher = Watcher(str(table.path))
-    watcher.told()
+    watcher.reported()
     table.turn_to(before)
     table.expire(taken_back)
-    [event] = watcher.told()
+    [event] = watcher.reported()
 
     assert (event.snapshot_id, "rolled_back" in event.tags) == (str(before), True)
 
@@ -590,9 +590,9 @@ def test_the_expiry_of_our_own_snapshot_loses_nothing(
     known = table.head or 0
     snapshot = table.append()
     table.expire(known)
-    look = watcher.look()
+    result = watcher.probe_once()
 
-    assert (snapshots(look.events), look.gap) == ([snapshot], None)
+    assert (snapshots(result.events), result.gap) == ([snapshot], None)
 
 
 def test_an_expiry_past_our_snapshot_is_one_update_that_says_so(
@@ -601,31 +601,31 @@ def test_an_expiry_past_our_snapshot_is_one_update_that_says_so(
     known = table.head or 0
     lost, oldest, newest = table.append(), table.append(), table.append()
     table.expire(known, lost)
-    look = watcher.look()
+    result = watcher.probe_once()
 
-    assert [(e.operation, e.snapshot_id, e.tags["gap"]) for e in look.events] == [
+    assert [(e.operation, e.snapshot_id, e.tags["gap"]) for e in result.events] == [
         (Operation.UPDATE, str(newest), "true")
     ]
-    assert f"between {known} and {oldest} are gone" in (look.gap or "")
+    assert f"between {known} and {oldest} are gone" in (result.gap or "")
 
 
 def test_what_follows_a_gap_is_told_as_ever(watcher: Watcher, table: IcebergFolder) -> None:
     known, lost = table.head or 0, table.append()
     table.append()
     table.expire(known, lost)
-    watcher.told()
+    watcher.reported()
     snapshot = table.append()
 
-    assert snapshots(watcher.told()) == [snapshot]
+    assert snapshots(watcher.reported()) == [snapshot]
 
 
 def test_an_expiry_before_the_first_sight_is_no_gap(table: IcebergFolder) -> None:
     gone = table.append()
     table.append()
     table.expire(gone)
-    look = Watcher(str(table.path)).look()
+    result = Watcher(str(table.path)).probe_once()
 
-    assert (operations(look.events), look.gap) == ([Operation.UPDATE], None)
+    assert (operations(result.events), result.gap) == ([Operation.UPDATE], None)
 
 
 # Created again, replaced
@@ -636,7 +636,7 @@ def test_a_table_created_again_is_one_update_of_a_new_life(
 ) -> None:
     table.begin().append()
     newest = table.append()
-    [event] = watcher.told()
+    [event] = watcher.reported()
 
     assert (event.operation, event.snapshot_id, event.prev_snapshot_id) == (
         Operation.UPDATE,
@@ -651,13 +651,13 @@ def test_a_table_created_again_with_fewer_versions_is_noticed(
 ) -> None:
     table.append()
     table.append()
-    watcher.told()
+    watcher.reported()
     for file in (table.path / "metadata").iterdir():
         file.unlink()
     table.version = 0
     table.begin().append()
 
-    assert [event.tags.get("recreated") for event in watcher.told()] == ["true"]
+    assert [event.tags.get("recreated") for event in watcher.reported()] == ["true"]
 
 
 def test_a_table_created_again_without_data_is_silent(
@@ -665,22 +665,22 @@ def test_a_table_created_again_without_data_is_silent(
 ) -> None:
     table.begin().write()
 
-    assert watcher.told() == ()
+    assert watcher.reported() == ()
 
 
 def test_data_of_a_table_that_was_created_again_empty_is_told(
     watcher: Watcher, table: IcebergFolder
 ) -> None:
     table.begin().write()
-    watcher.told()
+    watcher.reported()
     snapshot = table.append()
 
-    assert snapshots(watcher.told()) == [snapshot]
+    assert snapshots(watcher.reported()) == [snapshot]
 
 
 def test_a_replaced_table_is_an_update_that_says_so(watcher: Watcher, table: IcebergFolder) -> None:
     snapshot = table.append(parent=None)
-    [event] = watcher.told()
+    [event] = watcher.reported()
 
     assert (event.operation, event.snapshot_id, event.tags["replaced"]) == (
         Operation.UPDATE,
@@ -692,41 +692,41 @@ def test_a_replaced_table_is_an_update_that_says_so(watcher: Watcher, table: Ice
 def test_a_table_replaced_by_no_rows_is_told(watcher: Watcher, table: IcebergFolder) -> None:
     table.commit("append", EMPTY, parent=None)
 
-    assert operations(watcher.told()) == [Operation.UPDATE]
+    assert operations(watcher.reported()) == [Operation.UPDATE]
 
 
 def test_a_table_replaced_by_none_is_a_deletion(watcher: Watcher, table: IcebergFolder) -> None:
     table.turn_to(None)
 
-    assert operations(watcher.told()) == [Operation.DELETE]
+    assert operations(watcher.reported()) == [Operation.DELETE]
 
 
 def test_a_table_without_data_that_is_replaced_by_none_is_silent(table: IcebergFolder) -> None:
     table.commit("append", EMPTY)
     watcher = Watcher(str(table.path))
-    watcher.told()
+    watcher.reported()
     table.turn_to(None)
 
-    assert watcher.told() == ()
+    assert watcher.reported() == ()
 
 
 def test_a_property_of_an_empty_table_begins_no_new_life(table: IcebergFolder) -> None:
     table.write()
     watcher = Watcher(str(table.path))
-    watcher.told()
+    watcher.reported()
     table.write()
-    watcher.told()
+    watcher.reported()
     table.append()
 
-    assert watcher.told()[0].lineage == f"{table.uuid}/0"
+    assert watcher.reported()[0].lineage == f"{table.uuid}/0"
 
 
 def test_data_after_an_empty_replacement_is_told(watcher: Watcher, table: IcebergFolder) -> None:
     table.turn_to(None)
-    watcher.told()
+    watcher.reported()
     snapshot = table.append()
 
-    assert snapshots(watcher.told()) == [snapshot]
+    assert snapshots(watcher.reported()) == [snapshot]
 
 
 # First sight
@@ -735,7 +735,7 @@ def test_data_after_an_empty_replacement_is_told(watcher: Watcher, table: Iceber
 def test_first_sight_of_appends_alone_is_one_append(table: IcebergFolder) -> None:
     table.append()
     newest = table.append()
-    [event] = Watcher(str(table.path)).told()
+    [event] = Watcher(str(table.path)).reported()
 
     assert (event.operation, event.snapshot_id, event.tags["first_sight"]) == (
         Operation.APPEND,
@@ -748,19 +748,19 @@ def test_first_sight_of_a_table_that_was_overwritten_is_an_update(table: Iceberg
     table.append()
     table.commit("overwrite", {"added-records": "1"})
 
-    assert operations(Watcher(str(table.path)).told()) == [Operation.UPDATE]
+    assert operations(Watcher(str(table.path)).reported()) == [Operation.UPDATE]
 
 
 def test_first_sight_of_empty_snapshots_is_silent(table: IcebergFolder) -> None:
     table.commit("append", EMPTY)
 
-    assert Watcher(str(table.path)).told() == ()
+    assert Watcher(str(table.path)).reported() == ()
 
 
 def test_first_sight_as_baseline_is_silent(table: IcebergFolder) -> None:
     table.append()
 
-    assert Watcher(str(table.path), on_first_sight=FirstSight.BASELINE).told() == ()
+    assert Watcher(str(table.path), on_first_sight=FirstSight.BASELINE).reported() == ()
 
 
 # Many at once
@@ -769,11 +769,11 @@ def test_first_sight_as_baseline_is_silent(table: IcebergFolder) -> None:
 def test_a_long_history_is_told_over_several_looks(
     watcher: Watcher, table: IcebergFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(follow, "SNAPSHOTS_PER_LOOK", 2)
+    monkeypatch.setattr(follow, "SNAPSHOTS_PER_PROBE", 2)
     expected = [table.append() for _ in range(5)]
-    looks = [snapshots(watcher.told()) for _ in range(4)]
+    results = [snapshots(watcher.reported()) for _ in range(4)]
 
-    assert looks == [expected[:2], expected[2:4], expected[4:], []]
+    assert results == [expected[:2], expected[2:4], expected[4:], []]
 
 
 # The folder
@@ -781,7 +781,7 @@ def test_a_long_history_is_told_over_several_looks(
 
 def test_an_idle_look_reads_nothing(watcher: Watcher) -> None:
     watcher.storage.calls.clear()
-    watcher.told()
+    watcher.reported()
 
     assert set(watcher.storage.calls) == {"stat"}
     assert len(watcher.storage.calls) <= 4
@@ -794,7 +794,7 @@ def test_a_commit_whose_hint_is_not_written_yet_is_seen(
     snapshot = table.append()
     table.hint(1)
 
-    assert snapshots(watcher.told())[-1] == snapshot
+    assert snapshots(watcher.reported())[-1] == snapshot
 
 
 @pytest.mark.parametrize("hint", ["", "seven", "99"])
@@ -804,7 +804,7 @@ def test_a_hint_that_leads_nowhere_does_not_matter(
     snapshot = table.append()
     (table.path / "metadata" / "version-hint.text").write_text(hint)
 
-    assert snapshots(watcher.told()) == [snapshot]
+    assert snapshots(watcher.reported()) == [snapshot]
 
 
 def test_a_hint_that_is_away_during_a_commit_does_not_matter(
@@ -813,7 +813,7 @@ def test_a_hint_that_is_away_during_a_commit_does_not_matter(
     snapshot = table.append()
     (table.path / "metadata" / "version-hint.text").unlink()
 
-    assert snapshots(watcher.told()) == [snapshot]
+    assert snapshots(watcher.reported()) == [snapshot]
 
 
 def test_old_metadata_files_that_were_deleted_do_not_matter(
@@ -824,7 +824,7 @@ def test_old_metadata_files_that_were_deleted_do_not_matter(
     for version in (1, 2, 3):
         (table.path / "metadata" / f"v{version}.metadata.json").unlink()
 
-    assert len(watcher.told()) == 3
+    assert len(watcher.reported()) == 3
 
 
 def test_a_metadata_file_that_was_left_behind_does_not_matter(table: IcebergFolder) -> None:
@@ -832,7 +832,7 @@ def test_a_metadata_file_that_was_left_behind_does_not_matter(table: IcebergFold
     for name in ("version-hint.text", "v2.metadata.json"):
         (table.path / "metadata" / name).unlink()
 
-    assert snapshots(Watcher(str(table.path)).told()) == [newest]
+    assert snapshots(Watcher(str(table.path)).reported()) == [newest]
 
 
 def test_a_history_that_runs_in_a_circle_ends(watcher: Watcher, table: IcebergFolder) -> None:
@@ -840,7 +840,7 @@ def test_a_history_that_runs_in_a_circle_ends(watcher: Watcher, table: IcebergFo
     table.snapshots[first]["parent-snapshot-id"] = second
     table.write()
 
-    assert operations(watcher.told()) == [Operation.UPDATE]
+    assert operations(watcher.reported()) == [Operation.UPDATE]
 
 
 @pytest.mark.parametrize("end", [".gz.metadata.json", ".metadata.json.gz"])
@@ -848,37 +848,37 @@ def test_compressed_metadata_is_read(watcher: Watcher, table: IcebergFolder, end
     table.end = end
     snapshot = table.append()
 
-    assert snapshots(watcher.told()) == [snapshot]
+    assert snapshots(watcher.reported()) == [snapshot]
 
 
 def test_metadata_that_was_only_touched_is_no_news(watcher: Watcher, table: IcebergFolder) -> None:
     table.newest.write_bytes(table.newest.read_bytes() + b" ")
 
-    assert watcher.told() == ()
+    assert watcher.reported() == ()
 
 
 # Failures
 
 
-def failure_of(look: Look) -> str:
-    return look.failure or ""
+def failure_of(result: ProbeResult) -> str:
+    return result.failure or ""
 
 
 def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
-    look = Watcher(f"{tmp_path}/missing").look()
+    result = Watcher(f"{tmp_path}/missing").probe_once()
 
-    assert failure_of(look).endswith(f"the folder {tmp_path}/missing does not exist.")
+    assert failure_of(result).endswith(f"the folder {tmp_path}/missing does not exist.")
 
 
 def test_a_folder_that_is_no_table_is_named(tmp_path: Path) -> None:
-    assert "is no Iceberg table" in failure_of(Watcher(str(tmp_path)).look())
+    assert "is no Iceberg table" in failure_of(Watcher(str(tmp_path)).probe_once())
 
 
 def test_the_path_of_a_table_that_a_catalog_keeps_is_refused(tmp_path: Path) -> None:
     (tmp_path / "metadata").mkdir()
     (tmp_path / "metadata" / "00001-a.metadata.json").touch()
 
-    assert "name it as catalog.schema.table" in failure_of(Watcher(str(tmp_path)).look())
+    assert "name it as catalog.schema.table" in failure_of(Watcher(str(tmp_path)).probe_once())
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format-version": 2, "snapshots": [{}]}'])
@@ -888,7 +888,7 @@ def test_metadata_that_is_half_written_is_a_failure(
     table.append()
     table.newest.write_text(text)
 
-    assert "is half-written, or no metadata" in failure_of(watcher.look())
+    assert "is half-written, or no metadata" in failure_of(watcher.probe_once())
 
 
 def test_a_commit_after_half_written_metadata_is_told(
@@ -896,17 +896,17 @@ def test_a_commit_after_half_written_metadata_is_told(
 ) -> None:
     snapshot = table.append()
     table.newest.write_text("{")
-    watcher.look()
+    watcher.probe_once()
     table.write_file()
 
-    assert snapshots(watcher.told()) == [snapshot]
+    assert snapshots(watcher.reported()) == [snapshot]
 
 
 def test_a_newer_format_is_refused_by_its_number(tmp_path: Path) -> None:
     table = IcebergFolder(tmp_path / "new", version=4)
     table.append()
 
-    assert "format version 4" in failure_of(Watcher(str(table.path)).look())
+    assert "format version 4" in failure_of(Watcher(str(table.path)).probe_once())
 
 
 # Queries
@@ -918,10 +918,10 @@ def test_a_query_is_asked_when_there_are_events_and_not_before(table: IcebergFol
     watcher = Watcher(
         str(table.path), questions=questions, preprocess_query="select * from sensor_new_data"
     )
-    watcher.told()
+    watcher.reported()
     idle = list(questions.asked)
     table.append()
-    watcher.told()
+    watcher.reported()
 
     assert (idle, len(questions.asked)) == ([], 1)
 
@@ -935,7 +935,7 @@ def test_a_key_is_asked_for_when_the_query_uses_its_value(table: IcebergFolder) 
         preprocess_query="select * from sensor_new_data where id > ?upstream_value",
         on_first_sight=FirstSight.BASELINE,
     )
-    watcher.told()
+    watcher.reported()
 
     assert watcher.upstream.upstream_value == "7"
 
@@ -943,10 +943,10 @@ def test_a_key_is_asked_for_when_the_query_uses_its_value(table: IcebergFolder) 
 def test_a_table_that_is_emptied_has_no_row_for_a_query(table: IcebergFolder) -> None:
     table.append()
     watcher = Watcher(str(table.path), preprocess_query="select * from sensor_new_data")
-    watcher.told()
+    watcher.reported()
     table.turn_to(None)
 
-    assert watcher.told() == ()
+    assert watcher.reported() == ()
 
 
 # Catalogs
@@ -963,17 +963,17 @@ def test_a_table_of_a_warehouse_is_its_folder(tmp_path: Path) -> None:
     IcebergFolder(tmp_path / "sales" / "eu" / "orders").append()
     watcher = Watcher("lake.sales.eu.orders", catalogs=in_warehouse(tmp_path))
 
-    assert len(watcher.told()) == 1
+    assert len(watcher.reported()) == 1
 
 
 def test_a_catalog_that_is_not_configured_is_named_with_those_that_are(tmp_path: Path) -> None:
-    look = Watcher("pond.sales.orders", catalogs=in_warehouse(tmp_path)).look()
+    result = Watcher("pond.sales.orders", catalogs=in_warehouse(tmp_path)).probe_once()
 
-    assert "heartbeat.yml has no pond under connections.iceberg, only lake." in failure_of(look)
+    assert "heartbeat.yml has no pond under connections.iceberg, only lake." in failure_of(result)
 
 
 def test_a_name_without_a_catalog_is_refused() -> None:
-    assert "must be catalog.schema.table" in failure_of(Watcher("sales.orders").look())
+    assert "must be catalog.schema.table" in failure_of(Watcher("sales.orders").probe_once())
 
 
 @pytest.fixture
@@ -986,36 +986,38 @@ def listed(table: IcebergFolder) -> Watcher:
 
 
 def test_a_table_that_a_database_lists_is_told(listed: Watcher) -> None:
-    assert len(listed.told()) == 1
+    assert len(listed.reported()) == 1
 
 
 def test_where_the_database_names_the_same_file_nothing_is_read(listed: Watcher) -> None:
-    listed.told()
+    listed.reported()
     listed.storage.calls.clear()
-    listed.told()
+    listed.reported()
 
     assert listed.storage.calls == []
 
 
 def test_another_file_in_the_database_is_read(listed: Watcher, table: IcebergFolder) -> None:
-    listed.told()
+    listed.reported()
     snapshot = table.append()
     listed.database.rows["prod", "sales.eu", "orders"] = str(table.newest)
 
-    assert snapshots(listed.told()) == [snapshot]
+    assert snapshots(listed.reported()) == [snapshot]
 
 
 def test_a_table_that_the_database_lacks_is_a_failure(listed: Watcher) -> None:
     listed.database.rows.clear()
 
-    assert "the catalog lake has no table sales.eu.orders" in failure_of(listed.look())
+    assert "the catalog lake has no table sales.eu.orders" in failure_of(listed.probe_once())
 
 
 def test_a_database_that_is_down_is_a_failure_of_each_of_its_tables(listed: Watcher) -> None:
     listed.database.is_down = True
     group = [listed.upstream, replace(listed.upstream, upstream_id="v", sensor_id="lake.a.b")]
 
-    assert ["refused" in failure_of(look) for look in listed.probe.look(group, at=AT)] == [True] * 2
+    assert ["refused" in failure_of(result) for result in listed.probe.probe(group, at=AT)] == [
+        True
+    ] * 2
 
 
 def test_all_tables_of_a_database_are_one_question(listed: Watcher) -> None:
@@ -1023,7 +1025,7 @@ def test_all_tables_of_a_database_are_one_question(listed: Watcher) -> None:
         replace(listed.upstream, upstream_id=str(n), sensor_id=f"lake.sales.t{n}")
         for n in range(100)
     ]
-    listed.probe.look(group, at=AT)
+    listed.probe.probe(group, at=AT)
 
     assert len(listed.database.asked) == 1
 

@@ -32,9 +32,9 @@ def test_the_first_look_at_an_empty_table_is_silent_and_its_first_row_is_an_even
 def test_a_baseline_is_silent_and_knows_the_largest_value() -> None:
     shop = Shop()
     shop.table("orders", NINE, on_first_sight=FirstSight.BASELINE)
-    look = shop.looks()["orders"]
+    result = shop.results()["orders"]
 
-    assert (look.events, look.upstream_value) == ((), NINE)
+    assert (result.events, result.upstream_value) == ((), NINE)
 
 
 def test_a_larger_key_is_news_once() -> None:
@@ -52,7 +52,7 @@ def test_an_idle_look_keeps_the_position() -> None:
     shop.sighted()
     before = shop.upstreams["orders"].position
 
-    assert shop.looks()["orders"].position == before
+    assert shop.results()["orders"].position == before
 
 
 def test_a_row_with_the_very_largest_key_is_news() -> None:
@@ -223,7 +223,7 @@ def test_a_value_that_nothing_can_be_compared_to_is_a_failure() -> None:
     shop = Shop()
     shop.table("orders", "infinity")
 
-    assert "'infinity'" in (shop.looks()["orders"].failure or "")
+    assert "'infinity'" in (shop.results()["orders"].failure or "")
 
 
 # Many tables
@@ -233,7 +233,7 @@ def test_all_tables_of_a_database_are_one_statement() -> None:
     shop = Shop()
     for number in range(100):
         shop.table(f"t{number}", NINE)
-    shop.sighted().looks()
+    shop.sighted().results()
 
     assert len(shop.queries.asked) == 1
 
@@ -242,7 +242,7 @@ def test_statements_are_bounded() -> None:
     shop = Shop()
     for number in range(101):
         shop.table(f"t{number}", NINE)
-    shop.sighted().looks()
+    shop.sighted().results()
 
     assert len(shop.queries.asked) == 2
 
@@ -261,10 +261,10 @@ def test_a_table_that_is_gone_fails_alone() -> None:
         shop.table(name, NINE)
     shop.sighted().run("drop table b")
     shop.add(TEN, to="c")
-    looks = shop.looks()
+    results = shop.results()
 
-    assert "no such table: b" in (looks["b"].failure or "")
-    assert [len(looks[name].events) for name in ("a", "c", "d")] == [0, 1, 0]
+    assert "no such table: b" in (results["b"].failure or "")
+    assert [len(results[name].events) for name in ("a", "c", "d")] == [0, 1, 0]
 
 
 def test_a_table_that_failed_is_asked_apart_until_it_is_back() -> None:
@@ -272,16 +272,16 @@ def test_a_table_that_failed_is_asked_apart_until_it_is_back() -> None:
     for name in ("a", "b", "c"):
         shop.table(name, NINE)
     shop.sighted().run("alter table b rename to elsewhere")
-    shop.looks()
+    shop.results()
     shop.queries.asked.clear()
-    shop.looks()
-    asked = len(shop.queries.asked)
+    shop.results()
+    requests = len(shop.queries.asked)
     shop.run("alter table elsewhere rename to b")
-    shop.looks()
+    shop.results()
     shop.queries.asked.clear()
-    shop.looks()
+    shop.results()
 
-    assert (asked, len(shop.queries.asked)) == (2, 1)
+    assert (requests, len(shop.queries.asked)) == (2, 1)
 
 
 def test_a_locked_table_stops_no_other_and_the_time_limit_holds() -> None:
@@ -294,10 +294,10 @@ def test_a_locked_table_stops_no_other_and_the_time_limit_holds() -> None:
         shop.table(name, NINE)
     shop.sighted().add(TEN, to="c")
     shop.queries.locked, shop.queries.on_wait = {"a"}, wait
-    looks = shop.looks()
+    results = shop.results()
 
-    assert "waited for a lock" in (looks["a"].failure or "")
-    assert (looks["b"].failure, len(looks["c"].events), shop.seconds <= 8) == (None, 1, True)
+    assert "waited for a lock" in (results["a"].failure or "")
+    assert (results["b"].failure, len(results["c"].events), shop.seconds <= 8) == (None, 1, True)
 
 
 def test_when_time_is_up_the_rest_fails_and_goes_on_at_the_next_look() -> None:
@@ -310,11 +310,11 @@ def test_when_time_is_up_the_rest_fails_and_goes_on_at_the_next_look() -> None:
     for name in names:
         shop.table(name, NINE)
     shop.queries.locked, shop.queries.on_wait = set(names[:8]), wait
-    first = shop.looks()
+    first = shop.results()
     shop.queries.locked = set()
 
     assert "its turn did not come" in (first["t8"].failure or "")
-    assert all(look.failure is None for look in shop.looks().values())
+    assert all(result.failure is None for result in shop.results().values())
 
 
 def test_a_database_that_is_down_fails_every_table_of_it() -> None:
@@ -322,16 +322,16 @@ def test_a_database_that_is_down_fails_every_table_of_it() -> None:
     shop.table("a", NINE)
     shop.table("b", NINE)
     shop.sighted().queries.is_down = True
-    looks = shop.looks()
+    results = shop.results()
 
-    assert all("connection refused" in (look.failure or "") for look in looks.values())
+    assert all("connection refused" in (result.failure or "") for result in results.values())
 
 
 def test_what_arrived_while_it_was_down_is_found() -> None:
     shop = Shop()
     shop.table("orders", NINE)
     shop.sighted().queries.is_down = True
-    shop.looks()
+    shop.results()
     shop.add(TEN)
     shop.queries.is_down = False
 
@@ -345,7 +345,7 @@ def test_a_connection_that_is_not_configured_is_named() -> None:
     shop = Shop()
     shop.watch("orders")
     shop.probe = type(shop.probe)({"stock": shop.database}, shop.queries, shop.new_rows)
-    failure = shop.looks()["orders"].failure or ""
+    failure = shop.results()["orders"].failure or ""
 
     assert "no shop under connections.jdbc, only stock" in failure
 
@@ -358,13 +358,13 @@ def test_a_key_that_names_no_column_is_a_failure(key: str | None, told: str) -> 
     shop = Shop()
     shop.watch("orders", upstream_key=key)
 
-    assert told in (shop.looks()["orders"].failure or "")
+    assert told in (shop.results()["orders"].failure or "")
 
 
 def test_names_are_quoted_in_the_case_of_the_database() -> None:
     shop = Shop(dialect=Dialect(quote="`", bare_names=Case.UPPER))
     shop.watch('sales."or`ders"')
-    shop.looks()
+    shop.results()
 
     assert shop.queries.asked[0].endswith(
         "max(`CHANGED`) as largest, current_timestamp as asked_at from `SALES`.`or``ders`"
@@ -394,16 +394,16 @@ def test_a_query_without_rows_makes_it_no_event_and_the_position_moves() -> None
     shop.table("orders", NINE, preprocess_query=QUERY)
     shop.sighted().new_rows.answer = False
     shop.add(TEN)
-    look = shop.looks()["orders"]
+    result = shop.results()["orders"]
 
-    assert (look.events, look.upstream_value) == ((), TEN)
+    assert (result.events, result.upstream_value) == ((), TEN)
 
 
 def test_a_query_sees_what_is_larger_than_the_last_key() -> None:
     shop = Shop()
     shop.table("orders", NINE, preprocess_query=QUERY)
     shop.sighted().add(TEN)
-    shop.looks()
+    shop.results()
     rows, query = shop.new_rows.asked[-1]
 
     assert (rows.start and rows.start.text, rows.with_late) == (NINE, False)
@@ -414,7 +414,7 @@ def test_a_query_sees_the_overlap_when_rows_came_late() -> None:
     shop = Shop()
     shop.table("orders", NINE, preprocess_query=QUERY)
     shop.sighted().add(NINE, TEN)
-    shop.looks()
+    shop.results()
     rows, _ = shop.new_rows.asked[-1]
 
     assert (rows.start and rows.start.text, rows.with_late) == ("2025-04-23 20:59:00", True)
@@ -424,6 +424,6 @@ def test_an_idle_look_runs_no_query() -> None:
     shop = Shop()
     shop.table("orders", NINE, preprocess_query=QUERY)
     shop.sighted().new_rows.asked.clear()
-    shop.looks()
+    shop.results()
 
     assert shop.new_rows.asked == []

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.sense.database_queries import Case, Kind
 from harness.sense.sources.jdbc.dialects import dialect_of, kind_of, login_limits
 from harness.sense.sources.jdbc.values import moment, overlap_start, rank
@@ -41,7 +41,7 @@ def test_an_instant_is_the_same_in_every_zone(text: str) -> None:
 
 
 def test_an_instant_of_a_named_zone_is_not_guessed() -> None:
-    with pytest.raises(LookFailedError, match="Berlin"):
+    with pytest.raises(ProbeFailedError, match="Berlin"):
         rank(Kind.ZONED, "2025-04-23 21:30:00.0 Europe/Berlin")
 
 
@@ -67,7 +67,7 @@ def test_values_have_the_order_of_their_kind(kind: Kind, small: str, large: str)
     ("kind", "text"), [(Kind.NUMBER, "NaN"), (Kind.TIME, "infinity"), (Kind.DATE, "-infinity")]
 )
 def test_what_has_no_place_in_the_order_is_refused(kind: Kind, text: str) -> None:
-    with pytest.raises(LookFailedError, match=text):
+    with pytest.raises(ProbeFailedError, match=text):
         rank(kind, text)
 
 
@@ -88,7 +88,7 @@ def test_the_overlap_begins_before_the_largest_value_or_the_clock(
 
 
 def test_a_clock_that_cannot_be_read_is_told() -> None:
-    with pytest.raises(LookFailedError, match="clock of its database"):
+    with pytest.raises(ProbeFailedError, match="clock of its database"):
         overlap_start(Kind.TIME, "2025-04-23 21:30:00", "noon", timedelta(minutes=10))
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from harness.config.sources import FirstSight
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.events.event import Operation
 from harness.sense.probe import DataChange, Upstream
 from harness.sense.sources.kafka.filter import Admission
 from harness.sense.sources.kafka.probe import KafkaProbe
-from harness.sense.sources.kafka.types import Place, Trouble
+from harness.sense.sources.kafka.types import Place, Problem
 from tests.support.fake_kafka import FakeKafka, FakeQuestions
 from tests.support.golden import AT
 from tests.support.watching import Watching
@@ -37,9 +37,9 @@ class Watcher(Watching):
         self.probe = KafkaProbe(self.kafka.connect, Admission(self.questions))
 
     def events(self) -> list[DataChange]:
-        look = self.look()
-        assert look.failure is None, look.failure
-        return list(look.events)
+        result = self.probe_once()
+        assert result.failure is None, result.failure
+        return list(result.events)
 
     def event(self) -> DataChange:
         [event] = self.events()
@@ -48,7 +48,7 @@ class Watcher(Watching):
     def asked(self) -> list[str]:
         """Return what one look asks of the cluster."""
         self.kafka.asked.clear()
-        self.look()
+        self.probe_once()
         return self.kafka.asked
 
 
@@ -57,7 +57,7 @@ def known() -> Watcher:
     """A topic with three messages, all of them seen."""
     watcher = Watcher()
     watcher.kafka.send("orders", "a", "b", "c")
-    watcher.look()
+    watcher.probe_once()
     return watcher
 
 
@@ -79,9 +79,9 @@ def test_first_sight_of_a_topic_with_expired_messages_loses_nothing() -> None:
     watcher.kafka.send("orders", "a", "b")
     watcher.kafka.expire("orders", 1)
 
-    look = watcher.look()
+    result = watcher.probe_once()
 
-    assert (look.gap, look.events[0].tags["offsets"]) == (None, '{"0":[1,2]}')
+    assert (result.gap, result.events[0].tags["offsets"]) == (None, '{"0":[1,2]}')
 
 
 def test_first_sight_as_baseline_is_silent_and_reads_nothing() -> None:
@@ -101,11 +101,11 @@ def test_many_idle_topics_of_a_cluster_ask_two_things_together() -> None:
         kafka.create(f"t{number}", 4)
         ups.append(upstream(f"shop: t{number}", on_first_sight=FirstSight.BASELINE))
     probe = KafkaProbe(kafka.connect, Admission(FakeQuestions()))
-    looks = probe.look(ups, at=AT)
-    seen = [replace(up, position=look.position) for up, look in zip(ups, looks, strict=True)]
+    results = probe.probe(ups, at=AT)
+    seen = [replace(up, position=result.position) for up, result in zip(ups, results, strict=True)]
     kafka.asked.clear()
 
-    probe.look(seen, at=AT)
+    probe.probe(seen, at=AT)
 
     assert kafka.asked == ["connect", "topics", "ends"]
 
@@ -176,7 +176,7 @@ def test_a_new_partition_whose_first_messages_are_gone_is_a_gap(known: Watcher) 
     known.kafka.partitions["orders"][2].values = ["d", "e"]
     known.kafka.partitions["orders"][2].start = 1
 
-    assert known.look().gap == (
+    assert known.probe_once().gap == (
         "messages were deleted before a look could see them (partition 2 before 1)"
     )
 
@@ -185,11 +185,11 @@ def test_retention_past_the_position_is_an_event_and_a_gap(known: Watcher) -> No
     known.kafka.send("orders", "d", "e", "f")
     known.kafka.expire("orders", 5)
 
-    look = known.look()
+    result = known.probe_once()
 
-    assert look.gap == "messages were deleted before a look could see them (partition 0 before 5)"
-    assert look.events[0].tags["lost_before"] == '{"0":5}'
-    assert look.events[0].tags["offsets"] == '{"0":[5,6]}'
+    assert result.gap == "messages were deleted before a look could see them (partition 0 before 5)"
+    assert result.events[0].tags["lost_before"] == '{"0":5}'
+    assert result.events[0].tags["offsets"] == '{"0":[5,6]}'
 
 
 def test_messages_that_all_expired_unseen_are_an_event(known: Watcher) -> None:
@@ -202,28 +202,28 @@ def test_messages_that_all_expired_unseen_are_an_event(known: Watcher) -> None:
 def test_retention_of_what_was_seen_is_nothing(known: Watcher) -> None:
     known.kafka.expire("orders", 3)
 
-    look = known.look()
+    result = known.probe_once()
 
-    assert (look.events, look.gap) == ((), None)
+    assert (result.events, result.gap) == ((), None)
 
 
 def test_a_truncation_is_an_event_that_assumes_nothing_and_a_gap(known: Watcher) -> None:
     known.kafka.truncate("orders", 1)
 
-    look = known.look()
+    result = known.probe_once()
 
-    assert look.gap == (
+    assert result.gap == (
         "its offsets fell back (partition 0 from 3 to 1), so messages were lost or replaced"
     )
-    assert look.events[0].operation is Operation.UPDATE
-    assert look.events[0].tags["truncated"] == '{"0":[3,1]}'
+    assert result.events[0].operation is Operation.UPDATE
+    assert result.events[0].tags["truncated"] == '{"0":[3,1]}'
 
 
 def test_the_same_offset_after_a_truncation_is_another_event(known: Watcher) -> None:
     known.kafka.send("orders", "d")
     first = known.event().event_id("u")
     known.kafka.truncate("orders", 2)
-    known.look()
+    known.probe_once()
     known.kafka.send("orders", "x", "y")
 
     assert known.event().event_id("u") != first
@@ -232,9 +232,9 @@ def test_the_same_offset_after_a_truncation_is_another_event(known: Watcher) -> 
 def test_an_old_answer_is_asked_for_again_by_a_new_client(known: Watcher) -> None:
     known.kafka.stale_ends[P0] = 2
 
-    look = known.look()
+    result = known.probe_once()
 
-    assert (look.events, look.gap) == ((), None)
+    assert (result.events, result.gap) == ((), None)
     assert known.kafka.asked.count("connect") == 3
 
 
@@ -243,11 +243,11 @@ def test_a_topic_created_again_is_read_from_its_start(known: Watcher) -> None:
     known.kafka.create("orders")
     known.kafka.send("orders", "x", "y", "z", "zz")
 
-    look = known.look()
+    result = known.probe_once()
 
-    assert look.gap == "the topic was created again, so what came last into the old one is gone"
-    assert look.events[0].tags["recreated"] == "true"
-    assert (look.events[0].tags["offsets"], look.events[0].prev_snapshot_id) == (
+    assert result.gap == "the topic was created again, so what came last into the old one is gone"
+    assert result.events[0].tags["recreated"] == "true"
+    assert (result.events[0].tags["offsets"], result.events[0].prev_snapshot_id) == (
         '{"0":[0,4]}',
         None,
     )
@@ -268,15 +268,15 @@ def test_a_topic_created_again_and_still_empty_is_a_gap_and_no_event(known: Watc
     known.kafka.delete("orders")
     known.kafka.create("orders")
 
-    look = known.look()
+    result = known.probe_once()
 
-    assert (look.events, look.gap is None) == ((), False)
+    assert (result.events, result.gap is None) == ((), False)
 
 
 def test_a_partition_that_is_gone_is_a_failure(known: Watcher) -> None:
     known.kafka.partitions["orders"].pop()
 
-    assert known.look().failure == (
+    assert known.probe_once().failure == (
         "The Kafka topic shop: orders cannot be sensed: it has 1 partitions and had 2, which Kafka"
         " never does; ask its operators."
     )
@@ -287,7 +287,7 @@ def test_a_partition_that_is_gone_is_a_failure(known: Watcher) -> None:
 
 def test_a_topic_that_is_missing_fails_alone(known: Watcher) -> None:
     known.kafka.send("orders", "d")
-    missing, found = known.probe.look([upstream("shop: none"), known.upstream], at=AT)
+    missing, found = known.probe.probe([upstream("shop: none"), known.upstream], at=AT)
 
     assert missing.failure == (
         "The Kafka topic shop: none cannot be sensed: the cluster has no such topic."
@@ -296,35 +296,35 @@ def test_a_topic_that_is_missing_fails_alone(known: Watcher) -> None:
 
 
 def test_a_partition_without_an_answer_fails_its_topic_and_names_it(known: Watcher) -> None:
-    known.kafka.trouble[P0] = Trouble(reason="it is down")
+    known.kafka.problem[P0] = Problem(reason="it is down")
 
-    assert known.look().failure == (
+    assert known.probe_once().failure == (
         "The Kafka topic shop: orders cannot be sensed: it is down (partition 0)."
     )
 
 
 def test_trouble_that_may_pass_is_asked_again_by_a_new_client(known: Watcher) -> None:
-    known.kafka.trouble[P0] = Trouble(reason="fenced", may_pass=True)
+    known.kafka.problem[P0] = Problem(reason="fenced", may_pass=True)
     known.kafka.send("orders", "d")
 
     assert len(known.events()) == 1
 
 
 def test_a_failure_keeps_the_position(known: Watcher) -> None:
-    known.kafka.trouble["orders"] = Trouble(reason="it is down")
+    known.kafka.problem["orders"] = Problem(reason="it is down")
 
-    assert known.look().position == known.upstream.position
+    assert known.probe_once().position == known.upstream.position
 
 
 def test_a_product_without_a_cluster_fails_each_of_its_topics() -> None:
     def connect(product: str) -> FakeKafka:
-        raise LookFailedError(f"heartbeat.yml has no connections.kafka.{product}")
+        raise ProbeFailedError(f"heartbeat.yml has no connections.kafka.{product}")
 
     probe = KafkaProbe(connect, Admission(FakeQuestions()))
 
-    looks = probe.look([upstream("shop: a"), upstream("shop: b")], at=AT)
+    results = probe.probe([upstream("shop: a"), upstream("shop: b")], at=AT)
 
-    assert [look.failure for look in looks] == [
+    assert [result.failure for result in results] == [
         f"The Kafka topic shop: {name} cannot be sensed: heartbeat.yml has no"
         " connections.kafka.shop."
         for name in "ab"
@@ -333,9 +333,9 @@ def test_a_product_without_a_cluster_fails_each_of_its_topics() -> None:
 
 @pytest.mark.parametrize("sensor_id", ["orders", ": orders", "shop:", "shop: a b", "shop: .."])
 def test_an_id_of_another_shape_is_a_failure(sensor_id: str) -> None:
-    [look] = Watcher().probe.look([upstream(sensor_id)], at=AT)
+    [result] = Watcher().probe.probe([upstream(sensor_id)], at=AT)
 
-    assert "has to be product: topic" in (look.failure or "")
+    assert "has to be product: topic" in (result.failure or "")
 
 
 def test_topics_of_one_product_are_looked_at_together() -> None:
@@ -349,14 +349,14 @@ def test_topics_of_one_product_are_looked_at_together() -> None:
 
 def asking(query: str, **more: Any) -> Watcher:
     watcher = Watcher(preprocess_query=query, **more)
-    watcher.look()
+    watcher.probe_once()
     return watcher
 
 
 def test_a_query_sees_the_new_messages_only() -> None:
     watcher = asking("value = c")
     watcher.kafka.send("orders", "a", "b")
-    watcher.look()
+    watcher.probe_once()
     watcher.kafka.send("orders", "c")
 
     assert (len(watcher.events()), watcher.questions.seen) == (1, [["a", "b"], ["c"]])
@@ -382,9 +382,9 @@ def test_more_messages_than_a_query_may_see_wait_for_the_next_look() -> None:
     watcher.kafka.query_messages = 2
     watcher.kafka.send("orders", "a", "b", "c", "d", "e")
 
-    told = [len(watcher.events()) for _ in range(4)]
+    reported = [len(watcher.events()) for _ in range(4)]
 
-    assert (told, watcher.questions.seen) == ([0, 0, 1, 0], [["a", "b"], ["c", "d"], ["e"]])
+    assert (reported, watcher.questions.seen) == ([0, 0, 1, 0], [["a", "b"], ["c", "d"], ["e"]])
 
 
 def test_a_query_that_finds_a_row_makes_an_event_of_all_that_is_there() -> None:
@@ -400,7 +400,7 @@ def test_messages_that_cannot_be_read_make_a_query_fail() -> None:
     watcher.kafka.unreadable["orders"] = "no right to read it"
     watcher.kafka.send("orders", "a")
 
-    assert watcher.look().failure == (
+    assert watcher.probe_once().failure == (
         "The Kafka topic shop: orders cannot be sensed: its preprocess_query cannot be asked, since"
         " no right to read it."
     )
@@ -409,7 +409,7 @@ def test_messages_that_cannot_be_read_make_a_query_fail() -> None:
 def test_the_placeholders_are_the_key_and_its_largest_value() -> None:
     watcher = asking("?upstream_key > ?upstream_value c", upstream_key="value")
     watcher.kafka.send("orders", "a", "b")
-    watcher.look()
+    watcher.probe_once()
 
     assert watcher.upstream.upstream_value == "b"
 
@@ -427,6 +427,6 @@ def test_two_rows_with_one_topic_are_asked_each_its_own_query() -> None:
     yes = replace(upstream(preprocess_query="value = a"), upstream_id="yes")
     no = replace(upstream(preprocess_query="value = b"), upstream_id="no")
 
-    looks = watcher.probe.look([no, yes, watcher.upstream], at=AT)
+    results = watcher.probe.probe([no, yes, watcher.upstream], at=AT)
 
-    assert [len(look.events) for look in looks] == [0, 1, 1]
+    assert [len(result.events) for result in results] == [0, 1, 1]

@@ -10,10 +10,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from harness.config.sources import FirstSight
-from harness.errors import LookFailedError
+from harness.errors import ProbeFailedError
 from harness.events.event import TableFormat
 from harness.platform.storage import LocalStorage, Storages
-from harness.sense.probe import Look, Upstream
+from harness.sense.probe import ProbeResult, Upstream
 from harness.sense.sources.upstream_sensor.probe import UpstreamSensorProbe, split
 from harness.sense.sources.upstream_sensor.rows import LakeRowReader, SensorRow
 from harness.sense.sources.upstream_sensor.tables import SensorsTables
@@ -74,21 +74,21 @@ class Product:
             **more,  # type: ignore[arg-type]
         )
 
-    def looks(self) -> list[Look]:
-        looks = self.probe.look(list(self.watched.values()), at=AT)
-        for look in looks:
-            if look.failure is None:
-                self.watched[look.upstream_id] = replace(
-                    self.watched[look.upstream_id],
-                    position=look.position,
-                    upstream_value=look.upstream_value,
+    def results(self) -> list[ProbeResult]:
+        results = self.probe.probe(list(self.watched.values()), at=AT)
+        for result in results:
+            if result.failure is None:
+                self.watched[result.upstream_id] = replace(
+                    self.watched[result.upstream_id],
+                    position=result.position,
+                    upstream_value=result.upstream_value,
                 )
-        return looks
+        return results
 
-    def told(self) -> list[str]:
-        looks = self.looks()
-        assert [look.failure for look in looks if look.failure] == []
-        return [event.snapshot_id or "" for look in looks for event in look.events]
+    def reported(self) -> list[str]:
+        results = self.results()
+        assert [result.failure for result in results if result.failure] == []
+        return [event.snapshot_id or "" for result in results for event in result.events]
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def product(tmp_path: Path) -> Product:
     product = Product(tmp_path / "sensors")
     product.write(("orders_1", ["sales.orders"], BUSY, at(0)), ("other_1", [], DONE, at(0)))
     product.watch()
-    product.told()
+    product.reported()
     return product
 
 
@@ -108,41 +108,41 @@ def at(minute: int) -> str:
 def test_a_finished_job_is_an_event(product: Product) -> None:
     product.merge(("orders_1", [], DONE, at(1)))
 
-    assert product.told() == [f"orders_1@{at(1)}"]
+    assert product.reported() == [f"orders_1@{at(1)}"]
 
 
 def test_new_data_that_is_only_found_is_no_event(product: Product) -> None:
     product.merge(("orders_1", [], BUSY, at(1)))
 
-    assert product.told() == []
+    assert product.reported() == []
 
 
 def test_a_sensor_without_a_status_is_no_event(product: Product) -> None:
     product.merge(("orders_1", [], None, None))
 
-    assert product.told() == []
+    assert product.reported() == []
 
 
 def test_another_sensor_of_the_table_is_no_event(product: Product) -> None:
     product.merge(("other_1", [], DONE, at(1)))
 
-    assert product.told() == []
+    assert product.reported() == []
 
 
 def test_a_row_written_again_with_the_same_time_is_no_event(product: Product) -> None:
     product.merge(("orders_1", [], DONE, at(1)))
-    product.told()
+    product.reported()
     product.merge(("orders_1", ["sales.orders"], DONE, at(1)))
 
-    assert product.told() == []
+    assert product.reported() == []
 
 
 def test_an_older_time_is_no_event(product: Product) -> None:
     product.merge(("orders_1", [], DONE, at(2)))
-    product.told()
+    product.reported()
     product.merge(("orders_1", [], DONE, at(1)))
 
-    assert product.told() == []
+    assert product.reported() == []
 
 
 @pytest.mark.parametrize(
@@ -157,23 +157,23 @@ def test_an_older_time_is_no_event(product: Product) -> None:
 def test_times_are_compared_as_times_however_they_are_written(
     product: Product, earlier: str, later: str
 ) -> None:
-    told = []
+    reported = []
     for changed_at in (earlier, later, earlier):
         product.merge(("orders_1", [], DONE, changed_at))
-        told.append(len(product.told()))
+        reported.append(len(product.reported()))
 
-    assert told == [1, 1, 0]
+    assert reported == [1, 1, 0]
 
 
 def test_an_asset_stands_for_each_sensor_that_has_it(product: Product) -> None:
     product.watch("sales.orders")
-    product.told()
+    product.reported()
     product.merge(("orders_1", ["sales.orders"], DONE, at(1)))
     product.merge(("late_1", ["a", "sales.orders"], DONE, at(2)))
 
-    looks = {look.upstream_id: look.events for look in product.looks()}
+    results = {result.upstream_id: result.events for result in product.results()}
 
-    assert [event.snapshot_id for event in looks["sales.orders"]] == [
+    assert [event.snapshot_id for event in results["sales.orders"]] == [
         f"orders_1@{at(1)}",
         f"late_1@{at(2)}",
     ]
@@ -185,14 +185,14 @@ def test_a_job_that_is_at_work_again_before_we_look_has_finished_all_the_same(
     product.merge(("orders_1", [], DONE, at(1)))
     product.merge(("orders_1", [], BUSY, at(2)))
 
-    assert product.told() == [f"orders_1@{at(1)}"]
+    assert product.reported() == [f"orders_1@{at(1)}"]
 
 
 def test_each_of_several_runs_between_two_looks_is_an_event(product: Product) -> None:
     for minute in (1, 2, 3):
         product.merge(("orders_1", [], DONE, at(minute)))
 
-    assert product.told() == [f"orders_1@{at(minute)}" for minute in (1, 2, 3)]
+    assert product.reported() == [f"orders_1@{at(minute)}" for minute in (1, 2, 3)]
 
 
 def test_a_run_that_was_passed_while_we_were_down_is_told(product: Product) -> None:
@@ -200,24 +200,24 @@ def test_a_run_that_was_passed_while_we_were_down_is_told(product: Product) -> N
     product.merge(("orders_1", [], DONE, at(1)))
     product.merge(("orders_1", [], BUSY, at(2)))
 
-    assert product.told() == [f"orders_1@{at(1)}"]
+    assert product.reported() == [f"orders_1@{at(1)}"]
 
 
 def test_a_look_that_was_not_recorded_finds_a_passed_run_again(product: Product) -> None:
     product.merge(("orders_1", [], DONE, at(1)))
     product.merge(("orders_1", [], BUSY, at(2)))
-    product.probe.look(list(product.watched.values()), at=AT)
+    product.probe.probe(list(product.watched.values()), at=AT)
 
-    assert product.told() == [f"orders_1@{at(1)}"]
+    assert product.reported() == [f"orders_1@{at(1)}"]
 
 
 def test_one_who_comes_later_is_not_told_of_runs_before(product: Product) -> None:
     product.merge(("orders_1", ["x"], DONE, at(1)))
     product.merge(("orders_1", ["x"], BUSY, at(2)))
-    product.told()
+    product.reported()
     product.watch("x")
 
-    assert (product.told(), product.told()) == ([], [])
+    assert (product.reported(), product.reported()) == ([], [])
 
 
 def test_files_that_were_vacuumed_leave_what_the_table_says_now(product: Product) -> None:
@@ -227,18 +227,18 @@ def test_files_that_were_vacuumed_leave_what_the_table_says_now(product: Product
     for file in old - set(DeltaTable(product.path).file_uris()):
         Path(file).unlink()
 
-    assert product.told() == [f"orders_1@{at(2)}"]
+    assert product.reported() == [f"orders_1@{at(2)}"]
 
 
 def test_a_table_created_again_goes_on_by_its_times(product: Product, tmp_path: Path) -> None:
     product.merge(("orders_1", [], DONE, at(1)))
-    product.told()
+    product.reported()
     product.path.rename(tmp_path / "old")
     product.write(("orders_1", [], DONE, at(1)))
-    same = product.told()
+    same = product.reported()
     product.merge(("orders_1", [], DONE, at(2)))
 
-    assert (same, product.told()) == ([], [f"orders_1@{at(2)}"])
+    assert (same, product.reported()) == ([], [f"orders_1@{at(2)}"])
 
 
 # First sight
@@ -247,13 +247,13 @@ def test_a_table_created_again_goes_on_by_its_times(product: Product, tmp_path: 
 def test_a_sensor_that_is_finished_at_first_sight_is_an_event(product: Product) -> None:
     product.watch("other_1")
 
-    assert product.told() == [f"other_1@{at(0)}"]
+    assert product.reported() == [f"other_1@{at(0)}"]
 
 
 def test_a_finished_sensor_as_baseline_is_silent(product: Product) -> None:
     product.watch("other_1", on_first_sight=FirstSight.BASELINE)
 
-    assert (product.told(), product.told()) == ([], [])
+    assert (product.reported(), product.reported()) == ([], [])
 
 
 # One reading for all
@@ -262,7 +262,7 @@ def test_a_finished_sensor_as_baseline_is_silent(product: Product) -> None:
 def test_the_table_is_read_once_for_all_its_sensors(product: Product) -> None:
     product.watch("other_1")
     product.restart()
-    product.told()
+    product.reported()
 
     assert product.reader.count == 1
 
@@ -275,7 +275,7 @@ def test_all_sensors_of_a_table_are_one_group(product: Product) -> None:
 
 def test_the_table_is_not_read_while_its_log_has_no_new_commit(product: Product) -> None:
     before = product.reader.count
-    product.told()
+    product.reported()
 
     assert product.reader.count == before
 
@@ -283,7 +283,7 @@ def test_the_table_is_not_read_while_its_log_has_no_new_commit(product: Product)
 def test_a_new_commit_is_read(product: Product) -> None:
     before = product.reader.count
     product.merge(("other_1", [], DONE, at(1)))
-    product.told()
+    product.reported()
 
     assert product.reader.count == before + 1
 
@@ -293,8 +293,8 @@ def test_a_new_commit_is_read(product: Product) -> None:
 
 def test_an_event_says_which_sensor_and_what_is_available(product: Product) -> None:
     product.merge(("orders_1", ["sales.orders"], DONE, at(1)))
-    [look] = product.looks()
-    [event] = look.events
+    [result] = product.results()
+    [event] = result.events
 
     assert (event.table, event.table_format, event.snapshot_ts) == (
         "sales.sensors",
@@ -310,23 +310,23 @@ def test_an_event_says_which_sensor_and_what_is_available(product: Product) -> N
 def test_an_event_follows_the_one_before(product: Product) -> None:
     product.merge(("orders_1", [], DONE, at(1)))
     product.merge(("orders_1", [], DONE, at(2)))
-    [look] = product.looks()
+    [result] = product.results()
 
-    assert [event.prev_snapshot_id for event in look.events] == [None, f"orders_1@{at(1)}"]
+    assert [event.prev_snapshot_id for event in result.events] == [None, f"orders_1@{at(1)}"]
 
 
 def test_a_query_that_returns_no_row_makes_it_no_event(product: Product) -> None:
     product.watch("other_1", preprocess_query="select * from sensor_new_data")
     product.questions.returns_row = False
 
-    assert (product.told(), product.told(), len(product.questions.asked)) == ([], [], 1)
+    assert (product.reported(), product.reported(), len(product.questions.asked)) == ([], [], 1)
 
 
 # Failures
 
 
 def failure_of(product: Product) -> str:
-    return [look.failure or "" for look in product.looks()][-1]
+    return [result.failure or "" for result in product.results()][-1]
 
 
 def test_a_name_that_the_table_does_not_have_is_a_failure(product: Product) -> None:
@@ -368,5 +368,5 @@ def test_a_table_and_a_name_are_told_apart(sensor_id: str, parts: tuple[str, str
 
 @pytest.mark.parametrize("sensor_id", ["sales.sensors", "sales.sensors: ", ": x", "/data:x"])
 def test_without_a_table_and_a_name_there_is_nothing_to_look_at(sensor_id: str) -> None:
-    with pytest.raises(LookFailedError, match="must name a table and a sensor"):
+    with pytest.raises(ProbeFailedError, match="must name a table and a sensor"):
         split(sensor_id)

@@ -37,7 +37,7 @@ _NO_SUCH_RUN = {"error_code": "INVALID_PARAMETER_VALUE", "message": "Run 1 does 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class Problem:
     """What goes wrong with requests at the moment."""
 
     #: How many of a hundred requests go wrong in some way.
@@ -50,16 +50,16 @@ class Trouble:
     refuses: bool = False
 
 
-def draw(name: str, trouble: Trouble, fate: Fate) -> tuple[str | None, bool]:
+def draw(name: str, problem: Problem, fate: Fate) -> tuple[str | None, bool]:
     """Say what goes wrong with a request, and whether it has its effect all the same."""
     chance = fate.chance
-    if not fate.is_calm and trouble.is_down:
+    if not fate.is_calm and problem.is_down:
         return chance.choice(("reset", "hang", "503")), False
-    if not fate.is_calm and trouble.is_forbidden:
+    if not fate.is_calm and problem.is_forbidden:
         return chance.choice(("401", "403")), False
-    if not fate.falls(trouble.faults / 100):
+    if not fate.falls(problem.faults / 100):
         return None, True
-    if trouble.refuses and name == RUN_NOW and chance.random() < 0.3:
+    if problem.refuses and name == RUN_NOW and chance.random() < 0.3:
         return chance.choice(("400", "404")), False
     if name == _GET_RUN and chance.random() < 0.1:
         return "unknown run", False
@@ -81,8 +81,8 @@ def misbehave(fault: str, body: str, chance: random.Random) -> requests.Response
         return response(200, bodies[fault])
     if fault == "unknown run":
         return response(400, json.dumps(_NO_SUCH_RUN))
-    told = {"error_code": _CODES.get(fault, "INTERNAL_ERROR"), "message": "Made to fail."}
-    return response(int(fault), json.dumps(told), retry_after=chance.choice(_RETRY_AFTER))
+    reported = {"error_code": _CODES.get(fault, "INTERNAL_ERROR"), "message": "Made to fail."}
+    return response(int(fault), json.dumps(reported), retry_after=chance.choice(_RETRY_AFTER))
 
 
 def response(status: int, body: str, *, retry_after: str | None = None) -> requests.Response:
