@@ -22,7 +22,7 @@ from harness.platform.stopping import Activity
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunner, dbtRunnerResult
     from dbt.contracts.graph.manifest import Manifest
-    from dbt.contracts.graph.nodes import SeedNode
+    from dbt.contracts.graph.nodes import ModelNode, SeedNode
     from dbt_common.events.base_types import EventMsg
 
 log = logging.getLogger(__name__)
@@ -179,6 +179,7 @@ class Dbt:
             if not parsed.success:
                 raise unparsed(parsed.exception, self._home / "target")
             self.manifest = cast("Manifest", parsed.result)
+        _forget_inlined(self.manifest)
         return dbtRunner(manifest=self.manifest, callbacks=[_Count(self.activity)])
 
     def _globals(self) -> list[str]:
@@ -190,6 +191,14 @@ class Dbt:
         quiet = ["--quiet", "--no-use-colors", "--log-level", "none", "--no-write-json"]
         target = ["--target", self._target] if self._target else []
         return [*quiet, "--no-send-anonymous-usage-stats", *paths, *place, *target]
+
+
+def _forget_inlined(manifest: "Manifest") -> None:
+    """Let dbt inline ephemeral models again: it does so once for each node of a manifest."""
+    for node in manifest.nodes.values():
+        if getattr(node, "extra_ctes_injected", False):
+            compiled = cast("ModelNode", node)
+            compiled.extra_ctes_injected, compiled.extra_ctes = False, []
 
 
 class _Count:

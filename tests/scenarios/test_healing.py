@@ -32,7 +32,7 @@ class Healing:
         client = ClientSettings(
             host=server.endpoint.host, token=server.endpoint.token, workspace="local"
         )
-        story.jobs = DatabricksJobs(client)  # type: ignore[assignment]
+        story.jobs = story.home.jobs = DatabricksJobs(client)  # type: ignore[assignment]
         story.restart()
 
     @property
@@ -57,8 +57,11 @@ class Healing:
 def healing(story: Story) -> Iterator[Healing]:
     seed: Path = story.home.project / RETRY_POLICIES
     seed.write_text(f"{','.join(COLUMNS)}\n{JOB},3,30,2,,\n")
+    fake = story.home.jobs
     with LocalJobsServer(clock=story.clock) as server:
         yield Healing(story, server)
+    story.home.jobs = fake
+    story.restart()
     seed.write_text(f"{','.join(COLUMNS)}\n")
 
 
