@@ -74,7 +74,7 @@ site: $(READY) ## Build the static site of the manual into target/site; a broken
 ##@ Test
 
 # Those marked `long` kill real ticks, one at each crash point, refresh tables batch by batch (all but a path of each type), run the demo, and
-# tell the longest stories.
+# run the longest scenarios.
 IN_PAIRS := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: test
@@ -82,7 +82,7 @@ test: $(READY) dbt ## Run every test but `make long`: the models' in dbt, then p
 	@$(BIN)/pytest -m "not long" $(IN_PAIRS) --durations 15 --durations-min 20 $(ARGS)
 
 .PHONY: long
-long: $(READY) ## Kill real ticks at each crash point, refresh tables batch by batch, tell the longest stories
+long: $(READY) ## Kill real ticks at each crash point, refresh tables batch by batch, run the longest scenarios
 	@$(BIN)/pytest -m long $(IN_PAIRS) $(ARGS)
 
 # How many tests of `make long` a sample has; which ones, the commit decides.

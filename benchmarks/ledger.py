@@ -104,7 +104,7 @@ def fill(folder: Path, events: int) -> None:
         folding = timed(
             lambda: compact(context, state.folded_through, past.last_tick, with_triggers=False)
         )
-        line(events, "folding all of it, once", folding[0])
+        line(events, "compacting all of it, once", folding[0])
         record_ticks(past, schema_folder(context))
     line(events, "maintain", timed(lambda: maintain(context))[0])
     context.home.state.unlink(missing_ok=True)

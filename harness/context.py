@@ -135,7 +135,7 @@ class Context:
         return dbt
 
     def dbt_of(self, project: Path) -> Dbt:
-        """Return dbt for a project of somebody else, with its own profile and its own session."""
+        """Return dbt for a project of another user, with its own profile and its own session."""
         return Dbt(project, project, target=None, before=self._find_java)
 
     def _find_java(self) -> None:
@@ -151,7 +151,7 @@ class Context:
 
     @cached_property
     def _views(self) -> Views:
-        # Of a workspace's views anybody may make new ones while this process goes on.
+        # In a workspace, new views may appear while this process runs.
         return Views(lambda: self.session, self.schema, keeps=self.target == LOCAL_TARGET)
 
     def rows(self, relation: str) -> list[dict[str, object]]:
@@ -238,7 +238,7 @@ class Context:
             )
 
     def forget_jobs(self) -> None:
-        """Let the local Jobs API be told anew which jobs there are: the controls have changed."""
+        """Register the jobs with the local Jobs API again: the controls have changed."""
         self.__dict__.pop("jobs", None)
 
     @cached_property
@@ -246,7 +246,7 @@ class Context:
         """A random name that the state folder keeps for life.
 
         An intent is named by ticks, and every new folder counts them from one: without this, a
-        folder begun anew would send the tokens of the old one and be given its old runs.
+        recreated folder would send the tokens of the old one and receive its old runs.
         """
         path = self.home.folder / "installation"
         # Intents keep their tokens, so a name that was lost may be replaced by a new one.
@@ -257,7 +257,7 @@ class Context:
         return known
 
     def _forget_dead_api(self) -> None:
-        """Our own Jobs API ends when nobody has asked it anything for long; start it anew then."""
+        """The local Jobs API ends when it has been idle for long; start it again then."""
         from harness.platform.jobs_emulator.background import is_answering
 
         if self._endpoint is not None and not is_answering(self._endpoint):
@@ -312,7 +312,7 @@ class Context:
             session.interruptAll()
 
     def close(self) -> None:
-        """End what was started in this process; the local Jobs API goes on by itself."""
+        """End what was started in this process; the local Jobs API goes on on its own."""
         session = self.__dict__.pop("session", None)
         # A call to the JVM that was broken off leaves its connection useless: the JVM ends with us.
         is_broken = self.stop.is_wanted and self.target == LOCAL_TARGET

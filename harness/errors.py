@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What the process tells the shell."""
+    """The exit codes of the process."""
 
     DONE = 0
     #: Something failed and is recorded; the rest went on.
@@ -21,7 +21,7 @@ class ExitCode(IntEnum):
 
 
 class HeartbeatError(Exception):
-    """The root of every error that is told to a person in one sentence."""
+    """The root of every error that is reported to the user in one sentence."""
 
     exit_code = ExitCode.FAILED
 
@@ -76,7 +76,7 @@ class ThrottledError(JobsApiError):
     """The Jobs API has had too many requests, and wants no other for a while.
 
     Args:
-        message: What is told.
+        message: What is reported.
         wait_seconds: For how long it wants none.
     """
 

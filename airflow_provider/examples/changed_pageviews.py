@@ -1,6 +1,6 @@
 """Hourly: fetches what changed in a table, and has Spark read the changed rows only.
 
-Without a change there is no Spark job. Each interval is asked about once and whole, so a row is
+Without a change there is no Spark job. Each interval is queried once, when complete, so a row is
 handed over once.
 """
 

@@ -1,1 +1,1 @@
-"""Lets Airflow ask Heartbeat what has changed. Importing this alone imports nothing of Airflow."""
+"""Makes Heartbeat's data-change events available to Airflow, which it imports only when used."""

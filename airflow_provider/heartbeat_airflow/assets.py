@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 _Answer = TypeVar("_Answer")
 
-#: Gives what asks the installation.
+#: Connects to the installation.
 Connect = Callable[[], Awaitable["Asked"]]
 
 #: The key in the asset's state: up to when events have become events of the asset.
@@ -43,10 +43,10 @@ MOST_UNCONFIRMED = 500
 
 
 class Asked(Protocol):
-    """What is asked of Heartbeat."""
+    """The requests to Heartbeat."""
 
     async def told_through(self) -> int | None:
-        """Return up to when all events are told."""
+        """Return up to when all events are recorded."""
         ...
 
     async def events(self, table: str, start: int, end: int) -> list[dict[str, object]]:
@@ -98,7 +98,7 @@ def triggering_events(triggering_asset_events: Mapping[Any, Sequence[Any]]) -> l
 class EventStream(SharedStreamProducer):
     """Asks for events after the cursor, and moves it when Airflow has them in its database.
 
-    So a triggerer that dies anywhere loses no event. It may tell those again that it had not
+    So a triggerer that dies anywhere loses no event. It may emit those again that it had not
     confirmed; they have the same `event_id`.
 
     Args:
@@ -172,7 +172,7 @@ class EventStream(SharedStreamProducer):
         return await (await self._heartbeat()).told_through()
 
     async def _tried(self, question: Callable[[], Awaitable[_Answer]]) -> _Answer | None:
-        """Ask, and outlive every trouble: a watcher has nobody who would start it again."""
+        """Poll, and survive every failure: nothing would restart a watcher."""
         try:
             answer = await question()
         except HeartbeatError as error:
@@ -215,7 +215,7 @@ class DataChangeEventTrigger(BaseEventTrigger):
 
     @classmethod
     def create_shared_stream_producer(cls, kwargs: dict[str, Any]) -> SharedStreamProducer:
-        """Return what asks, and is told what Airflow has in its database."""
+        """Return the stream, which is acknowledged by Airflow's database."""
         hook = HeartbeatHook(kwargs["cluster"])
         store = AssetStateStoreAccessor(name=kwargs["asset"])
         return EventStream(hook.aget_conn, kwargs["table"], store, kwargs["poll_interval"])
@@ -228,7 +228,7 @@ class DataChangeEventTrigger(BaseEventTrigger):
             yield TriggerEvent(dict(event))
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Refuse to run by itself: nobody would say then what Airflow has in its database."""
+        """Refuse to run alone: acknowledgements by Airflow's database would be missing."""
         raise NotImplementedError("Data-change events are fired from a shared stream only")
         yield TriggerEvent({})
 

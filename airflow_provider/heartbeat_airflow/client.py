@@ -1,4 +1,4 @@
-"""Asks one installation of Heartbeat, by its command line and in its own interpreter.
+"""Queries one installation of Heartbeat, by its command line and in its own interpreter.
 
 Knows nothing of Airflow. An answer is JSON on standard output; what is wrong is one sentence on
 standard error, with Heartbeat's exit code.
@@ -55,7 +55,7 @@ class Cluster:
 
 
 class Heartbeat:
-    """What Airflow asks Heartbeat.
+    """A client of one Heartbeat installation.
 
     Args:
         cluster: The installation.
@@ -67,9 +67,9 @@ class Heartbeat:
         self._timeout = timeout
 
     async def told_through(self) -> int | None:
-        """Return up to when all events are told, in epoch milliseconds; None before a first tick.
+        """Return up to when all events are recorded, in epoch milliseconds; None before any tick.
 
-        An event has the instant of the tick that told it, and ticks come one after the other. So
+        An event has the instant of the tick that recorded it, and ticks are sequential. So
         there will never be another event from before the last tick that has ended.
         """
         status = await self._object("status", "--json")
@@ -121,7 +121,7 @@ class Heartbeat:
             return None
         if code:
             kind = HeartbeatRefusedError if code == _USAGE else HeartbeatError
-            raise kind(_sentence(err) or f"Heartbeat ended with {code} and said nothing")
+            raise kind(_sentence(err) or f"Heartbeat ended with {code} without a message")
         try:
             return json.loads(out)
         except ValueError:
@@ -163,7 +163,7 @@ class Heartbeat:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Leave no process behind whose answer nobody waits for any more."""
+    """End the process of an abandoned request."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
@@ -180,7 +180,7 @@ def _sentence(message: str) -> str:
 
 
 def milliseconds(instant: datetime) -> int:
-    """Return whole epoch milliseconds, without the rounding of floats."""
+    """Return integer epoch milliseconds, without the rounding of floats."""
     # Not by a difference: Airflow's instants are pendulum's, whose differences divide otherwise.
     return timegm(instant.utctimetuple()) * 1000 + instant.microsecond // 1000
 

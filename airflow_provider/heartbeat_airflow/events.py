@@ -35,7 +35,7 @@ class DataChangeEvent(metaclass=_ClusterNames):
 
 
 class TaskInstance(Protocol):
-    """What is asked of Airflow's task instance."""
+    """The requests to Airflow's task instance."""
 
     def xcom_pull(self, task_ids: str) -> object:
         """Return what a task has pushed."""
@@ -43,7 +43,7 @@ class TaskInstance(Protocol):
 
 
 def events_exist(task_id: str, *, ti: TaskInstance) -> bool:
-    """Say whether a task has pushed any event; for a ShortCircuitOperator.
+    """Return whether a task has pushed any event; for a ShortCircuitOperator.
 
     Args:
         task_id: The task with a DataChangeEventOperator.

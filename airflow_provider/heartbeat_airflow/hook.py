@@ -44,7 +44,7 @@ def cluster_of(connection: Connection) -> Cluster:
 
 
 class HeartbeatHook(BaseHook):
-    """Gives what asks one installation of Heartbeat.
+    """Connects to one installation of Heartbeat.
 
     Args:
         heartbeat_conn_id: The connection that names it.
@@ -61,7 +61,7 @@ class HeartbeatHook(BaseHook):
 
     @classmethod
     def get_ui_field_behaviour(cls) -> dict[str, Any]:
-        """Return how the form of the connection looks."""
+        """Return the layout of the connection form."""
         example = '{"project": "/srv/heartbeat", "home": "/var/lib/heartbeat"}'
         return {
             "hidden_fields": ["host", "schema", "login", "password", "port"],
@@ -70,7 +70,7 @@ class HeartbeatHook(BaseHook):
         }
 
     def get_conn(self) -> Heartbeat:
-        """Return what asks the installation."""
+        """Return a client of the installation."""
         return Heartbeat(cluster_of(self.get_connection(self.heartbeat_conn_id)))
 
     async def aget_conn(self) -> Heartbeat:

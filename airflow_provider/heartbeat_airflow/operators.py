@@ -20,7 +20,7 @@ _POLL_INTERVAL = 15.0
 class DataChangeEventOperator(BaseOperator):
     """Pushes the events of a table, from one instant to before another, as a list.
 
-    An interval is asked about when it is whole: when a tick has ended that began at its end or
+    An interval is queried when it is complete: when a tick has ended that began at its end or
     later. Until then the task is deferred, so that no event falls between two intervals.
 
     Args:
@@ -62,7 +62,7 @@ class DataChangeEventOperator(BaseOperator):
         self.partition = partition
 
     def execute(self, context: Context) -> list[dict[str, object]]:
-        """Fetch the events, or wait for the tick that makes the interval whole."""
+        """Fetch the events, or wait for the tick that completes the interval."""
         start, end = self._interval()
         with told_to_airflow():
             reported = asyncio.run(HeartbeatHook(self.cluster).get_conn().told_through())

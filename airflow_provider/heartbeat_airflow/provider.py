@@ -1,4 +1,4 @@
-"""Tells Airflow what is in this package."""
+"""Describes this package to Airflow."""
 
 from importlib.metadata import version
 

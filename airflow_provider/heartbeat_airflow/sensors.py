@@ -48,7 +48,7 @@ class HeartbeatJobSensor(BaseSensorOperator):
         self.deferrable = deferrable
 
     def execute(self, context: Context) -> None:
-        """Look once, and wait in the triggerer if there is nothing to say yet."""
+        """Poll once, and wait in the triggerer if there is no result yet."""
         if not self.deferrable:
             super().execute(context)
         elif not self.poke(context):
@@ -64,7 +64,7 @@ class HeartbeatJobSensor(BaseSensorOperator):
             )
 
     def poke(self, context: Context) -> bool:
-        """Say whether the job has succeeded."""
+        """Return whether the job has succeeded."""
         with told_to_airflow():
             heartbeat = HeartbeatHook(self.cluster).get_conn()
             explanation = asyncio.run(heartbeat.explain(self.job))

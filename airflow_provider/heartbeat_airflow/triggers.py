@@ -13,18 +13,18 @@ from heartbeat_airflow.verdicts import Stand, stand_of
 
 log = logging.getLogger(__name__)
 
-#: So many questions in a row may fail before the task is told.
+#: So many questions in a row may fail before the task fails.
 _MOST_FAILURES = 5
 
 
 class TickTrigger(BaseTrigger):
-    """Fires when all events from before an instant are told.
+    """Fires when all events from before an instant are recorded.
 
     Args:
         cluster: The connection that names the installation.
         until: The instant, in epoch milliseconds.
         poll_interval: How many seconds lie between two questions.
-        wait_seconds: For how long is asked; it begins anew when the triggerer does.
+        wait_seconds: The polling time; it starts over when the triggerer does.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class TickTrigger(BaseTrigger):
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Ask until a tick has passed the instant, or nobody is likely to tick any more."""
+        """Poll until a tick has passed the instant, or no further tick is likely."""
         reported: int | None = None
         problem = ""
         try:
@@ -114,7 +114,7 @@ class JobTrigger(BaseTrigger):
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Ask until there is something to say."""
+        """Poll until there is a result."""
         failures = 0
         while True:
             try:

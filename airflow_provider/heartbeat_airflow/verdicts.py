@@ -19,7 +19,7 @@ class Stand(StrEnum):
     WAITS = "waits"
     #: It does not come without a person.
     STUCK = "stuck"
-    #: Heartbeat could not be asked.
+    #: Heartbeat could not be reached.
     UNKNOWN = "unknown"
 
 

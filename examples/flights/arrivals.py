@@ -1,6 +1,6 @@
 """The world outside: days of the New York flights data arrive in Delta tables and as files.
 
-Heartbeat has no part in this; it only looks at what is there.
+Heartbeat has no part in this; it only probes what is there.
 """
 
 from functools import cached_property

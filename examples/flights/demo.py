@@ -43,7 +43,7 @@ def run_demo(
 
     Args:
         arguments: The folder, if it is not to be ``.heartbeat/demo``.
-        console: Where it is told.
+        console: Where it is shown.
         stop: Whether the process is to end.
 
     Returns:
@@ -74,7 +74,7 @@ def play(place: Place, console: Console, stop: Stop) -> ExitCode:
             try:
                 return _play_inside(place, console, stop)
             finally:
-                # The error that ended the story is the one to tell.
+                # The error that ended the story is the one to report.
                 with suppress(JobsApiError):
                     stop_running(place.home)
 
@@ -118,7 +118,7 @@ class Stage:
         return self.place.controls
 
     def run_command(self, *arguments: str) -> None:
-        """Run a command of the harness in a process of its own, and show what it says.
+        """Run a command of the harness in a process of its own, and show its output.
 
         Raises:
             HeartbeatError: It failed.
@@ -156,7 +156,7 @@ def _set_up(stage: Stage, context: "Context") -> None:
 
 
 def _play_acts(stage: Stage, context: "Context") -> list[str]:
-    """Play every act; return what did not go as told."""
+    """Play every act; return what did not go as described."""
     from harness.tick.engine import Engine
 
     engine = Engine(context)
@@ -192,7 +192,7 @@ def _play_act(act: Act, stage: Stage, engine: "Engine", context: "Context") -> "
 
 
 def wait_for_runs(jobs: "JobsApi", run_ids: Iterable[int], clock: Clock) -> None:
-    """Wait until every run has ended; the next tick is to find that out by itself.
+    """Wait until every run has ended; the next tick is to detect that on its own.
 
     Raises:
         JobsApiError: A run goes on for too long.
@@ -235,7 +235,7 @@ def _show_output(console: Console, context: "Context", started: Sequence["RunRow
 
 
 def _show_end(console: Console, context: "Context") -> None:
-    """Show `status`, and what `explain` says about the job that waits."""
+    """Show `status`, and `explain` of the job that waits."""
     from harness.cli.views.explain import show as show_explanation
     from harness.cli.views.status import Page
     from harness.inspect.job_history import history_of

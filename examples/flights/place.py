@@ -28,7 +28,7 @@ _PARTS = (
     "tests/dbt/generic",
 )
 _EXAMPLE = Path(__file__).resolve().parent
-#: Says that the folder is ours, so that it may be emptied.
+#: Marks the folder as ours, so that it may be emptied.
 _MARK = "this is a demo"
 #: Variables that would lead the demo elsewhere.
 _UNSET = ("HEARTBEAT_TARGET", "HEARTBEAT_SCHEMA", "HEARTBEAT_CRASH_AT")
@@ -67,7 +67,7 @@ class Place:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What makes every command of the harness look here."""
+        """The environment that makes every command of the harness use this place."""
         config = self.project / "heartbeat.yml"
         return {"HEARTBEAT_HOME": str(self.home), "HEARTBEAT_CONFIG": str(config)}
 

@@ -10,7 +10,7 @@ from examples.flights.arrivals import Arrivals
 DAYS = ("2013-01-02", "2013-01-03", "2013-01-04", "2013-01-05", "2013-01-06")
 FIRST, SECOND, THIRD, FOURTH, FIFTH = DAYS
 
-#: The last act leaves this job waiting; `explain` is asked about it.
+#: The last act leaves this job waiting; `explain` shows it.
 ASKED_ABOUT = "daily-delays"
 
 
@@ -34,7 +34,7 @@ class World(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """One act: its heading, what is told about it, what happens, and what the tick should start."""
+    """One act: its heading, its description, what happens, and what the tick should start."""
 
     heading: str
     text: str

@@ -77,10 +77,10 @@ def main(arguments: list[str]) -> int:
         return _without_reader()
     except Exception as error:
         # For the file only: the console gets the sentence below.
-        logging.getLogger(__name__).info("something that nobody foresaw", exc_info=error)
+        logging.getLogger(__name__).info("unexpected error", exc_info=error)
         kind = type(error).__name__
-        reason = first_line(error, "without a word")
-        message = f"Something unexpected happened ({kind}: {reason}); --debug tells where"
+        reason = first_line(error, "no message")
+        message = f"Unexpected error ({kind}: {reason}); --debug shows the stack trace"
         return _exit_with(message, error, ExitCode.FAILED)
     return int(ExitCode.DONE)
 
@@ -115,6 +115,6 @@ def _has_colour() -> bool:
 
 
 def _without_reader() -> int:
-    """Whoever read our answer has gone, as ``| head`` does; nobody is left to be told."""
+    """The reader closed the pipe, as ``| head`` does; exit quietly."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return int(ExitCode.DONE)

@@ -1,6 +1,6 @@
-"""What every command starts with: the settings, the log, the lock, and the way out.
+"""Provides what every command needs: settings, log, lock and exit codes.
 
-Nothing heavy is imported before a command asks for it.
+Nothing heavy is imported before a command needs it.
 """
 
 import logging
@@ -52,7 +52,7 @@ _GO_ON = frozenset({"tick", "run"})
 
 @contextmanager
 def reading(*, may_quarantine: bool = False) -> Iterator["Context"]:
-    """Give a command that only reads what it needs; it takes no lock and starts no JVM."""
+    """Give a command that only reads what it needs; it acquires no lock and starts no JVM."""
     from harness.context import Context
 
     with interruptible("stopped"):
@@ -82,7 +82,7 @@ def writing(command: str) -> Iterator["Context"]:
 
 @contextmanager
 def cancelled_on(stop: Stop, context: "Context") -> Iterator[None]:
-    """Cancel what the context runs when a signal comes; not what gives the lease back."""
+    """Cancel what the context runs when a signal comes; not what releases the lease."""
     stop.cancel = context.cancel
     try:
         yield
@@ -135,7 +135,7 @@ def stoppable() -> Iterator[Stop]:
 
 @contextmanager
 def interruptible(message: str) -> Iterator[None]:
-    """Turn Ctrl-C into one sentence and the exit code that a shell expects."""
+    """Report Ctrl-C in one sentence and the exit code that a shell expects."""
     try:
         yield
     except KeyboardInterrupt:
@@ -177,7 +177,7 @@ def job_named(wanted: str, names: Mapping[int, str]) -> int:
         return meant[0]
     if meant:
         listed = ", ".join(map(str, sorted(meant)))
-        raise ConfigurationError(f"Jobs {listed} have the name '{wanted}': say which by its id")
+        raise ConfigurationError(f"Jobs {listed} have the name '{wanted}': name one by its id")
     raise ConfigurationError(f"There is no job '{wanted}'{_close(wanted, names)}")
 
 

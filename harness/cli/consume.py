@@ -1,4 +1,4 @@
-"""For jobs on their own schedule: ``sense`` as the first task, ``processed`` as the last."""
+"""Commands of pull consumers: ``sense`` as the first task, ``processed`` as the last."""
 
 from contextlib import suppress
 from typing import Annotated
@@ -15,7 +15,7 @@ JOB = typer.Option(
     "--job",
     metavar="JOB",
     envvar="HEARTBEAT_JOB_ID",
-    help="Id or name of the job, where the sensor's id does not say it.",
+    help="Id or name of the job, if the sensor's id does not name it.",
 )
 RUN = typer.Option(
     "--run",
@@ -37,14 +37,14 @@ def sense(
     job: Annotated[str | None, JOB] = None,
     run: Annotated[int | None, RUN] = None,
     now: Annotated[
-        bool, typer.Option("--now", help="Tick first, unless somebody else does just now.")
+        bool, typer.Option("--now", help="Run a tick first, unless one is already running.")
     ] = False,
 ) -> None:
     """Print the events that the job has not processed, as JSON; exit 4 when there are none.
 
     Meant as the first task of a job that runs on its own schedule and is named in
-    seeds/scheduled_jobs.csv. It answers from what the last tick has seen, without Spark and while
-    one goes on. Until `processed` is called, the same events come again.
+    seeds/scheduled_jobs.csv. It answers from what the last tick found, without Spark and while
+    one runs. Until `processed` is called, the same events come again.
 
     Examples:
         python -m harness sense sales_orders_111111111
@@ -74,7 +74,7 @@ def processed(
     run: Annotated[int | None, RUN] = None,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Say that the job has processed what `sense` gave it; meant as its last task.
+    """Report that the job has processed the events of `sense`; meant as its last task.
 
     The next tick counts it, and `sensors` shows PROCESSED_NEW_DATA. Called again, it changes
     nothing.
@@ -97,7 +97,7 @@ def processed(
 
 
 def _tick(sensor: str, job: str | None) -> None:
-    """Look at the job's upstreams, unless the process that ticks does so anyway."""
+    """Probe the job's upstreams, unless a running tick does so anyway."""
     from harness.cli.tick import tick
     from harness.errors import LockedError
     from harness.store.queries import find_sensor, holder_of

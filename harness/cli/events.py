@@ -1,4 +1,4 @@
-"""Tells Heartbeat of data that changed, and asks it what did, without a JVM and while it ticks."""
+"""Registers data-change events, without a JVM and while a tick runs."""
 
 import os
 import sys
@@ -33,9 +33,9 @@ PARTITION = typer.Option(
     metavar="PARTITION",
     help="""The levels: 'EU;7' or '["EU", 7]'; or once for each.""",
 )
-TAG = typer.Option("--tag", metavar="KEY=VALUE", help="What else is to be said; repeatable.")
+TAG = typer.Option("--tag", metavar="KEY=VALUE", help="A tag of the event; repeatable.")
 EVENT_ID = typer.Option(
-    "--event-id", metavar="ID", help="Names a change without a snapshot: told twice, it is one."
+    "--event-id", metavar="ID", help="Deduplication key for a change that has no snapshot ID."
 )
 FILE = typer.Option("--file", metavar="FILE", help="JSON lines, one event each; - is the input.")
 REPARTITIONED = typer.Option(
@@ -65,8 +65,8 @@ def emit(
 ) -> None:
     """Register that a table has changed: one event, or a file of them.
 
-    The next tick takes it in. Registered again, a snapshot is one event; so is one that a sensor
-    sees as well. If anything is wrong with any of them, none is registered.
+    The next tick ingests it. A snapshot that is registered twice, or that a sensor detects as well,
+    is one event. If any event is invalid, none is registered.
 
     Examples:
         python -m harness emit --table sales.orders --format DELTA --snapshot-id 12
@@ -93,7 +93,7 @@ def emit(
     given = {name: value for name, value in said.items() if value is not None}
     if file is not None and given:
         also = _option(next(iter(given)))
-        raise ConfigurationError(f"--file has whole events in it: leave out --{also} beside it")
+        raise ConfigurationError(f"--file holds complete events: leave out --{also} beside it")
     with interruptible("stopped; nothing is registered"):
         place = Place(home=settings_of_project().home, environment=os.environ, clock=real_clock())
         batch = [("the event", given)] if file is None else _lines(file)
@@ -101,7 +101,7 @@ def emit(
     if as_json:
         print_json({"events": registered})
     else:
-        print_line(f"{count(registered, 'event')} registered; the next tick takes it in")
+        print_line(f"{count(registered, 'event')} registered; the next tick ingests it")
 
 
 def _option(field: str) -> str:

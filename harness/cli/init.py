@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from harness.context import Context
     from harness.controls.load import CheckedControls
 
-YES = typer.Option("--yes", help="Many control rows may leave the CSV at once.")
+YES = typer.Option("--yes", help="Accept the removal of many control rows.")
 
 
 def register(app: typer.Typer) -> None:
@@ -69,7 +69,7 @@ def _initialise(context: "Context", *, allow_mass_removal: bool) -> "CheckedCont
     # Recorded here, a removal that was meant is not asked about again by the next tick.
     tick = Tick(number=load_from_models(context).tick_number + 1, at=now)
     record_changes(context.rows, context.store, tick)
-    # Whoever sets things up anew wants to see at once whether all of it can be read.
+    # After init every upstream is probed at once, to show whether all of them can be read.
     end_back_off(context.home.back_off)
     return checked
 

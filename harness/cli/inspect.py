@@ -1,4 +1,4 @@
-"""Answers without a JVM, while a tick runs: ``status``, ``explain``, ``events`` and ``doctor``."""
+"""Read-only commands without a JVM: ``status``, ``explain``, ``events`` and ``doctor``."""
 
 import os
 from dataclasses import replace
@@ -31,7 +31,7 @@ def status(
     every_job: Annotated[bool, typer.Option("--all", "-a", help="Show every job.")] = False,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Say where everything stands: what needs attention first.
+    """Show the current status, problems first.
 
     Examples:
         python -m harness status
@@ -62,7 +62,7 @@ def explain(
     ] = None,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Say why a job runs, waits or is held, and what must happen next.
+    """Explain why a job runs, waits or is held, and what must happen next.
 
     Examples:
         python -m harness explain daily-revenue
@@ -165,7 +165,7 @@ def events(
 
 
 def doctor(as_json: Annotated[bool, AS_JSON] = False) -> None:
-    """Examine the whole installation, and say what is broken and what to do about it.
+    """Check the installation, and list what is broken and how to fix it.
 
     Nothing is written and no lock is taken, so it answers while a tick runs. Ends with 1 when
     something is broken.

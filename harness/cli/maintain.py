@@ -1,4 +1,4 @@
-"""Keeps things going: ``maintain``, ``jobs-api`` and the ``demo``."""
+"""Commands for maintenance: ``maintain``, ``jobs-api`` and the ``demo``."""
 
 import importlib
 from pathlib import Path
@@ -30,9 +30,9 @@ def register(app: typer.Typer) -> None:
 
 
 def maintain(as_json: Annotated[bool, AS_JSON] = False) -> None:
-    """Compact the tables, fold what the ledgers hold, remove files that nobody reads any more.
+    """Compact the tables and the ledgers, and remove files that are no longer read.
 
-    `run` compacts by itself; with ticks from a scheduler, run this once a day.
+    `run` compacts automatically; with ticks from a scheduler, run this once a day.
 
     Examples:
         python -m harness maintain
@@ -54,16 +54,16 @@ def maintain(as_json: Annotated[bool, AS_JSON] = False) -> None:
 
 def jobs_api(
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")
     ] = 0,
     foreground: Annotated[
         bool, typer.Option("--foreground", help="Serve in this terminal until Ctrl-C.")
     ] = False,
     stop: Annotated[bool, typer.Option("--stop", help="Stop it, and the runs that go on.")] = False,
-    status: Annotated[bool, typer.Option("--status", help="Say where it listens.")] = False,
+    status: Annotated[bool, typer.Option("--status", help="Print where it listens.")] = False,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Serve, stop or find the local Jobs API; a tick starts it by itself when it needs it.
+    """Serve, stop or find the local Jobs API; a tick starts it when needed.
 
     Examples:
         python -m harness jobs-api
@@ -73,7 +73,7 @@ def jobs_api(
         python -m harness jobs-api --stop
     """
     if stop and status:
-        raise ConfigurationError("--stop and --status cannot be asked for together")
+        raise ConfigurationError("--stop and --status cannot be combined")
     with interruptible("stopped"):
         settings = settings_of_project()
         if stop:

@@ -1,4 +1,4 @@
-"""Tells the next tick something, without a JVM and while one runs: what ended, what to try."""
+"""Sends messages to the next tick, without a JVM: completions, retries, releases."""
 
 import os
 from typing import TYPE_CHECKING, Annotated
@@ -54,8 +54,8 @@ def complete(
     """Report that a job's run has succeeded; meant as the last task of the job.
 
     A run counts once the Jobs API has reported its end. One that was started by hand has processed
-    the waiting events of an upstream if all of them came before it began. A job that is held is let
-    go by the next tick. Refused for a job that the controls never had.
+    the waiting events of an upstream if all of them came before it began. A job on hold is released
+    by the next tick. Refused for a job that the controls never had.
 
     Examples:
         python -m harness complete --job 111111111 --run 987654321
@@ -145,11 +145,12 @@ def retry(
 def release(
     job: Annotated[str, typer.Argument(metavar="JOB", help="Id or name of the job.")],
     reason: Annotated[
-        str | None, typer.Option("--reason", metavar="TEXT", help="Why; it is kept for good.")
+        str | None,
+        typer.Option("--reason", metavar="TEXT", help="The reason; it is recorded permanently."),
     ] = None,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Give up the events of a failed job's last run, and let the job go on without them.
+    """Discard the events of a failed job's last run, and let the job continue without them.
 
     They count as consumed, and what has come since starts the next run. Refused unless the job's
     last run failed and holds it.
@@ -180,9 +181,9 @@ def release(
 
 
 def try_again(as_json: Annotated[bool, AS_JSON] = False) -> None:
-    """Let the next tick look at all that keeps failing, whenever its next try would be.
+    """Let the next tick probe all failing upstreams, without waiting for their backoff.
 
-    Once a system can be reached again, nobody has to wait for the try that `status` tells.
+    Use it once a system can be reached again: `status` shows when each would be retried.
 
     Examples:
         python -m harness try-again
@@ -198,9 +199,9 @@ def try_again(as_json: Annotated[bool, AS_JSON] = False) -> None:
     if as_json:
         print_json({"upstreams": sorted(failing)})
     elif failing:
-        print_line(f"the next tick looks at {count(len(failing), 'upstream')} that kept failing")
+        print_line(f"the next tick probes {count(len(failing), 'upstream')} that kept failing")
     else:
-        print_line("nothing keeps failing: the next tick looks at everything")
+        print_line("nothing keeps failing: the next tick probes everything")
 
 
 def _held_run(context: "Context", wanted: str, command: str) -> "tuple[RunFact, str]":
@@ -254,7 +255,7 @@ def _person() -> str:
 def _way_to_a_tick(*, is_held: bool, may_tick_now: bool = True) -> str:
     if is_held:
         return ""
-    return "; nobody ticks just now: `python -m harness tick`" + (", or --now" * may_tick_now)
+    return "; no tick is running: `python -m harness tick`" + (", or --now" * may_tick_now)
 
 
 def _is_tick_running(context: "Context") -> bool:

@@ -1,4 +1,4 @@
-"""Looks after the batches of tables that are materialized as refresh, in any dbt project."""
+"""Manages the batches of refresh models, in any dbt project."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ def refresh(
         typer.Option("--keep-days", min=0, help="How long a vacuum leaves batches in the archive."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be done.")
+        bool, typer.Option("--dry-run", help="Only print what would be done.")
     ] = False,
     project: Annotated[
         Path | None,
@@ -73,7 +73,7 @@ def refresh(
     ] = None,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Show, take out or take anew the batches of a table that is materialized as refresh.
+    """Show, unload, reload or reset batches of a refresh model.
 
     Examples:
         python -m harness refresh status customers --project shop

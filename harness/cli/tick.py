@@ -1,4 +1,4 @@
-"""Ticks: once (``tick``), or again and again in one process (``run``)."""
+"""Runs ticks: one (``tick``), or many in one process (``run``)."""
 
 import logging
 import os
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SOURCES = typer.Option("--source", help="Look only at upstreams of this source; may be repeated.")
+SOURCES = typer.Option("--source", help="Probe only upstreams of this source; repeatable.")
 JOBS = typer.Option(
-    "--job", metavar="JOB", help="Look only at upstreams of this job, by id or name; repeatable."
+    "--job", metavar="JOB", help="Probe only upstreams of this job, by id or name; repeatable."
 )
 
 
@@ -34,14 +34,14 @@ def tick(
     source: Annotated[list[Source] | None, SOURCES] = None,
     job: Annotated[list[str] | None, JOBS] = None,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Many control rows may leave the CSV at once.")
+        bool, typer.Option("--yes", help="Accept the removal of many control rows.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Look once, decide, start what may run, and follow what runs.
+    """Probe the upstreams once, decide, start what may run, and follow what runs.
 
-    Ends with 1 when a look failed, a start was refused or a run could not be asked about.
+    Ends with 1 when a probe failed, a start was refused or a run could not be polled.
 
     Examples:
         python -m harness tick
@@ -78,7 +78,7 @@ def tick(
 
 
 def _jobs(context: "Context", wanted: Sequence[str]) -> frozenset[int]:
-    """Find the jobs that are meant in the seeds, before anything is looked at."""
+    """Find the named jobs in the seeds, before anything is probed."""
     if not wanted:
         return frozenset()
     from harness.controls.load import every_job_name
@@ -107,14 +107,18 @@ def run(
         bool, typer.Option("--verbose", "-v", help="One line for idle ticks, too.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object a line for each tick with news.")
+        bool,
+        typer.Option(
+            "--json", help="Print one JSON object a line for each tick that did something."
+        ),
     ] = False,
 ) -> None:
-    """Stay, and tick again and again: one Spark session, one parsed project.
+    """Run ticks continuously in one process.
 
-    A tick that takes longer than the interval skips the slots it has run over. Ctrl-C or SIGTERM
-    ends it with code 130 and starts no further job; a second one ends it at once. The ledgers are
-    compacted between ticks when that is worth it.
+    All ticks share one Spark session and one parsed project. A tick that takes longer than the
+    interval skips the slots it has missed. Ctrl-C or SIGTERM ends it with code 130 and starts no
+    further job; a second one ends it at once. The ledgers are compacted between ticks when that is
+    worth it.
 
     Examples:
         python -m harness run --every 30s

@@ -78,7 +78,7 @@ class KafkaCluster(Section):
         default=10_000,
         ge=1,
         le=1_000_000,
-        description="Most new messages of a topic that a preprocess_query is given in one look.",
+        description="Most new messages of a topic that a preprocess_query reads in one probe.",
     )
 
     @model_validator(mode="after")

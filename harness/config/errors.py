@@ -1,4 +1,4 @@
-"""Turns pydantic's errors into sentences with file, line and key, and what is allowed instead."""
+"""Converts pydantic's errors into messages with file, line, key and the allowed values."""
 
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -85,7 +85,7 @@ def _fault(kind: str) -> str:
 
 def _wrong_key(path: tuple[str, ...]) -> str:
     if path[:3] == ("jobs", "local", "commands"):
-        return "this is no job id; allowed is a whole number from 1 to 9223372036854775807."
+        return "this is no job id; allowed is an integer from 1 to 9223372036854775807."
     if path[:2] == ("sensing", "limits"):
         return f"there is no such sensor_source; allowed are {', '.join(Source)}."
     return "the name is empty; give it one."

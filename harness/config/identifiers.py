@@ -59,7 +59,7 @@ def names_from(text: str) -> tuple[Name, ...]:
 
 
 def _is_one_query(text: str) -> bool:
-    """Tell whether it is one pair of parentheses round a query, out of which nothing leads."""
+    """Return whether it is one pair of parentheses round a query, out of which nothing leads."""
     # Some databases take a backslash in quotes for more than itself.
     if _FIRST_WORD.match(text) is None or "\\" in text:
         return False

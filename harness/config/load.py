@@ -1,4 +1,4 @@
-"""Reads ``heartbeat.yml`` into ``Settings``; every problem is told at once, with its line.
+"""Reads ``heartbeat.yml`` into ``Settings``; every problem is reported at once, with its line.
 
 It does not fetch secrets: a reference is resolved where it is used.
 """
@@ -158,7 +158,7 @@ def _has_workspace(jobs: Jobs, environment: Mapping[str, str]) -> bool:
 
 
 def _stop_on_secret_scopes(content: ConfigurationFile, document: Document) -> None:
-    """Refuse references that nobody could resolve, before a connection is needed."""
+    """Refuse unresolvable references, before a connection is needed."""
     problems = [
         f"{document.name}:{document.find(path)[1]}: {'.'.join(path)}: {reference.location} is in a"
         " Databricks workspace, and none is configured; set DATABRICKS_HOST and a way to log in,"

@@ -142,7 +142,7 @@ class Attention(Section):
         default=360, description="A run that goes on for so long needs attention."
     )
     unasked_minutes: _Minutes = Field(
-        default=15, description="So does one that nobody could ask about for so long."
+        default=15, description="Minutes without a successful poll before a run needs attention."
     )
 
 
@@ -168,7 +168,7 @@ class Jobs(Section):
 SourceName = Annotated[Source, BeforeValidator(_lower)]
 ProbeSeconds = Annotated[
     float,
-    Field(gt=0, le=3600, description="A look at this source that takes longer has failed."),
+    Field(gt=0, le=3600, description="Time limit of a probe of this source."),
 ]
 
 
@@ -187,16 +187,16 @@ class UpstreamOverride(Section):
     sensor_source: SourceName = Field(description="Source, as in the controls CSV.")
     sensor_id: Text = Field(description="Id, as in the controls CSV.")
     first_sight: FirstSight = Field(
-        description="What the first look at data that is already there means."
+        description="What the first observation of existing data means."
     )
 
 
 class Sensing(Section):
-    """How upstreams are looked at."""
+    """How upstreams are probed."""
 
-    threads: int = Field(default=32, ge=1, le=256, description="Looks that run side by side.")
+    threads: int = Field(default=32, ge=1, le=256, description="Probes that run in parallel.")
     look_timeout_seconds: float = Field(
-        default=60, gt=0, le=3600, description="A look that takes longer has failed."
+        default=60, gt=0, le=3600, description="Time limit of a probe."
     )
     limits: Annotated[dict[SourceName, ProbeSeconds], key_name("sensor_source")] = Field(
         default_factory=dict, description="Time limits of single sources, in seconds."
@@ -205,11 +205,11 @@ class Sensing(Section):
         default=900,
         ge=0,
         le=86_400,
-        description="Longest wait for the next look at what keeps failing; 0 looks at every tick.",
+        description="Longest backoff of a failing upstream; 0 probes it in every tick.",
     )
     first_sight: FirstSight = Field(
         default=FirstSight.EVENT,
-        description="What the first look at data that is already there means.",
+        description="What the first observation of existing data means.",
     )
     upstreams: tuple[UpstreamOverride, ...] = Field(
         default=(), description="Upstreams that differ from first_sight above."

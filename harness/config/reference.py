@@ -11,7 +11,7 @@ from harness.config.section import KEY_NAME
 
 _WORDS = {
     "string": "text",
-    "integer": "whole number",
+    "integer": "integer",
     "number": "number",
     "object": "mapping",
     "array": "list",

@@ -42,7 +42,7 @@ class SecretResolver(Protocol):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SecretReference:
-    """Says where a secret is kept. The value is fetched by ``resolve`` and never stored."""
+    """Determines where a secret is kept. The value is fetched by ``resolve`` and never stored."""
 
     store: SecretStore
     #: A variable's name, or ``scope/key``.
@@ -69,7 +69,7 @@ class SecretReference:
 
     @property
     def location(self) -> str:
-        """Return the reference itself, for a message that says which one is missing."""
+        """Return the reference itself, for a message that shows which one is missing."""
         return f"{self.store.value}:{self.name}"
 
     def resolve(self, resolver: SecretResolver) -> SecretStr:

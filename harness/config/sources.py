@@ -24,5 +24,5 @@ class FirstSight(StrEnum):
 
     #: It is an event: its consumers want a first run.
     EVENT = "event"
-    #: It is only the position from which on news count.
+    #: It is only the position from which on new data count.
     BASELINE = "baseline"

@@ -129,7 +129,7 @@ def _message_of(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         return "the file is not UTF-8; save it as UTF-8."
     if isinstance(error, RecursionError):
-        return "the file refers to itself or is nested too deeply; take that out."
+        return "the file refers to itself or is nested too deeply; remove that."
     if isinstance(error, _TooLargeError):
         return str(error)
     # The parser's own mistakes over odd text; their words may repeat it, and a secret in it.

@@ -127,7 +127,7 @@ class Desk:
 
         Args:
             at: The instant since which a problem that is new has been there.
-            allow_mass_removal: Many control rows may leave the CSV at once.
+            allow_mass_removal: Accept the removal of many control rows.
 
         Raises:
             ControlsError: Many rows are gone from the file, or nothing was ever accepted and the
@@ -234,7 +234,7 @@ class Desk:
         new = {seed: seed_rows(seed, _text(candidate / seed)) for seed in SEEDS}
         merged = in_force(old, new, problems)
         texts = {seed: _as_csv(seed, rows) for seed, rows in merged.items()}
-        # What is right by itself may contradict what has stayed in force.
+        # What is right on its own may contradict what has stayed in force.
         trial = self._folder / "trial"
         for seed, text in texts.items():
             write_atomically(trial / seed, text)
@@ -381,7 +381,7 @@ def seed_rows(seed: Path, text: str) -> list[Row]:
             if line > 1 and len(cells) == len(columns) and any(cells):
                 rows.append(_optional(seed, line, tuple(map(str.strip, cells))))
     except csv.Error:
-        # The check of the file says where.
+        # The check of the file shows where.
         return rows
     return rows
 
@@ -448,7 +448,7 @@ def _file_problem(seed: Path, error: Exception) -> Problem:
 
 
 def _outcome(problem: Problem) -> str:
-    """Say what is in force instead."""
+    """Report what is in force instead."""
     if problem.line is None:
         return "(the rows last accepted stay in force, and new jobs wait)"
     if problem.seed == SENSOR_ASSETS:

@@ -1,4 +1,4 @@
-"""Judges each row by itself: every cell that is wrong is a finding."""
+"""Checks each row on its own: every invalid cell is a finding."""
 
 from collections.abc import Collection, Iterator
 from functools import cache
@@ -116,7 +116,9 @@ def _upstream_key(row: ControlRow) -> tuple[Problem, ...]:
         problem = upstream_key_problem(row.upstream_key)
         return ((Code.UPSTREAM_KEY_SHAPE, problem),) if problem else ()
     if row.source in NEED_UPSTREAM_KEY:
-        message = f"a {row.source} row needs the column that tells new data, such as LOAD_DATE."
+        message = (
+            f"a {row.source} row needs the column that identifies new data, such as LOAD_DATE."
+        )
         return ((Code.UPSTREAM_KEY_MISSING, message),)
     if uses_upstream_key(row.preprocess_query):
         message = "the preprocess query uses ?upstream_key or ?upstream_value; name the column."
@@ -126,12 +128,12 @@ def _upstream_key(row: ControlRow) -> tuple[Problem, ...]:
 
 def _job_id(row: ControlRow) -> tuple[Problem, ...]:
     if not row.trigger_job_id:
-        message = f"the job id is missing; allowed is a whole number from 1 to {LARGEST_BIGINT}."
+        message = f"the job id is missing; allowed is an integer from 1 to {LARGEST_BIGINT}."
         return ((Code.JOB_ID_MISSING, message),)
     if row.job_id is not None and 1 <= row.job_id <= LARGEST_BIGINT:
         return ()
     message = (
-        f"{shown(row.trigger_job_id)} is no job id; allowed is a whole number from 1 to"
+        f"{shown(row.trigger_job_id)} is no job id; allowed is an integer from 1 to"
         f" {LARGEST_BIGINT}."
     )
     return ((Code.JOB_ID_NUMBER, message),)

@@ -38,7 +38,7 @@ def check(
     Args:
         controls: The file, as ``read_controls`` returned it.
         previous_keys: The ``sensors`` ids of the rows in force; ``None`` when there are none yet.
-        removal_is_meant: Whether somebody said that many rows may go (``--yes``).
+        removal_is_meant: Whether the removal of many rows was accepted (``--yes``).
         may_read: Tables that a preprocess query may read besides the new rows.
         configured: What heartbeat.yml has; without it nothing is reported as missing there.
     """
@@ -152,6 +152,6 @@ def _mass_removal(controls: ControlsFile, previous: frozenset[str]) -> Iterator[
         return
     message = (
         f"{gone} of the {len(previous)} rows in force are gone from the file; if that is meant,"
-        " say so with --yes."
+        " confirm with --yes."
     )
     yield finding(Code.MASS_REMOVAL, 1, None, message)

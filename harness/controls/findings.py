@@ -106,7 +106,7 @@ def finding(code: Code, line: int, column: str | None, message: str) -> Finding:
 
 
 def has_errors(findings: Iterable[Finding]) -> bool:
-    """Tell whether anything among the findings stops."""
+    """Return whether anything among the findings stops."""
     return any(each.severity is Severity.ERROR for each in findings)
 
 
@@ -146,7 +146,7 @@ def render_findings(
     """Return one plain line per finding: ``file:line: severity: column: message [code]``.
 
     Args:
-        findings: What was found, in the order in which it is to be told.
+        findings: What was found, in the order in which it is to be reported.
         file_name: The name to put before each line number.
         colour: Whether to mark the severity with terminal colours.
     """

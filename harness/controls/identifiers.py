@@ -45,7 +45,7 @@ def upstream_key_problem(key: str) -> str | None:
 
 
 def uses_upstream_key(query: str) -> bool:
-    """Tell whether the query has a placeholder that only an ``upstream_key`` can fill."""
+    """Return whether the query has a placeholder that only an ``upstream_key`` can fill."""
     return re.search(r"\?upstream_(key|value)\b", query) is not None
 
 

@@ -44,7 +44,7 @@ class Seeder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedControls:
-    """The CSV as it is now, with what there is to say about it."""
+    """The CSV as it is now, with its findings."""
 
     controls: ControlsFile
     triggers: TriggersFile
@@ -195,12 +195,12 @@ def every_job_name(project: Path) -> dict[int, str]:
 
 
 def needs_iceberg_rows(project: Path) -> bool:
-    """Tell whether a control has a query over the rows of an Iceberg table."""
+    """Return whether a control has a query over the rows of an Iceberg table."""
     path = project / CONTROLS
     try:
         rows = parse_controls(path.read_bytes(), path).rows
     except OSError:
-        # Whoever needs the file says so.
+        # The caller that needs the file reports it.
         return False
     return any(row.source == Source.ICEBERG_TABLE and row.preprocess_query for row in rows)
 

@@ -124,7 +124,7 @@ def _problems(seed: Path, text: str) -> Iterator[tuple[int, str]]:
             if message:
                 yield line, message
     except csv.Error as error:
-        yield line + 1, f"it cannot be read as CSV ({error}); look at its quotes"
+        yield line + 1, f"it cannot be read as CSV ({error}); check its quotes"
 
 
 def _problem(seed: Path, cells: list[str], columns: tuple[str, ...]) -> str | None:
@@ -137,7 +137,7 @@ def _problem(seed: Path, cells: list[str], columns: tuple[str, ...]) -> str | No
 
 
 def is_job(text: str) -> bool:
-    """Tell whether a cell is the id of a job."""
+    """Return whether a cell is the id of a job."""
     digits = text.strip()
     return digits.isascii() and digits.isdigit() and 0 < int(digits) <= _LARGEST_ID
 

@@ -38,7 +38,7 @@ class ControlRow:
     job_state: str = ""
     dependency_flag: str = ""
 
-    #: The job's id; ``None`` when the cell holds no whole number.
+    #: The job's id; ``None`` when the cell holds no integer.
     job_id: int | None = None
     #: The row's id in ``sensors``; ``None`` while its parts are not there.
     sensors_key: str | None = None
@@ -106,7 +106,7 @@ def _decoded(data: bytes, findings: list[Finding]) -> list[str]:
             message = "the line is not UTF-8; save the file as UTF-8."
             findings.append(finding(Code.NOT_UTF8, number, None, message))
         if "\0" in line:
-            message = "the line has a NUL byte in it; take it out."
+            message = "the line has a NUL byte in it; remove it."
             findings.append(finding(Code.NUL_BYTE, number, None, message))
         lines.append(line.replace("\0", "") + "\n")
     return lines

@@ -97,7 +97,7 @@ def _use_of(tree: exp.Expr, tokens: Sequence[Token]) -> Use:
 
 
 def _is_own(table: exp.Table) -> bool:
-    """Tell whether a name is that of a CTE which can be seen from where it stands."""
+    """Return whether a name is that of a CTE which can be seen from where it stands."""
     if table.db:
         return False
     below: exp.Expr = table
@@ -111,7 +111,7 @@ def _is_own(table: exp.Table) -> bool:
 def _names_seen(above: exp.Expr, below: exp.Expr) -> set[str]:
     """Return the CTEs that a part of a query sees by being a part of what stands above it."""
     if isinstance(above, exp.With):
-        # A CTE sees those before it, and itself if that is said.
+        # A CTE sees those before it, and itself if that is stated.
         at = next(at for at, each in enumerate(above.expressions) if each is below)
         last = at + 1 if above.recursive else at
         return {each.alias.lower() for each in above.expressions[:last]}

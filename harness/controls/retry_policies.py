@@ -1,4 +1,4 @@
-"""Checks ``seeds/retry_policies.csv``: whose failed runs start again by themselves, and when."""
+"""Checks ``seeds/retry_policies.csv``: whose failed runs start again automatically, and when."""
 
 import csv
 import io
@@ -22,7 +22,7 @@ COLUMNS = (
 #: Stands for all jobs without a row of their own.
 EVERY_JOB = "*"
 #: What a run may have ended as to be started again. Of what was refused the parameters are wrong;
-#: of what is parked or lost nobody knows whether it does not run yet.
+#: of what is parked or lost it is unknown whether it does not run yet.
 OUTCOMES = ("FAILED", "TIMED_OUT", "SKIPPED", "CANCELED")
 
 _MOST_ATTEMPTS = 100
@@ -62,7 +62,7 @@ def retry_problems(text: str) -> Iterator[tuple[int, str]]:
                 yield from ((began, message) for message in _of_line(cells, began, first))
             began = lines.line_num + 1
     except csv.Error as error:
-        yield began, f"it cannot be read as CSV ({error}); look at its quotes"
+        yield began, f"it cannot be read as CSV ({error}); check its quotes"
 
 
 def _of_line(cells: list[str], line: int, first: dict[str, int]) -> Iterator[str]:
@@ -92,7 +92,7 @@ def _job_problem(job_id: str) -> str | None:
     if job_id == EVERY_JOB or (_WHOLE.fullmatch(job_id) and int(job_id) <= LARGEST_BIGINT):
         return None
     return (
-        f"{shown(job_id)} is no job id; allowed is a whole number from 1 to {LARGEST_BIGINT}, or"
+        f"{shown(job_id)} is no job id; allowed is an integer from 1 to {LARGEST_BIGINT}, or"
         f" {EVERY_JOB} for all jobs without a row of their own"
     )
 
@@ -101,7 +101,7 @@ def _attempts_problem(attempts: str) -> str | None:
     if _WHOLE.fullmatch(attempts) and int(attempts) <= _MOST_ATTEMPTS:
         return None
     return (
-        f"{shown(attempts)} is no number of attempts; allowed is a whole number from 1 (never again"
+        f"{shown(attempts)} is no number of attempts; allowed is an integer from 1 (never again"
         f" by itself) to {_MOST_ATTEMPTS}"
     )
 

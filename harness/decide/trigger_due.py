@@ -1,4 +1,4 @@
-"""Tells whether asking the triggers may bring anything new; most ticks need not ask them."""
+"""Decides whether event triggers need evaluation in this tick."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from harness.store.work_lists import StateView
 class Findings:
     """What the steps of a tick have recorded before it decides."""
 
-    #: Steps of runs, whoever started them.
+    #: Steps of runs, however they were started.
     steps: tuple[RunRow, ...] = ()
     #: From producers.
     registered: Registered = field(default_factory=Registered)

@@ -1,4 +1,4 @@
-"""Asks the models what the triggers release, and records it: events first, then each trigger.
+"""Evaluates event triggers in SQL, and records the events of satisfied slots, then each trigger.
 
 A trigger is an upstream whose look is SQL: which slots are due, satisfied or gone is decided there.
 Its events are copies of those that satisfied a slot, so that whatever starts, repeats or explains a
@@ -34,7 +34,7 @@ from harness.store.work_lists import AT_ONCE, StateView, WatchedUpstream
 
 log = logging.getLogger(__name__)
 
-#: What tells a released event from the one that it is a copy of.
+#: What distinguishes a released event from the one that it is a copy of.
 TRIGGER_TAG, SLOT_TAG = "trigger_id", "trigger_slot"
 
 Row = Mapping[str, object]
@@ -75,7 +75,7 @@ class Services(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerEvaluation:
-    """One row of ``queue_trigger_evaluations``: what one trigger has to say."""
+    """One row of ``queue_trigger_evaluations``: the evaluation of one trigger."""
 
     upstream_id: str
     #: ``None`` where the trigger cannot be evaluated.
@@ -154,7 +154,7 @@ def evaluate_triggers(
     services.crash_point("after_release")
     changed = {row.upstream_id: after_row(watched[row.upstream_id], row) for row in probes}
     recorded = Recorded(events=tuple(events), probes=tuple(probes), changed=changed)
-    # Why a job waits is told by what its slots wait for.
+    # Why a job waits is reported by what its slots wait for.
     waits_otherwise = any(
         _reasons(each) != _reasons(watched[upstream_id]) for upstream_id, each in changed.items()
     )
@@ -191,7 +191,7 @@ def _evaluated(
 def _recovered(
     reported: Collection[str], watched: Mapping[str, WatchedUpstream], tick: Tick
 ) -> list[ProbeRow]:
-    """Return a row for each trigger that failed, can be evaluated again and has nothing to say."""
+    """Return a row for each trigger that failed, can be evaluated again and has no new result."""
     rows = [
         probe_row(ProbeResult(upstream_id=each.upstream_id, position=each.position), tick, each, 0)
         for each in watched.values()
@@ -217,7 +217,7 @@ class _Ledger:
 
     Args:
         store: The ledgers.
-        looks: What the triggers have to say.
+        evaluations: The evaluations of the triggers.
         state: Knows what a killed tick has left.
     """
 
@@ -247,7 +247,7 @@ class _Ledger:
         return [(slot, row) for (slot, _), row in found.items()]
 
     def has_left(self, evaluation: TriggerEvaluation, row: Row) -> bool:
-        """Tell whether a killed tick has released the change already."""
+        """Return whether a killed tick has released the change already."""
         return _change_of(row) in self._left.get(evaluation.upstream_id, ())
 
 
@@ -264,7 +264,7 @@ def _originals(store: Store, evaluations: Sequence[TriggerEvaluation]) -> dict[P
 def _left_by_killed_tick(store: Store, state: StateView) -> dict[str, set[str]]:
     """Return the changes that a tick released and then died, by trigger.
 
-    The next look may find the same changes for a later slot; they are released once all the same.
+    The next probe may find the same changes for a later slot; they are released once all the same.
     """
     watched = {each.upstream_id: each for each in state.triggers}
     ids = sorted({each.event_id for each in state.orphans if each.upstream_id in watched})
@@ -279,7 +279,7 @@ def _left_by_killed_tick(store: Store, state: StateView) -> dict[str, set[str]]:
 
 
 def _change_of(row: Row) -> str:
-    """Name the change that an event tells of; the events of older ledgers name it themselves."""
+    """Name the change that an event describes; the events of older ledgers name it themselves."""
     return str(row.get("change_id") or row["event_id"])
 
 

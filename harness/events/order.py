@@ -9,19 +9,19 @@ from harness.store.rows import integer
 Row = Mapping[str, object]
 Each = TypeVar("Each", bound=Row)
 
-#: The snapshot ids of these say nothing of the order, though they may look like numbers.
+#: The snapshot ids of these have no information about the order, though they may look like numbers.
 _NAMES_ONLY = frozenset({"ICEBERG", "HIVE"})
 
 
 def in_order(rows: Iterable[Each], reported_at: Callable[[Row], tuple[int, ...]]) -> list[Each]:
-    """Return the rows of events by when they were told, and those told at once by their snapshots.
+    """Return the rows of events in the order of their reports, and within a report by snapshot.
 
     A snapshot that is a version is ordered by its number. One that is only a name comes after the
     one that it follows, whatever the clocks of their writers said, else by its time.
 
     Args:
         rows: With the fields of an event.
-        reported_at: When a row was told.
+        reported_at: When a row was reported.
     """
     found: list[Each] = []
     by_time = sorted(rows, key=lambda row: (reported_at(row), _place(row)))
@@ -44,7 +44,7 @@ def _followers_last(rows: Sequence[Each]) -> list[Each]:
     for row in rows:
         chain: dict[int, Each] = {}
         each: Each | None = row
-        # Snapshots in a circle cannot be, and must not hang us if somebody registers some.
+        # Snapshots in a circle cannot be, and must not hang us if some are registered.
         while each is not None and id(each) not in ordered and id(each) not in chain:
             chain[id(each)] = each
             is_name = each["table_format"] in _NAMES_ONLY and each["prev_snapshot_id"] is not None

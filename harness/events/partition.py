@@ -210,7 +210,7 @@ class Partitions:
 
 
 def partition_fields(partitions: Partitions) -> tuple[tuple[str, ...] | None, dict[str, str]]:
-    """Return the one partition that was touched, or the tags that tell of several."""
+    """Return the one partition that was touched, or the tags that describe several."""
     if len(partitions.values) == 1 and partitions.are_all:
         return next(iter(partitions.values)), {}
     return None, as_tags(partitions.values, are_all=partitions.are_all)

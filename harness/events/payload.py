@@ -12,7 +12,7 @@ from harness.store.work_lists import FollowedRun
 
 log = logging.getLogger(__name__)
 
-#: What a run may be handed directly; more is handed over as a reference.
+#: What a run may be handed directly; more is passed as a reference.
 PARAMETER_BYTES = 10_000
 
 #: Where a run that is handed a reference finds its events.
@@ -76,7 +76,7 @@ def file_of(parameters: str) -> Path | None:
 
 
 def restore_payloads(runs: Iterable[FollowedRun], store: Store) -> None:
-    """Write the events of runs that go on anew, where their file has vanished.
+    """Write the events of runs that go on again, where their file has vanished.
 
     Raises:
         StateError: They cannot be read or written.
@@ -86,14 +86,14 @@ def restore_payloads(runs: Iterable[FollowedRun], store: Store) -> None:
         if path is None or path.exists():
             continue
         events = payload_of(run.consumed, run.event_ids, store)
-        log.warning("%s has vanished; its %s events are written anew", path, len(events))
+        log.warning("%s is missing; its %s events are rewritten", path, len(events))
         save(path, events, is_lasting=True)
 
 
 def payload_of(
     consumed: Iterable[Consumed], event_ids: Iterable[str], store: Store
 ) -> list[dict[str, object]]:
-    """Return the events of a run as it was handed them, from what its row says that it took.
+    """Return the events of a run as it was handed them, from what its row reports that it took.
 
     Raises:
         StateError: They cannot be read.

@@ -18,7 +18,7 @@ from harness.platform.sql_names import table_key
 #: The tag of an event that has changed several partitions: a JSON list of them.
 PARTITIONS = "partitions"
 
-#: What may be given as an instant: aware, ISO 8601 (UTC where no zone is said), or milliseconds.
+#: What may be given as an instant: aware, ISO 8601 (UTC where no zone is stated), or milliseconds.
 Instant = datetime | str | int
 #: The last millisecond of the year 9999.
 _LAST_INSTANT = 253_402_300_799_999
@@ -51,7 +51,7 @@ class Question:
     by: By = By.REGISTRATION
 
     def is_met_by(self, event: ChangeEvent) -> bool:
-        """Tell whether an event is one of those that are wanted."""
+        """Return whether an event is one of those that are wanted."""
         return (
             (self.table is None or table_key(event.table) == table_key(self.table))
             and (self.operation is None or event.operation_type is self.operation)
@@ -92,7 +92,7 @@ def question_about(
         ConfigurationError: Something is wrong with it.
     """
     if table is not None and not table_key(table):
-        raise ConfigurationError("The table has no name; leave it out to ask for every table")
+        raise ConfigurationError("The table has no name; leave it out for every table")
     return Question(
         table=table,
         partition=None if partition is None else _partition(partition),
@@ -132,7 +132,7 @@ def by_of(text: str) -> By:
         return By(text.strip().lower())
     except ValueError as error:
         raise ConfigurationError(
-            f"Events cannot be asked for by '{text}'; allowed are {' and '.join(By)}"
+            f"Events cannot be selected by '{text}'; allowed are {' and '.join(By)}"
         ) from error
 
 

@@ -31,16 +31,16 @@ _MOST_LEVELS = 50
 _MOST_TAGS = 100
 #: Less is a number of seconds: as milliseconds it would lie in 1973 or before.
 _EARLIEST_MS = 100_000_000_000
-#: A producer's clock may be ahead of ours, and stand in another zone by mistake of nobody.
+#: A producer's clock may be ahead of ours, and stand in another zone unintentionally.
 _AHEAD = timedelta(days=1)
 
 
 class _Wrong(Exception):
-    """Says what is wrong with one field."""
+    """Determines what is wrong with one field."""
 
 
 class Unreadable(str):
-    """Stands for an event that cannot be read, and says why."""
+    """Stands for an event that cannot be read, and shows why."""
 
     __slots__ = ()
 
@@ -59,7 +59,7 @@ def check(
     at: datetime,
     known_levels: Mapping[str, int | None] | None = None,
 ) -> Checked:
-    """Turn what producers say into events.
+    """Convert what producers say into events.
 
     Args:
         batch: Where each event stands, in words, and what stands there.
@@ -123,7 +123,7 @@ def _missing(fields: Mapping[str, object]) -> list[str]:
         )
         missing.append(f"table_format is missing: {why}; it is one of {formats}")
     if "prev_snapshot_id" in fields and "snapshot_id" not in fields:
-        missing.append("prev_snapshot_id has no snapshot_id that it comes before: say both or none")
+        missing.append("prev_snapshot_id has no snapshot_id that it precedes: give both or none")
     return missing
 
 
@@ -172,7 +172,7 @@ def _id(value: object) -> str:
 
 def _instant(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise _Wrong(f"is {_kind(value)}, and has to be milliseconds since 1970 as a whole number")
+        raise _Wrong(f"is {_kind(value)}, and has to be milliseconds since 1970 as an integer")
     if value < 0:
         raise _Wrong(f"{value} is negative: it is in milliseconds since 1970, UTC")
     if value < _EARLIEST_MS:
@@ -284,7 +284,7 @@ class _LevelsOfTables:
         if known is not None and known != count:
             return [
                 f"partition has {_levels(count)}, but {_shown(event.table)} has {_levels(known)}; "
-                "if it is partitioned anew, say --repartitioned"
+                "if its partitioning has changed, pass --repartitioned"
             ]
         first, where = self._in_batch.setdefault(key, (count, place))
         if first != count:

@@ -1,6 +1,6 @@
 """Sends intents to the Jobs API, side by side and within its rate, and records each answer.
 
-An answer that tells nothing leaves the intent as it is: a later tick sends the same token again.
+An answer without information leaves the intent as it is: a later tick sends the same token again.
 """
 
 import json
@@ -44,7 +44,7 @@ class Firing:
     """What starting jobs needs, wired once."""
 
     api: JobsApi
-    #: Tells this state folder's tokens from those of any other one on the same workspace.
+    #: Distinguishes this state folder's tokens from those of any other one on the same workspace.
     origin: str
     store: Store
     #: The rate of starts, and the higher one of questions.
@@ -90,7 +90,7 @@ def send(
             intent stays open, with the refusal's code and words.
 
     Returns:
-        The newest row of each run; unchanged when the answer told nothing new.
+        The newest row of each run; unchanged when the answer had nothing new.
 
     Raises:
         Interrupted: A signal came; what was sent by then is recorded, the rest stays an intent.
@@ -180,10 +180,10 @@ def _after_answer(intent: RunRow, answer: RunNowAnswer, tick: Tick, *, again: bo
             log.warning("job %s: refused when sent again: %s", intent.job_id, answer.message)
             return replace(now, termination_code=answer.error_code, message=answer.message)
         case Unknown() if (answer is HELD_BACK or answer is STOPPED) and intent.message:
-            # Why it has no answer is told already.
+            # Why it has no answer is reported already.
             return intent
         case Unknown() | NotAllowed():
-            log.warning("job %s: no answer that tells: %s", intent.job_id, answer.message)
+            log.warning("job %s: no usable answer: %s", intent.job_id, answer.message)
             return (
                 intent if intent.message == answer.message else replace(now, message=answer.message)
             )

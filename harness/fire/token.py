@@ -16,7 +16,7 @@ def token_for(workspace: str, job_id: int, intent_id: str, attempt: int) -> str:
 
     Two processes that never met derive the same token for the same attempt. The API keeps
     answering with the old run for as long as it remembers a token, so a wanted new run is a new
-    attempt. Nobody documents whether a token counts per job or per workspace, so both are in it.
+    attempt. It is undocumented whether a token counts per job or per workspace, so both are in it.
 
     Args:
         workspace: The workspace's name, as ``JobsApi.workspace`` gives it.

@@ -20,20 +20,20 @@ from harness.store.rows import Blocker, RunStatus, integer
 
 #: Nearly every query begins with it.
 _USUAL_START = re.compile(r"^select \* from sensor_new_data\b\s*", re.IGNORECASE)
-#: As much of a query as tells it from another one.
+#: The part of a query that distinguishes it from another one.
 _QUERY_LENGTH = 60
 
 
-#: What tells one upstream from another of the same name.
+#: What distinguishes one upstream from another of the same name.
 Described = Upstream | Failing
 
 
 def names_of(upstream_ids: Iterable[str], upstreams: Iterable[Described]) -> dict[str, str]:
-    """Name each upstream; those of one name, by what tells them apart: source, key, query.
+    """Name each upstream; those of one name, by what distinguishes them: source, key, query.
 
     Args:
-        upstream_ids: The upstreams that are to be told, side by side.
-        upstreams: All that is known of upstreams; one that is missing is told by its id.
+        upstream_ids: The upstreams that are to be reported, side by side.
+        upstreams: All that is known of upstreams; one that is missing is reported by its id.
     """
     known = {each.upstream_id: each for each in upstreams if each.source}
     by_name: defaultdict[str, list[str]] = defaultdict(list)
@@ -113,26 +113,26 @@ class Job:
 
     @property
     def blocker(self) -> str:
-        """The name of the reason that is told; empty when the last decision had none."""
+        """The name of the reason that is reported; empty when the last decision had none."""
         reasons = self.reasons.blockers if self.reasons else ()
         return main_reason(reasons).blocker if reasons else ""
 
     @property
     def since(self) -> datetime | None:
-        """Since when the reason that is told has held, if it is known."""
+        """Since when the reason that is reported has held, if it is known."""
         reasons = self.reasons.blockers if self.reasons else ()
         return main_reason(reasons).since if reasons else None
 
     @property
     def why(self) -> str:
-        """The reason that is told, without the words that every line would begin with."""
+        """The reason that is reported, without the words that every line would begin with."""
         message = reason_in_words(self.reasons.blockers) if self.reasons else ""
         return message.removeprefix("its hard dependency ")
 
 
 def name_of_run(run: RunFact) -> str:
-    """Name a run; one that the job began by itself may have told no id."""
-    return f"run {run.run_id}" if run.run_id else "its own run has not said `processed`"
+    """Name a run; one that the job began on its own may have no id."""
+    return f"run {run.run_id}" if run.run_id else "its own run has not reported `processed`"
 
 
 def began(run: RunFact) -> datetime:
@@ -167,7 +167,7 @@ class Problem:
     what: str
     since: datetime
     why: str
-    #: The job goes no further by itself.
+    #: The job goes no further on its own.
     is_bad: bool = False
 
 
@@ -180,10 +180,10 @@ def problem_of(run: RunFact, status: Status) -> Problem | None:
         if retry is None:
             return Problem(what=what, since=since, why=why, is_bad=True)
         # In front: a long reason is cut.
-        why = f"attempt {run.attempt + 1} starts by itself from {instant_of(retry)} on; {why}"
+        why = f"attempt {run.attempt + 1} starts automatically from {instant_of(retry)} on; {why}"
         return Problem(what=what, since=since, why=why)
     if run.is_unanswered:
-        why = run.message or "the Jobs API has not answered; every tick asks again"
+        why = run.message or "the Jobs API has not answered; every tick retries"
         return Problem(what="no answer", since=run.decided_at, why=why)
     if not run.is_open:
         return None
@@ -191,7 +191,7 @@ def problem_of(run: RunFact, status: Status) -> Problem | None:
 
 
 def retry_of(run: RunFact, blockers: Sequence[Blocker] | None) -> Blocker | None:
-    """Return the reason of a job whose run failed and starts again by itself; else nothing.
+    """Return the reason of a job whose run failed and starts again automatically; else nothing.
 
     Args:
         run: The newest run of the job.
@@ -213,12 +213,12 @@ def blockers_of(run: RunFact, decision: LastDecision | None) -> Sequence[Blocker
 
 
 def is_over(minutes: float, since: datetime, now: datetime) -> bool:
-    """Tell whether more than so many minutes have passed."""
+    """Return whether more than so many minutes have passed."""
     return (now - since).total_seconds() > 60 * minutes
 
 
 def unreachable_of(run: RunFact, unreachable: Unreachable | None) -> Unreachable | None:
-    """Return since when nobody could ask about this very run; nothing when somebody could."""
+    """Return since when this run has been unreachable; nothing if it was reached."""
     return unreachable if unreachable and run.is_open and unreachable.run_id == run.run_id else None
 
 
@@ -228,33 +228,35 @@ def _unreachable(run: RunFact, status: Status) -> Problem | None:
         return None
     if not is_over(status.attention.unasked_minutes, unreachable.since, status.now):
         return None
-    why = f"nobody knows how {name_of_run(run)} stands: {unreachable.reason}"
-    return Problem(what="not asked", since=unreachable.since, why=why)
+    why = f"the state of {name_of_run(run)} is unknown: {unreachable.reason}"
+    return Problem(what="unreachable", since=unreachable.since, why=why)
 
 
 def _problem_of_open(run: RunFact, now: datetime, attention: Attention) -> Problem | None:
     if run.message in (NOT_KNOWN, NO_STATE):
         why = f"{name_of_run(run)}: {run.message}"
-        return Problem(what="not clear", since=run.recorded_at, why=why)
+        return Problem(what="unknown state", since=run.recorded_at, why=why)
     if waits(run):
         is_long = is_over(attention.queued_minutes, run.recorded_at, now)
         message = f" ({run.message})" if run.message else ""
         why = (
-            f"{name_of_run(run)} waits{message}; Databricks gives up what is in a queue after "
+            f"{name_of_run(run)} waits{message}; Databricks cancels queued runs after "
             f"{QUEUE_HOURS} hours"
         )
         return Problem(what=words_of(run), since=run.recorded_at, why=why) if is_long else None
     if words_of(run):
         message = f": {run.message}" if run.message else ""
-        why = f"{name_of_run(run)} is in words that are not understood ({words_of(run)}){message}"
-        return Problem(what="not clear", since=run.recorded_at, why=why)
+        why = (
+            f"{name_of_run(run)} has a state this version does not know ({words_of(run)}){message}"
+        )
+        return Problem(what="unknown state", since=run.recorded_at, why=why)
     if is_over(attention.running_minutes, began(run), now):
         return Problem(what="runs long", since=began(run), why=name_of_run(run))
     return None
 
 
 def waits(run: RunFact) -> bool:
-    """Tell whether a run was last seen waiting in a queue, or to be tried again."""
+    """Return whether a run was last seen waiting in a queue, or to be tried again."""
     return run.is_open and any(run.row.get(name) in WAITING_WORDS for name in _WORDS)
 
 

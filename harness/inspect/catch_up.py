@@ -1,6 +1,6 @@
 """Finds out what the newest run that mended a failure caught up on: whose events, and since when.
 
-A run mends when it is a further attempt for the events of a run that failed, whoever wanted it. It
+A run catches up when it is a further attempt for the events of a failed run, however requested. It
 is handed one list: what the failed attempts had been handed, and what has come since.
 """
 

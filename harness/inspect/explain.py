@@ -1,4 +1,4 @@
-"""Answers why a job runs, waits or is held, as a colleague would who has just looked it up."""
+"""Explains why a job runs, waits or is held."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -24,7 +24,7 @@ class Verdict(StrEnum):
     #: The start is sent, and the Jobs API has not answered.
     STARTING = "starting"
     HELD = "held"
-    #: Its last run failed, and starts again by itself.
+    #: Its last run failed, and starts again automatically.
     BACKING_OFF = "backing_off"
     PAUSED = "paused"
     READY = "ready"
@@ -35,7 +35,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What is said first, and what must happen next."""
+    """The answer in one sentence, and what must happen next."""
 
     verdict: Verdict
     sentence: str
@@ -90,7 +90,7 @@ def _not_in_controls(history: History) -> Answer:
     return Answer(
         verdict=Verdict.NOT_IN_CONTROLS,
         sentence="it has no row in the controls and no trigger"
-        + (", so nothing starts it; its history stays" if run else ""),
+        + (", so nothing starts it; its history is kept" if run else ""),
         since=None,
         next_steps=("a row of it in seeds/heartbeat_controls.csv",),
     )
@@ -108,10 +108,10 @@ def _running(history: History, run: RunFact, verdict: Verdict) -> Answer:
         goes_on = "waits" if waits(run) else "goes on"
         words = f" ({words_of(run)})" if words_of(run) else ""
         message = f": {run.message}" if run.message else ""
-        sentence = f"run {run.run_id} {goes_on}{words}{message}; it was handed {payload}"
+        sentence = f"run {run.run_id} {goes_on}{words}{message}; it received {payload}"
         unreachable = unreachable_of(run, history.unreachable)
         if unreachable:
-            requested = f"nobody could ask about it since {instant(unreachable.since, history.at)}"
+            requested = f"it has been unreachable since {instant(unreachable.since, history.at)}"
             sentence = f"{sentence}; {requested} ({unreachable.reason})"
         steps = ["the end of that run"]
     changes = [each.sensor_id for each in history.dependencies if each.has_news]
@@ -137,7 +137,7 @@ def _held(history: History, run: RunFact) -> Answer:
             "or the same events once more, with any newer ones: "
             f"python -m harness retry {history.job_id}",
             f"or without those events: python -m harness release {history.job_id} --reason TEXT",
-            *([f"what the run itself says: {run.run_page_url}"] if run.run_page_url else []),
+            *([f"the run's own page: {run.run_page_url}"] if run.run_page_url else []),
         ),
     )
 
@@ -151,7 +151,7 @@ def _backing_off(history: History) -> Answer:
         sentence=retry.reason,
         since=history.last_run.ended_at or history.last_run.recorded_at,
         next_steps=(
-            f"the next attempt, by itself: from {instant_of(retry)} on, if no other run goes on",
+            f"the next attempt, automatic: from {instant_of(retry)} on, if no other run goes on",
             f"or at once: python -m harness retry {history.job_id}",
             "or one successful run of it, started by anyone",
             f"or without those events: python -m harness release {history.job_id} --reason TEXT",

@@ -19,7 +19,7 @@ from harness.store.work_lists import EVENT_TRIGGER
 #: Ledgers are read backwards, so far at a time; what is looked for is nearly always recent.
 _WINDOWS = (timedelta(hours=6), timedelta(days=7), timedelta(days=90), None)
 
-#: So many runs are told.
+#: So many runs are reported.
 RUNS = 5
 
 
@@ -87,7 +87,7 @@ def history_of(store: Store, job_id: int, *, at: datetime, is_now: bool) -> Hist
         at: The instant.
         is_now: Whether it is the present one.
     """
-    # Triggers have no ledger of their own: they are told as their seed has them now.
+    # Triggers have no ledger of their own: they are reported as their seed has them now.
     controls = [*_controls(store, job_id, at), *triggers_as_controls(store, job_id)]
     decision = _newest(store, Ledger.DECISIONS, [("job_id", "=", job_id)], at)
     tick = _newest_tick(store, at)
@@ -167,7 +167,7 @@ def _runs(store: Store, job_id: int, at: datetime, upstreams: Sequence[str]) -> 
 
 
 def _healing(store: Store, runs: Sequence[RunFact]) -> Healing | None:
-    """Return what one of the runs that are told caught up on, if one did."""
+    """Return what one of the runs that are reported caught up on, if one did."""
     found = healing_of(store, runs)
     return found if found and found.run in runs[-RUNS:] else None
 
@@ -206,7 +206,7 @@ def _event(store: Store, upstream_id: str, tick: int) -> Row | None:
 
 
 def _taker(upstream_id: str, tick: int, runs: Iterable[RunFact]) -> RunFact | None:
-    """Return the newest run that took the events of this tick; one given back took nothing."""
+    """Return the newest run that took the events of this tick; one requeued took nothing."""
     for run in sorted(runs, key=lambda run: run.decided_at, reverse=True):
         if upstream_id in run.consumed:
             has_requeued = run.run_status is RunStatus.RETRY_REQUESTED

@@ -95,7 +95,7 @@ class Status:
     failing: Sequence[Failing] = ()
     #: Triggers that cannot be evaluated.
     failing_triggers: Sequence[FailingTrigger] = ()
-    #: Newest runs whose events an operator has given up lately.
+    #: Newest runs whose events an operator has recently released.
     discarded: Sequence[RunFact] = ()
     #: Runs that the last tick could not ask about, by job.
     unreachable: Mapping[int, Unreachable] = field(default_factory=dict)
@@ -223,5 +223,5 @@ def _value(name: str, value: object) -> object:
     return value
 
 
-#: Without a tick for so long the picture is old, and the person is told.
+#: Without a tick for so long the picture is old, and the reader is warned.
 OLD_AFTER_SECONDS = 900.0

@@ -10,7 +10,7 @@ from harness.store.rows import OPEN, Blocker, ProbeOutcome, RunRow, RunStatus
 if TYPE_CHECKING:
     from harness.tick.report import TickReport
 
-#: Of several reasons the one that somebody can do something about is told.
+#: Of several reasons, the one that can be acted on is reported.
 _ORDER = (
     "last_run_failed",
     "backing_off",
@@ -48,7 +48,7 @@ class RunsOfTick:
 
 
 def runs_of(report: "TickReport") -> RunsOfTick:
-    """Tell starts from ends; a start that an earlier tick intended and this one sent is a start."""
+    """Distinguish starts from ends; an intent of an earlier tick sent in this one is a start."""
     settled = (*report.settlement.settled.rows, *report.settlement.pull_steps)
     resent = [row for row in settled if row.reported_by == "answer"]
     return RunsOfTick(
@@ -67,12 +67,12 @@ class Release:
     #: The slots whose events it hands on.
     slots: tuple[str, ...]
     event_count: int
-    #: Why a slot is gone, or why nothing can be told.
+    #: Why a slot is gone, or why nothing can be determined.
     reason: str | None
 
 
 def releases_of(report: "TickReport") -> list[Release]:
-    """Return the triggers that released events, lost a slot or could not be told."""
+    """Return the triggers that released events, lost a slot or could not be evaluated."""
     released = report.findings.released
     if released is None:
         return []
@@ -92,13 +92,13 @@ def releases_of(report: "TickReport") -> list[Release]:
 
 
 def problems(report: "TickReport") -> frozenset[str]:
-    """Say what stays wrong until somebody puts it right; told again only when it changes."""
+    """Return the problems that persist until they are fixed; repeated only when they change."""
     unanswered = report.settlement.settled.unanswered
     return frozenset(
         [
             *(result.failure for result in report.failures if result.failure),
             *(each.reason for each in report.failing_triggers if each.reason),
-            # It stays wrong while nobody looks.
+            # It persists while the upstream is deferred.
             *(each.reason for each in report.sensed.deferred if each.is_failing),
             *(f"{job_id}: {reason}" for job_id, reason in unanswered.items()),
             *(f"{each.name}: {each.reason}" for each in report.quarantined),
@@ -179,11 +179,11 @@ def _run_as_json(row: RunRow) -> dict[str, object]:
 
 
 def is_noteworthy(report: "TickReport", known: frozenset[str] = frozenset()) -> bool:
-    """Tell whether a tick did anything that a person wants to read.
+    """Return whether a tick did anything worth reporting.
 
     Args:
         report: The tick.
-        known: Troubles that were told already.
+        known: Problems that were reported already.
     """
     runs = runs_of(report)
     return bool(
@@ -202,20 +202,22 @@ def is_noteworthy(report: "TickReport", known: frozenset[str] = frozenset()) -> 
 def headline(report: "TickReport") -> str:
     """Return one line: what the tick came to."""
     runs = runs_of(report)
-    parts = [f"looked at {count(len(report.results), 'upstream')}"]
+    parts = [f"probed {count(len(report.results), 'upstream')}"]
     parts += [count(report.event_count, "event")] if report.event_count else []
     parts += [f"{len(report.failures)} cannot be read"] if report.failures else []
-    parts += [f"{len(report.sensed.deferred)} put off"] if report.sensed.deferred else []
+    parts += [f"{len(report.sensed.deferred)} deferred"] if report.sensed.deferred else []
     failing = report.failing_triggers
     parts += [f"{count(len(failing), 'trigger')} cannot be evaluated"] if failing else []
     parts += [f"{len(report.quarantined)} quarantined"] if report.quarantined else []
-    parts += [f"{count(len(releases_of(report)), 'trigger')} told"] if releases_of(report) else []
+    parts += (
+        [f"{count(len(releases_of(report)), 'trigger')} evaluated"] if releases_of(report) else []
+    )
     parts += [f"{count(report.control_changes, 'control row')} changed"] * bool(
         report.control_changes
     )
     parts += [f"{count(len(runs.ended), 'run')} ended"] if runs.ended else []
-    parts += [f"{count(len(runs.requeued), 'run')} given back"] if runs.requeued else []
-    parts += [f"{count(len(runs.discarded), 'run')} given up"] if runs.discarded else []
+    parts += [f"{count(len(runs.requeued), 'run')} requeued"] if runs.requeued else []
+    parts += [f"{count(len(runs.discarded), 'run')} released"] if runs.discarded else []
     parts += [f"{count(len(runs.started), 'job')} started"] if runs.started else []
     parts += [] if is_noteworthy(report) else ["nothing new"]
     spent = took(report.wall_seconds)
@@ -228,12 +230,12 @@ def name_of(job_id: int, job_name: str) -> str:
 
 
 def main_reason(blockers: Sequence[Blocker]) -> Blocker:
-    """Return the reason that is told when there is room for one."""
+    """Return the reason that is reported when there is room for one."""
     return min(blockers, key=lambda each: rank(each.blocker))
 
 
 def reason_in_words(blockers: Sequence[Blocker]) -> str:
-    """Return the reason that is told, and how many more dependencies the job waits for."""
+    """Return the reason that is reported, and how many more dependencies the job waits for."""
     reason = main_reason(blockers)
     if reason.blocker not in _OF_DEPENDENCIES:
         return reason.reason
@@ -242,5 +244,5 @@ def reason_in_words(blockers: Sequence[Blocker]) -> str:
 
 
 def rank(blocker: str) -> int:
-    """Return the place of a reason among those that are told; an unknown one is the first."""
+    """Return the place of a reason among those that are reported; an unknown one is the first."""
     return _ORDER.index(blocker) if blocker in _ORDER else 0

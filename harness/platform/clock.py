@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time and waits."""
+    """Provides the time, and waits."""
 
     def now(self) -> datetime:
         """Return the present instant, aware and in UTC."""
@@ -30,7 +30,7 @@ class RealClock:
 
 
 class FakeClock:
-    """A clock that stands still until it is told to move; for tests and simulations."""
+    """A clock that stands still until it is moved; for tests and simulations."""
 
     def __init__(self, start: datetime) -> None:
         self._now = start

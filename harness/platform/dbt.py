@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 #: Selectors of tables alone; every view stays as it is.
 _FILLS_TABLES = frozenset({"publish", "look", "trigger_terms"})
-#: What dbt calls the events that tell why an operation failed.
+#: The names of dbt's events that show why an operation failed.
 _OPERATION_FAILED = frozenset({"RunningOperationCaughtError", "RunningOperationUncaughtError"})
 _HEADLINE = re.compile(r"(\w+ Error( in \w+ \S+ \(.*\))?$)")
 
@@ -43,7 +43,7 @@ class Dbt:
         home: The state folder, which gets dbt's target folder and logs.
         target: The output of ``profiles.yml``; without it the one that the profile names.
         before: Called before every invocation: starts the session that dbt is to use.
-        before_views: Called before an invocation that may make views anew.
+        before_views: Called before an invocation that may make views again.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Dbt:
         self._make_views([*arguments, "unit_test", "test"], None)
 
     def operate(self, operation: str, arguments: Mapping[str, object]) -> list[str]:
-        """Run an operation; return the lines that it says.
+        """Run an operation; return the lines that it prints.
 
         Raises:
             DecideError: The operation failed, or refused.
@@ -128,7 +128,7 @@ class Dbt:
         return text
 
     def _make_views(self, arguments: Sequence[str], variables: Mapping[str, object] | None) -> None:
-        """Run dbt, and leave a mark while it runs: Spark drops a view before it makes it anew."""
+        """Run dbt, and leave a mark while it runs: Spark drops a view before it recreates it."""
         self._before_views()
         self._before()
         runner = self._runner()
@@ -260,7 +260,7 @@ def unparsed(error: BaseException | None, target: Path) -> DecideError:
     """Return the error for a project that cannot be parsed, or a target folder that is damaged."""
     text = f"dbt parse: {_first_line(error)}"
     if isinstance(error, OSError):
-        return DecideError(f"{text}; remove {target}, which dbt makes anew, and tick again")
+        return DecideError(f"{text}; remove {target}, which dbt recreates, and tick again")
     return DecideError(text)
 
 

@@ -64,7 +64,7 @@ class Commit:
 
     @property
     def changes_data(self) -> bool:
-        """Tell whether any row may have come, gone or changed."""
+        """Return whether any row may have come, gone or changed."""
         return self.is_cut or bool(self.adds) or bool(self.removes)
 
     @property
@@ -117,8 +117,8 @@ def arrange(files: Iterable[Listed], *, reported: frozenset[int] = frozenset()) 
 
     Args:
         files: What is in the folder.
-        reported: Versions that were told already; if one of them is there, the log is taken as it was
-            then, so that the same is told again.
+        reported: Versions reported already; if one of them is there, the log is read as it was
+            then, so that the same is reported again.
     """
     files = list(files)
     again = reported.intersection(version_of(file.name) for file in files)
@@ -166,7 +166,7 @@ def read_commit(storage: Storage, table: str, version: int) -> Commit | None:
         return None
     is_cut = fingerprint.length > COMMIT_LIMIT_BYTES
     if not is_cut and len(content) != fingerprint.length:
-        raise ProbeFailedError(f"{path} is being written at this moment; the next look reads it")
+        raise ProbeFailedError(f"{path} is being written at this moment; the next probe reads it")
     return parse_commit(version, fingerprint, content, is_cut=is_cut)
 
 
@@ -201,10 +201,10 @@ def parse_commit(
             actions.take(action)
     except MALFORMED as error:
         message = f"commit {version} of the Delta log is corrupt or half-written"
-        raise ProbeFailedError(f"{message}; the next look reads it again") from error
+        raise ProbeFailedError(f"{message}; the next probe reads it again") from error
     if actions.count == 0:
         message = f"commit {version} of the Delta log is empty, so it is half-written"
-        raise ProbeFailedError(f"{message}; the next look reads it again")
+        raise ProbeFailedError(f"{message}; the next probe reads it again")
     return Commit(
         version=version,
         fingerprint=fingerprint,
@@ -298,7 +298,7 @@ class IncompleteLogError(ProbeFailedError):
 
 
 def list_log(storage: Storage, path: str, reported: frozenset[int] = frozenset()) -> LogFolder:
-    """List the log folder of a table, as it was when one of these versions was told.
+    """List the log folder of a table, as it was when one of these versions was reported.
 
     Raises:
         ProbeFailedError: There is no folder, or no Delta log with commits in it.

@@ -85,7 +85,7 @@ class Disk(Protocol):
         ...
 
     def rename(self, source: Path, target: Path, /) -> None:
-        """Give a file another name, whoever had it before."""
+        """Rename a file, replacing any other."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Says instants, ages, sizes and counts in words that a person takes in at a glance."""
+"""Formats instants, ages, sizes and counts for people."""
 
 from datetime import UTC, datetime, time, timedelta
 

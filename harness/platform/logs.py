@@ -161,7 +161,7 @@ def _install(*handlers: logging.Handler) -> None:
 def silence_pyspark_queries() -> None:
     """Stop PySpark from printing each failed statement to the console as JSON.
 
-    The error itself is raised as well, and told in one sentence. To be called once PySpark is
+    The error itself is raised as well, and reported in one sentence. To be called once PySpark is
     imported: its loggers are of a class of its own.
     """
     from pyspark.logger import PySparkLogger

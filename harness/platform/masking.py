@@ -3,7 +3,7 @@
 It does not resolve references. Every value is also hidden as base64 (alone, or inside a longer
 encoded text such as a header), in hexadecimal, percent-encoded, inside JSON and as Python shows
 text and bytes, because clients put them so into their messages. What has the form of a login is
-hidden even when nobody named it.
+hidden even when it was not named.
 """
 
 import base64
@@ -141,7 +141,7 @@ def mask_environment(environment: Mapping[str, str]) -> None:
     """Hide the values of the variables whose names say that they hold a secret.
 
     What is referred to as ``env:NAME`` is masked where it is used; these are masked before anything
-    is, and so are the logins that libraries take from the environment by themselves.
+    is, and so are the logins that libraries take from the environment on their own.
     """
     for name, value in environment.items():
         is_path = value.startswith("/")

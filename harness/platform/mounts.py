@@ -1,4 +1,4 @@
-"""Says on which kind of file system a folder lies, by the kernel's own list of mounts."""
+"""Reports on which kind of file system a folder lies, by the kernel's own list of mounts."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ _NETWORK = re.compile(
 
 
 def file_system_of(folder: Path, mounts: Path = MOUNTS) -> str | None:
-    """Return the type of the file system that a folder is on; nothing where nobody says it."""
+    """Return the type of the file system that a folder is on; nothing if it is unknown."""
     try:
         lines = [line.split() for line in mounts.read_text().splitlines()]
     except OSError:
@@ -30,12 +30,12 @@ def file_system_of(folder: Path, mounts: Path = MOUNTS) -> str | None:
 
 
 def is_network(file_system: str | None) -> bool:
-    """Tell whether a type of file system is a network drive."""
+    """Return whether a type of file system is a network drive."""
     return file_system is not None and _NETWORK.fullmatch(file_system) is not None
 
 
 def network_warning(folder: Path, mounts: Path = MOUNTS) -> str | None:
-    """Say that a state folder is on a network drive; nothing when it is not."""
+    """Report that a state folder is on a network drive; nothing when it is not."""
     kind = file_system_of(folder, mounts)
     if not is_network(kind):
         return None

@@ -1,6 +1,6 @@
 """Reads the names of tables and columns, and spells them for SQL so that nothing leads out of them.
 
-The one place that says what names a column: a check of the controls and a look ask the same.
+The one place that says what names a column: a check of the controls and a probe use the same.
 """
 
 import logging
@@ -25,12 +25,12 @@ def in_sql(name: str) -> str:
 
 
 def is_column(name: str) -> bool:
-    """Tell whether text names one column, or a field of one: ``a``, ``a.b``, ``a.`b c` ``."""
+    """Return whether text names one column, or a field of one: ``a``, ``a.b``, ``a.`b c` ``."""
     return _COLUMN.fullmatch(name) is not None
 
 
 def is_table(name: str) -> bool:
-    """Tell whether text names one table: ``orders``, ``sales.orders``, ``lake.`a b`.orders``."""
+    """Return whether text names one table: ``orders``, ``sales.orders``, ``lake.`a b`.orders``."""
     return _TABLE.fullmatch(name) is not None
 
 
@@ -67,5 +67,5 @@ log = logging.getLogger(__name__)
 
 
 def is_path(sensor_id: str) -> bool:
-    """Tell a path from a table's name: it has a slash."""
+    """Distinguish a path from a table's name: it has a slash."""
     return "/" in sensor_id

@@ -41,7 +41,7 @@ class Activity:
         self._listeners: list[Callable[[str], object]] = []
 
     def begin(self, words: str) -> None:
-        """Note the phase that begins, or how far it has come."""
+        """Record the phase that begins, or how far it has come."""
         self.words = words
         for listener in tuple(self._listeners):
             listener(words)

@@ -25,7 +25,7 @@ _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):")
 
 
 class FileStat(NamedTuple):
-    """What tells one version of a file from another."""
+    """What distinguishes one version of a file from another."""
 
     length: int
     mtime_ms: int
@@ -73,7 +73,7 @@ class Storage(Protocol):
 
 
 def reason_of(error: ProbeFailedError | OSError, *, missing: str | None = None) -> str:
-    """Say why a look failed, to go on from "cannot be sensed: ".
+    """Raise why a probe failed, to go on from "cannot be sensed: ".
 
     Args:
         error: What was raised.
@@ -207,7 +207,7 @@ def _listing_of(statuses: Any) -> Listing:
 
 @contextmanager
 def _java_errors_as_python(path: str) -> Iterator[None]:
-    """Turn the JVM's exceptions into the ones that local files raise."""
+    """Convert the JVM's exceptions into the ones that local files raise."""
     from py4j.protocol import Py4JJavaError
 
     try:
@@ -215,7 +215,7 @@ def _java_errors_as_python(path: str) -> Iterator[None]:
     except Py4JJavaError as error:
         name = str(error.java_exception.getClass().getName())
         message = str(error.java_exception.getMessage()).splitlines()[0]
-        # Hadoop says "not found" of a file that it may not open, too: the words tell them apart.
+        # Hadoop says "not found" of a file that it may not open, too: the words distinguish them.
         if "Permission denied" in message or "Access" in name.rsplit(".", 1)[-1]:
             raise PermissionError(path) from error
         if name.endswith(("FileNotFoundException", "NoSuchFileException")):
@@ -236,7 +236,7 @@ class Storages:
 
 
 def is_remote(path: str) -> bool:
-    """Tell whether a path names a scheme other than ``file:``."""
+    """Return whether a path names a scheme other than ``file:``."""
     scheme = _SCHEME.match(path)
     return scheme is not None and scheme.group(1).lower() != "file"
 
@@ -271,5 +271,5 @@ _IGNORED_ENDS = (
 
 
 def is_data(name: str) -> bool:
-    """Tell data from a file that is being written, or that only accompanies another."""
+    """Distinguish data from a file that is being written, or that only accompanies another."""
     return not name.startswith(IGNORED_STARTS) and not name.lower().endswith(_IGNORED_ENDS)

@@ -4,8 +4,8 @@ import json
 import re
 from collections.abc import Callable
 
-#: Controls, line and paragraph separators, marks that turn the direction of text or that nobody
-#: sees, and halves of characters.
+#: Controls, line and paragraph separators, marks that turn the direction of text or are
+#: invisible, and lone surrogates.
 _UNPRINTABLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"

@@ -24,11 +24,11 @@ from harness.store.work_lists import PlannedRetry, StateView
 
 log = logging.getLogger(__name__)
 
-#: After so many ticks with news their ledger rows are folded into the current-state tables.
+#: After so many ticks with new data their ledger rows are compacted into the current-state tables.
 COMPACT_AFTER_TICKS = 30
-#: The reason of a job whose failed run starts again by itself.
+#: The reason of a job whose failed run starts again automatically.
 BACKING_OFF = "backing_off"
-#: The tables that they are folded into; the selector `fold` names the same.
+#: The tables that they are compacted into; the selector `compact` names the same.
 _COMPACTED = ("upstream_state", "run_state", "dependency_state", "event_partitions")
 
 
@@ -129,11 +129,11 @@ def publish(
 def compact(
     services: Services, compacted_through: int, through: int, *, with_triggers: bool
 ) -> None:
-    """Fold ledger rows up to a tick into the current-state tables, and let the views know.
+    """Compact ledger rows up to a tick into the current-state tables, and update the views.
 
     Args:
         services: What publishing needs.
-        compacted_through: The tick up to which the rows are folded already.
+        compacted_through: The tick up to which the rows are compacted already.
         through: The tick up to which they are to be.
         with_triggers: The views of the triggers are there, and are to know, too.
 
@@ -155,7 +155,7 @@ def compact(
 
 
 def _make_lasting(schema: Path) -> None:
-    """Force the folded tables to the disk: the ledgers' rows before them are not read any more."""
+    """Force the compacted tables to disk: earlier rows of the ledgers are no longer read."""
     for name in _COMPACTED:
         try:
             force_table(schema / name)

@@ -68,7 +68,7 @@ def _as_json(event: ChangeEvent) -> dict[str, object]:
 
 
 def waiting(inbox: Path) -> list[tuple[datetime, Path]]:
-    """Return the batches that the next tick takes in, oldest first, and since when each waits."""
+    """Return the batches that the next tick ingests, oldest first, and since when each waits."""
     found = []
     for path in inbox.glob(_NAMES):
         if path.suffix == _UNREADABLE:
@@ -119,7 +119,7 @@ def remove_batches(batches: Sequence[Batch]) -> None:
     """Take batches out of the inbox, once a ledger has what they say.
 
     Raises:
-        StateError: The folder cannot be written; the next tick takes them in again, and once.
+        StateError: The folder cannot be written; the next tick ingests them again, and once.
     """
     for batch in batches:
         try:
@@ -148,7 +148,7 @@ def _batch(path: Path, sent_at: datetime, at: datetime, quarantine: Quarantine) 
         reason = str(error)
     else:
         if not reason:
-            # Taken in twice, an event that nobody has named has to have the same name.
+            # Ingested twice, an event without an id has to get the same one.
             places = (place for place, _ in lines)
             return Batch(
                 path=path,

@@ -1,4 +1,4 @@
-"""Finds out which events tell of one change, and lets them be told as one.
+"""Correlates events from different origins that describe the same change.
 
 What a producer registers and what a sensor sees of the same snapshot have one ``change_id`` and one
 ``event_ts``; the later row has the tags of both. Whichever came first, the ledger is asked once.
@@ -38,7 +38,7 @@ Key = tuple[str, str, str]
 
 
 class Joining(Protocol):
-    """Gives rows of events the change that they tell of."""
+    """Gives rows of events the change that they describe."""
 
     def __call__(self, rows: Sequence[EventRow]) -> list[EventRow]:
         """Return the rows, each as part of its change."""
@@ -171,7 +171,7 @@ def event_row(row: Mapping[str, object]) -> EventRow:
 
 
 def merged(earlier: EventRow, row: EventRow) -> EventRow:
-    """Return a row as part of the change that an earlier one tells of, with what both say."""
+    """Return a row as part of the change that an earlier one describes, with what both say."""
     change = Change.of(earlier)
     change.take(row)
     # One change has one name of its table, however each has spelled it.
@@ -240,7 +240,7 @@ def _is_registered(row: EventRow) -> bool:
 
 
 def _is_same(one: EventRow, other: EventRow) -> bool:
-    """Tell whether two rows of one id are of one life of the table: versions begin anew with it."""
+    """Return whether two rows with one id are of the same table generation."""
     lives = {row.tags[_LIFE] for row in (one, other) if _LIFE in row.tags}
     if len(lives) > 1:
         return False

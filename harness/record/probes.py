@@ -1,4 +1,4 @@
-"""Turns looks into ledger rows and appends them: events first, then what each upstream has become.
+"""Appends probe results to the ledgers: events first, then upstream state.
 
 It does not decide anything: an event is recorded whether or not a job may run because of it.
 """
@@ -26,9 +26,9 @@ from harness.store.work_lists import Orphan, WatchedUpstream
 class Known:
     """What the ledger has of the events that are to be recorded."""
 
-    #: Ids of events that a killed tick has left; they are news, and not new rows.
+    #: Ids of events that a killed tick has left; they are new data, and not new rows.
     event_ids: frozenset[str] = frozenset()
-    #: Gives each event the change that it tells of.
+    #: Gives each event the change that it describes.
     join: Joining = as_they_are
 
 
@@ -54,12 +54,12 @@ def record(
     store: Store,
     known: Known = NOTHING_KNOWN,
 ) -> Recorded:
-    """Append what the looks found.
+    """Append what the probes found.
 
     Args:
         results: At most one per upstream.
         tick: The present tick.
-        watched: The upstreams that were looked at, by id.
+        watched: The upstreams that were probed, by id.
         store: Takes the rows.
         known: What the ledger has of the same events already.
 
@@ -87,8 +87,8 @@ def orphans_among(
 ) -> tuple[Orphan, ...]:
     """Return the events whose tick was killed before it recorded their upstream.
 
-    The upstream's position has not moved, so a later look finds the same events again; they must
-    then count as news and not be recorded twice.
+    The upstream's cursor has not moved, so a later probe finds the same events again; they must
+    then count as new data and not be recorded twice.
     """
     return tuple(
         Orphan(
@@ -102,8 +102,8 @@ def orphans_among(
 
 
 def is_orphan(event: Mapping[str, object], watched: Mapping[str, WatchedUpstream]) -> bool:
-    """Tell whether an event's tick was killed before it recorded the event's upstream."""
-    # What was registered is no look's to find again.
+    """Return whether an event's tick was killed before it recorded the event's upstream."""
+    # What was registered is no probe's to find again.
     if str(event["upstream_id"]).startswith(REGISTERED):
         return False
     upstream = watched.get(str(event["upstream_id"]))
@@ -114,7 +114,7 @@ def is_orphan(event: Mapping[str, object], watched: Mapping[str, WatchedUpstream
 def probe_row(
     result: ProbeResult, tick: Tick, upstream: WatchedUpstream, event_count: int
 ) -> ProbeRow | None:
-    """Return what an upstream has become by a look; nothing when that is not worth a row."""
+    """Return the upstream's state after a probe; nothing if it needs no row."""
     if result.failure is not None:
         return _row_after_failure(result.failure, tick, upstream)
     moved = result.position != upstream.position or (

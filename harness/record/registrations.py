@@ -1,6 +1,6 @@
-"""Folds in what producers register: each change is recorded once, however often it is told.
+"""Ingests what producers register: each change is recorded once, however often it is reported.
 
-The rows belong to an upstream ``registered:<table>``, which nobody looks at. Its position says what
+The rows belong to an upstream ``registered:<table>``, which is never probed. Its cursor says what
 is known of the table from its registrations.
 """
 
@@ -49,7 +49,7 @@ def ingest(
         tables: The tables that are known by their registrations.
         tick: The present tick.
         store: Takes the rows.
-        same: Knows the snapshots that are recorded; it is told of those that are now.
+        same: Knows the snapshots that are recorded; it is informed of those that are now.
 
     Raises:
         StateError: A ledger cannot be read or written; the batches stay in the inbox.
@@ -66,7 +66,7 @@ def ingest(
     # Killed between the two, the next tick takes the batches in again, and finds nothing new.
     store.append(Ledger.EVENTS, events)
     store.append(Ledger.PROBES, probes)
-    log.info("registered: %s events told, %s new rows", len(reported), len(events))
+    log.info("registered: %s events received, %s new rows", len(reported), len(events))
     return Registered(
         batches=tuple(batches),
         events=tuple(events),
@@ -128,7 +128,7 @@ def _by_change(events: Iterable[ChangeEvent]) -> dict[str, list[ChangeEvent]]:
 
 
 def _identity(event: ChangeEvent) -> str:
-    """Name what tells a change from others: its snapshot, or all that is said of it."""
+    """Name what distinguishes a change from others: its snapshot, or all that is stated of it."""
     key = table_key(event.table)
     if event.snapshot_id:
         return "\x1f".join((key, event.table_format, event.snapshot_id))
@@ -149,7 +149,7 @@ def _of_change(group: Sequence[ChangeEvent], tick: Tick, same: SameChanges) -> E
 
 def _row(event: ChangeEvent, tick: Tick, same: SameChanges) -> EventRow:
     key, identity = table_key(event.table), _identity(event)
-    # A table that is made anew counts its snapshots anew; the tick tells its lives apart.
+    # A table that is recreated counts its snapshots again; the tick distinguishes its generations.
     change_id = _hash(f"{identity}\x1f{tick.number}" if event.snapshot_id else identity)
     return EventRow(
         tick_number=tick.number,
@@ -195,7 +195,7 @@ def _unrecorded(
 
 
 def _is_reported(row: EventRow, earlier: EventRow) -> bool:
-    """Tell whether an earlier row says all that a row does."""
+    """Return whether an earlier row says all that a row does."""
     return earlier == replace(
         row,
         tick_number=earlier.tick_number,

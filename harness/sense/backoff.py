@@ -1,7 +1,7 @@
-"""Says when what keeps failing is looked at again, and keeps that over processes.
+"""Determines when what keeps failing is probed again, and keeps that over processes.
 
 The file is a convenience, never the truth: whether an upstream fails at all is in the ledgers, and
-without the file it is looked at by the next tick.
+without the file it is probed by the next tick.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ VERSION = 1
 
 #: The first failures in a row are tried again by the next tick; many are over by then.
 _PATIENCE = 2
-#: Ticks come a little early or late, so a look may be early by this part of its wait, and by no
+#: Ticks come a little early or late, so a probe may be early by this part of its wait, and by no
 #: more than so many seconds.
 _TOLERANCE = 0.1
 _MOST_EARLY_SECONDS = 5.0
@@ -33,7 +33,7 @@ class Failing:
 
     upstream_id: str
     reason: str
-    #: How many looks failed in a row.
+    #: How many probes failed in a row.
     failed_looks: int
     #: When the first and the last of them began.
     since: datetime
@@ -53,7 +53,7 @@ class Failing:
         return self.failed_at + timedelta(seconds=self.wait_seconds)
 
     def is_due(self, at: datetime) -> bool:
-        """Tell whether a tick at this instant looks; it does if the clock went back."""
+        """Return whether a tick at this instant probes; it does if the clock went back."""
         waited = (at - self.failed_at).total_seconds()
         early = min(_TOLERANCE * self.wait_seconds, _MOST_EARLY_SECONDS)
         return waited < 0 or waited >= self.wait_seconds - early
@@ -61,7 +61,7 @@ class Failing:
     def again(self, reason: str, at: datetime, most_seconds: float) -> "Failing":
         """Return a copy after one more look that failed.
 
-        The wait is twice the time since the look before: that was the ticks' own interval at
+        The wait is twice the time since the probe before: that was the ticks' own interval at
         first, and what was waited later.
         """
         since_last = max(0.0, (at - self.failed_at).total_seconds())
@@ -78,7 +78,7 @@ class Failing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackOff:
-    """Every upstream whose last look failed."""
+    """Every upstream whose last probe failed."""
 
     failing: Mapping[str, Failing] = field(default_factory=dict)
 
@@ -107,7 +107,7 @@ class BackOff:
         return BackOff(failing=failing)
 
     def described(self, upstreams: Iterable[Upstream]) -> "BackOff":
-        """Return a copy that has of these what tells them apart."""
+        """Return a copy that has of these what distinguishes them."""
         known = {each.upstream_id: each for each in upstreams if each.upstream_id in self.failing}
         return BackOff(
             failing={
@@ -134,7 +134,7 @@ class BackOff:
         return self.only(self.failing.keys() - set(upstream_ids))
 
     def reset(self, upstream_ids: Iterable[str]) -> "BackOff":
-        """Return a copy in which the next tick looks at these, as if they began to fail then."""
+        """Return a copy in which the next tick probes these, as if they began to fail then."""
         meant = frozenset(upstream_ids)
         return BackOff(
             failing={
@@ -182,9 +182,9 @@ def save_back_off(path: Path, back_off: BackOff, configuration: str) -> None:
 
 
 def end_back_off(path: Path) -> BackOff:
-    """Let the next tick look at all that fails: remove the file, and return what it held.
+    """Let the next tick probe all that fails: remove the file, and return what it held.
 
-    A tick that is looking at this moment notices it when it ends.
+    A tick that is probing this moment notices it when it ends.
 
     Raises:
         StateError: The file cannot be removed.

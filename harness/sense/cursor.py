@@ -1,4 +1,4 @@
-"""What the positions of all sources share: they are read back whole or refused, and count lives."""
+"""What the cursors of all sources share: read back completely or refused."""
 
 import json
 import zlib
@@ -13,12 +13,12 @@ T = TypeVar("T")
 def read_cursor(
     text: str, version: int | Container[int], made_of: Callable[[dict[str, Any]], T]
 ) -> T:
-    """Read a position.
+    """Read a cursor.
 
     Args:
         text: What was written, a JSON object with its version as ``v``.
         version: The only version that is read, or those that are.
-        made_of: Makes the position of the object; what it stumbles over is no position.
+        made_of: Makes the cursor of the object; what it stumbles over is no cursor.
 
     Raises:
         ProbeFailedError: Another version wrote the text, or it is none of ours.
@@ -31,7 +31,7 @@ def read_cursor(
         return made_of(record)
     except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
         raise ProbeFailedError(
-            "the recorded position cannot be read: another version of Heartbeat wrote it"
+            "the recorded cursor cannot be read: another version of Heartbeat wrote it"
         ) from error
 
 

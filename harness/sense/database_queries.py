@@ -36,7 +36,7 @@ class Case(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """A parameter, as text; the kind says how it is handed over."""
+    """A parameter, as text; the kind shows how it is passed."""
 
     kind: Kind
     text: str

@@ -1,4 +1,4 @@
-"""Says whose turn it is when a thread is free: the source with the fewest looks under way."""
+"""Fair queue: serves the source with the fewest probes in flight."""
 
 from collections import Counter, deque
 from collections.abc import Iterable
@@ -15,11 +15,11 @@ T = TypeVar("T", bound=OfSource)
 
 
 class FairQueue(Generic[T]):
-    """What waits for a thread, source by source.
+    """The tasks that wait for a thread, by source.
 
-    A source whose looks hang keeps only threads that no other source has a use for: the others
-    have fewer looks under way, so the next free thread is theirs. It knows nothing of threads, and
-    whoever uses it from several holds a lock.
+    A source whose probes hang keeps only threads that no other source can use: the others have
+    fewer probes in flight, so they get the next free thread. It is not thread-safe: the caller
+    holds a lock.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class FairQueue(Generic[T]):
             self._waiting.setdefault(task.source, deque()).append(task)
 
     def take(self) -> T:
-        """Return the next task, which is under way from now on."""
+        """Return the next task, which is in flight from now on."""
         source = min(self._waiting, key=self._under_way.__getitem__)
         waiting = self._waiting.pop(source)
         task = waiting.popleft()
@@ -47,7 +47,7 @@ class FairQueue(Generic[T]):
         return task
 
     def ended(self, task: T) -> None:
-        """Note that a task is no longer under way."""
+        """Record that a task is no longer under way."""
         self._under_way[task.source] -= 1
 
     def drop(self, source: str) -> list[T]:

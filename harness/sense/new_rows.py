@@ -32,7 +32,7 @@ class SparkNewRows:
         return self._questions.largest(rows_of(files), column)
 
     def any_row(self, files: NewFiles, query: str) -> bool:
-        """Tell whether the query over ``sensor_new_data`` returns a row."""
+        """Return whether the query over ``sensor_new_data`` returns a row."""
         return self._questions.any_row(rows_of(files), query)
 
 

@@ -1,4 +1,4 @@
-"""Looks at many upstreams side by side; one look that raises or hangs stops no other."""
+"""Probes many upstreams side by side; one probe that raises or hangs stops no other."""
 
 import threading
 import time
@@ -13,9 +13,9 @@ from harness.platform.text import first_line, storable
 from harness.sense.fair_queue import FairQueue
 from harness.sense.probe import DataChange, Probe, ProbeResult, Upstream
 
-#: How often finished and hung looks are collected.
+#: How often finished and hung probes are collected.
 _COLLECT_EVERY_SECONDS = 0.05
-#: A source has so many looks hang in one pass at least before its others are put off.
+#: A source has so many probes hang in one pass at least before its others are deferred.
 _LEAST_HUNG = 2
 #: No column of a ledger holds more.
 _PAST_LONGS = 2**63
@@ -27,22 +27,22 @@ class _Task:
     probe: Probe
     upstreams: list[Upstream]
     at: datetime
-    #: The log of a look names the tick, as that of its caller does.
+    #: The log of a probe names the tick, as that of its caller does.
     context: Context = field(default_factory=copy_context)
     started: float = 0.0
     is_abandoned: bool = False
 
 
 class ProbePool:
-    """Owns the threads that look, for the life of the process.
+    """Owns the threads that run probes, for the life of the process.
 
-    A thread whose look hangs is left behind, and its upstreams are not looked at again before it
-    comes back. Threads are daemons: a hung look does not keep the process from ending.
+    A thread whose probe hangs is abandoned, and its upstreams are not probed again before it
+    returns. Threads are daemons: a hung probe does not keep the process from ending.
 
     Args:
         probes: The probe of each source.
-        threads: Looks that run side by side.
-        deadline_seconds: A look that takes longer has failed.
+        threads: Probes that run in parallel.
+        deadline_seconds: Time limit of a probe.
         limits: The same for single sources.
         monotonic: Measures the time limits.
     """
@@ -71,7 +71,7 @@ class ProbePool:
         self._finished: list[tuple[_Task, list[ProbeResult]]] = []
         self._threads = 0
         self._idle_threads = 0
-        #: Looks of each source that were given up in this pass.
+        #: Probes of each source that were given up in this pass.
         self._given_up: Counter[str] = Counter()
         #: Upstreams whose look hangs, and since when.
         self._hung: dict[str, datetime] = {}
@@ -83,17 +83,17 @@ class ProbePool:
         at: datetime,
         on_result: Callable[[ProbeResult], None] | None = None,
     ) -> list[ProbeResult]:
-        """Look at every upstream once.
+        """Probe every upstream once.
 
         Args:
-            upstreams: What to look at.
+            upstreams: What to probe.
             at: The instant of the tick.
-            on_result: Called with each look as it comes in, from the calling thread.
+            on_result: Called with each result as it comes in, from the calling thread.
 
         Returns:
-            One look per upstream, in the order in which they were given. Those are missing whose
-            turn did not come because too many looks of their source hang: the next pass begins
-            anew.
+            One result per upstream, in the order in which they were given. Those are missing whose
+            turn did not come because too many probes of their source hang: the next pass begins
+            again.
         """
         made: dict[str, ProbeResult] = {}
 
@@ -157,7 +157,7 @@ class ProbePool:
                     # Others in place of those that hang.
                     self._wake(self._most_threads)
                     if not self._threads:
-                        # So many looks hang that the machine gives us no thread at all.
+                        # So many probes hang that the machine gives us no thread at all.
                         finished += [(task, []) for task in self._waiting.drop_all()]
             unfinished -= len(finished)
             for _, results in finished:
@@ -178,7 +178,7 @@ class ProbePool:
         threading.Thread(target=self._serve, name="look", daemon=True).start()
 
     def _abandon(self) -> list[tuple[_Task, list[ProbeResult]]]:
-        """Give up the looks that passed their limit; the lock is held."""
+        """Give up the probes that passed their limit; the lock is held."""
         now = self._monotonic()
         late = [task for task in self._running if now - task.started >= self._limit_of(task)]
         for task in late:
@@ -196,7 +196,7 @@ class ProbePool:
         return [*failed, *((task, []) for task in self._defer_hung())]
 
     def _defer_hung(self) -> Iterable[_Task]:
-        """Let the rest of a source wait for the next pass when too many looks at it hung.
+        """Let the rest of a source wait for the next pass when too many of its probes hung.
 
         That is half of all threads, shared among the sources that hang: else a pass would wait for
         each part of them in turn.
@@ -244,13 +244,13 @@ def _results_of(task: _Task) -> list[ProbeResult]:
     except Exception as error:
         return [_failed(upstream, _what(error)) for upstream in task.upstreams]
     return [
-        results.get(upstream.upstream_id) or _failed(upstream, "was not looked at by its probe")
+        results.get(upstream.upstream_id) or _failed(upstream, "got no result from its probe")
         for upstream in task.upstreams
     ]
 
 
 def storable_result(result: ProbeResult) -> ProbeResult:
-    """Return a look that a ledger can hold: text that has no UTF-8 would stop every tick."""
+    """Return a result that a ledger can hold: text that has no UTF-8 would stop every tick."""
     if not result.events and result.gap is None:
         return result
     return replace(

@@ -20,13 +20,13 @@ class QueryBounds:
 
     #: Tables that a preprocess query may read besides the new rows.
     may_read: frozenset[str] = frozenset()
-    #: A query that takes longer is cancelled: no look waits for it any more.
+    #: A query that takes longer is cancelled: no probe waits for it any more.
     seconds: float = 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upstream:
-    """One distinct thing to look at: source, id, read type, upstream key, preprocess query."""
+    """One distinct thing to probe: source, id, read type, upstream key, preprocess query."""
 
     upstream_id: str
     source: str
@@ -35,11 +35,11 @@ class Upstream:
     upstream_key: str | None = None
     preprocess_query: str | None = None
     on_first_sight: FirstSight = FirstSight.EVENT
-    #: JSON text that the same probe returned at the last look that moved; ``None`` at first sight.
+    #: JSON text of the last probe that moved; ``None`` at first observation.
     position: str | None = None
     #: The largest value of ``upstream_key`` seen so far, as text; ``None`` when there is no key.
     upstream_value: str | None = None
-    #: Snapshots of events that a killed tick recorded without recording the position after them.
+    #: Snapshots of events that a killed tick recorded without recording the cursor after them.
     reported_snapshots: frozenset[str] = frozenset()
 
 
@@ -68,28 +68,28 @@ class DataChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeResult:
-    """What one look at one upstream found; ``failure`` set means that it could not look."""
+    """What one probe of one upstream found; ``failure`` set means that it could not look."""
 
     upstream_id: str
-    #: Where the next look starts. Equal to the upstream's own position when nothing moved.
+    #: Where the next probe starts. Equal to the upstream's own cursor when nothing moved.
     position: str | None = None
     events: tuple[DataChange, ...] = ()
     upstream_value: str | None = None
-    #: Something between the last position and this one can no longer be known; says what, in words.
+    #: Something between the last cursor and this one can no longer be known; says what, in words.
     gap: str | None = None
-    #: One sentence: why the look failed. Position and events are then meaningless.
+    #: One sentence: why the probe failed. Cursor and events are then meaningless.
     failure: str | None = None
 
 
 class Probe(Protocol):
-    """Looks at the upstreams of one source. One file with one class, one line in the registry."""
+    """Probes the upstreams of one source. One file with one class, one line in the registry."""
 
     def group_of(self, upstream: Upstream) -> str:
-        """Name what is looked at together (a cluster, a database); the id itself when alone."""
+        """Name what is probed together (a cluster, a database); the id itself when alone."""
         ...
 
     def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
-        """Return one look per upstream of one group; a failure is a look, too.
+        """Return one probe per upstream of one group; a failure is a result, too.
 
         An error that is raised counts as the failure of every upstream of the group.
         """
@@ -97,7 +97,7 @@ class Probe(Protocol):
 
 
 class NewRows(Protocol):
-    """Asks questions of the rows that one look found, where the log alone cannot answer.
+    """Asks questions of the rows that one probe found, where the log alone cannot answer.
 
     The only part of sensing that may run Spark jobs; it is started when a ``preprocess_query`` or
     an ``upstream_key`` needs it and never otherwise.
@@ -108,7 +108,7 @@ class NewRows(Protocol):
         ...
 
     def any_row(self, files: "NewFiles", query: str) -> bool:
-        """Tell whether the query over ``sensor_new_data`` returns a row."""
+        """Return whether the query over ``sensor_new_data`` returns a row."""
         ...
 
 
@@ -130,7 +130,7 @@ class NewFiles:
 
     #: Its name where it is sensed by its history, not by its log.
     table_path: str
-    #: The newest version looked at.
+    #: The newest version probed.
     version: int
     #: ``None`` stands for the whole table at that version.
     files: tuple[NewFile, ...] | None
@@ -139,7 +139,7 @@ class NewFiles:
 
 
 def failed(upstream: Upstream, reason: str) -> ProbeResult:
-    """Return a look that failed, in one sentence."""
+    """Return a result that failed, in one sentence."""
     return ProbeResult(
         upstream_id=upstream.upstream_id,
         position=upstream.position,

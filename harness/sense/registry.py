@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeServices:
-    """What probes may need of the world; nothing of it is touched before a look needs it."""
+    """What probes may need of the world; nothing of it is touched before a probe needs it."""
 
     session: "Callable[[], SparkSession]"
     trigger_files_root: str
@@ -34,7 +34,7 @@ class Registry:
         self._factories: dict[str, Callable[[ProbeServices], Probe]] = {}
 
     def add(self, source: str, factory: Callable[[ProbeServices], Probe]) -> None:
-        """Take in a source.
+        """Ingest a source.
 
         Raises:
             ConfigurationError: The source has a probe already.

@@ -1,4 +1,4 @@
-"""Probes the upstreams that are due, defers those that keep failing, limits the time of each."""
+"""Probes the upstreams that are due, defers failing ones, limits the time of each."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class ProbesAll(Protocol):
-    """Looks at many upstreams; implemented by the looker."""
+    """Probes many upstreams; implemented by the probe pool."""
 
     def probe_all(
         self,
@@ -30,25 +30,25 @@ class ProbesAll(Protocol):
         at: datetime,
         on_result: Callable[[ProbeResult], None] | None = None,
     ) -> list[ProbeResult]:
-        """Return one look per upstream; those whose turn did not come are missing."""
+        """Return one result per upstream; those that were not probed are missing."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deferred:
-    """An upstream that this tick did not look at."""
+    """An upstream that this tick did not probe."""
 
     upstream_id: str
     reason: str
     #: ``None``: the next tick.
     next_probe_at: datetime | None = None
-    #: Its last look failed. Otherwise others hang, and nothing is known against this one.
+    #: Its last probe failed. Otherwise other probes hang, and this upstream is not known to fail.
     is_failing: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """What a tick looked at, and what it put off."""
+    """The results of the probes of one tick, and the deferred upstreams."""
 
     upstreams: tuple[Upstream, ...] = ()
     results: tuple[ProbeResult, ...] = ()
@@ -57,18 +57,18 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening:
-    """Who is told about looks while they are made."""
+    """Callbacks of the progress of a sweep."""
 
     on_plan: Callable[[int], None] | None = None
     on_result: Callable[[ProbeResult], None] | None = None
 
 
 class Sweeps:
-    """Makes one round after the other; what it has to remember is in a file.
+    """Runs the sweeps; their backoff is kept in a file.
 
     Args:
-        settings: How upstreams are looked at.
-        path: The file of what keeps failing.
+        settings: How upstreams are probed.
+        path: The backoff file.
     """
 
     def __init__(self, settings: Settings, path: Path) -> None:
@@ -85,20 +85,20 @@ class Sweeps:
         listening: Listening,
         reported: Mapping[str, frozenset[str]] | None = None,
     ) -> Sweep:
-        """Look at every upstream that is due.
+        """Probe every upstream that is due.
 
         Args:
-            wanted: What the tick is to look at.
-            probe_pool: Gives the looker when there is anything to look at.
+            wanted: The upstreams of the tick.
+            probe_pool: Returns the probe pool, if any upstream is due.
             at: The instant of the tick.
-            listening: Who is told meanwhile.
-            reported: The snapshots that a tick which was killed has told already, by upstream.
+            listening: Callbacks of the progress.
+            reported: The snapshots that a killed tick has reported already, by upstream.
         """
         before = load_back_off(self._path, self._configuration)
-        # The ledgers say which upstreams fail; a file from another time may say something else.
+        # The ledgers record which upstreams fail; an older file may differ.
         known = before.without(each.upstream_id for each in wanted if not each.failing_since)
         failing = known.deferred((each.upstream_id for each in wanted), at)
-        # When too many looks hang, those that have not begun are put off: not what has worked.
+        # When too many probes hang, those not begun are deferred: not the ones that worked.
         trusted_first = sorted(wanted, key=lambda each: each.failing_since is not None)
         upstreams = self._upstreams(trusted_first, reported or {})
         due = [each for each in upstreams if each.upstream_id not in failing]
@@ -123,7 +123,7 @@ class Sweeps:
         )
 
     def try_again(self, upstream_ids: Iterable[str]) -> None:
-        """Let upstreams be looked at by the next round, because a person wants it."""
+        """Reset the backoff of upstreams, so that the next sweep probes them."""
         before = load_back_off(self._path, self._configuration)
         self._save(before, before.reset(upstream_ids))
 
@@ -137,13 +137,13 @@ class Sweeps:
         if after == before:
             return
         if before.failing and not self._path.exists():
-            # Somebody has removed it while we looked: all of it is to be tried again.
+            # The file was removed during the sweep: retry all.
             after = after.reset(after.failing)
         try:
             save_back_off(self._path, after, self._configuration)
         except StateError as error:
-            # Nothing is lost by it: the next tick looks a little too often.
-            log.warning("what keeps failing cannot be written down: %s", error)
+            # Nothing is lost: the next tick only probes too often.
+            log.warning("the backoff file cannot be written: %s", error)
 
     def _upstreams(
         self, wanted: Iterable[WatchedUpstream], reported: Mapping[str, frozenset[str]]
@@ -170,7 +170,7 @@ def _left_out(due: Sequence[Upstream], results: Iterable[ProbeResult]) -> Iterab
     made: Mapping[str, ProbeResult] = {result.upstream_id: result for result in results}
     for upstream in due:
         if upstream.upstream_id not in made:
-            reason = f"too many other looks at {upstream.source} hang"
+            reason = f"too many other probes of {upstream.source} hang"
             yield Deferred(upstream_id=upstream.upstream_id, reason=reason)
 
 
@@ -190,8 +190,8 @@ _DATABASE_REQUESTS = 2
 def probe_limits(sensing: Sensing, connections: Connections) -> dict[str, float]:
     """Return the time limits in seconds of all sources that differ from the project's.
 
-    A look that is given up says nothing of what is wrong, so a connection's own limit has to come
-    first: where ``sensing.limits`` is silent, a source gets time for all requests of a look.
+    An abandoned probe has no reason to report, so a connection's own limit has to come
+    first: where ``sensing.limits`` is silent, a source gets time for all requests of a probe.
     """
     usual = sensing.look_timeout_seconds
     limits: dict[str, float] = {}

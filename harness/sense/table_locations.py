@@ -45,14 +45,14 @@ class TableLocator(Protocol):
         ...
 
     def is_awake(self) -> bool:
-        """Tell whether it can be asked without starting anything."""
+        """Return whether it can be asked without starting anything."""
         ...
 
 
 class Places:
     """Remembers where the tables are, for the life of the process.
 
-    A position has the path of its table, so that a look need not ask the catalog. A table that was
+    A cursor has the path of its table, so that a probe need not ask the catalog. A table that was
     dropped and created again elsewhere may leave its old folder behind, where nothing ever happens
     again; only the catalog can tell.
     """
@@ -75,7 +75,7 @@ class Places:
         return path
 
     def is_elsewhere(self, name: str, path: str, at: datetime) -> bool:
-        """Tell whether a table is known to be no longer at a path; asks only when it is time.
+        """Return whether a table is known to be no longer at a path; asks only when it is time.
 
         Raises:
             NoSuchTableError: The table was dropped, or another kind of table has its name.
@@ -88,7 +88,7 @@ class Places:
             except NoSuchTableError:
                 raise
             except ProbeFailedError as error:
-                # The catalog is away, and the table need not be: the next look asks again.
+                # The catalog is away, and the table need not be: the next probe asks again.
                 log.warning("%s: %s", name, error)
         return self._paths.get(name, path) != path
 
@@ -105,7 +105,7 @@ class SparkTableLocator:
         self._session = session
 
     def is_awake(self) -> bool:
-        """Tell whether there is a session already."""
+        """Return whether there is a session already."""
         spark = sys.modules.get("pyspark")
         return spark is not None and spark.SparkContext._active_spark_context is not None
 
@@ -122,9 +122,7 @@ class SparkTableLocator:
                 raise NoSuchTableError(f"the session has no catalog {catalog}") from error
             if "NOT_FOUND" in condition:
                 raise NoSuchTableError(f"the catalog has no table {name}") from error
-            raise ProbeFailedError(
-                f"the catalog cannot tell where it is: {message_of(error)}"
-            ) from error
+            raise ProbeFailedError(f"the catalog cannot locate it: {message_of(error)}") from error
 
     def _location(self, name: str) -> str:
         session = self._session()
@@ -165,7 +163,7 @@ def described_location(session: "SparkSession", name: str) -> str:
     facts = {str(row["col_name"]).lower(): str(row["data_type"]) for row in details}
     refuse_other_kinds(name, facts.get("type", ""), facts.get("provider", ""))
     if "location" not in facts:
-        raise ProbeFailedError(f"the catalog does not tell where {name} is")
+        raise ProbeFailedError(f"the catalog does not show where {name} is")
     return normalized(facts["location"])
 
 

@@ -23,7 +23,7 @@ class Search:
 
     #: The run of the start.
     found: RunReport | None = None
-    #: Runs that do not tell to which start they belong; any of them may be the one.
+    #: Runs that do not show to which start they belong; any of them may be the one.
     untold: tuple[int, ...] = ()
     #: Why not all runs of the job are listed; nothing when they are.
     problem: str | None = None
@@ -33,7 +33,7 @@ def find_run(start: FollowedRun, firing: Firing) -> Search:
     """Search all listed runs of a start's job for the run of the start.
 
     Raises:
-        JobsApiError: The runs cannot be listed; this says nothing about the start.
+        JobsApiError: The runs cannot be listed; this has no information about the start.
     """
     listed: list[RunReport] = []
     problem = None

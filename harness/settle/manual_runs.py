@@ -1,4 +1,4 @@
-"""Counts the success of a run that somebody started by hand, when the run reports it itself.
+"""Counts the success of a run that was started by hand, when the run reports it itself.
 
 Only a report that names its run counts, once the Jobs API reports that this run of the job has
 succeeded. A run reads what is there when it begins, so it has consumed the unconsumed events of an
@@ -73,7 +73,7 @@ def apply(
         try:
             report = None if is_unreachable else _polled(message, tick, firing)
         except JobsApiError as error:
-            log.warning("job %s: its run cannot be asked about: %s", message.job_id, error)
+            log.warning("job %s: its run cannot be polled: %s", message.job_id, error)
             if isinstance(error, ThrottledError):
                 firing.questions.waits.hold_all(error.wait_seconds, tick.at)
             # Each of them would wait for the same time-out, one after the other.
@@ -138,7 +138,7 @@ def _consumed(
 def _seen(event: Mapping[str, object]) -> int:
     """Return when a change is known to have been there, in milliseconds.
 
-    The clock of whoever made the snapshot counts, too: ours may have been behind.
+    The clock of the snapshot's writer counts, too: ours may have been behind.
     """
     return max(integer(event["event_ts"]), integer(event["snapshot_ts"] or 0))
 

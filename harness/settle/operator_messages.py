@@ -74,7 +74,7 @@ def _means_whatever_is_held(message: Message, run: FollowedRun) -> bool:
 
 
 def released_by(run_id: int | None) -> str:
-    """Say which success has let a held job go."""
+    """Report which success has let a held job go."""
     return f"released by the success of run {run_id}" if run_id else "released by a later success"
 
 
@@ -89,12 +89,12 @@ def _row_of(message: Message, run: FollowedRun, tick: Tick) -> RunRow | None:
         case MessageKind.RELEASE:
             return _row_of_release(message, run, tick)
         case MessageKind.ACQUIRED | MessageKind.PROCESSED:
-            # No run that the Jobs API knows; `own_schedule` folds them in.
+            # No run that the Jobs API knows; `pull_consumers` applies them.
             return None
 
 
 def _is_held(message: Message, run: FollowedRun) -> bool:
-    """Tell whether an operator's message is about this run, and the run still holds its job.
+    """Return whether an operator's message is about this run, and the run still holds its job.
 
     A message may be read once more after the attempt that it brought about has failed, too.
     """
@@ -112,7 +112,7 @@ def _given_up(message: Message, run: FollowedRun) -> str:
     why = f": {_one_line(message.reason)}" if message.reason else ""
     said = f": {run.message}" if run.message else ""
     who = _one_line(message.sent_by or "an operator")
-    return f"given up by {who}{why}; it was {run.run_status.value}{said}"
+    return f"released by {who}{why}; it was {run.run_status.value}{said}"
 
 
 def _one_line(text: str) -> str:

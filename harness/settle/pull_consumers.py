@@ -1,4 +1,4 @@
-"""Records what jobs on their own schedule say: that they were handed events, or processed them.
+"""Records the steps of pull consumers: events passed to them, and events processed.
 
 Such a job starts itself, so the Jobs API is not asked about it. Its consumption is a run in the
 ledger all the same: ACQUIRED from the first hand-over on, SUCCEEDED when the job says so. Only a
@@ -32,7 +32,7 @@ from harness.store.work_lists import NOTHING_CONSUMED, StateView
 
 log = logging.getLogger(__name__)
 
-#: Who tells of the steps of such a run.
+#: The origin of the steps of such a run.
 REPORTED_BY = "job"
 
 _STATUS = {
@@ -67,7 +67,7 @@ def last_step(store: Store, job_id: int, upstream_id: str, folded_through: int) 
 
 
 def consumed_of(row: Mapping[str, object], upstream_id: str) -> list[dict[str, object]]:
-    """Return what a row of a run says that it took of one upstream."""
+    """Return what a row of a run reports that it took of one upstream."""
     consumed = row["consumed"]
     assert isinstance(consumed, Sequence)
     return [dict(each) for each in consumed if each["upstream_id"] == upstream_id]

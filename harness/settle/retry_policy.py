@@ -1,4 +1,4 @@
-"""Wants failed runs again by themselves, once their back-off is over; when that is, SQL has said.
+"""Requests automatic retries whose backoff (computed in SQL) has elapsed.
 
 What a retry policy wants is a step of the failed run, as what an operator's `retry` wants is. The
 decision finds it in the ledger; it needs no clock, and a process may die on either side of it.
@@ -16,12 +16,12 @@ from harness.store.work_lists import FollowedRun, PlannedRetry, StateView
 
 log = logging.getLogger(__name__)
 
-#: Who tells of the step.
+#: The origin of the step.
 REPORTED_BY = "policy"
 
 
 def planned_retries(rows: Rows, runs: Sequence[FollowedRun]) -> tuple[PlannedRetry, ...]:
-    """Read which failed runs start again by themselves, and when; most often there is none.
+    """Read which failed runs start again automatically, and when; most often there is none.
 
     Args:
         rows: Reads a model.
@@ -42,7 +42,7 @@ def request_due_retries(
     """Give back the events of each failed run whose back-off is over.
 
     Not of one about which this tick has learned anything, or could not ask; nor while another run
-    of its job goes on that somebody else has started, or a repair of it.
+    of its job goes on that another user has started, or a repair of it.
 
     Args:
         settled: What following the runs came to in this tick.
@@ -64,5 +64,5 @@ def request_due_retries(
     ]
     store.append(Ledger.RUNS, rows)
     for run in wanted:
-        log.info("job %s: attempt %s starts by itself", run.job_id, run.attempt + 1)
+        log.info("job %s: attempt %s starts automatically", run.job_id, run.attempt + 1)
     return replace(settled, rows=(*settled.rows, *rows))

@@ -1,7 +1,7 @@
-"""Says what a look at a run that has not ended makes of it; it asks nobody.
+"""Derives the next row of an open run from a poll; it calls no service.
 
 A run that goes on in ordinary words leaves no row. What a person should see does: that it waits in
-a queue, that the Jobs API uses words that nobody here knows, or does not know the run.
+a queue, that the Jobs API uses unknown words, or does not know the run.
 """
 
 import logging
@@ -19,11 +19,11 @@ log = logging.getLogger(__name__)
 NOT_KNOWN = "the Jobs API does not know the run"
 LOST_AFTER = timedelta(minutes=10)
 #: What it says while the Jobs API tells no state of the run at all.
-NO_STATE = "the Jobs API does not say how the run stands"
-#: A run that is over, and of which nobody understands how it ended, is asked about for so long.
+NO_STATE = "the Jobs API does not report the state of the run"
+#: A run that is over with an unknown result is polled for so long.
 PARKED_AFTER = timedelta(minutes=10)
 
-#: Messages of ours, which stand for an answer: another one is news.
+#: Messages of ours, which stand for an answer: another one is new data.
 _OWN_WORDS = frozenset({NOT_KNOWN, NO_STATE})
 
 
@@ -61,9 +61,9 @@ def ended(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow:
 
 
 def ways_out(job_id: int) -> str:
-    """Say what an operator may do about a run that is parked."""
+    """Report what an operator may do about a run that is parked."""
     return (
-        f"`retry {job_id}` starts it anew, `complete --job {job_id}` counts it as done, or "
+        f"`retry {job_id}` starts it again, `complete --job {job_id}` counts it as done, or "
         f"`release {job_id}` gives its events up"
     )
 
@@ -112,7 +112,7 @@ def _reported(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow:
 
 
 def _is_unchanged(run: FollowedRun, reported: RunRow) -> bool:
-    """Tell whether nothing is new; the API's free text may change all the time."""
+    """Return whether nothing is new; the API's free text may change all the time."""
     before = (run.life_cycle_state, run.result_state, run.state, run.termination_code)
     now = (
         reported.life_cycle_state,
@@ -125,13 +125,13 @@ def _is_unchanged(run: FollowedRun, reported: RunRow) -> bool:
 
 
 def _parked(reported: RunRow, report: RunReport, tick: Tick) -> RunRow:
-    message = f"the run ended in words that are not understood ({_in_words(report)})"
+    message = f"the run ended in a state this version does not know ({_in_words(report)})"
     more = f": {report.message}" if report.message else ""
     return replace(
         reported,
         run_status=RunStatus.PARKED,
         ended_at=report.ended_at or tick.at,
-        message=f"{message}{more}; look at it in the workspace, then {ways_out(reported.job_id)}",
+        message=f"{message}{more}; check it in the workspace, then {ways_out(reported.job_id)}",
     )
 
 

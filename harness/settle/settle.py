@@ -2,7 +2,7 @@
 
 A run ends once: by a notice of its last task, or by a poll, whichever comes first. A run that
 failed is followed on, until some run of its job succeeds or an operator wants it again. A start
-that nobody acknowledged is sent again, and looked for where sending it again is of no use.
+that was not acknowledged is sent again, and looked for where sending it again is of no use.
 """
 
 import logging
@@ -25,7 +25,7 @@ from harness.store.work_lists import FollowedRun
 log = logging.getLogger(__name__)
 
 #: So long after its decision a start without an answer is sent again. For how long Databricks
-#: remembers a token nobody documents; its runs are gone after 60 days, so this stays well below.
+#: remembers a token is undocumented; its runs are gone after 60 days, so this stays well below.
 RESEND_FOR = timedelta(days=7)
 
 #: The clock of the Jobs API may be behind ours by so much.
@@ -35,7 +35,7 @@ CLOCK_SKEW = timedelta(minutes=10)
 _WITHOUT_END = OPEN | {RunStatus.PARKED, RunStatus.LOST}
 
 #: What stands for the answer to a question that was not asked yet.
-POLLED_LATER = "the Jobs API has had too many requests; the run is asked about later"
+POLLED_LATER = "the Jobs API has had too many requests; the run is polled later"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Settled:
     waiting: tuple[Message, ...] = ()
     #: Jobs whose run could not be asked about, or whose start goes on having no answer; and why.
     unanswered: Mapping[int, str] = field(default_factory=dict)
-    #: Held jobs of which a run goes on: somebody has started or repaired one.
+    #: Jobs on hold with an active run: an operator has started or repaired one.
     busy: frozenset[int] = frozenset()
 
 
@@ -60,7 +60,7 @@ def settle(
     firing: Firing,
     steps: Steps,
 ) -> Settled:
-    """Fold in the inbox, poll the runs, send again what was never acknowledged.
+    """Apply the inbox, poll the runs, send again what was never acknowledged.
 
     Raises:
         StateError: A ledger cannot be written; the messages stay in the inbox.
@@ -104,7 +104,7 @@ def _is_unacknowledged(run: FollowedRun) -> bool:
 
 
 def _is_to_be_sent_again(run: FollowedRun, tick: Tick) -> bool:
-    """Tell whether the same token, sent once more, can only start the one run or name it."""
+    """Return whether the same token, sent once more, can only start the one run or name it."""
     was_refused = run.termination_code is not None
     # Decided by a clock that was ahead: how long ago that was, and whether the token is still
     # remembered, cannot be known.
@@ -164,7 +164,7 @@ def _poll_one(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | str | _G
     except JobsApiError as error:
         if isinstance(error, ThrottledError):
             firing.questions.waits.hold_all(error.wait_seconds, tick.at)
-        log.warning("job %s: its run cannot be asked about: %s", run.job_id, error)
+        log.warning("job %s: its run cannot be polled: %s", run.job_id, error)
         return str(error)
 
 
@@ -206,11 +206,11 @@ def _parked_because(run: FollowedRun, search: Search, tick: Tick) -> str:
     seen = "none of the job's runs is known to be of it, which a deleted run would not be either"
     if search.untold:
         named = ", ".join(map(str, search.untold[:3])) + (", ..." if len(search.untold) > 3 else "")
-        seen = f"some of the job's runs do not say who started them ({named})"
+        seen = f"some of the job's runs do not show who started them ({named})"
     elif search.problem:
         seen = f"not all runs of the job can be seen: {search.problem}"
     return (
-        f"{why}, and {seen}: whether it has a run is not known; look at the job in the workspace, "
+        f"{why}, and {seen}: whether it has a run is not known; check the job in the workspace, "
         f"then {ways_out(run.job_id)}"
     )
 

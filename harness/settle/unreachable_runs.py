@@ -1,6 +1,6 @@
-"""Remembers since when nobody could ask about a run, over processes.
+"""Records since when a run has been unreachable, across restarts.
 
-A look at a run that fails leaves no row, since it says nothing about the run. The file is a
+A poll of a run that fails leaves no row, since it has no information about the run. The file is a
 convenience for who watches: no tick does anything because of it.
 """
 
@@ -93,7 +93,7 @@ def _since(known: Unreachable | None, run_id: int, at: datetime) -> datetime:
 
 
 def _plain(unreachable: Mapping[int, Unreachable]) -> dict[str, dict[str, str]]:
-    # Ids as text: whoever reads the file by other means may round a large number.
+    # Ids as text: other readers of the file may round a large number.
     return {
         str(job_id): {
             "run_id": str(each.run_id),

@@ -114,7 +114,7 @@ class CatalogStore:
             raise StateError(f"The table {table} cannot be read: {lines[0]}") from error
 
     def exists(self, table: str) -> bool:
-        """Tell whether the table is there."""
+        """Return whether the table is there."""
         return bool(self._session().catalog.tableExists(self._name(table)))
 
     def fingerprint(self, table: str) -> str | None:

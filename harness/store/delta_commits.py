@@ -1,7 +1,7 @@
 """Reads the commits of a Delta table from its folder, without opening the table.
 
 The log is a folder with one small file for each commit, numbered without a gap. An empty file is a
-commit to every reader, one that changes nothing: whoever opens the table never learns that rows
+commit to every reader, one that changes nothing: a reader of the table never learns that rows
 are missing.
 """
 
@@ -54,7 +54,7 @@ def newest_commit(table: Path) -> Commit | None:
 
 
 def has_checkpoint(commit: Commit) -> bool:
-    """Tell whether readers need not read a commit, because a checkpoint has taken it in."""
+    """Return whether readers need not read a commit, because a checkpoint contains it."""
     return any(commit.path.parent.glob(f"{commit.path.stem}.checkpoint*"))
 
 

@@ -1,6 +1,6 @@
 """Examines one Delta table on a disk: is its log without a gap, and is every file there and whole?
 
-It only reads, beside whoever writes, and goes on where a reader of the table would stop.
+It only reads, beside any writer, and goes on where a reader of the table would stop.
 """
 
 import json
@@ -42,7 +42,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableHealth:
-    """What there is to say about one table."""
+    """The findings about one table."""
 
     name: str
     damages: tuple[Damage, ...]
@@ -150,7 +150,7 @@ class _Log:
         yield Damage(
             what=f"the checkpoint at commit {newest} is damaged",
             where=self._checkpoints[newest],
-            todo="remove this file, and _last_checkpoint beside it: the commits say the same"
+            todo="remove this file, and _last_checkpoint beside it: the commits hold the same"
             if len(before) == newest - older
             else RESTORE,
         )
@@ -228,7 +228,7 @@ def _wrong_with_file(path: Path, size: int) -> str | None:
 
 
 def _is_parquet(path: Path) -> bool:
-    """Tell whether a file begins and ends as one of its kind: what is cut off does not."""
+    """Return whether a file begins and ends as one of its kind: what is cut off does not."""
     try:
         with path.open("rb") as file:
             begins = file.read(len(_MAGIC)) == _MAGIC

@@ -1,7 +1,7 @@
 """The inbox: files that other processes drop, without a JVM and while a tick runs.
 
-A message is written whole, forced to the disk, and only then given its name; the tick that folds
-it in removes it after what it says is in a ledger. Folding one in twice is folding it in once.
+A message is written completely, forced to the disk, and only then given its name; the tick that
+applies it removes it after its content is in a ledger. Applying one twice has no further effect.
 """
 
 import contextlib
@@ -32,15 +32,15 @@ _LONGEST_UPSTREAM = 300_000
 #: A clock may be wrong, but no instant outside of these is a message's.
 _EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 _LATEST = datetime(2200, 1, 1, tzinfo=UTC)
-#: Controls but tab and line ends, and halves of characters, which have no UTF-8.
+#: Controls but tab and line ends, and lone surrogates, which have no UTF-8.
 _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _DIGITS = re.compile("[0-9]{1,19}")
 
 
 class MessageKind(StrEnum):
-    """What somebody wants the next tick to know."""
+    """The kinds of messages to the next tick."""
 
-    #: A job's last task says that its run succeeded.
+    #: A job's last task reports that its run succeeded.
     COMPLETE = "complete"
     #: An operator wants a failed job's events to be run again.
     RETRY = "retry"
@@ -68,7 +68,7 @@ class Message:
     #: Who asks for it, and why.
     sent_by: str | None = None
     reason: str | None = None
-    #: The job's name; known to whoever has read the controls.
+    #: The job's name; known to readers of the controls.
     job_name: str | None = None
     #: What a job on its own schedule was handed, or has processed.
     taken: Consumed | None = None
@@ -119,7 +119,7 @@ def send(inbox: Path, message: Message, *, disk: Disk = os) -> Path:
 
 
 def bind(message: Message, seen: SeenAttempt) -> Message:
-    """Let a message that names no attempt be about this one for good, in its file, too.
+    """Let a message that names no attempt be about this one permanently, in its file, too.
 
     Raises:
         StateError: The folder cannot be written.
@@ -184,7 +184,7 @@ def remove(message: Message) -> None:
     """Take a message out of the inbox, once a ledger has what it says.
 
     Raises:
-        StateError: The folder cannot be written; the next tick takes it in again, and once.
+        StateError: The folder cannot be written; the next tick ingests it again, and once.
     """
     if message.path:
         try:
@@ -289,7 +289,7 @@ class _Fields:
         if isinstance(value, str) and _DIGITS.fullmatch(value):
             value = int(value)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise NoMessageError(f"{name} has to be a whole number")
+            raise NoMessageError(f"{name} has to be an integer")
         if not least <= value <= _LARGEST_ID:
             raise NoMessageError(f"{name} has to be {least} to {_LARGEST_ID}")
         return value

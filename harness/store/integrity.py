@@ -28,14 +28,14 @@ def require_intact(schema: Path, state_file: Path) -> None:
         if newest is not None and newest.size == 0 and not has_checkpoint(newest):
             raise StateError(
                 f"The newest commit of {log.parent.name} is empty ({newest.path}), so rows are "
-                "lost, and nothing was started: `python -m harness doctor` says what to do"
+                "lost, and nothing was started: `python -m harness doctor` shows what to do"
             )
     for name, fingerprint in known_fingerprints(state_file).items():
         lost = lost_commits(schema / name, fingerprint)
         if lost:
             raise StateError(
                 f"{name} in {schema} {lost}, so nothing was started: "
-                "`python -m harness doctor` says what to do"
+                "`python -m harness doctor` shows what to do"
             )
 
 
@@ -50,7 +50,7 @@ def _fingerprints_in(content: Any) -> Mapping[str, str]:
 
 
 def lost_commits(table: Path, fingerprint: str) -> str | None:
-    """Say what a table has lost since a fingerprint was taken; nothing when it only grew."""
+    """Report what a table has lost since a fingerprint was taken; nothing when it only grew."""
     try:
         known = version_in(fingerprint)
     except ValueError:

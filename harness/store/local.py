@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Where a commit carries what tells it from all others.
+#: Where a commit carries what distinguishes it from all others.
 _MARK = "heartbeat"
-#: What the operating system says when a person has to make room or change rights.
+#: What the operating system shows when an operator has to free space or change permissions.
 _NO_ROOM = re.compile(
     "No space left on device|Read-only file system|Permission denied|Disk quota exceeded"
 )
@@ -110,12 +110,12 @@ class LocalStore:
         except Exception as error:
             raise StateError(
                 f"The table {table} in {self._folder} cannot be read: {_reason(error)}; "
-                "`python -m harness doctor` says which file it is and what to do"
+                "`python -m harness doctor` shows which file it is and what to do"
             ) from error
         return rows
 
     def exists(self, table: str) -> bool:
-        """Tell whether the table is there."""
+        """Return whether the table is there."""
         return log_of(self._folder / table).is_dir()
 
     def fingerprint(self, table: str) -> str | None:
@@ -201,7 +201,7 @@ def _unwritable(ledger: Ledger, error: BaseException) -> str:
     way_out = (
         "make room or make it writable, and tick again"
         if match
-        else "`python -m harness doctor` says what to do"
+        else "`python -m harness doctor` shows what to do"
     )
     return (
         f"The ledger {ledger} cannot be written: {reason}; nothing was started that is not "

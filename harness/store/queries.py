@@ -260,7 +260,7 @@ def newest_by_job(runs: Iterable[RunFact]) -> dict[int, RunFact]:
 
 
 def folded_through(store: Store, decision: LastDecision | None) -> int:
-    """Return up to which tick the ledgers are folded into the current-state tables, at least."""
+    """Return up to which tick the ledgers are compacted into the current-state tables, at least."""
     where = [("tick_number", ">=", decision.tick_number)] if decision else []
     rows = store.read(Ledger.TICKS, where=where) or store.read(Ledger.TICKS)
     newest = max(rows, key=lambda row: integer(row["tick_number"]), default=None)

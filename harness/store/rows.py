@@ -57,13 +57,13 @@ REQUEUING = frozenset({RunStatus.RETRY_REQUESTED, RunStatus.ACQUIRED})
 
 
 class ProbeOutcome(StrEnum):
-    """What a look that is worth a row amounted to."""
+    """What a probe that is worth a row amounted to."""
 
     #: Data-change events.
     FOUND = "found"
-    #: The position moved and nothing that counts as data changed.
+    #: The cursor moved and nothing that counts as data changed.
     MOVED = "moved"
-    #: Events may be missing between the last position and this one.
+    #: Events may be missing between the last cursor and this one.
     GAP = "gap"
     FAILED = "failed"
     #: The first good look after failed ones, with nothing new.
@@ -130,13 +130,13 @@ class EventRow:
     table_format: str
     operation_type: str
     tags: Mapping[str, str]
-    #: Names the change itself, by whoever it was learned.
+    #: Names the change itself, whatever its origin.
     change_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeRow:
-    """An upstream after a look that changed something."""
+    """An upstream after a probe that changed something."""
 
     tick_number: int
     recorded_at: datetime
@@ -165,7 +165,7 @@ class RunRow:
     token: str
     run_id: int | None = None
     run_status: RunStatus
-    #: Who says so: ``decision``, ``answer``, ``poll``, ``notice``, ``operator``, ``job``.
+    #: The origin: ``decision``, ``answer``, ``poll``, ``notice``, ``operator``, ``job``.
     reported_by: str
     decided_tick: int
     decided_at: datetime
@@ -280,7 +280,7 @@ class Store(Protocol):
         ...
 
     def exists(self, table: str) -> bool:
-        """Tell whether the table is there."""
+        """Return whether the table is there."""
         ...
 
     def fingerprint(self, table: str) -> str | None:
@@ -297,7 +297,7 @@ class FencingStore(Store, Protocol):
         """Append rows in one commit; no rows, no commit.
 
         With a stamp that is not above the ledger's last one nothing is appended. Some table
-        formats do not tell, so this does not, either: whoever stamps asks afterwards.
+        formats do not show, so this does not, either: the caller checks afterwards.
 
         Raises:
             StateError: The ledger cannot be written, or another stamp came in between.
@@ -317,7 +317,7 @@ Row = Mapping[str, object]
 
 
 def integer(value: object) -> int:
-    """Read a whole number."""
+    """Read an integer."""
     return int(str(value))
 
 

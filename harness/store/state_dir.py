@@ -32,7 +32,7 @@ class StateDir:
 
     @property
     def back_off(self) -> Path:
-        """When what keeps failing is looked at again."""
+        """When what keeps failing is probed again."""
         return self.folder / "back_off.json"
 
     @property

@@ -26,7 +26,7 @@ class Waiting:
 
     @property
     def in_words(self) -> str:
-        """Say it in one phrase."""
+        """Report it in one phrase."""
         if not self.missing:
             return f"slot {self.slot} has all it needs and waits for the run before it"
         return f"slot {self.slot} waits for {' and '.join(self.missing)}"

@@ -1,7 +1,7 @@
 """Reads models that are views.
 
 Spark's analysis of a decision, ten views deep, takes as long as running it. A process that ticks
-again and again has every view analysed once, and each reading plans and runs anew on the tables as
+again and again has every view analysed once, and each reading plans and runs again on the tables as
 they are then.
 """
 
@@ -33,7 +33,7 @@ class Views:
         """Read every row of a model.
 
         Raises:
-            StateError: Spark says that it cannot be read.
+            StateError: Spark reports that it cannot be read.
         """
         try:
             return self._read(relation)
@@ -53,5 +53,5 @@ class Views:
         return [row.asDict(recursive=True) for row in frame.select("*").collect()]
 
     def forget(self) -> None:
-        """Have every view analysed anew: one of them is to change."""
+        """Have every view analysed again: one of them is to change."""
         self._analysed.clear()

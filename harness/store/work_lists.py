@@ -8,7 +8,7 @@ from typing import Protocol, cast
 from harness.platform.clock import instant_from
 from harness.store.rows import HOLDING, OPEN, Consumed, RecentEvents, RunRow, RunStatus, Tick
 
-#: The ``sensor_source`` of a trigger. No control row may have it: its look is SQL, and no probe's.
+#: The ``sensor_source`` of a trigger. No control row may have it: its probe is SQL, and no probe's.
 EVENT_TRIGGER = "event_trigger"
 #: The triggers are to be asked in any case: when there is anything new to say is not known.
 AT_ONCE = datetime.min.replace(tzinfo=UTC)
@@ -28,7 +28,7 @@ class ConsumedTicks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedUpstream:
-    """One row of ``queue_upstreams``: what to look at, and how its last row left it."""
+    """One row of ``queue_upstreams``: what to probe, and how its last row left it."""
 
     upstream_id: str
     sensor_source: str
@@ -157,7 +157,7 @@ class FollowedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRetry:
-    """One row of ``queue_retries``: a failed attempt, and when the next one starts by itself."""
+    """One row of ``queue_retries``: a failed attempt, and when its automatic retry is due."""
 
     job_id: int
     intent_id: str
@@ -171,7 +171,7 @@ class PlannedRetry:
         return cls(**values)  # type: ignore[arg-type]
 
     def is_about(self, run: FollowedRun) -> bool:
-        """Tell whether this is the attempt that failed."""
+        """Return whether this is the attempt that failed."""
         return (self.intent_id, self.attempt) == (run.intent_id, run.attempt)
 
 

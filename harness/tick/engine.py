@@ -58,20 +58,20 @@ PHASES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TickOptions:
-    """Which part of the upstreams a tick looks at; what it decides is always the whole."""
+    """Which upstreams a tick probes; it always decides about all jobs."""
 
     sources: frozenset[str] = frozenset()
     jobs: frozenset[int] = frozenset()
-    #: Many control rows may leave the CSV at once.
+    #: Accept the removal of many control rows.
     allow_mass_removal: bool = False
-    #: Called with each look, for a progress bar, and first with the number of looks to come.
+    #: Called with each result, for a progress bar; ``on_plan`` first, with their number.
     on_result: Callable[[ProbeResult], None] | None = None
     on_plan: Callable[[int], None] | None = None
     #: When the command began (`time.monotonic`), for the time that it took; else the tick itself.
     began: float | None = None
 
     def wants(self, upstream: WatchedUpstream) -> bool:
-        """Tell whether this tick looks at the upstream."""
+        """Return whether this tick probes the upstream."""
         by_source = not self.sources or upstream.sensor_source in self.sources
         return by_source and (not self.jobs or bool(self.jobs & set(upstream.job_ids)))
 
@@ -366,8 +366,8 @@ class _Timer:
 def _must_decide(state: TickState, tick: Tick, findings: Findings) -> bool:
     """Return whether anything happened that a decision could depend on."""
     is_change = any(row.outcome is not ProbeOutcome.MOVED for row in findings.probes)
-    # Positions that move in silence and registered events, on which no job depends by themselves,
-    # make the ledgers' tail longer; publishing folds it.
+    # Positions that move in silence and registered events, on which no job depends on their own,
+    # make the ledgers' tail longer; publishing compacts it.
     tail = tick.number - state.folded_through
     must_compact = findings.has_moved and tail > 2 * COMPACT_AFTER_TICKS
     return state.must_decide or bool(findings.steps) or is_change or must_compact

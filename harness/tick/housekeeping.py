@@ -1,8 +1,8 @@
 """Keeps the tables of a state folder small in files, so that no tick gets slower over the years.
 
 Compacting writes the same rows into fewer files and removes, after a while, the files that it
-replaced. It needs no JVM, so a resident process does it between two ticks; folding the ledgers
-into the current state needs Spark, and is done here only when somebody asks for all of it.
+replaced. It needs no JVM, so a resident process does it between two ticks; compacting the ledgers
+into the current state needs Spark, and is done here only on request.
 """
 
 import logging
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Small enough to be written again each time without anybody noticing, large enough to be few.
+#: Small enough to be rewritten each time at no noticeable cost, large enough to be few.
 TARGET_BYTES = 16_000_000
 #: Counting commits means listing folders: cheap, but not for every second of the year.
 _TICKS_BETWEEN_CHECKS = 10
@@ -65,12 +65,12 @@ class Kept:
 
 
 def maintain(context: "Context") -> Kept:
-    """Do all of it: fold, compact every table, remove old files.
+    """Do all of it: compact the ledgers and every table, remove old files.
 
-    A workspace compacts its tables itself; there only the fold and the old files are left to do.
+    A workspace compacts its tables itself; there only the ledgers and the old files are left to do.
 
     Raises:
-        DecideError: The fold failed.
+        DecideError: The compaction failed.
         StateError: The state folder is not set up, or cannot be written.
     """
     folder = schema_folder(context)
@@ -231,7 +231,7 @@ def _used(context: "Context") -> frozenset[str]:
 
 
 def _compact(context: "Context") -> bool:
-    """Fold the ledgers' tails into the current state, unless that has just been done."""
+    """Compact the ledgers' tails into the current state, unless that has just been done."""
     from harness.publish.publish import compact
     from harness.tick.checkpoint import load_from_models
 

@@ -74,11 +74,11 @@ class Installation:
     ) -> bool:
         """Build every table and view if some are missing or older than the models.
 
-        Some may be missing when a process was killed while dbt made them anew.
+        Some may be missing when a process was killed while dbt recreated them.
 
         Args:
             at: The instant, for the file that says so.
-            allow_mass_removal: Many control rows may leave the CSV at once.
+            allow_mass_removal: Accept the removal of many control rows.
             rebuild: Build in any case.
 
         Returns:
@@ -128,7 +128,7 @@ class Installation:
 
         Args:
             at: The instant, for the file that says so.
-            folded_through: The tick up to which the ledgers are folded.
+            folded_through: The tick up to which the ledgers are compacted.
 
         Raises:
             DecideError: A model failed.
@@ -198,7 +198,7 @@ def _read(file: Path) -> _Installed | None:
     except FileNotFoundError:
         return None
     except UNREADABLE as error:
-        message = f"{file} cannot be read ({error}); remove it, and `init` writes it anew"
+        message = f"{file} cannot be read ({error}); remove it, and `init` rewrites it"
         raise StateError(message) from error
 
 

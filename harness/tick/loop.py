@@ -27,11 +27,11 @@ log = logging.getLogger(__name__)
 #: A wait for the next slot is cut into pieces, so that a signal ends it soon.
 _PIECE_SECONDS = 0.2
 
-#: At the start somebody still watches; later the loop goes on, and they can be put right meanwhile.
+#: At the start an error ends the loop; later it goes on, so that errors can be fixed meanwhile.
 _FOR_A_PERSON = (ConfigurationError, ControlsError, StateError)
 
 #: So many unforeseen errors in a row, such as those of a JVM that has died, end the process:
-#: whoever keeps it running starts a fresh one.
+#: the service manager starts a fresh one.
 _PATIENCE = 5
 
 _GOES_ON = "this tick failed, the next one tries again: %s"
@@ -56,7 +56,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listeners:
-    """Who is told what the loop does."""
+    """Callbacks of the loop."""
 
     on_report: Callable[[TickReport], None]
     #: Called between ticks, for housekeeping; it may take as long as it likes.
@@ -64,7 +64,7 @@ class Listeners:
 
 
 def run_loop(ticks: Ticks, pace: Pace, *, clock: Clock, stop: Stop, listeners: Listeners) -> int:
-    """Tick until the pace says that it is enough, or a signal ends it.
+    """Tick until the pace reports that it is enough, or a signal ends it.
 
     An error of one tick is logged, and the next slot ticks again.
 
@@ -75,7 +75,7 @@ def run_loop(ticks: Ticks, pace: Pace, *, clock: Clock, stop: Stop, listeners: L
         HeartbeatError: The first tick found something that only a person can put right.
         LockedError: Another process has taken over.
         Interrupted: A signal came; the tick in progress was broken off.
-        Exception: Too many ticks in a row failed for a reason that nobody foresaw.
+        Exception: Too many ticks in a row failed with an unexpected error.
     """
     began = clock.now()
     attempts = _Attempts(ticks, listeners, stop)
@@ -115,7 +115,7 @@ class _Attempts:
             self._listeners.on_report(self._ticks.tick())
             self._unforeseen = 0
         except LockedError:
-            # Somebody else ticks now, and goes on from what is recorded.
+            # Another process ticks now, and continues from what is recorded.
             raise
         except Exception as error:
             # What was cancelled fails, and there is no next tick that tries again.

@@ -15,7 +15,7 @@ from harness.store.quarantine import Quarantined
 from harness.store.rows import RunRow, RunStatus, Tick
 from harness.store.work_lists import WatchedUpstream
 
-#: Starts without a run: not answered yet, or nothing more is to be expected unless somebody acts.
+#: Starts without a run: not answered yet, or nothing more is to be expected without intervention.
 _NO_RUN = frozenset({RunStatus.INTENDED, RunStatus.REFUSED, RunStatus.PARKED})
 
 
@@ -78,7 +78,7 @@ class TickReport:
 
     @property
     def is_clean(self) -> bool:
-        """True when nothing fails that an operator should look at, whether or not it is put off."""
+        """True when nothing fails that needs an operator, whether or not it is deferred."""
         sent = (*self.started, *self.settlement.settled.rows)
         has_no_run = any(row.run_status in _NO_RUN for row in sent)
         failing = self.failures or self.sensed.deferred or self.failing_triggers or self.quarantined
@@ -102,7 +102,7 @@ def counts_of(
 
 
 def clock_warnings(before: datetime | None, at: datetime) -> tuple[str, ...]:
-    """Return what is to be told when a tick's instant lies before that of the tick before."""
+    """Return what is to be reported when a tick's instant lies before that of the tick before."""
     if before is None or at >= before:
         return ()
     behind = before - at

@@ -1,4 +1,4 @@
-"""Lets one command at a time write: by a lock of the state folder, or by a workspace's lease."""
+"""Enforces a single writer: a file lock locally, a lease in a workspace."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -27,7 +27,7 @@ def admitted(context: Context, command: str) -> Iterator[None]:
             # The metastore admits one process: it is closed before the next one is let in.
             stack.callback(context.close)
         else:
-            # The lease is given back through the session.
+            # The lease is released through the session.
             stack.callback(context.close)
             context.lock = stack.enter_context(_lease(context, command))
         yield

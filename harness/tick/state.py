@@ -31,7 +31,7 @@ class TickState:
     folded_through: int
     upstreams: tuple[WatchedUpstream, ...]
     runs: tuple[FollowedRun, ...]
-    #: Which of them start again by themselves.
+    #: Which of them start again automatically.
     retries: tuple[PlannedRetry, ...] = ()
     #: The controls CSV that is seeded, by its checksum.
     controls_checksum: str | None
@@ -70,7 +70,7 @@ class TickState:
 
     @property
     def reported_snapshots(self) -> dict[str, frozenset[str]]:
-        """What the killed tick told, by upstream."""
+        """What the killed tick reported, by upstream."""
         reported: dict[str, set[str]] = {}
         for orphan in self.orphans:
             reported.setdefault(orphan.upstream_id, set()).add(orphan.snapshot_id)

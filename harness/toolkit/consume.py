@@ -1,6 +1,6 @@
 """Hands a job the events that it has not processed yet, and notes when it has.
 
-Meant for jobs on their own schedule: their first task asks, their last one says that it is done. It
+Meant for pull consumers: their first task fetches events, their last one reports completion. It
 reads the tables and leaves messages in the inbox; it takes no lock, starts no JVM on the local
 target, and decides nothing: which events a job has consumed is read from its runs.
 """
@@ -43,7 +43,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Progress:
-    """How far a job has come with an upstream, messages that no tick has folded in included."""
+    """How far a job has come with an upstream, messages that no tick has applied included."""
 
     done_through: int
     #: Handed over and not processed yet.
@@ -57,10 +57,10 @@ def acquire(place: Place, sensor: Sensor, caller: Caller) -> list[dict[str, obje
 
     Raises:
         ConfigurationError: The job is one that Heartbeat starts, and no run of it goes on.
-        ProbeFailedError: The upstream cannot be read, so nobody knows whether there is news.
+        ProbeFailedError: The upstream cannot be read, so it is unknown whether there is new data.
         StateError: A table cannot be read, or the message cannot be left.
     """
-    # The inbox first: what a tick folds in meanwhile is then seen twice, and never not at all.
+    # The inbox first: what a tick applies meanwhile is then seen twice, and never missed.
     messages = _messages(place.inbox, sensor)
     run = _run_of_heartbeat(place, sensor)
     if run is not None:
@@ -83,10 +83,10 @@ def acquire(place: Place, sensor: Sensor, caller: Caller) -> list[dict[str, obje
 
 
 def processed(place: Place, sensor: Sensor, caller: Caller) -> bool:
-    """Note that the job has processed what it was handed; return whether there was anything.
+    """Record that the job has processed what it was handed; return whether there was anything.
 
     Raises:
-        ConfigurationError: This run of the job was handed nothing.
+        ConfigurationError: This run of the job received no events.
         StateError: A table cannot be read, or the message cannot be left.
     """
     messages = _messages(place.inbox, sensor)
@@ -137,7 +137,7 @@ def _is_pull_consumer(place: Place, job_id: int) -> bool:
 
 def _not_scheduled(sensor: Sensor) -> str:
     return (
-        f"{sensor.job_name} ({sensor.job_id}) is started by Heartbeat, and no run of it goes on: "
+        f"{sensor.job_name} ({sensor.job_id}) is started by Heartbeat, and no run of it is active: "
         "if it is to run on its own schedule, put its id into seeds/scheduled_jobs.csv, and tick"
     )
 
@@ -200,7 +200,7 @@ def _events_passed_to(
 
 def _no_events_passed(run_id: int, sensor: Sensor) -> str:
     return (
-        f"Run {run_id} of {sensor.job_name} ({sensor.job_id}) was handed nothing of "
+        f"Run {run_id} of {sensor.job_name} ({sensor.job_id}) received no events of "
         f"{sensor.sensor_id}: call `sense {sensor.sensor_id} --run {run_id}` first, or "
         "both without --run"
     )

@@ -21,12 +21,12 @@ def acquired(
 
     Args:
         sensor: Its id in ``sensors``, or the upstream's id in the controls.
-        job: Id or name of the job, where the sensor's id does not say it.
+        job: Id or name of the job, if the sensor's id does not name it.
         run: The job's own run, if two may go on at once.
 
     Raises:
         ConfigurationError: There is no such sensor, more than one, or Heartbeat starts the job.
-        ProbeFailedError: The upstream cannot be read, so nobody knows whether there is news.
+        ProbeFailedError: The upstream cannot be read, so it is unknown whether there is new data.
         StateError: The state folder cannot be used.
     """
     context = Context(load_settings(project_folder(os.environ), os.environ), os.environ)
@@ -34,15 +34,15 @@ def acquired(
 
 
 def processed(sensor: str, *, job: str | int | None = None, run: int | None = None) -> bool:
-    """Note that the job has processed what it was handed; return whether there was anything.
+    """Record that the job has processed what it was handed; return whether there was anything.
 
     Args:
         sensor: Its id in ``sensors``, or the upstream's id in the controls.
-        job: Id or name of the job, where the sensor's id does not say it.
+        job: Id or name of the job, if the sensor's id does not name it.
         run: The job's own run, the same as for ``acquired``.
 
     Raises:
-        ConfigurationError: There is no such sensor, more than one, or the run was handed nothing.
+        ConfigurationError: There is no such sensor, more than one, or the run received no events.
         StateError: The state folder cannot be used.
     """
     context = Context(load_settings(project_folder(os.environ), os.environ), os.environ)

@@ -193,7 +193,7 @@ def test_an_api_that_says_nothing_at_all_of_the_runs_of_a_job_that_it_knows_prov
     server: ControlledServer, jobs: DatabricksJobs, body: str
 ) -> None:
     server.faults.add(Fault(match="runs/list", kind=FaultKind.STATUS, status=200, body=body))
-    with pytest.raises(UnreportedRunsError, match="says nothing of its runs"):
+    with pytest.raises(UnreportedRunsError, match="lists none of its runs"):
         list(jobs.list_runs(1))
 
 

@@ -131,7 +131,7 @@ def test_no_job_starts_on_events_that_cannot_be_read(
     DAMAGE[damage](tmp_path / "heartbeat.db" / Ledger.EVENTS)
 
     with pytest.raises(
-        StateError, match=r"ledger_data_change_events in .* doctor` says which file"
+        StateError, match=r"ledger_data_change_events in .* doctor` shows which file"
     ):
         start(store, jobs, tmp_path)
     assert jobs.requests == []

@@ -195,7 +195,7 @@ def test_a_released_job_goes_on_without_the_events_of_its_failed_run(story: Stor
     assert story.status(flights, job) == "COMPLETED"
     last = story.run_rows(job)[-1]
     assert last["run_status"] == "RELEASED"
-    assert str(last["message"]).startswith("given up by ada: loaded by hand; it was FAILED")
+    assert str(last["message"]).startswith("released by ada: loaded by hand; it was FAILED")
     # No run has processed them, so that whoever follows the sensor is not told that one has.
     (sensor,) = story.sensors(job)
     assert sensor["status"] == "ACQUIRED_NEW_DATA"

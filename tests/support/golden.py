@@ -163,7 +163,7 @@ class FakeLocator:
     def locate(self, name: str) -> str:
         self.asked.append(name)
         if self.is_down:
-            raise ProbeFailedError("the catalog cannot tell where it is: it does not answer")
+            raise ProbeFailedError("the catalog cannot locate it: it does not answer")
         if name not in self.paths:
             raise NoSuchTableError(f"the catalog has no table {name}")
         return self.paths[name]
@@ -178,7 +178,7 @@ class FakeHistory:
 
     def table_id(self, table: str) -> str:
         if not self.rows:
-            raise ProbeFailedError("Spark cannot tell its history: no such feature")
+            raise ProbeFailedError("Spark cannot read its history: no such feature")
         return self.id
 
     def newest(self, table: str, count: int) -> list[HistoryRow]:

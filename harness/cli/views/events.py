@@ -23,7 +23,7 @@ _COLUMNS = (
     Column(title="made"),
     Column(title="tags", may_wrap=True),
 )
-#: As much of a tag as tells what it is; scripts get all of it.
+#: The part of a tag that is shown; scripts get all of it.
 _TAG_LENGTH = 60
 
 

@@ -1,4 +1,4 @@
-"""Shows the answer of `explain`: the verdict, what it stands on, what comes next."""
+"""Shows the answer of `explain`: the verdict, its reasons, the next steps."""
 
 import json
 from datetime import datetime
@@ -56,7 +56,7 @@ def _headline(history: History, answer: Answer) -> Text:
 
 def _as_of(history: History) -> str:
     ticked = (
-        f"the last tick with news was {history.tick_number}, "
+        f"the last tick with changes was {history.tick_number}, "
         f"{age(history.tick_at, history.at)} {'ago' if history.is_now else 'before'}"
         if history.tick_at
         else "no tick had recorded anything"
@@ -94,9 +94,9 @@ def _dependency_in_words(each: Dependency, at: datetime) -> tuple[str, str | tup
     if each.failure:
         return what, (f"cannot be read for {age(each.failing_since, at)}: {each.failure}", "red")
     if not each.is_probed:
-        return what, "not looked at yet"
+        return what, "not probed yet"
     if each.event_at is not None and each.consumed_by is None:
-        return what, ("new: waits to be taken", "green")
+        return what, ("new: not consumed yet", "green")
     if each.waiting:
         more = f" (and {len(each.waiting) - 1} more)" if len(each.waiting) > 1 else ""
         return what, (f"{each.waiting[0].in_words}{more}", "yellow")
@@ -105,13 +105,13 @@ def _dependency_in_words(each: Dependency, at: datetime) -> tuple[str, str | tup
 
 def _taker_in_words(run: RunFact) -> str:
     if run.run_status is RunStatus.ACQUIRED:
-        return "handed to the job, not processed yet"
+        return "passed to the job, not processed yet"
     if run.run_status is RunStatus.RELEASED:
-        return "given up by an operator"
+        return "released by an operator"
     if run.run_id:
-        return f"taken by run {run.run_id}"
+        return f"consumed by run {run.run_id}"
     is_own = run.run_status is RunStatus.SUCCEEDED
-    return "taken by a run of its own" if is_own else "taken by a start without an answer"
+    return "consumed by a run of its own" if is_own else "consumed by a start without an answer"
 
 
 def _event_in_words(event: Row) -> str:
@@ -162,7 +162,7 @@ def _show_healing(console: Console, healing: Healing, at: datetime) -> None:
     run, had, since = healing.run, healing.event_ids_of_failed, healing.event_ids_since
     which = f"run {run.run_id}" if run.run_id else "a start without an answer"
     message = (
-        f"  {which} is attempt {run.attempt}, and was handed"
+        f"  {which} is attempt {run.attempt}, and received"
         f" {count(len(had) + len(since), 'event')} in one list:"
         f" {len(had):,} of the attempts before it, {len(since):,} that came since"
     )

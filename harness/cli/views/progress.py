@@ -28,7 +28,7 @@ _STILL_SECONDS = 5.0
 
 
 class PlainLines:
-    """Decides which plain lines are written as time goes by.
+    """Decides which plain lines are written, and when.
 
     Args:
         words: The phase at the start.
@@ -42,7 +42,7 @@ class PlainLines:
         self._has_written = False
 
     def heard(self, words: str, now: float) -> None:
-        """Note what is at work now."""
+        """Record what is at work now."""
         if _phase(words) != _phase(self._words):
             self._since = now
         self._words = words
@@ -123,14 +123,14 @@ class Progress:
                 self._console.print(_shown(line), soft_wrap=True)
 
     def on_plan(self, count: int) -> None:
-        """Learn how many looks are to come."""
+        """Set the number of results to expect."""
         self._results.reset(self._looked, total=count)
         if count > BAR_FROM:
             self._bars.stop()
             self._results.start()
 
     def on_result(self, result: ProbeResult) -> None:
-        """Count a look."""
+        """Count a result."""
         self._results.advance(self._looked)
         if self._results.finished:
             self._results.stop()

@@ -91,7 +91,7 @@ def show_findings(console: Console, checked: CheckedControls) -> None:
 
 
 def summary(checked: CheckedControls) -> str:
-    """Say in one line what the file holds and how much is wrong with it."""
+    """Report in one line what the file holds and how much is wrong with it."""
     rows = checked.controls.rows
     jobs = {row.job_id for row in rows if row.job_id is not None}
     triggers = len({row.trigger_id for row in checked.triggers.rows})
@@ -150,6 +150,6 @@ def show_maintenance(console: Console, kept: Kept) -> None:
     console.print(line((message, "bold")))
     print_table(console, columns, rows)
     if kept.has_compacted:
-        console.print(line("the ledgers are folded into the current state"))
+        console.print(line("the ledgers are compacted into the state tables"))
     if kept.removed_files:
         console.print(line(f"{count(kept.removed_files, 'old file')} of runs removed"))

@@ -16,7 +16,7 @@ _LINES_MIN, _LINES_MAX = 24, 40
 #: The head, the headings, and the line for the next command.
 _LINES_FOR_FRAME = 9
 
-#: Reasons for which jobs wait, in the order in which they are told, and their short names.
+#: Reasons for which jobs wait, in the order in which they are shown, and their short names.
 _WAITING: Mapping[str, str] = {
     "over_start_limit": "ready, over the limit of starts",
     "required_row_paused": "behind a PAUSED row",
@@ -35,7 +35,7 @@ class Page:
 
     Args:
         console: Where it is shown.
-        status: What there is to tell.
+        status: What is shown.
         every_job: Show every job, however long the page gets.
     """
 
@@ -63,7 +63,7 @@ class Page:
             ],
         )
         self._section(
-            ("running", "bold green"), ("job", "run", "for", "handed"), [*self._rows_of_running()]
+            ("running", "bold green"), ("job", "run", "for", "payload"), [*self._rows_of_running()]
         )
         self._section(
             ("quarantined", "bold red"),
@@ -72,7 +72,7 @@ class Page:
         )
         self._show_waiting()
         self._section(
-            ("given up lately", "bold yellow"),
+            ("recently released", "bold yellow"),
             ("job", "run", "since", "why"),
             [*self._rows_of_discarded()],
         )
@@ -205,7 +205,7 @@ class Page:
         self._lines -= (2 * shown if wraps else shown) + 3
 
     def _cut(self, why: str) -> str:
-        """Leave the beginning of a long message, which says what it is about."""
+        """Leave the beginning of a long message, which states its subject."""
         first = why.strip().split("\n", 1)[0]
         is_short = self._is_complete or len(first) <= _MESSAGE_LENGTH
         return first if is_short else first[:_MESSAGE_LENGTH] + "…"
@@ -217,13 +217,13 @@ class Page:
 def _column(name: str, is_complete: bool) -> Column:
     return Column(
         title=name,
-        is_number=name in {"since", "for", "handed"},
+        is_number=name in {"since", "for", "payload"},
         may_shrink=name == "job" or (name == "why not" and not is_complete),
         may_wrap=name == "why" or (name == "why not" and is_complete),
     )
 
 
 def _is_reported(job: Job) -> bool:
-    """Tell whether the page has already said why the job does not start."""
+    """Return whether the page already shows why the job does not start."""
     has_run = job.run is not None and (job.run.holds_job or job.run.is_open)
     return has_run or _UNREADABLE in job.why

@@ -99,13 +99,13 @@ def _show_released(console: Console, report: "TickReport") -> None:
 
 
 def _upstream_column(names: Mapping[str, str]) -> Column:
-    """A name is cut where there is no room for it; what tells it from the same name is not."""
+    """A name is cut where there is no room for it; what distinguishes equal names is not."""
     disambiguated = any(name != upstream_name(each) for each, name in names.items())
     return Column(title="upstream", may_shrink=not disambiguated, may_wrap=disambiguated)
 
 
 def _sum(events: Iterable[EventRow], names: Sequence[str], form: str | None) -> str:
-    """Add up what the sources say of their changes, as far as they say anything."""
+    """Add up the counts that the sources report, as far as there are any."""
     message = [
         int(event.tags[name])
         for event in events
@@ -134,7 +134,7 @@ def _show_failures(console: Console, report: "TickReport") -> None:
     unanswered = report.settlement.settled.unanswered
     requested = [(str(job_id), reason) for job_id, reason in unanswered.items()]
     columns = (Column(title="job"), Column(title="why", may_wrap=True))
-    _section(console, "jobs of which the Jobs API says nothing", columns, requested, style="red")
+    _section(console, "runs without a response from the Jobs API", columns, requested, style="red")
 
 
 def _show_deferred(console: Console, report: "TickReport") -> None:
@@ -152,7 +152,7 @@ def _show_deferred(console: Console, report: "TickReport") -> None:
         Column(title="next try"),
         Column(title="why", may_wrap=True),
     )
-    _section(console, "put off", columns, rows, style="yellow")
+    _section(console, "deferred", columns, rows, style="yellow")
 
 
 def _show_requeued(console: Console, runs: Sequence[RunRow]) -> None:
@@ -165,7 +165,7 @@ def _show_requeued(console: Console, runs: Sequence[RunRow]) -> None:
         (name_of(row.job_id, row.job_name), str(row.run_id or "-"), f"{row.event_count:,}")
         for row in runs
     ]
-    _section(console, "given back for a retry", columns, rows, style="yellow")
+    _section(console, "requeued for a retry", columns, rows, style="yellow")
 
 
 def _show_discarded(console: Console, runs: Sequence[RunRow]) -> None:
@@ -184,7 +184,7 @@ def _show_discarded(console: Console, runs: Sequence[RunRow]) -> None:
         )
         for row in runs
     ]
-    _section(console, "given up", columns, rows, style="yellow")
+    _section(console, "released", columns, rows, style="yellow")
 
 
 def _show_started(console: Console, started: Sequence[RunRow]) -> None:
@@ -212,7 +212,10 @@ def _start_in_words(row: RunRow) -> tuple[str, str]:
     if row.run_status is RunStatus.REFUSED:
         return f"refused: {row.message}", "red"
     if row.run_id is None and row.termination_code is not None:
-        return f"refused when sent again; the next tick looks for its run: {row.message}", "yellow"
+        return (
+            f"refused when sent again; the next tick searches for its run: {row.message}",
+            "yellow",
+        )
     if row.run_id is None:
         return f"no answer yet, sent again by the next tick: {row.message}", "yellow"
     return "", ""

@@ -1,4 +1,4 @@
-"""Judges each row of the triggers by itself: every cell that is wrong is one sentence."""
+"""Checks each row of the triggers on its own: every invalid cell is one message."""
 
 import re
 from collections.abc import Iterator
@@ -67,7 +67,7 @@ def _word_problem(word: str, allowed: tuple[str, ...]) -> str | None:
 def _job_id_problem(job_id: str) -> str | None:
     if _WHOLE.fullmatch(job_id) and 1 <= int(job_id) <= LARGEST_BIGINT:
         return None
-    return f"{shown(job_id)} is no job id; allowed is a whole number from 1 to {LARGEST_BIGINT}"
+    return f"{shown(job_id)} is no job id; allowed is an integer from 1 to {LARGEST_BIGINT}"
 
 
 def _start_problem(start: str) -> str | None:
@@ -86,8 +86,7 @@ def _frequency_problem(frequency: str) -> str | None:
     if _WHOLE.fullmatch(frequency) and 1 <= int(frequency) <= _LONGEST_FREQUENCY:
         return None
     return (
-        f"{shown(frequency)} is no frequency; allowed is a whole number from 1 to"
-        f" {_LONGEST_FREQUENCY}"
+        f"{shown(frequency)} is no frequency; allowed is an integer from 1 to {_LONGEST_FREQUENCY}"
     )
 
 
@@ -104,7 +103,7 @@ def _expiry_problem(row: TriggerRow) -> str | None:
     if match and not unit_problem(match[2], may_be_one=True):
         return None
     return (
-        f"{shown(row.expires_after)} is no length of time; allowed is a whole number and a unit,"
+        f"{shown(row.expires_after)} is no length of time; allowed is an integer and a unit,"
         f" such as 6 hours, with {listed(UNITS)}, or an empty cell: never"
     )
 

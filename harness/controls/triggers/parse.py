@@ -107,7 +107,7 @@ def parse_triggers(text: str) -> TriggersFile:
                 problems.append((began, message))
             began = lines.line_num + 1
     except csv.Error as error:
-        problems.append((began, f"it cannot be read as CSV ({error}); look at its quotes"))
+        problems.append((began, f"it cannot be read as CSV ({error}); check its quotes"))
     return TriggersFile(rows=tuple(rows), problems=tuple(problems))
 
 

@@ -1,4 +1,4 @@
-"""Says what a partition and the tags of a trigger may look like; what they mean is SQL's to say."""
+"""Checks the form of a trigger's partition and tags; their meaning is defined in SQL."""
 
 import re
 from collections.abc import Iterator
@@ -96,7 +96,7 @@ def _level_problem(level: str) -> str | None:
 
 def _offset_problem(offset: str, unit: str) -> str | None:
     if not _OFFSET.fullmatch(offset):
-        return f"{shown(offset)} is no offset; allowed is a whole number such as -1 before {unit}"
+        return f"{shown(offset)} is no offset; allowed is an integer such as -1 before {unit}"
     return unit_problem(unit, may_be_one=True)
 
 
@@ -105,7 +105,7 @@ def _pattern_problem(pattern: str) -> str | None:
     runs = [run for run in runs if run[0] != _LITERAL_LETTER]
     reserved = next((each for each in pattern if each in _RESERVED), None)
     if reserved is not None:
-        return f"{shown(reserved)} in the pattern {shown(pattern)} is not allowed; take it out"
+        return f"{shown(reserved)} in the pattern {shown(pattern)} is not allowed; remove it"
     if not runs:
         return (
             f"the pattern {shown(pattern)} never changes; it needs a letter of the date or the"

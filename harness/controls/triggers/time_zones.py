@@ -4,7 +4,7 @@ Generated once, not read from this machine: what is allowed is the same on every
 zone passes the check that an older JVM does not know. A test renders an instant in each on Spark.
 """
 
-# The first five are those that Spark knows by itself, whatever the JVM lists.
+# The first five are those that Spark knows on its own, whatever the JVM lists.
 _NAMES = """
 EST GMT+0 GMT-0 HST MST
 Africa/Abidjan Africa/Accra Africa/Addis_Ababa Africa/Algiers Africa/Asmara Africa/Asmera

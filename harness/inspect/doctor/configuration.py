@@ -85,7 +85,7 @@ def secrets(patient: Patient) -> Iterator[Finding]:
                 "secrets",
                 message.rstrip("."),
                 where=".".join(path),
-                todo="set it where ticks run; until then every look that needs it fails",
+                todo="set it where ticks run; until then every probe that needs it fails",
             )
     if references and not any(problems):
         yield ok("secrets", f"{count(len(references), 'reference')} can be fetched")

@@ -9,7 +9,7 @@ class Level(StrEnum):
     """How bad a finding is."""
 
     OK = "ok"
-    #: Ticks go on; somebody should look at it.
+    #: Ticks go on; it needs attention.
     ATTENTION = "attention"
     #: A tick cannot work, or something that is promised does not hold.
     BROKEN = "broken"
@@ -35,7 +35,7 @@ def ok(about: str, what: str, *, where: object = "") -> Finding:
 
 
 def attention(about: str, what: str, *, todo: str, where: object = "") -> Finding:
-    """Return a finding that somebody should look at."""
+    """Return a finding that needs attention."""
     return Finding(level=Level.ATTENTION, about=about, what=what, where=str(where), todo=todo)
 
 

@@ -27,7 +27,7 @@ class Patient:
     home: StateDir
     environment: Mapping[str, str]
     clock: Clock
-    #: Nothing when the configuration cannot be read; then ``problem`` says why.
+    #: Nothing when the configuration cannot be read; then ``problem`` shows why.
     settings: Settings | None
     problem: str | None = None
     #: The kernel's list of mounts.

@@ -98,7 +98,7 @@ def _of_this_machine(folder: Path) -> Iterator[Finding]:
 
 
 def _is_database(file: Path) -> bool:
-    """Tell whether a file is a database, by its head: opening it might change it."""
+    """Return whether a file is a database, by its head: opening it might change it."""
     head = file.read_bytes()[:32]
     # What is just being made is empty, and its first page is in the file beside it.
     return not head or head.startswith(_SQLITE)

@@ -8,7 +8,7 @@ from harness.inspect.doctor.installation import Patient
 
 Check = Callable[[Patient], Iterable[Finding]]
 
-#: In the order in which their findings are told.
+#: In the order in which their findings are reported.
 CHECKS: Mapping[str, Check] = {
     "state folder": state_dir.state_folder,
     "disk": state_dir.disk_space,
@@ -39,6 +39,6 @@ def examine(patient: Patient, checks: Mapping[str, Check] = CHECKS) -> list[Find
             findings += check(patient)
         except Exception as error:
             first = next(iter(str(error).strip().splitlines()), type(error).__name__)
-            todo = "put right what is broken above, and ask again"
+            todo = "fix what is broken above, and run `doctor` again"
             findings.append(broken(name, f"cannot be examined: {first[:200]}", todo=todo))
     return findings

@@ -50,7 +50,7 @@ def clock(patient: Patient) -> Iterator[Finding]:
         yield attention(
             "ticks",
             f"none for {span(-ahead)}, since {instant(newest)}",
-            todo="look at what starts them: the scheduler, or the service that keeps `run` going",
+            todo="check what starts them: the scheduler, or the service that runs `run`",
         )
     else:
         yield ok("clock", f"the last tick was {age(newest, now)} ago")
@@ -84,7 +84,7 @@ def upstreams(patient: Patient) -> Iterator[Finding]:
             "is due probes again, or at once after `python -m harness try-again`",
         )
     else:
-        yield ok("upstreams", "every one could be read when it was last looked at")
+        yield ok("upstreams", "every one could be read at its last probe")
 
 
 def triggers(patient: Patient) -> Iterator[Finding]:
@@ -126,7 +126,7 @@ def runs(patient: Patient) -> Iterator[Finding]:
         ],
         "unanswered": [run for run in newest if run.is_unanswered],
         "long": [run for run in answered if is_over(bounds.running_minutes, began(run), now)],
-        "unasked": [
+        "unreachable": [
             run
             for run in answered
             if (since := unreachable_of(run, unreachable.get(run.job_id)))
@@ -146,25 +146,25 @@ def runs(patient: Patient) -> Iterator[Finding]:
 
 _WORDS = {
     "parked": (
-        "{} PARKED, for nobody can say whether a run of it exists",
-        "look at the job in the workspace: its run there ends it, `retry` starts it anew, "
+        "{} PARKED, and it is unknown whether a run of it exists",
+        "check the job in the workspace: its run there ends it, `retry` starts it again, "
         "`complete` counts it as done",
     ),
     "held": (
         "{} held after a run that ended badly",
-        "`python -m harness explain JOB` says why; put it right, then `retry JOB`",
+        "`python -m harness explain JOB` shows why; fix it, then `retry JOB`",
     ),
     "unanswered": (
         "{} started without an answer from the Jobs API",
-        "nothing: every tick sends it again with the same token; look at the Jobs API",
+        "nothing: every tick sends it again with the same token; check the Jobs API",
     ),
     "long": (
-        "{} with a run that goes on for long",
-        "look at the run in the Jobs API; cancel it there if it hangs",
+        "{} with a long-running run",
+        "check the run in the Jobs API; cancel it there if it hangs",
     ),
-    "unasked": (
-        "{} with a run that the Jobs API cannot be asked about",
-        "see that the Jobs API answers and the login is good; each tick asks again",
+    "unreachable": (
+        "{} with an unreachable run",
+        "check that the Jobs API answers and the login is valid; each tick polls again",
     ),
 }
 

@@ -113,18 +113,18 @@ def lock(patient: Patient) -> Iterator[Finding]:
 
 
 def metastore(patient: Patient) -> Iterator[Finding]:
-    """Nobody but a tick has Spark's catalog open."""
+    """Only a tick has Spark's catalog open."""
     if not patient.is_local or not patient.home.metastore.is_dir():
         return
     pid = other_holder(patient.home.metastore)
     if pid is None:
         yield ok("metastore", "is free")
     elif holder_of(patient.home.folder) is not None:
-        yield ok("metastore", "is open, as it is while somebody is at work")
+        yield ok("metastore", "is open, as it is while a process is at work")
     else:
         yield broken(
             "metastore",
-            "is open in another process, though nobody holds the lock",
+            "is open in another process, though no process holds the lock",
             where=f"pid {pid}" if pid else patient.home.metastore,
             todo="end that process (a dbt, a Spark shell, what a killed tick left); "
             "until then no tick starts Spark",

@@ -44,7 +44,7 @@ def inbox(patient: Patient) -> Iterator[Finding]:
             "inbox",
             f"{count(len(bad), 'message')} cannot be read: {_names(bad)}",
             where=folder,
-            todo="look what it was to say and say it again (`complete`, `emit`), then remove it",
+            todo="read it and send it again (`complete`, `emit`), then remove it",
         )
     now = patient.clock.now()
     half = [
@@ -57,7 +57,7 @@ def inbox(patient: Patient) -> Iterator[Finding]:
             "inbox",
             f"{count(len(half), 'message')} was never finished: {_names(half)}",
             where=folder,
-            todo="remove it; its sender died or was told that it failed, so look at that job's run",
+            todo="remove it; its sender died or got an error, so check that job's run",
         )
     since = [each.sent_at for each in messages]
     since += [sent_at for sent_at, _ in waiting(folder)]
@@ -76,13 +76,15 @@ def state_file(patient: Patient) -> Iterator[Finding]:
     if load_state(file, patient.store) is not None:
         yield ok("last tick", "has left what the next one starts from")
     elif _can_be_parsed(file):
-        yield ok("last tick", "was followed by a change of the tables; the next reads them anew")
+        yield ok(
+            "last tick", "was followed by a change of the tables; the next tick reads them again"
+        )
     else:
         yield attention(
             "last tick",
             "what it left cannot be read",
             where=file,
-            todo="nothing: the next tick reads the tables instead, and writes the file anew",
+            todo="nothing: the next tick reads the tables instead, and rewrites the file",
         )
 
 
@@ -101,7 +103,7 @@ def payload_files(patient: Patient) -> Iterator[Finding]:
             f"{count(len(vanished), 'list')} of events that a run is to read is gone: "
             f"{_names(vanished)}",
             where=folder,
-            todo="tick: it writes the list anew; a run that has failed meanwhile needs `retry`",
+            todo="tick: it rewrites the list; a run that has failed meanwhile needs `retry`",
         )
     total = sum(_bytes(path) for path in files)
     if total > _PAYLOAD_BYTES:

@@ -19,7 +19,7 @@ _MOST_NAMED = 3
 def tables(patient: Patient) -> Iterator[Finding]:
     """Every table can be read, and has what it had."""
     if not patient.is_local:
-        yield ok("tables", "are in the workspace, and are not looked at from here")
+        yield ok("tables", "are in the workspace, and are not checked from here")
         return
     if not patient.is_set_up:
         return

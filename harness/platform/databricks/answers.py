@@ -1,4 +1,4 @@
-"""Reads what came of one ``run_now`` call: did a run start, surely not, or can nobody tell?"""
+"""Classifies the answer of one ``run_now`` call: started, not started, or in doubt."""
 
 from databricks.sdk.errors import (
     Aborted,
@@ -40,7 +40,7 @@ WAIT_AFTER_ERROR_SECONDS = 30.0
 
 
 def answer_of_error(error: Exception) -> RunNowAnswer:
-    """Say what an exception of ``run_now`` means; whatever is not understood is unknown."""
+    """Report what an exception of ``run_now`` means; whatever is not understood is unknown."""
     if isinstance(error, TimeoutError) and error.__cause__ is not None:
         # The SDK wanted to retry: a lost connection, a throttled or a passing error.
         return _unknown(error.__cause__)

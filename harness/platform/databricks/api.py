@@ -1,4 +1,4 @@
-"""What Heartbeat needs of a Jobs API, and the answers it tells apart.
+"""What Heartbeat needs of a Jobs API, and the answers it distinguishes.
 
 ``JobsApi`` is implemented over the real databricks-sdk in ``client``; a fake for unit
 tests passes the same contract tests.
@@ -62,7 +62,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """Whether a run exists cannot be told; the same token is to be sent again later."""
+    """Whether a run exists cannot be determined; the same token is to be sent again later."""
 
     message: str
     #: How long to wait before the same token is sent again.
@@ -73,7 +73,7 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotAllowed:
-    """Credentials or permissions are wrong; says nothing about an earlier request."""
+    """Credentials or permissions are wrong; has no information about an earlier request."""
 
     message: str
 
@@ -94,10 +94,10 @@ class JobsApi(Protocol):
         ...
 
     def get_run(self, run_id: int) -> RunReport | None:
-        """Report on one run; ``None`` when the API says that it does not exist.
+        """Report on one run; ``None`` when the API reports that it does not exist.
 
         Raises:
-            JobsApiError: The API did not answer; this says nothing about the run.
+            JobsApiError: The API did not answer; this has no information about the run.
         """
         ...
 
@@ -113,5 +113,5 @@ class JobsApi(Protocol):
         ...
 
     def cancel_run(self, run_id: int) -> None:
-        """Ask for a run to be cancelled; its end is seen later, by ``get_run``."""
+        """Request a run to be cancelled; its end is seen later, by ``get_run``."""
         ...

@@ -81,7 +81,7 @@ class DatabricksJobs:
 
     Args:
         settings: Host, credentials and policies.
-        clock: Tells when a login may be renewed.
+        clock: Determines when a login may be renewed.
         login: Makes the client.
         before_page: Called before each page of a list but the first, whose caller has waited
             for its turn; keeps long lists under the API's rate limit.
@@ -115,7 +115,7 @@ class DatabricksJobs:
         return self._workspace
 
     def check(self) -> None:
-        """Ask for one job, whichever.
+        """Request one job, whichever.
 
         Raises:
             JobsApiError: The API did not answer.
@@ -142,10 +142,10 @@ class DatabricksJobs:
             return answer
 
     def get_run(self, run_id: int) -> RunReport | None:
-        """Report on one run; ``None`` when the API says that it does not exist.
+        """Report on one run; ``None`` when the API reports that it does not exist.
 
         Raises:
-            JobsApiError: The API did not answer; this says nothing about the run.
+            JobsApiError: The API did not answer; this has no information about the run.
         """
         try:
             run = self._get("runs/get", {"run_id": run_id})
@@ -191,7 +191,7 @@ class DatabricksJobs:
             query["page_token"] = next_page
 
     def cancel_run(self, run_id: int) -> None:
-        """Ask for a run to be cancelled; its end is seen later, by ``get_run``.
+        """Request a run to be cancelled; its end is seen later, by ``get_run``.
 
         Raises:
             JobsApiError: The API did not take the request.
@@ -209,7 +209,7 @@ class DatabricksJobs:
             if _is_silent(answer):
                 knows = "knows" if self._is_known(job_id) else "does not know"
                 raise UnreportedRunsError(
-                    f"The Jobs API {knows} job {job_id}, and says nothing of its runs"
+                    f"The Jobs API {knows} job {job_id}, and lists none of its runs"
                 )
             reports = [
                 report_of(run, partial_success=self._settings.partial_success)
@@ -227,7 +227,7 @@ class DatabricksJobs:
             raise _failure(message, error) from error
 
     def _is_known(self, job_id: int) -> bool:
-        """Tell whether there is a job, and see that it is the Jobs API that says so.
+        """Return whether there is a job, and see that it is the Jobs API that says so.
 
         A workspace leaves ``runs`` out where there are none, and may leave out all else; a proxy's
         empty page looks the same. Asked again, the first says the same for ever. That a job is gone
@@ -261,9 +261,9 @@ class DatabricksJobs:
         return cast(Mapping[str, object], answer)
 
     def _renew(self, refused: WorkspaceClient, error: Exception) -> None:
-        """Log in anew when a client's login was refused: its secret may have been changed since.
+        """Log in again when a client's login was refused: its secret may have been changed since.
 
-        It says nothing about the request, which whoever sent it sends again in its own time.
+        It has no information about the request, which its sender repeats in its own time.
         """
         if not is_about_login(error):
             return
@@ -289,12 +289,12 @@ def _failure(message: str, error: Exception) -> JobsApiError:
 
 
 def _is_no_such_job(error: Exception) -> bool:
-    """Tell whether it is said of a job that it is not there."""
+    """Return whether it an answer states that a job is not there."""
     return isinstance(error, BadRequest | NotFound) and bool(_NO_SUCH_JOB.match(str(error)))
 
 
 def _is_silent(answer: Mapping[str, object]) -> bool:
-    """Tell whether an answer neither lists runs, nor says whether there are any."""
+    """Return whether an answer neither lists runs, nor shows whether there are any."""
     says = (answer.get("runs"), answer.get("has_more"), answer.get("next_page_token") or None)
     return all(word is None for word in says)
 
@@ -314,5 +314,5 @@ def _next_page(answer: Mapping[str, object]) -> str | None:
     if isinstance(token, str) and token:
         return token
     if answer.get("has_more") is True:
-        raise ValueError("the answer says that there are more runs, and not where")
+        raise ValueError("the answer announces more runs without a page token")
     return None

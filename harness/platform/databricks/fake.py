@@ -57,7 +57,7 @@ class FakeJobs:
 
     Args:
         workspace: The workspace's name.
-        clock: Tells when runs start and end.
+        clock: Determines when runs start and end.
     """
 
     def __init__(self, *, workspace: str = "fake", clock: Clock | None = None) -> None:
@@ -88,7 +88,7 @@ class FakeJobs:
         del self._endings[job_id]
 
     def hide_deleted_jobs(self) -> None:
-        """Say of a deleted job that it does not exist, where its runs are asked for."""
+        """Report of a deleted job that it does not exist, where its runs are asked for."""
         self._hides_deleted_jobs = True
 
     def forbid(self, job_id: int) -> None:

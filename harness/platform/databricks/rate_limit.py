@@ -23,7 +23,7 @@ class Waits:
         self._lock = threading.Lock()
 
     def note(self, token: str, answer: RunNowAnswer, at: datetime) -> None:
-        """Take in what the API answered to a start at an instant."""
+        """Ingest what the API answered to a start at an instant."""
         with self._lock:
             self._of_token.pop(token, None)
             if isinstance(answer, Unknown) and answer.wait_seconds > 0:
@@ -38,7 +38,7 @@ class Waits:
             self._all = (at, at + timedelta(seconds=seconds))
 
     def holds_back(self, at: datetime, token: str | None = None) -> bool:
-        """Tell whether a request, or the start with this token, is not to be sent yet."""
+        """Return whether a request, or the start with this token, is not to be sent yet."""
         with self._lock:
             waits = (self._all, self._of_token.get(token) if token else None)
         # A clock that went back must not make the wait longer.
@@ -49,7 +49,7 @@ class TokenBucket:
     """Lets a burst through at once and then one request per interval.
 
     Args:
-        clock: Tells the time and waits.
+        clock: Provides the time, and waits.
         per_second: How many requests a second are admitted in the long run.
         burst: How many may go at once after a pause; a second's worth when not given.
     """

@@ -1,4 +1,4 @@
-"""Reads the two vocabularies in which the Jobs API tells a run's state, and says how the run ended.
+"""Reads the two vocabularies in which the Jobs API reports a run's state and its result.
 
 ``state`` is the older one (life cycle and result), ``status`` the newer one (state and termination
 code). Either may be missing, and either may hold a word that is newer than this module: such a word
@@ -86,19 +86,19 @@ class RunWords:
 
     @property
     def is_over(self) -> bool:
-        """Tell whether either vocabulary says that the run is over."""
+        """Return whether either vocabulary reports that the run is over."""
         return self.life_cycle_state in TERMINAL_LIFE_CYCLES or self.state in TERMINAL_STATES
 
 
 def outcome_of(words: RunWords, *, partial_success: Outcome = Outcome.SUCCEEDED) -> Outcome | None:
-    """Say how a run ended; ``None`` while it goes on or while its words are not known.
+    """Report how a run ended; ``None`` while it goes on or while its words are not known.
 
     Where the two vocabularies contradict each other, the one that reports no success is believed.
 
     Args:
         words: The run in the API's words.
         partial_success: What ``SUCCESS_WITH_FAILURES`` counts as. Databricks completes such a run
-            and starts what depends on it, so it is a success unless the operator says otherwise.
+            and starts what depends on it, so it is a success unless the operator reports otherwise.
     """
     if not words.is_over:
         return None
@@ -120,17 +120,17 @@ def outcome_of(words: RunWords, *, partial_success: Outcome = Outcome.SUCCEEDED)
 
 
 def is_over(report: RunReport) -> bool:
-    """Tell whether either vocabulary says that the run is over."""
+    """Return whether either vocabulary reports that the run is over."""
     return report.life_cycle_state in TERMINAL_LIFE_CYCLES or report.state in TERMINAL_STATES
 
 
 def is_waiting(report: RunReport) -> bool:
-    """Tell whether the run waits in a queue, or to be tried again."""
+    """Return whether the run waits in a queue, or to be tried again."""
     return report.life_cycle_state in WAITING_WORDS or report.state in WAITING_WORDS
 
 
 def is_understood(report: RunReport) -> bool:
-    """Tell whether it is clear from known words that the run goes on, or how it ended."""
+    """Return whether it is clear from known words that the run goes on, or how it ended."""
     known_life_cycles = ACTIVE_LIFE_CYCLES | TERMINAL_LIFE_CYCLES | {None}
     known_states = ACTIVE_STATES | TERMINAL_STATES | {None}
     has_no_state = report.life_cycle_state is None and report.state is None
@@ -162,7 +162,7 @@ def _lookup(table: Mapping[str, Outcome], word: str | None, partial: Outcome) ->
 
 
 def _has_unknown_result(words: RunWords) -> bool:
-    """A success of one vocabulary does not stand beside a word of the other that nobody knows."""
+    """A success of one vocabulary does not stand beside a word of the other that is unknown."""
     result, code = words.result_state, words.termination_code
     known_results = OUTCOME_OF_RESULT.keys() | {PARTIAL_SUCCESS, None}
     known_codes = OUTCOME_OF_CODE.keys() | {PARTIAL_SUCCESS, None}
@@ -189,7 +189,7 @@ def words_of(run: Mapping[str, object]) -> RunWords:
 def report_of(
     run: Mapping[str, object], *, partial_success: Outcome = Outcome.SUCCEEDED
 ) -> RunReport:
-    """Turn one run of the API's JSON into a report.
+    """Convert one run of the API's JSON into a report.
 
     Raises:
         ValueError: The JSON holds no usable run id or job id.
@@ -215,13 +215,13 @@ def exact_id(value: object, name: str) -> int:
     """Read an id digit by digit; a float has already lost some, so it is not an id.
 
     Raises:
-        ValueError: The value is neither a whole number nor its digits.
+        ValueError: The value is neither an integer nor its digits.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, str) and value.isascii() and value.isdigit():
         return int(value)
-    raise ValueError(f"the answer's {name} is {value!r}, not a whole number")
+    raise ValueError(f"the answer's {name} is {value!r}, not an integer")
 
 
 def _part(parent: Mapping[str, object], key: str) -> Mapping[str, object]:

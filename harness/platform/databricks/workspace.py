@@ -1,6 +1,6 @@
 """Reaches a Databricks workspace through the databricks-sdk: one HTTP request per call.
 
-The SDK would wait and try again for minutes, and go wherever an answer sends it. Whoever asks knows
+The SDK would wait and try again for minutes, and go wherever an answer sends it. The caller knows
 better how long there is, and must know how often a request was sent.
 """
 
@@ -70,7 +70,7 @@ def workspace_client(config: "BoundedConfig") -> WorkspaceClient:
 
 
 def is_about_login(error: BaseException) -> bool:
-    """Tell whether it is the login that a workspace did not take; a page to log in counts."""
+    """Return whether it is the login that a workspace did not take; a page to log in counts."""
     return isinstance(error, Unauthenticated | PermissionDenied | TooManyRedirects)
 
 
@@ -161,7 +161,7 @@ def _keep_proxies_out(hostname: str) -> None:
 
 
 def _shows_up(host: str) -> bool:
-    """Tell whether the host answers at all, in a way that the SDK would not wait on."""
+    """Return whether the host answers at all, in a way that the SDK would not wait on."""
     url = f"{host}/.well-known/databricks-config"
     if not url.startswith(("http://", "https://")):
         return False

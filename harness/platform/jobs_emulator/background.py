@@ -30,7 +30,7 @@ def ensure_running(
 ) -> Endpoint:
     """Return where the local Jobs API of a state folder listens; start it if it does not.
 
-    The server outlives this process, so that runs outlive one tick, and ends by itself when it has
+    The server outlives this process, so that runs outlive one tick, and ends on its own when it has
     been idle for long enough and no run goes on. Any number of processes may call this at once.
 
     Args:
@@ -50,7 +50,7 @@ def ensure_running(
 
 
 def is_answering(endpoint: Endpoint) -> bool:
-    """Tell whether a local Jobs API listens there and admits the token."""
+    """Return whether a local Jobs API listens there and admits the token."""
     try:
         return _call(endpoint, "health", None).get("service") == "heartbeat-jobs-api"
     except JobsApiError:
@@ -68,7 +68,7 @@ def register_jobs(endpoint: Endpoint, jobs: Iterable[JobDefinition]) -> None:
 
 
 def stop_running(home: Path, *, clock: Clock | None = None) -> bool:
-    """Stop the local Jobs API of a state folder and its runs; tell whether there was one.
+    """Stop the local Jobs API of a state folder and its runs; show whether there was one.
 
     Raises:
         JobsApiError: It does not stop.
@@ -100,7 +100,7 @@ def _start(folder: ApiFolder, home: Path, idle_minutes: float, clock: Clock) -> 
         if process.poll() is not None:
             break
         clock.sleep(_SECONDS_BETWEEN_CHECKS)
-    reason = last_line(folder.log_file) or "it said nothing"
+    reason = last_line(folder.log_file) or "it printed nothing"
     raise JobsApiError(f"The local Jobs API does not start ({folder.log_file}): {reason}")
 
 

@@ -33,23 +33,23 @@ class ApiFolder:
 
     @property
     def endpoint_file(self) -> Path:
-        """Where the server says how to reach it; for its owner's eyes only."""
+        """Where the server shows how to reach it; for its owner's eyes only."""
         return self.path / "endpoint.json"
 
     @property
     def log_file(self) -> Path:
-        """Where a server in the background writes what it has to say."""
+        """The log file of a server in the background."""
         return self.path / "server.log"
 
     def read_endpoint(self) -> Endpoint | None:
-        """Return where the server listens, as far as anybody wrote it down."""
+        """Return where the server listens, if that is recorded."""
         return load(
             self.endpoint_file,
             lambda content: Endpoint(host=str(content["host"]), token=str(content["token"])),
         )
 
     def write_endpoint(self, endpoint: Endpoint) -> None:
-        """Say where the server listens, in one step, readable for the owner only."""
+        """Report where the server listens, in one step, readable for the owner only."""
         content = {"host": endpoint.host, "token": endpoint.token, "pid": os.getpid()}
         draft = self.path / f"endpoint.{os.getpid()}.draft"
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -63,10 +63,10 @@ class ApiFolder:
 
     @contextmanager
     def lock(self, name: str, *, wait: bool, patience: float = 0.0) -> Iterator[bool]:
-        """Hold a lock that ends with its process; tell whether it was got.
+        """Hold a lock that ends with its process; show whether it was got.
 
         Args:
-            name: Which lock: ``start`` while somebody starts a server, ``serve`` while one serves.
+            name: Which lock: ``start`` while a server is started, ``serve`` while one serves.
             wait: Whether to wait for another holder, however long it takes.
             patience: For how many seconds to wait otherwise.
         """

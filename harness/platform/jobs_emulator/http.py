@@ -63,7 +63,7 @@ class LoopbackServer(ThreadingHTTPServer):
         super().__init__((LOOPBACK, port), handler)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Note a connection that broke; the client's end of it is the client's business."""
+        """Record a connection that broke; the client's end of it is the client's business."""
         logger.debug("the connection to %s broke", client_address, exc_info=True)
 
 

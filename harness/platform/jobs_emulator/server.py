@@ -91,7 +91,7 @@ class LocalJobsServer:
         self._thread = threading.Thread(
             target=self._http.serve_forever, args=(0.05,), name="jobs-api", daemon=True
         )
-        #: Counts the requests of clients, so that idleness can be told.
+        #: Counts the requests of clients, so that idleness can be determined.
         self.served = 0
 
     @property

@@ -1,4 +1,4 @@
-"""Serves the local Jobs API as a process of its own, until it is stopped or nobody needs it."""
+"""Serves the local Jobs API as a process of its own, until it is stopped or idle."""
 
 import itertools
 import logging
@@ -83,7 +83,7 @@ def _wait(server: LocalJobsServer, folder: ApiFolder, settings: ServiceSettings)
             return
         if not results.is_idle(server.served, has_runs=server.engine.active_runs() > 0):
             continue
-        # Whoever starts servers holds this lock while asking for our health: do not end under them.
+        # A process that starts servers holds this lock during its health check: do not end then.
         with folder.lock("start", wait=False) as may_end:
             if may_end and not results.is_idle(server.served, has_runs=False, check=False):
                 continue
@@ -109,7 +109,7 @@ class Idleness:
         self._served = 0
 
     def is_idle(self, served: int, *, has_runs: bool, check: bool = True) -> bool:
-        """Tell whether nothing has happened for long enough.
+        """Return whether nothing has happened for long enough.
 
         Args:
             served: How many requests were served so far.

@@ -1,7 +1,7 @@
-"""Tells which process has the embedded metastore open, without a JVM.
+"""Determines which process has the embedded metastore open, without a JVM.
 
 Derby admits one process to a database. The files that say so, ``db.lck`` and ``dbex.lck``, stay
-behind when a process dies and then block nobody: what counts is the lock that the operating system
+behind when a process dies, without effect: what counts is the lock that the operating system
 has on the second one, and that ends with its process.
 """
 
@@ -61,7 +61,7 @@ def _locking(file: Path) -> int | None:
 
 
 def _is_ours(pid: int) -> bool:
-    """Tell whether a process was started by this one, directly or not."""
+    """Return whether a process was started by this one, directly or not."""
     while pid > 1:
         if pid == os.getpid():
             return True

@@ -19,7 +19,7 @@ _LONGEST_REASON = 200
 
 
 def let_java_compile_all(environment: MutableMapping[str, str]) -> None:
-    """Let Java compile what runs often as well as it can, unless it is told otherwise.
+    """Let Java compile what runs often as well as it can, by default.
 
     A process that ends after a minute would spend a third of its time on that in vain.
     """
@@ -91,7 +91,7 @@ def start_session(project: Path) -> "SparkSession":
 def unreadable(relation: str, error: Exception) -> StateError | None:
     """Return what to say when Spark cannot read a table; nothing when it has not said so itself.
 
-    A JVM that has died says nothing, and whoever ticks has to start a new one.
+    A JVM that has died gives no reason, and the next tick has to start a new one.
     """
     from harness.platform.spark.errors import Py4JJavaError, PySparkException
 
@@ -102,7 +102,7 @@ def unreadable(relation: str, error: Exception) -> StateError | None:
     informative = [line for line in lines if not line.startswith("An error occurred while")]
     message_of = (informative or lines or [type(error).__name__])[0][:_LONGEST_REASON]
     return StateError(
-        f"{relation} cannot be read: {message_of}; `python -m harness doctor` says what to do"
+        f"{relation} cannot be read: {message_of}; `python -m harness doctor` shows what to do"
     )
 
 
@@ -131,7 +131,7 @@ log = logging.getLogger(__name__)
 
 
 def message_of(error: Exception) -> str:
-    """Return what Spark says of a failure, without the lines that tell where it came from."""
+    """Return what Spark says of a failure, without the lines that show where it came from."""
     cause = getattr(error, "java_exception", None)
     text = str(error if cause is None else cause.getMessage()).strip()
     return next(iter(text.splitlines()), repr(error)).rstrip(".")

@@ -163,10 +163,10 @@ def _resolved_by_spark(project: Path, archive: Path) -> list[Path]:
             raise StateError(f"Spark cannot fetch and use the jars of Delta: {reason}") from error
         session.stop()
         archive.unlink(missing_ok=True)
-        # Java writes the archive when it ends, which it does once nobody holds its input open.
+        # Java writes the archive when it ends, which it does once its input is closed.
         java.communicate()
         if java.returncode == 0 and fresh.exists():
-            # Half of one would crash Java: it has its name when it is whole.
+            # Half of one would crash Java: it has its name when it is complete.
             fresh.replace(archive)
     return [Path(unquote(urlparse(address).path)) for address in listed.split(",") if address]
 

@@ -1,6 +1,6 @@
-"""Says what a preprocess query may read and call; it neither reads its text nor runs it.
+"""Determines what a preprocess query may read and call; it neither reads its text nor runs it.
 
-The one place that says so: a check of the controls judges by it what the text names, and a look
+The one place that says so: a check of the controls judges by it what the text names, and a probe
 judges what Spark has understood of it.
 """
 

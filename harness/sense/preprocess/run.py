@@ -1,4 +1,4 @@
-"""Asks Spark about the rows that a look found; started only when a control row asks for rows."""
+"""Asks Spark about the rows that a probe found; started only when a control row asks for rows."""
 
 import threading
 import uuid
@@ -35,7 +35,7 @@ class Questions(Protocol):
         ...
 
     def any_row(self, rows: Rows, query: str) -> bool:
-        """Tell whether the query over ``sensor_new_data`` returns a row."""
+        """Return whether the query over ``sensor_new_data`` returns a row."""
         ...
 
 
@@ -43,7 +43,7 @@ class SparkQuestions:
     """Answers from Spark; safe to ask from many threads at once.
 
     Each thread has a Spark session of its own beside the given one: temporary views belong to a
-    session, so ``sensor_new_data`` of one look is never that of another.
+    session, so ``sensor_new_data`` of one probe is never that of another.
 
     Args:
         session: Returns the Spark session.
@@ -74,7 +74,7 @@ class SparkQuestions:
         return found
 
     def any_row(self, rows: Rows, query: str) -> bool:
-        """Tell whether the query over ``sensor_new_data`` returns a row.
+        """Return whether the query over ``sensor_new_data`` returns a row.
 
         The query stands as a subquery, where nothing but a query is admitted, and is run only when
         it reads nothing but what it may.
@@ -151,7 +151,7 @@ def evaluate(questions: Questions, upstream: Upstream, rows: Rows, *, is_baselin
 
     Args:
         questions: Answers.
-        upstream: Names the key and the query; without a query nobody is asked.
+        upstream: Names the key and the query; without a query nothing is evaluated.
         rows: The new rows.
         is_baseline: Only the largest value is wanted: it is the one to outgrow.
 

@@ -25,7 +25,7 @@ def use_in(session: "SparkSession", query: str) -> Use:
     spark: Any = session
     state = spark._jsparkSession.sessionState()
     analysis = spark._jvm.org.apache.spark.sql.catalyst.analysis
-    # Spark itself says which names are those of CTEs.
+    # Spark itself shows which names are those of CTEs.
     plan = analysis.CTESubstitution.apply(state.sqlParser().parsePlan(query))
     found = _Found()
     for kind, node in _nodes(spark, plan):

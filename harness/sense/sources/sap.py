@@ -1,8 +1,8 @@
 """Senses ``sap_bw`` and ``sap_b4``: runs of process chains that have ended well, by their log id.
 
 A run that failed and was repaired keeps its id and its time, so a largest time would pass it by;
-and a chain may show that it has ended and go on. So every run of the last days is looked at again,
-and one counts when it is green at two looks, one after the other. Times are those of the server.
+and a chain may show that it has ended and go on. So every run of the last days is probed again,
+and one counts when it is green at two probes, one after the other. Times are those of the server.
 """
 
 import json
@@ -56,7 +56,7 @@ class NewRuns(Protocol):
     """Runs a query over new runs; the only part that may run Spark jobs."""
 
     def any_of(self, rows: Sequence[Mapping[str, str]], query: str) -> bool:
-        """Tell whether the query over ``sensor_new_data`` returns a row."""
+        """Return whether the query over ``sensor_new_data`` returns a row."""
         ...
 
 
@@ -64,9 +64,9 @@ class NewRuns(Protocol):
 class _Cursor:
     #: Runs that started before this day are none of ours.
     floor: str
-    #: Log ids that were told, or were there before us, and the day on which each started.
+    #: Log ids that were reported, or were there before us, and the day on which each started.
     reported: Mapping[str, str]
-    #: Log ids that were green at one look so far.
+    #: Log ids that were green at one probe so far.
     pending: frozenset[str]
     last: str | None
 
@@ -82,7 +82,7 @@ class _Cursor:
 
 
 class SapProbe:
-    """Looks at all chains of one system in one query.
+    """Probes all chains of one system in one query.
 
     Args:
         systems: The two systems, as ``heartbeat.yml`` has them.
@@ -113,7 +113,7 @@ class SapProbe:
         return upstream.source
 
     def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
-        """Return one look per chain of one system; the instant plays no part."""
+        """Return one probe per chain of one system; the instant plays no part."""
         source = group[0].source
         system = self._systems[source]
         if system is None:
@@ -211,7 +211,7 @@ def _marks(values: Sequence[str]) -> str:
 def _compared(
     upstream: Upstream, before: _Cursor | None, floor: str, runs: Mapping[str, Run]
 ) -> tuple[_Cursor, tuple[Run, ...]]:
-    """Return the next position, and the runs that are news, the oldest first."""
+    """Return the next cursor, and the runs that are new data, the oldest first."""
     if before is None:
         return _first_sight(upstream, floor, runs), ()
     new = {each for each, run in runs.items() if run.day >= before.floor} - before.reported.keys()

@@ -1,6 +1,6 @@
 """Senses files that appear, or are written again, in a folder under one root.
 
-A file is the same file as long as its path, size and modified time are the same. The position is
+A file is the same file as long as its path, size and modified time are the same. The cursor is
 28 characters a file (a name's digest, an identity's digest): 20,000 files make 560 kB, not more.
 Two names may have one digest: no file is lost by that, whatever the order of a listing.
 """
@@ -26,7 +26,7 @@ from harness.sense.probe import DataChange, ProbeResult, Upstream
 
 _CURSOR_VERSION = 2
 _NAME_SIZE, _IDENTITY_SIZE = 16, 12
-#: Length of a name's digest by the version that wrote the position. The first was so short that
+#: Length of a name's digest by the version that wrote the cursor. The first was so short that
 #: anyone could find two names for one digest.
 _NAME_SIZES = {1: 6, _CURSOR_VERSION: _NAME_SIZE}
 _IGNORED_STARTS = ("_", ".")
@@ -37,7 +37,7 @@ _IGNORED_ENDS = (".tmp", ".crc", "._COPYING_")
 class _Cursor:
     #: Digest of a name, and digest of the identity that the file had.
     files: frozenset[tuple[str, str]]
-    #: Looks that saw a file gone. It makes a file that is put back another event than before.
+    #: Probes that saw a file gone. It makes a file that is put back another event than before.
     departures: int
     #: Characters of a name's digest.
     name_size: int = _NAME_SIZE
@@ -63,11 +63,11 @@ class TriggerFileProbe:
         self._idle: dict[str, _Idle] = {}
 
     def group_of(self, upstream: Upstream) -> str:
-        """Return the upstream's own id: each folder is looked at alone."""
+        """Return the upstream's own id: each folder is probed alone."""
         return upstream.upstream_id
 
     def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
-        """Return one look per upstream; the instant plays no part."""
+        """Return one probe per upstream; the instant plays no part."""
         return [self._probe(upstream) for upstream in group]
 
     def _probe(self, upstream: Upstream) -> ProbeResult:
@@ -142,7 +142,7 @@ def _compare(
     upstream: Upstream, folder: str, listing: frozenset[Listed], before: _Cursor
 ) -> tuple[_Cursor, tuple[DataChange, ...]]:
     now = {(_digest(file.name, _NAME_SIZE), _identity(folder, file)): file for file in listing}
-    # A position of an earlier version knows the beginning of each digest.
+    # A cursor of an earlier version knows the beginning of each digest.
     seen = {(name[: before.name_size], identity) for name, identity in now}
     if seen == before.files:
         return before, ()

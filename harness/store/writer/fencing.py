@@ -1,7 +1,7 @@
-"""Appends for the holder of the lease: stamped with its turn, confirmed before anything follows.
+"""Appends for the holder of the lease: with a fencing token, confirmed before anything follows.
 
-A stamp of an earlier turn is dropped by the ledger without a word. So the holder looks at the lease
-after each append: while it is its own, nobody had fenced the ledger before, and the rows are there.
+The ledger silently drops an append with an older fencing token. So the holder reads the lease after
+each append: while it still holds it, the ledger was not fenced before, and the rows are there.
 """
 
 from collections.abc import Sequence
@@ -12,18 +12,18 @@ from harness.store.rows import FencingStore, FencingToken, Ledger, LedgerRow
 
 
 class HeldLease(Protocol):
-    """The turn of one holder; implemented by the lease."""
+    """The lease while it is held; implemented by the lease."""
 
     def fencing_token(self) -> FencingToken:
         """Number the next append."""
         ...
 
     def confirm(self) -> None:
-        """Make sure that the turn goes on."""
+        """Check that the lease is still held."""
         ...
 
     def append_failed(self) -> None:
-        """Note that an append failed, and that nobody knows whether it will still land."""
+        """Record that an append failed, and may still land."""
         ...
 
 
@@ -40,7 +40,7 @@ class FencedStore:
         self._lease = lease
 
     def append(self, ledger: Ledger, rows: Sequence[LedgerRow]) -> None:
-        """Append rows in one commit; when this returns they are there, and the turn goes on.
+        """Append rows in one commit; when this returns they are there, and the lease is still held.
 
         Raises:
             LockedError: Another process has the lease; the rows may or may not be there.
@@ -69,7 +69,7 @@ class FencedStore:
         return self._store.read(table, where=where, columns=columns)
 
     def exists(self, table: str) -> bool:
-        """Tell whether the table is there."""
+        """Return whether the table is there."""
         return self._store.exists(table)
 
     def fingerprint(self, table: str) -> str | None:

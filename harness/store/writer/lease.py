@@ -2,9 +2,9 @@
 
 The lease is for order, not for safety: a holder that was frozen past its end, or whose clock is
 wrong, may believe that it still has it. What keeps such a process from doing harm is its epoch, the
-number of its turn: every append carries it, a ledger refuses what comes from an earlier turn than
-the one that it was last told of, and after each append the holder looks whether the turn is still
-its own. Until it has looked it starts nothing. The decision page on the lease tells all of it.
+fencing token: every append carries it, a ledger refuses an append with an older one, and after each
+append the holder checks that it still holds the lease. Until then it starts nothing. See the
+decision page on the lease.
 """
 
 import logging
@@ -38,12 +38,12 @@ class LeaseRow:
 
     Attributes:
         epoch: The number of the turn; each holder has one more than the one before.
-        holder: A name of this turn that nobody else has.
+        holder: A unique name of this holder.
         pid: The process.
         command: The subcommand it runs.
         host: The machine.
         since: When its turn began, by its own clock.
-        expires_at: When anybody may take over, by its own clock.
+        expires_at: When another process may take over, by its own clock.
         is_held: False once it has given the lease back.
         needs_fence: The next holder has to tell the ledgers of its turn before it reads them,
             because an append of this one may still be under way.
@@ -60,7 +60,7 @@ class LeaseRow:
     needs_fence: bool
 
     def described(self, now: datetime) -> str:
-        """Say who it is, for people."""
+        """Report who it is, for people."""
         holder = Holder(
             pid=self.pid, command=self.command, since=self.since.isoformat(), host=self.host
         )
@@ -84,20 +84,20 @@ class LeaseTable(Protocol):
         ...
 
     def create(self, row: LeaseRow) -> None:
-        """Make the table with this row, unless somebody else has made it meanwhile.
+        """Make the table with this row, unless another process has made it meanwhile.
 
         Raises:
-            StateError: It cannot be made, or somebody else was faster.
+            StateError: It cannot be made, or another process was faster.
         """
         ...
 
     def swap(self, row: LeaseRow, *, epoch: int) -> None:
         """Put this row in the place of the one that has the epoch; of several writers one wins.
 
-        Whoever has called this reads the row to know who won: a failure may hide a success.
+        The caller reads the row to know who won: a failure may hide a success.
 
         Raises:
-            StateError: It cannot be written, or somebody else was faster.
+            StateError: It cannot be written, or another process was faster.
         """
         ...
 
@@ -107,8 +107,8 @@ class Lease:
 
     Args:
         table: Where the row is.
-        store: The ledgers, which are told of a turn when the one before did not end well.
-        command: The subcommand, for whoever is refused.
+        store: The ledgers, which are informed of a turn when the one before did not end well.
+        command: The subcommand, for the process that is refused.
         clock: The one clock.
         seconds: How long the lease lasts without being renewed.
     """
@@ -164,11 +164,11 @@ class Lease:
         self._release(is_fenced=not self._is_unsure)
 
     def check(self) -> None:
-        """Renew the lease when half of its time is over; before that, ask nobody.
+        """Renew the lease when half of its time is over; before that, do nothing.
 
         Raises:
-            LockedError: Somebody else has the lease; nothing may be written or started any more.
-            StateError: Nobody can say who has it.
+            LockedError: Another process has the lease; nothing may be written or started any more.
+            StateError: The holder cannot be determined.
         """
         with self._alone:
             mine, now = self._held(), self._clock.now()
@@ -181,8 +181,8 @@ class Lease:
         """Look at the row: what was done before this is known to have been done in time.
 
         Raises:
-            LockedError: Somebody else has the lease; nothing may be written or started any more.
-            StateError: Nobody can say who has it.
+            LockedError: Another process has the lease; nothing may be written or started any more.
+            StateError: The holder cannot be determined.
         """
         with self._alone:
             self._verify_ownership(self._held())
@@ -191,8 +191,8 @@ class Lease:
         """Number the next append, after making sure that there is time for it.
 
         Raises:
-            LockedError: Somebody else has the lease.
-            StateError: Nobody can say who has it.
+            LockedError: Another process has the lease.
+            StateError: The holder cannot be determined.
         """
         with self._alone:
             self.check()
@@ -200,7 +200,7 @@ class Lease:
             return self._fencing_token()
 
     def append_failed(self) -> None:
-        """Note that an append may still land although it failed: the next holder has to fence."""
+        """Record that an append may still land although it failed: the next holder has to fence."""
         self._is_unsure = True
 
     def _fencing_token(self) -> FencingToken:
@@ -238,9 +238,9 @@ class Lease:
             return
         if failure and found == seen:
             raise failure
-        who = found.described(now) if found else "somebody who removed its table"
+        who = found.described(now) if found else "another user, who removed its table"
         raise LockedError(
-            f"Another harness process has just taken the lease in {self._table.name}: {who}; "
+            f"Another harness process has just acquired the lease in {self._table.name}: {who}; "
             "wait for it, or stop it"
         )
 
@@ -248,7 +248,7 @@ class Lease:
         failure = self._swap(replace(mine, expires_at=now + self._lasts), epoch=mine.epoch)
         self._verify_ownership(mine)
         if failure:
-            # The row still names this process, so that nobody else is at work.
+            # The row still names this process, so that no other process is at work.
             log.warning("the lease could not be renewed and is tried again: %s", failure)
 
     def _verify_ownership(self, mine: LeaseRow) -> None:
@@ -257,7 +257,7 @@ class Lease:
             self._mine = found
             return
         self._mine = None
-        who = found.described(self._clock.now()) if found else "nobody: its table is gone"
+        who = found.described(self._clock.now()) if found else "no process: its table is gone"
         raise LockedError(
             f"This process has lost the lease in {self._table.name} after it stood still or its "
             f"clock was wrong; it is held by {who}: this one stops before it writes or starts "
@@ -271,7 +271,7 @@ class Lease:
         row = replace(mine, is_held=False, needs_fence=not is_fenced)
         failure = self._swap(row, epoch=mine.epoch)
         if failure:
-            log.warning("the lease could not be given back, it ends by itself: %s", failure)
+            log.warning("the lease could not be released, it expires: %s", failure)
 
     def _swap(self, row: LeaseRow, *, epoch: int) -> HeartbeatError | None:
         try:
@@ -281,7 +281,7 @@ class Lease:
         return None
 
     def _is_free(self, row: LeaseRow, now: datetime) -> bool:
-        """Tell whether anybody may take over; a lease that lasts too long is of a wrong clock."""
+        """Return whether another process may take over; too long a lease has a wrong clock."""
         is_over = now >= row.expires_at or row.expires_at > now + 2 * self._lasts
         return is_over or not row.is_held
 

@@ -56,7 +56,7 @@ class CatalogLeaseTable:
         if len(rows) != 1:
             raise StateError(
                 f"The table {self.name} has {len(rows)} rows instead of one: while no harness "
-                "process runs, drop it, and the next one makes it anew"
+                "process runs, drop it, and the next one recreates it"
             )
         return _row(rows[0])
 
@@ -64,7 +64,7 @@ class CatalogLeaseTable:
         """Make the table with this row, in one commit.
 
         Raises:
-            StateError: It cannot be made, or somebody else was faster.
+            StateError: It cannot be made, or another process was faster.
         """
         columns = ", ".join(f"{each.name} {_TYPES[each.type]}" for each in fields(row))
         try:
@@ -80,7 +80,7 @@ class CatalogLeaseTable:
         """Replace the row that has the epoch.
 
         Raises:
-            StateError: It cannot be written, or somebody else was faster.
+            StateError: It cannot be written, or another process was faster.
         """
         try:
             from delta.tables import DeltaTable

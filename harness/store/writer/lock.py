@@ -1,10 +1,10 @@
 """Admits one harness process at a time to a state folder, by a lock of the operating system.
 
 The lock is ``flock`` on ``<home>/lock``: the kernel lets go of it when its holder ends, however it
-ends, so a file that a dead process left behind blocks nobody. What the file says is for people. It
+ends, so a file that a dead process left behind blocks no process. Its text is for people. It
 holds between processes of one machine; on a network drive it is as good as that drive's ``flock``,
-so a state folder belongs on a local disk. A holder whose file was deleted or replaced keeps out
-nobody: it stops at its next check.
+so a state folder belongs on a local disk. A holder whose file was deleted or replaced
+excludes no other process: it stops at its next check.
 """
 
 import errno
@@ -45,7 +45,7 @@ class Holder:
     host: str
 
     def described(self, now: datetime) -> str:
-        """Say who it is, with the day only when it is not today."""
+        """Report who it is, with the day only when it is not today."""
         started = datetime.fromisoformat(self.since).astimezone(UTC)
         form = "%H:%M:%SZ" if started.date() == now.date() else "%Y-%m-%d %H:%M:%SZ"
         where = "" if self.host == socket.gethostname() else f" on {self.host}"
@@ -63,7 +63,7 @@ class WriterLock(Protocol):
 
         Raises:
             LockedError: Another process has it.
-            StateError: Nobody can have it.
+            StateError: It cannot be acquired.
         """
         ...
 

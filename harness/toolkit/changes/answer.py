@@ -30,7 +30,7 @@ class Range:
     since: str | None = None
     #: The snapshot after the last one; ``None``: the table as it was when it was read.
     until: str | None = None
-    #: The partitions that were read whole, one JSON value per level; ``None``: rows were told.
+    #: The partitions that were read whole, one JSON value per level; ``None``: rows were reported.
     partitions: tuple[tuple[str, ...], ...] | None = None
 
 
@@ -49,12 +49,12 @@ class Changed:
     #: One sentence: why more than that was read, or why there is nothing to read.
     reason: str | None
     range: Range
-    #: The table says that no row changed; nothing was read.
+    #: The table reports that no row changed; nothing was read.
     is_nothing: bool = False
 
     @property
     def is_complete(self) -> bool:
-        """Tell whether the rows are all of the table: they take the place of what was there."""
+        """Return whether the rows are all of the table: they take the place of what was there."""
         return not self.is_nothing and self.range.since is None and self.range.partitions is None
 
     def rows(self) -> "DataFrame":

@@ -21,7 +21,7 @@ class Fault(StrEnum):
     GAP = "gap"
     #: Two events follow the same snapshot, or one follows two.
     FORK = "fork"
-    #: All rows were written anew, or snapshots were taken back.
+    #: All rows were rewritten, or snapshots were taken back.
     REWRITE = "rewrite"
     SCHEMA = "schema"
     #: No snapshot comes before the first event.
@@ -34,7 +34,7 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """The events of one table in their order, and the range that they tell of."""
+    """The events of one table in their order, and the range that they describe."""
 
     table: str
     table_format: TableFormat
@@ -59,7 +59,7 @@ class Chain:
 
     @property
     def is_complete(self) -> bool:
-        """Tell whether each change between the two ends is an event of the list."""
+        """Return whether each change between the two ends is an event of the list."""
         return self.fault is None
 
 
@@ -96,7 +96,7 @@ def _broken(chain: Chain, fault: Fault, why: str) -> Chain:
 
 
 def _delta(chain: Chain) -> Chain:
-    """Chain versions: an event tells of all after the one that it follows, up to its own.
+    """Chain versions: an event describes all after the one that it follows, up to its own.
 
     Versions that only maintain the table are no events, so the one before need not be the last.
     """
@@ -118,7 +118,7 @@ def _delta(chain: Chain) -> Chain:
     chain = replace(chain, since=str(min(map(since_of, events))))
     uncovered = _uncovered(events)
     if uncovered is not None:
-        return _broken(chain, Fault.GAP, f"no event tells of version {uncovered}")
+        return _broken(chain, Fault.GAP, f"no event covers version {uncovered}")
     return with_flags(chain)
 
 
@@ -220,7 +220,7 @@ def _hive(chain: Chain) -> Chain:
     for event in chain.events:
         named = partitions_of(event)
         if named is None:
-            return _broken(chain, Fault.FIRST_SIGHT, "an event is of the table as a whole")
+            return _broken(chain, Fault.FIRST_SIGHT, "an event covers the entire table")
         partitions.update(named)
     return replace(chain, partitions=tuple(sorted(partitions)))
 
@@ -257,12 +257,12 @@ def _spans_generations(chain: Chain) -> bool:
 
 
 def _is_first(events: Iterable[ChangeEvent]) -> bool:
-    """Tell whether one of the events stands for all that the table had."""
+    """Return whether one of the events stands for all that the table had."""
     return any(each.prev_snapshot_id is None or "first_sight" in each.tags for each in events)
 
 
 def with_flags(chain: Chain) -> Chain:
-    """Note what an event says of itself that no change by change can follow."""
+    """Record what an event says of itself that no change by change can follow."""
     for tag, fault, why in _FLAGS:
         for event in chain.events:
             if event.tags.get(tag, "false") != "false":
@@ -273,7 +273,7 @@ def with_flags(chain: Chain) -> Chain:
 _NO_PREDECESSOR = "no snapshot comes before the first event"
 _FLAGS = (
     ("gap", Fault.GAP, "changes before {} were lost before they were seen"),
-    ("rolled_back", Fault.REWRITE, "snapshots were taken back, to {}"),
+    ("rolled_back", Fault.REWRITE, "snapshots were rolled back, to {}"),
     ("replaced", Fault.REWRITE, "the table was replaced in {}"),
     ("overwrite", Fault.REWRITE, "rows were overwritten in {}"),
     ("schema_changed", Fault.SCHEMA, "the schema changed before {}"),

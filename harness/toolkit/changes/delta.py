@@ -70,7 +70,7 @@ class _Span:
 
 
 def changed(question: Question) -> Changed:
-    """Return the rows that the events of a Delta table tell of."""
+    """Return the rows that the events of a Delta table describe."""
     chain = question.chain
     path = _path(question)
     storage = _storage(question, path)
@@ -116,12 +116,12 @@ def _of_span(question: Question, span: _Span) -> Changed:
 
 
 def _fault(question: Question, span: _Span, new: "DataFrame") -> str | None:
-    """Say why changes cannot be read one by one; the log knows better than the events."""
+    """Report why changes cannot be read one by one; the log knows better than the events."""
     chain = question.chain
     if chain.fault is Fault.GAP:
         lost = _untold(chain, span.commits)
         if lost is not None:
-            return f"no event tells of version {lost}"
+            return f"no event covers version {lost}"
         chain = with_flags(replace(chain, fault=None))
     if chain.fault is not None:
         return chain.why
@@ -187,7 +187,7 @@ def _appended(
 
 
 def _table(storage: Storage, path: str) -> Table | None:
-    """Return what the log says that the table is now; ``None`` when it says too little."""
+    """Return what the log reports that the table is now; ``None`` when it says too little."""
     try:
         return current_of(storage, path, list_log(storage, path)).table
     except (ProbeFailedError, OSError):
@@ -256,7 +256,7 @@ def _full_table(question: Question, storage: Storage, path: str, why: str) -> Ch
 
 def _is_there(storage: Storage, path: str, version: int) -> bool:
     try:
-        # Its own commit says that those after it are not cleaned away either.
+        # Its own commit reports that those after it are not cleaned away either.
         _, *later = read_commits(storage, path, after=version - 1, until=version)
         return missing(storage, gone_since(later)) is None
     except (ProbeFailedError, OSError):

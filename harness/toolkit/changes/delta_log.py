@@ -51,12 +51,12 @@ class Commit:
 
     @property
     def changes_data(self) -> bool:
-        """Tell whether any row may have come, gone or changed."""
+        """Return whether any row may have come, gone or changed."""
         return any(file.changes_data for file in (*self.added, *self.removed))
 
     @property
     def only_appends(self) -> bool:
-        """Tell whether no row went."""
+        """Return whether no row went."""
         return not any(file.changes_data for file in self.removed)
 
 
@@ -145,7 +145,7 @@ def _from_z85(text: str) -> bytes:
 
 
 def has_new_schema(commits: Sequence[Commit]) -> bool:
-    """Tell whether two of the commits say different things of what the table is."""
+    """Return whether two of the commits say different things of what the table is."""
     return len({commit.schema for commit in commits if commit.schema is not None}) > 1
 
 

@@ -1,6 +1,6 @@
 """Reads the partitions of a Hive table that changed, each whole, as they are now.
 
-Such a table keeps no older state: what was in a partition before cannot be told.
+Such a table keeps no older state: what was in a partition before cannot be determined.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Reads the rows that changed between two snapshots of an Iceberg table.
 
-If all snapshots append, what they appended; if rows are only ever written anew with their files,
+If all snapshots append, what they appended; if rows are only ever rewritten with their files,
 the changelog of these; else both snapshots are compared, and where the old one is expired all rows
 are new.
 """
@@ -49,7 +49,7 @@ class _Line:
 
 
 def changed(question: Question) -> Changed:
-    """Return the rows that the events of an Iceberg table tell of."""
+    """Return the rows that the events of an Iceberg table describe."""
     _need_iceberg(question)
     if not is_path(question.name):
         # A catalog keeps tables for a while as they were.
@@ -111,13 +111,13 @@ def _off_the_line(question: Question) -> str:
 
 
 def _fault(question: Question, line: _Line) -> str | None:
-    """Say why changes cannot be read one by one; the table knows better than the events."""
+    """Report why changes cannot be read one by one; the table knows better than the events."""
     chain = question.chain
     if chain.fault is Fault.GAP:
         reported = {event.snapshot_id for event in chain.events}
         lost = [each.id for each in line.changes if str(each.id) not in reported]
         if lost:
-            return f"no event tells of snapshot {lost[0]}"
+            return f"no event covers snapshot {lost[0]}"
         return with_flags(replace(chain, fault=None, why=None)).why
     return chain.why
 
@@ -196,7 +196,7 @@ def _between(ends: Sequence[int]) -> dict[str, str]:
 
 
 def _read(question: Question, part: str = "", **options: str) -> "DataFrame":
-    """Read a table, or what Iceberg tells of it under another name."""
+    """Read a table, or what Iceberg describes it under another name."""
     name = question.name
     if part:
         name = f"{name}#{part}" if is_path(name) else f"{name}.{part}"

@@ -19,7 +19,7 @@ INSERT, DELETE = "insert", "delete"
 BEFORE, AFTER = "update_preimage", "update_postimage"
 #: 1 for a row that came, -1 for one that went; only on the way to the answer.
 _SIGN = "_change_sign"
-#: Spark does not tell two values of these types apart, or not all of them.
+#: Spark does not distinguish two values of these types, or not all of them.
 _NOT_COMPARED = ("variant", "collate ")
 
 
@@ -53,7 +53,7 @@ def of_log(
 
     Args:
         rows: The rows that came and went, each as often as it did.
-        came: Tells one from the other.
+        came: Distinguishes one from the other.
         names: The columns of the table.
         keys: The columns by which two states of a row are known to be of one.
     """
@@ -91,7 +91,7 @@ def _with_updates(rows: "DataFrame", keys: Sequence[str]) -> "DataFrame":
 
 
 def why_not_compared(old: "StructType", new: "StructType") -> str | None:
-    """Say why two states of a table cannot be compared row by row; ``None`` when they can."""
+    """Report why two states of a table cannot be compared row by row; ``None`` when they can."""
     before = {field.name: field.dataType for field in old}
     for field in new:
         if any(each in field.dataType.simpleString() for each in _NOT_COMPARED):

@@ -51,11 +51,11 @@ def register(
     home: str | Path | None = None,
     repartitioned: bool = False,
 ) -> int:
-    """Register that tables have changed; the next tick takes it in.
+    """Register that tables have changed; the next tick ingests it.
 
     Args:
         events: One event or many, each a ``ChangeEvent`` or a dictionary of its fields.
-        home: The state folder; else HEARTBEAT_HOME says where it is.
+        home: The state folder; else HEARTBEAT_HOME shows where it is.
         repartitioned: The partitions of a table may have another number of levels than before.
 
     Returns:

@@ -35,7 +35,7 @@ def changed_rows(
     """Return the rows that changed between the first and the last of the events of one table.
 
     Where they cannot be read change by change, both states of the table are compared, or all its
-    rows are given; ``reason`` and the log then say why.
+    rows are given; ``reason`` and the log then show why.
 
     Args:
         spark: The session that reads.

@@ -1,6 +1,6 @@
 """Reads the data-change events that a run was handed: the one reader for jobs, on every target.
 
-A list that is too long for a job's parameters is handed over as a reference: to a file of the state
+A list that is too long for a job's parameters is passed as a reference: to a file of the state
 folder, and, where the job runs on another machine, to the run's row, from which the events are
 found in the tables.
 """
@@ -18,7 +18,7 @@ from harness.store.rows import Ledger, Store, integer
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Where a local run finds what a workspace hands over as the job parameter `heartbeat_events`.
+#: Where a local run finds what a workspace passes as the job parameter `heartbeat_events`.
 EVENTS_VARIABLE = "HEARTBEAT_EVENTS"
 PARAMETER = "heartbeat_events"
 
@@ -70,7 +70,7 @@ def _by_reference(reference: Mapping[str, object], text: str) -> list[ChangeEven
     found = _events(listed, f"the list of events in {source}")
     if len(found) != count:
         raise StateError(
-            f"This run was handed {count} events, and {source} has {len(found)} of them: look for "
+            f"This run received {count} events, and {source} has {len(found)} of them: look for "
             "what has removed the others before you run it again"
         )
     return found
@@ -130,7 +130,7 @@ def _from_tables(store: Store, intent_id: str, attempt: int) -> list[dict[str, o
 
     where = [("intent_id", "=", intent_id), ("attempt", "=", attempt)]
     columns = ["consumed", "event_ids"]
-    # A run that has just begun may not be folded yet.
+    # A run that has just begun may not be compacted yet.
     rows = store.read("run_state", where=where, columns=columns)
     rows = rows or store.read(Ledger.RUNS, where=where, columns=columns)
     if not rows:
@@ -162,7 +162,7 @@ def _events(content: object, what: str) -> list[ChangeEvent]:
 
 def _damaged(what: str) -> ConfigurationError:
     return ConfigurationError(
-        f"What this run was handed is damaged: {what} is no JSON list of data-change events and no "
+        f"The payload of this run is damaged: {what} is no JSON list of data-change events and no "
         f"reference to one; hand over the job parameter {PARAMETER} as it is"
     )
 

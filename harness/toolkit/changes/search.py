@@ -1,6 +1,6 @@
 """Answers which data-change events there were, from the ledger; on the local target without a JVM.
 
-Rows of one change, whoever told it, are one event: the newest row of those, as in the public view
+Rows of one change, whatever its origin, are one event: the newest of them, as in the public view
 ``data_change_events``.
 """
 
@@ -28,7 +28,7 @@ from harness.store.rows import Ledger, Store, integer
 #: What a trigger has released are copies of events that the ledger has already.
 COPIES = "trigger:"
 
-#: Two who tell of one snapshot may differ by so much in when it was made.
+#: Two origins of one snapshot may differ by so much in when it was made.
 _CLOCKS_DIFFER_MS = 86_400_000
 
 
@@ -87,7 +87,7 @@ def question_of(table: str | None, wanted: Wanted) -> Question:
     if unknown:
         allowed = ", ".join(sorted(Wanted.__optional_keys__))
         raise ConfigurationError(
-            f"Events cannot be asked for by '{unknown[0]}='; allowed beside the table are {allowed}"
+            f"Events cannot be selected by '{unknown[0]}='; allowed beside the table are {allowed}"
         )
     start, end = wanted.get("start"), wanted.get("end")
     question = replace(

@@ -34,7 +34,7 @@ _TICK = timedelta(microseconds=1)
 
 
 class Options(LookBack, total=False):
-    """What an extract may be told besides; all of it may be left out."""
+    """The options of an extract; all are optional."""
 
     #: What becomes of an extract whose columns differ from those of bronze.
     schema: SchemaRules
@@ -126,14 +126,14 @@ def catch_up(
 ) -> list[Extraction]:
     """Append all that the source has, in as many extracts as it takes, oldest rows first.
 
-    How much one takes is said by the source (``piece``, ``most``). Each is a partition of its own
+    How much one takes is stated by the source (``piece``, ``most``). Each is a partition of its own
     and stays, whatever becomes of the next; called again, it goes on from there.
 
     Args:
         spark: The session that reads and writes.
         source: Where the rows come from.
         table: The bronze table.
-        clock: Tells the instants of the extracts.
+        clock: Provides the instants of the extracts.
         **options: As for ``append``.
 
     Raises:
@@ -172,7 +172,7 @@ def _plan(bronze: Bronze, batch: Batch, options: Options) -> Plan:
 
 
 def _arrived_meanwhile(bronze: Bronze) -> bool:
-    """Tell whether another process with this extract was quicker, where no log would notice.
+    """Return whether another process with this extract was quicker, where no log would notice.
 
     How far bronze has come was asked for after its rows were there, and what we have is only what
     came later: in the place of that partition it would lose the rest.

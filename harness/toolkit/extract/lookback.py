@@ -1,4 +1,4 @@
-"""Says where the largest value of a bronze table is looked for, and checks what is said."""
+"""Determines where the largest value of a bronze table is searched, and checks the options."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,7 +52,7 @@ def checked_table(name: str) -> str:
 
 @contextmanager
 def one_sentence(name: str, doing: str = "cannot be read") -> Iterator[None]:
-    """Say in one sentence why Spark fails.
+    """Report in one sentence why Spark fails.
 
     Raises:
         ExtractError: It does.
@@ -83,5 +83,5 @@ def checked_days(days: int) -> int:
         ConfigurationError: It is no number from 1.
     """
     if isinstance(days, bool) or not isinstance(days, int) or days < 1:
-        raise ConfigurationError(f"days is {days!r}; allowed is a whole number from 1")
+        raise ConfigurationError(f"days is {days!r}; allowed is an integer from 1")
     return days

@@ -1,4 +1,4 @@
-"""Says which rows of a column's values an extract takes, from how far bronze has come."""
+"""Determines which rows of a column's values an extract takes, from how far bronze has come."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -138,7 +138,7 @@ def check_kinds(source: str, column: str, there: Kind, here: tuple[str, Kind]) -
     if there is not kind:
         raise ConfigurationError(
             f"{source}: {column} is of the kind {there}, and in {bronze} of the kind {kind}, so"
-            " neither tells how far the other has come; give bronze a column of the same kind"
+            " neither shows how far the other has come; give bronze a column of the same kind"
         )
 
 

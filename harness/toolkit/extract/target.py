@@ -55,7 +55,7 @@ def newest(
     Args:
         spark: The session that reads.
         table: ``schema.table`` or ``catalog.schema.table``; parts may be in backticks.
-        column: Of timestamps, dates, whole numbers, decimals or text.
+        column: Of timestamps, dates, integers, decimals or text.
         now: The instant from which days are counted back, with its zone.
         **look_back: ``days`` (7), ``partition`` (``p_extracted_at``) and ``future``, which says
             what becomes of a value after ``now``.
@@ -147,7 +147,7 @@ class Bronze:
 
     @property
     def schema(self) -> "StructType":
-        """Its columns, with the one of the partitions, when it was looked at last."""
+        """Its columns, with the one of the partitions, as of the last read."""
         from pyspark.sql.types import StructType
 
         return self._schema or StructType([])
@@ -191,7 +191,7 @@ class Bronze:
         if value is not None:
             self.note(
                 f"{self.name}: no partition of the last {self._days} days has a value in {column}"
-                f" to go by, so the whole table was asked; the largest is {as_text(value)}"
+                f" to go by, so the entire table was read; the largest is {as_text(value)}"
             )
         elif found.rows:
             self.note(
@@ -221,7 +221,7 @@ class Bronze:
         return found
 
     def has_extract(self) -> bool:
-        """Tell whether it has rows of this very extract."""
+        """Return whether it has rows of this very extract."""
         with one_sentence(self.name):
             return bool(self.extracted().limit(1).count())
 
@@ -278,7 +278,7 @@ class Bronze:
             said_of += f" extract's own instant {as_text(self.now)}"
             if self.future is Future.REFUSE:
                 raise ExtractError(
-                    f"{said_of}; mend that row, or say future=Future.IGNORE to go by the largest"
+                    f"{said_of}; fix that row, or pass future=Future.IGNORE to go by the largest"
                     " one before it"
                 )
             self.note(f"{said_of}; it was ignored")

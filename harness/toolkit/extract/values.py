@@ -31,7 +31,7 @@ class Kind(StrEnum):
 
     #: TIMESTAMP.
     INSTANT = "instant"
-    #: TIMESTAMP_NTZ: the time that a clock showed, nobody knows where.
+    #: TIMESTAMP_NTZ: the time that a clock showed, in an unknown zone.
     CLOCK = "clock"
     DAY = "day"
     NUMBER = "number"
@@ -82,8 +82,8 @@ def kind_of(data_type: "DataType", column: str, table: str) -> Kind:
     found = kinds.get(type(data_type))
     if found is None:
         raise ConfigurationError(
-            f"{table}: {column} is {data_type.simpleString()}, which does not tell how far an"
-            " extract has come; allowed are timestamps, dates, whole numbers, decimals and text"
+            f"{table}: {column} is {data_type.simpleString()}, which does not show how far an"
+            " extract has come; allowed are timestamps, dates, integers, decimals and text"
         )
     return found
 
@@ -158,7 +158,7 @@ def check_step(step: Step | None, kind: Kind, what: str, column: str) -> None:
         return
     fits = isinstance(step, timedelta) if kind.knows_time else isinstance(step, int)
     if not fits or kind is Kind.TEXT:
-        allowed = {Kind.NUMBER: "a whole number", Kind.TEXT: "none, since text has no distance"}
+        allowed = {Kind.NUMBER: "an integer", Kind.TEXT: "none, since text has no distance"}
         raise ConfigurationError(
             f"{what} is {step!r}, but {column} is {_an(kind)}; allowed is"
             f" {allowed.get(kind, 'a timedelta')}"
@@ -167,12 +167,12 @@ def check_step(step: Step | None, kind: Kind, what: str, column: str) -> None:
         raise ConfigurationError(f"{what} is {step!r}; allowed is nothing below zero")
     if kind is Kind.DAY and isinstance(step, timedelta) and step % timedelta(days=1):
         raise ConfigurationError(
-            f"{what} is {step!r}, but {column} has days; allowed are whole days"
+            f"{what} is {step!r}, but {column} has days; allowed are full days"
         )
 
 
 def ceiling(kind: Kind, now: datetime) -> Value | None:
-    """Return the largest value that is not of the future; ``None`` where none can be told.
+    """Return the largest value that is not of the future; ``None`` where none can be determined.
 
     A clock without a zone, and a calendar, may be ahead of UTC; text is taken for an ISO 8601 date.
     """
@@ -195,7 +195,7 @@ def utc(instant: datetime, what: str) -> datetime:
     """Return an instant in UTC.
 
     Raises:
-        ConfigurationError: It has no zone, so nobody knows when it was.
+        ConfigurationError: It has no zone, so its instant is unknown.
     """
     if not isinstance(instant, datetime) or instant.tzinfo is None:
         raise ConfigurationError(

@@ -42,7 +42,7 @@ def check_writable(bronze: Bronze, made_as: FileFormat) -> None:
     """Refuse a table that an extract cannot be appended to, or not exactly once.
 
     Raises:
-        ConfigurationError: It is of another format, or its partitions do not tell instants apart.
+        ConfigurationError: It is of another format, or its partitions do not distinguish instants.
     """
     provider = bronze.provider or made_as.value
     if provider not in {"delta", *_PLAIN}:
@@ -79,7 +79,7 @@ def _check_zone(bronze: Bronze, provider: str) -> None:
 
 
 def is_shown_twice(instant: datetime, zone: str) -> bool:
-    """Tell whether a clock shows the same time at another instant, when summer time ends."""
+    """Return whether a clock shows the same time at another instant, when summer time ends."""
     try:
         local = instant.astimezone(ZoneInfo(zone))
     except (ZoneInfoNotFoundError, ValueError):

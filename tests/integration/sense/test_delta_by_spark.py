@@ -403,7 +403,7 @@ class TestByName:
         assert (oldest.version, operation_by_name(oldest)) == (0, None)
 
     def test_a_history_that_cannot_be_read_is_one_sentence(self, spark: "SparkSession") -> None:
-        with pytest.raises(ProbeFailedError, match="Spark cannot tell its history") as raised:
+        with pytest.raises(ProbeFailedError, match="Spark cannot read its history") as raised:
             SparkTableHistory(lambda: spark).newest("sensed.nothing", 1)
 
         assert "\n" not in str(raised.value)

@@ -86,7 +86,7 @@ DELTA_STORIES = {
         steps=("append 3c", "append 4-", "append 2b"),
         lost=(1,),
         insert=[B, C, D],
-        reason="no event tells of version 2",
+        reason="no event covers version 2",
     ),
     "an overwrite": Story(
         steps=("append 3c", "replace 2b 4-"),
@@ -254,14 +254,14 @@ ICEBERG_STORIES = {
         steps=(C_IN, D_IN, "insert into {t} values (2, 'b')"),
         lost=(1,),
         insert=[B, C, D],
-        reason="no event tells of snapshot",
+        reason="no event covers snapshot",
     ),
     "snapshots that were taken back": Story(
         steps=(C_IN, "call rollback_to_snapshot('{t}', {at})", D_IN),
         lost=(0,),
         insert=[D],
         delete=[C],
-        reason="snapshots were taken back",
+        reason="snapshots were rolled back",
     ),
     "snapshots that are expired": Story(
         steps=(

@@ -19,7 +19,7 @@ class Logins:
 
     Args:
         clients: The secret of each client, by its id.
-        clock: Tells when a token ends.
+        clock: Determines when a token ends.
         seconds: How long a token lasts.
     """
 
@@ -30,7 +30,7 @@ class Logins:
         self._ends: dict[str, datetime] = {}
 
     def server(self, host: str) -> Mapping[str, object]:
-        """Say where a client logs in."""
+        """Report where a client logs in."""
         endpoints = {"authorization_endpoint": "/oidc/v1/authorize", "token_endpoint": TOKEN_PATH}
         return {name: host + path for name, path in endpoints.items()}
 
@@ -54,7 +54,7 @@ class Logins:
         return {"access_token": token, "token_type": "Bearer", "expires_in": seconds}
 
     def admits(self, token: str) -> bool:
-        """Tell whether a token was given here and has not ended."""
+        """Return whether a token was given here and has not ended."""
         ends = self._ends.get(token)
         return ends is not None and self._clock.now() < ends
 

@@ -342,7 +342,7 @@ def test_a_person_ends_every_wait_while_somebody_ticks(tmp_path: Path) -> None:
     keep_failing(tmp_path)
     with ProcessLock(tmp_path, command="run"):
         answer = call(tmp_path, "try-again")
-    assert answer.stdout == "the next tick looks at 1 upstream that kept failing\n"
+    assert answer.stdout == "the next tick probes 1 upstream that kept failing\n"
     assert not (tmp_path / "back_off.json").exists()
 
 
@@ -355,7 +355,7 @@ def test_a_script_is_told_whose_wait_has_ended(tmp_path: Path) -> None:
 def test_there_may_be_no_wait_to_end(tmp_path: Path) -> None:
     answer = call(tmp_path, "try-again")
     assert answer.returncode == ExitCode.DONE
-    assert answer.stdout == "nothing keeps failing: the next tick looks at everything\n"
+    assert answer.stdout == "nothing keeps failing: the next tick probes everything\n"
 
 
 def test_a_wait_that_cannot_be_ended_is_told_in_one_sentence(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_an_unknown_key_like_no_other_gets_the_list(problems: Problems) -> None:
 
 def test_a_value_out_of_bounds_names_them(problems: Problems) -> None:
     assert problems("sensing:\n  threads: 0\n") == (
-        "heartbeat.yml:2: sensing.threads: the number is out of bounds; allowed: whole number,"
+        "heartbeat.yml:2: sensing.threads: the number is out of bounds; allowed: integer,"
         " 1 to 256.",
     )
 

@@ -80,14 +80,14 @@ def test_a_run_that_waits_in_a_queue_is_told_with_its_words_and_its_reason() -> 
     store.append(Ledger.RUNS, [run(6, 2, minutes(51), RunStatus.STARTED, **queued)])
     answer = answer_to(history_of(store, JOB, at=minutes(55), is_now=False))
     assert answer.verdict is Verdict.RUNNING
-    assert answer.sentence.startswith("run 72 waits (QUEUED): behind another run; it was handed")
+    assert answer.sentence.startswith("run 72 waits (QUEUED): behind another run; it received")
 
 
 def test_events_that_were_given_up_are_taken_and_the_run_says_why() -> None:
     store = a_day()
     rows = store.tables[Ledger.RUNS]
     store.tables[Ledger.RUNS] = [row for row in rows if row["tick_number"] < 5]
-    output = "given up by ada: loaded by hand; it was FAILED: boom"
+    output = "released by ada: loaded by hand; it was FAILED: boom"
     discarded = {
         "intent_id": "second",
         "decided_tick": 3,
@@ -102,7 +102,7 @@ def test_events_that_were_given_up_are_taken_and_the_run_says_why() -> None:
     (orders,) = [each for each in history.dependencies if each.upstream_id == ORDERS]
     assert not orders.has_news
     assert answer_to(history).verdict is not Verdict.HELD
-    assert "given up by an operator" in printed(history)
+    assert "released by an operator" in printed(history)
     assert output in " ".join(printed(history).split())
 
 
@@ -145,7 +145,7 @@ def test_hard_dependencies_come_first() -> None:
 
 
 def test_an_upstream_that_was_never_looked_at_is_told_as_such() -> None:
-    assert "not looked at yet" in printed(at(15))
+    assert "not probed yet" in printed(at(15))
 
 
 def test_an_upstream_that_cannot_be_read_says_since_when_and_why() -> None:
@@ -201,9 +201,9 @@ def test_a_job_on_its_own_schedule_waits_for_itself_however_long_it_has_its_even
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        (RunStatus.ACQUIRED, "handed to the job, not processed yet"),
-        (RunStatus.SUCCEEDED, "taken by a run of its own"),
-        (RunStatus.INTENDED, "taken by a start without an answer"),
+        (RunStatus.ACQUIRED, "passed to the job, not processed yet"),
+        (RunStatus.SUCCEEDED, "consumed by a run of its own"),
+        (RunStatus.INTENDED, "consumed by a start without an answer"),
     ],
 )
 def test_what_has_no_run_of_the_jobs_api_is_told_by_who_has_it(
@@ -269,7 +269,7 @@ def test_a_job_that_backs_off_says_when_its_next_attempt_starts_and_what_else_he
     answer = answer_to(history_of(store, JOB, at=minutes(56), is_now=False))
     assert (answer.verdict, answer.sentence) == (Verdict.BACKING_OFF, BACKS_OFF[1])
     assert answer.since == minutes(54)
-    assert "the next attempt, by itself: from the on" in answer.next_steps[0]
+    assert "the next attempt, automatic: from the on" in answer.next_steps[0]
     assert [f"{each} {JOB}" in " ".join(answer.next_steps) for each in ("retry", "release")] == [
         True,
         True,
@@ -314,7 +314,7 @@ def test_a_mending_run_tells_the_events_of_the_failed_run_from_those_that_came_s
 
 def test_what_a_mending_run_caught_up_on_is_printed_with_its_tables() -> None:
     page = printed(history_of(a_failed_day(BACKS_OFF), JOB, at=minutes(56), is_now=False))
-    assert "run 72 is attempt 2, and was handed 2 events in one list" in page
+    assert "run 72 is attempt 2, and received 2 events in one list" in page
     assert "1 of the attempts before it, 1 that came since" in page
     (reported,) = [
         each for each in page.splitlines() if "10:20:00Z" in each and "10:50:00Z" in each

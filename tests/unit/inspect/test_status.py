@@ -164,13 +164,13 @@ def test_a_run_of_which_the_api_says_nothing_needs_attention(message: str) -> No
     assert f"run 70: {message}" in " ".join(output.split())
 
 
-GIVEN_UP = "given up by ada: loaded by hand; it was FAILED: boom"
+GIVEN_UP = "released by ada: loaded by hand; it was FAILED: boom"
 
 
 def test_what_an_operator_gave_up_is_told_with_who_and_why_and_needs_nothing() -> None:
     run_given_up = a_run(1, RunStatus.RELEASED, run_id=70, message=GIVEN_UP)
     lines = page(replace(status_of(3), discarded=[run_given_up]))
-    assert GIVEN_UP in section(lines, "given up lately 1")
+    assert GIVEN_UP in section(lines, "recently released 1")
     assert not any(line.startswith("needs attention") for line in lines)
 
 
@@ -367,7 +367,7 @@ def test_a_failed_job_that_starts_again_by_itself_says_when_before_it_says_how_i
         NOTHING_NEW, blocker="backing_off", waits_for=waits_for, since=failed.recorded_at
     )
     reported = section(page(status_of(3, [failed], job_1=backs_off)), "needs attention 1")
-    assert "attempt 3 starts by itself from 2026-03-01T20:05:00Z on; boom" in " ".join(
+    assert "attempt 3 starts automatically from 2026-03-01T20:05:00Z on; boom" in " ".join(
         reported.split()
     )
 

@@ -72,7 +72,7 @@ def test_what_a_job_on_its_own_schedule_has_processed_has_ended() -> None:
 
 def test_a_tick_that_found_nothing_is_one_line() -> None:
     assert printed(idle()).splitlines() == [headline(idle())]
-    assert "looked at 14 upstreams, nothing new" in headline(idle())
+    assert "probed 14 upstreams, nothing new" in headline(idle())
 
 
 def test_a_found_change_is_told_with_its_rows() -> None:
@@ -120,8 +120,8 @@ def test_what_tells_two_queries_apart_is_not_cut_on_a_narrow_terminal(
 def test_a_run_that_is_given_back_for_a_retry_has_not_ended_now() -> None:
     row = started(RunStatus.RETRY_REQUESTED, reported_by="operator", run_id=70)
     page = printed(with_settled(row))
-    assert "given back for a retry 1" in page
-    assert "1 run given back" in page
+    assert "requeued for a retry 1" in page
+    assert "1 run requeued" in page
     assert "ended" not in page
     assert "RETRY_REQUESTED" not in page
 
@@ -133,10 +133,10 @@ def test_a_run_that_is_given_back_is_news_and_settled_for_scripts() -> None:
 
 
 def test_a_run_that_is_given_up_is_told_with_its_reason_and_has_not_ended_now() -> None:
-    output = "given up by ada: loaded by hand; it was FAILED"
+    output = "released by ada: loaded by hand; it was FAILED"
     report = with_settled(started(RunStatus.RELEASED, reported_by="operator", message=output))
     page = printed(report)
-    assert "1 run given up" in headline(report)
+    assert "1 run released" in headline(report)
     assert output in page
     assert "ended" not in page
     assert is_noteworthy(report)
@@ -325,12 +325,12 @@ def deferred(*, is_failing: bool = True) -> TickReport:
 
 
 def test_what_is_put_off_is_counted_and_is_not_nothing_new() -> None:
-    assert headline(deferred()).endswith("looked at 14 upstreams, 1 put off  (0.2s)")
+    assert headline(deferred()).endswith("probed 14 upstreams, 1 deferred  (0.2s)")
 
 
 def test_what_is_put_off_is_shown_with_its_next_try_and_its_reason() -> None:
     page = printed(deferred())
-    assert "put off 1" in page
+    assert "deferred 1" in page
     assert "shop: orders  10:04:00Z  it is down." in page
 
 

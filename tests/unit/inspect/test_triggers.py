@@ -56,7 +56,7 @@ def test_a_tick_tells_which_slots_it_released_and_how_many_events() -> None:
     slot = "2026-03-01T09:00:00Z"
     report = asked(released(slot, "a"), released(slot, "b"))
     assert is_noteworthy(report)
-    assert "looked at 1 upstream, 1 trigger told" in headline(report)
+    assert "probed 1 upstream, 1 trigger evaluated" in headline(report)
     assert f"daily {slot} 2" in printed(report)
     assert tick_as_json(report, 0)["released"] == [
         {"trigger_id": "daily", "slots": [slot], "events": 2, "reason": None}
@@ -71,7 +71,7 @@ def test_a_tick_tells_why_a_slot_is_gone() -> None:
 def test_a_trigger_that_moved_in_silence_is_not_told() -> None:
     report = asked(outcome=ProbeOutcome.MOVED)
     assert not is_noteworthy(report)
-    assert printed(report).endswith("looked at 1 upstream, nothing new (0.2s)")
+    assert printed(report).endswith("probed 1 upstream, nothing new (0.2s)")
 
 
 def job_of_a_trigger(**values: object) -> FakeStore:
@@ -112,10 +112,10 @@ def test_a_job_that_only_a_trigger_starts_is_explained_by_its_trigger() -> None:
 def test_what_a_trigger_released_is_told_with_the_run_that_took_it() -> None:
     store = job_of_a_trigger(latest_event_tick=1, latest_event_at=TEN, position="{}")
     store.append(Ledger.EVENTS, [replace(event(1, TEN, DAILY, "41"), table="sales.orders")])
-    assert "new: waits to be taken" in explained(store)[1]
+    assert "new: not consumed yet" in explained(store)[1]
     consumed = (Consumed(upstream_id=DAILY, from_tick=-1, through_tick=1),)
     store.append(Ledger.RUNS, [run(2, 1, TEN, RunStatus.STARTED, consumed=consumed, run_id=70)])
-    assert "taken by run 70" in explained(store)[1]
+    assert "consumed by run 70" in explained(store)[1]
 
 
 def test_a_job_that_only_a_trigger_starts_is_a_job_of_the_status() -> None:

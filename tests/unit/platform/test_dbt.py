@@ -23,7 +23,7 @@ def test_a_damaged_target_folder_is_told_with_the_way_out() -> None:
     error = IsADirectoryError(21, "Is a directory", f"{TARGET}/partial_parse.msgpack")
     assert str(unparsed(error, TARGET)) == (
         f"dbt parse: [Errno 21] Is a directory: '{TARGET}/partial_parse.msgpack'; "
-        f"remove {TARGET}, which dbt makes anew, and tick again"
+        f"remove {TARGET}, which dbt recreates, and tick again"
     )
 
 

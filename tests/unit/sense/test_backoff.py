@@ -1,4 +1,4 @@
-"""When what keeps failing is looked at again."""
+"""When what keeps failing is probed again."""
 
 import json
 from collections.abc import Iterable

@@ -135,7 +135,7 @@ def test_upstreams_of_one_group_are_looked_at_together(probe: FakeProbe) -> None
 def test_an_upstream_without_an_answer_is_a_failure(probe: FakeProbe) -> None:
     [result] = ProbePool({"delta_table": probe}).probe_all([upstream("forgotten")], at=AT)
 
-    assert result.failure == "delta_table forgotten was not looked at by its probe."
+    assert result.failure == "delta_table forgotten got no result from its probe."
 
 
 def test_an_upstream_whose_group_cannot_be_told_fails_alone(probe: FakeProbe) -> None:

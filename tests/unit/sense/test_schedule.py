@@ -217,7 +217,7 @@ def test_what_others_hold_up_is_put_off_to_the_next_tick_and_not_failing(ticking
         None,
         False,
     )
-    assert deferred.reason == "too many other looks at kafka hang"
+    assert deferred.reason == "too many other probes of kafka hang"
 
 
 def test_no_looker_is_made_when_all_is_put_off(ticking: Ticking) -> None:

@@ -46,7 +46,7 @@ def test_a_release_keeps_who_asked_for_it_why_and_what_the_run_had_come_to() -> 
     run = held(termination_code="RUN_EXECUTION_ERROR")
     message = asks(MessageKind.RELEASE, run, reason="loaded by hand")
     (row,) = settled(fake_jobs(), run, message).rows
-    assert row.message == "given up by ada: loaded by hand; it was FAILED: no such column"
+    assert row.message == "released by ada: loaded by hand; it was FAILED: no such column"
     assert (row.run_id, row.ended_at) == (run.run_id, AT)
     assert row.termination_code == "RUN_EXECUTION_ERROR"
 
@@ -69,7 +69,7 @@ def test_a_reason_is_one_line_of_bounded_length() -> None:
     (row,) = settled(fake_jobs(), run, message).rows
     assert row.message is not None
     assert row.message.isprintable()
-    assert row.message.startswith("given up by ada: a [2J b")
+    assert row.message.startswith("released by ada: a [2J b")
     assert len(row.message) < LONGEST_REASON + 100
 
 

@@ -94,8 +94,8 @@ def test_a_run_that_nobody_could_ask_about_for_long_needs_attention(
     runs: Sequence[RunFact],
 ) -> None:
     lines = section(page(silent(status_of(3, runs), 16)), "needs attention 1")
-    assert "not asked" in lines
-    assert "nobody knows how run 70 stands: 503" in " ".join(lines.split())
+    assert "unreachable" in lines
+    assert "the state of run 70 is unknown: 503" in " ".join(lines.split())
 
 
 def test_a_run_that_nobody_could_ask_about_for_a_moment_only_runs(runs: Sequence[RunFact]) -> None:
@@ -111,7 +111,7 @@ def test_the_silence_of_an_older_run_says_nothing_of_the_one_that_goes_on(
 @pytest.mark.parametrize(
     ("attention", "what"),
     [
-        (Attention(unasked_minutes=4), "not asked"),
+        (Attention(unasked_minutes=4), "unreachable"),
         (Attention(running_minutes=1), "runs long"),
         (Attention(), None),
     ],
@@ -139,7 +139,7 @@ def test_explain_says_since_when_nobody_could_ask() -> None:
     assert run is not None and run.is_open and run.run_id is not None
     unreachable = Unreachable(run_id=run.run_id, since=minutes(52), reason="503")
     sentence = answer_to(replace(reported, unreachable=unreachable)).sentence
-    assert "nobody could ask about it since" in sentence and sentence.endswith("(503)")
+    assert "it has been unreachable since" in sentence and sentence.endswith("(503)")
 
 
 class _Silent(FakeJobs):

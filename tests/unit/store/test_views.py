@@ -28,7 +28,7 @@ def test_a_table_that_spark_cannot_read_is_told_with_the_way_out() -> None:
         read(AnalysisException("[DELTA_LOG_GONE] a file is gone.\nat org.apache"))
     assert str(reported.value) == (
         "heartbeat.trigger_set cannot be read: [DELTA_LOG_GONE] a file is gone.; "
-        "`python -m harness doctor` says what to do"
+        "`python -m harness doctor` shows what to do"
     )
 
 

@@ -216,7 +216,7 @@ def test_a_run_ends_without_harm_when_another_has_processed_all(desk: Desk) -> N
 def test_a_run_that_was_handed_nothing_cannot_have_processed_it(desk: Desk) -> None:
     desk.arrives(3)
     desk.senses(run_id=1)
-    with pytest.raises(ConfigurationError, match=r"Run 2 of daily-revenue .* was handed nothing"):
+    with pytest.raises(ConfigurationError, match=r"Run 2 of daily-revenue .* received no events"):
         desk.has_processed(run_id=2)
 
 

@@ -59,7 +59,7 @@ def integer_field(source: Mapping[str, object], name: str) -> int:
     """Read an id that must be there.
 
     Raises:
-        ApiError: It is missing, or no whole number.
+        ApiError: It is missing, or no integer.
     """
     found = optional_number(source, name)
     if found is None:
@@ -68,10 +68,10 @@ def integer_field(source: Mapping[str, object], name: str) -> int:
 
 
 def optional_number(source: Mapping[str, object], name: str) -> int | None:
-    """Read a whole number that may be left out.
+    """Read an integer that may be left out.
 
     Raises:
-        ApiError: It is there, but no whole number.
+        ApiError: It is there, but no integer.
     """
     value = source.get(name)
     if value is None or value == "":

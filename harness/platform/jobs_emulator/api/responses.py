@@ -89,7 +89,7 @@ def job_json(job: JobRow) -> dict[str, object]:
 
 
 def page_token(place: int) -> str:
-    """Hide the place at which a page ended; nobody is to compute one."""
+    """Encode the place at which a page ended, as an opaque token."""
     return base64.urlsafe_b64encode(f"after:{place}".encode()).decode()
 
 

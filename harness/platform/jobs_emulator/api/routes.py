@@ -83,7 +83,7 @@ class Routes:
         no_endpoint(method, path)
 
     def _create(self, request: ApiRequest) -> Json:
-        # Since 2.2 a job queues unless told otherwise; before, it skipped.
+        # Since 2.2 a job queues by default; before, it skipped.
         queue = {"queue": {"enabled": request.version == "2.2"}}
         return {"job_id": self._registry.new_job({**queue, **request.fields})}
 

@@ -65,7 +65,7 @@ class RunRow:
     began_ms: int | None = None
     ended_ms: int | None = None
     pid: int | None = None
-    #: Tells the process from a later one that got the same number.
+    #: Distinguishes the process from a later one that got the same number.
     born: str | None = None
 
 
@@ -129,7 +129,7 @@ class Store:
         self._connection.execute("commit")
 
     def fact(self, name: str, default: str) -> str:
-        """Return a lasting fact about this API, and settle it at first sight."""
+        """Return a lasting fact about this API, and settle it at first observation."""
         self._connection.execute("insert or ignore into facts values (?, ?)", (name, default))
         found = self._connection.execute("select value from facts where name = ?", (name,))
         return str(found.fetchone()[0])
@@ -267,7 +267,7 @@ class Store:
             yield RunRow(**named)
 
     def add_repair(self, run_id: int) -> int:
-        """Note a repair of a run and return its id."""
+        """Record a repair of a run and return its id."""
         repair_id = self.new_id()
         values = (repair_id, run_id)
         self._connection.execute("insert into repairs (repair_id, run_id) values (?, ?)", values)

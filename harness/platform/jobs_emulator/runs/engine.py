@@ -85,7 +85,7 @@ class Engine:
         return self._launcher.output(self.run(run_id).run_id)
 
     def cancel(self, run_id: int) -> None:
-        """Ask for a run to end; of a run that is over, nothing changes."""
+        """Request a run to end; of a run that is over, nothing changes."""
         with self._lock:
             run = self.run(run_id)
             if run.phase.is_over or run.phase == states.TERMINATING:
@@ -100,7 +100,7 @@ class Engine:
                 self._launcher.stop(run_id)
 
     def cancel_all(self, job_id: int) -> None:
-        """Ask for every run of a job to end."""
+        """Request every run of a job to end."""
         with self._lock:
             for run in self._store.runs_going_on(job_id):
                 self.cancel(run.run_id)

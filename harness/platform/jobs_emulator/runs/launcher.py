@@ -1,4 +1,4 @@
-"""Turns a run into a process, and the end of the process into the run's last state."""
+"""Converts a run into a process, and the end of the process into the run's last state."""
 
 import json
 import signal
@@ -32,7 +32,7 @@ class Launcher(Protocol):
     """Runs the commands of local runs."""
 
     def listen(self, began: Began, ended: EndedIn) -> None:
-        """Say who hears that a process began and that a run ended."""
+        """Set the callbacks for the begin of a process and the end of a run."""
         ...
 
     def launch(self, run: RunRow, job: JobDefinition) -> None:
@@ -73,7 +73,7 @@ class CommandLauncher:
         self._observer: Observer | None = None
 
     def listen(self, began: Began, ended: EndedIn) -> None:
-        """Say who hears that a process began and that a run ended."""
+        """Set the callbacks for the begin of a process and the end of a run."""
         self._observer = Observer(
             began=lambda run_id, pid: began(run_id, pid, born(pid)),
             ended=lambda run_id, end: ended(run_id, phase_after(end)),
@@ -130,7 +130,7 @@ def environment_of(run: RunRow) -> dict[str, str]:
 
 
 def phase_after(end: Ended) -> Phase:
-    """Say in which state the end of its process leaves a run."""
+    """Report in which state the end of its process leaves a run."""
     match end.ending:
         case Ending.TIMED_OUT:
             return states.TIMED_OUT.with_message("The run took longer than its timeout.")

@@ -48,7 +48,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observer:
-    """Who is told that a process began and ended; both come from the run's own thread."""
+    """Callbacks for the begin and the end of a process; both come from the run's own thread."""
 
     began: Callable[[int, int], None]
     ended: Callable[[int, Ended], None]
@@ -163,7 +163,7 @@ def signal_group(pid: int, number: signal.Signals) -> None:
 
 
 def born(pid: int) -> str | None:
-    """Return what tells a process from a later one with its number; ``None`` where unknown."""
+    """Return what distinguishes a process from a later one of its number, or ``None``."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

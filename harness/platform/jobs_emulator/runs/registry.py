@@ -24,9 +24,9 @@ class Assumptions:
     #: How long a token is remembered; for ever when not given.
     token_memory: timedelta | None = None
     deleted_token_code: str = "INVALID_PARAMETER_VALUE"
-    #: How it says that there is no such job or run: 400 as it does today, or 404.
+    #: How it reports that there is no such job or run: 400 as it does today, or 404.
     missing_status: int = 400
-    #: Whether the runs of a deleted job are listed, or the job is said not to exist.
+    #: Whether the runs of a deleted job are listed, or the job is stated not to exist.
     lists_deleted_jobs: bool = True
 
 
@@ -45,8 +45,8 @@ class Registry:
 
     Args:
         store: Where jobs, runs and tokens are kept.
-        clock: Tells the time.
-        effects: Hears of every effect.
+        clock: Provides the time.
+        effects: Receives every effect.
         assumptions: Limits and undocumented behaviour.
     """
 
@@ -101,7 +101,7 @@ class Registry:
         return found
 
     def missing(self, kind: str, number: int) -> ApiError:
-        """Say that there is no such job or run."""
+        """Report that there is no such job or run."""
         message = f"{kind} {number} does not exist."
         if self.assumptions.missing_status == 404:
             return ApiError(404, "RESOURCE_DOES_NOT_EXIST", message)

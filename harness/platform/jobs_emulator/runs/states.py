@@ -19,12 +19,12 @@ class Phase:
 
     @property
     def is_over(self) -> bool:
-        """Tell whether a run in this state is over."""
+        """Return whether a run in this state is over."""
         return self.life_cycle_state in TERMINAL_LIFE_CYCLES or self.state in TERMINAL_STATES
 
     @property
     def waits(self) -> bool:
-        """Tell whether a run in this state is in the queue."""
+        """Return whether a run in this state is in the queue."""
         return self.life_cycle_state == "QUEUED"
 
     def with_message(self, message: str) -> "Phase":

@@ -1,4 +1,4 @@
-"""Says what one commit did to the data: by its file actions first, by its name second."""
+"""Determines what one commit did to the data: by its file actions first, by its name second."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -31,11 +31,11 @@ from harness.sense.sources.delta.cursor import Cursor, first_cursor
 from harness.sense.sources.delta.schema import Column, Table, has_plain_features, table_of
 from harness.sense.sources.delta.table_identity import Current, current_of, refuse_unreadable
 
-#: So many changes of one look are an event each; those that follow are one event together.
+#: So many changes of one probe are an event each; those that follow are one event together.
 REPORTED_SINGLY = 500
-#: One look reads at most this many versions; the position tells the next look where to go on.
+#: One probe reads at most this many versions; the cursor tells the next probe where to go on.
 VERSIONS_PER_PROBE = 10_000
-#: Past the first ``REPORTED_SINGLY`` versions a look reads no longer, and keeps no more, than this.
+#: Limits of one probe past the first ``REPORTED_SINGLY`` versions.
 READING_SECONDS = 20.0
 FILES_PER_PROBE = 200_000
 
@@ -45,40 +45,40 @@ _FLAGS = ("schema_changed", "overwrite", "replaced", "by_history")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One event, and what it tells of."""
+    """One event, and what it describes."""
 
     event: DataChange
-    #: None when it tells of the whole table, or when the log was not read.
+    #: None when it describes the whole table, or when the log was not read.
     commits: tuple[Commit, ...] = ()
     partitions: Partitions = field(default_factory=Partitions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a look at the log found, before anyone asked the rows."""
+    """What a probe of the log found, before anyone asked the rows."""
 
     position: Cursor
     changes: tuple[Change, ...] = ()
     gap: str | None = None
-    #: Set when the look had to find out what the table is now.
+    #: Set when the probe had to find out what the table is now.
     current: Current | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Portion:
-    """How far one look goes on; a look that is made again goes exactly as far.
+    """How far one probe goes on; a probe that is made again goes exactly as far.
 
-    A tick that dies between the events and the position leaves events that the next look finds
+    A tick that dies between the events and the cursor leaves events that the next probe finds
     again. A row of many commits is the same row only if it ends with the same commit, however many
     have come since.
     """
 
-    #: Versions with which events end that were recorded, though the position after them was not.
+    #: Versions with which events end that were recorded, though the cursor after them was not.
     reported: frozenset[int] = frozenset()
     has_time: Callable[[], bool] = field(default=lambda: True)
 
     def is_full(self, *, version: int, read: int, changes: int, files: int = 0) -> bool:
-        """Tell whether a look stops at a version.
+        """Return whether a probe stops at a version.
 
         Args:
             version: Where it has come to.
@@ -95,7 +95,7 @@ class Portion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """The table of one look: where it is, what it is called, what matters of it."""
+    """The table of one probe: where it is, what it is called, what matters of it."""
 
     storage: Storage
     path: str
@@ -106,7 +106,7 @@ class Subject:
 
 
 def coalesced(changes: Sequence[Change]) -> tuple[Change, ...]:
-    """Return the changes of one look as they are told: the first one by one, the rest as one."""
+    """Return the changes of one probe: the first ones singly, the rest coalesced into one."""
     rest = changes[REPORTED_SINGLY:]
     if len(rest) < 2:
         return tuple(changes)
@@ -154,10 +154,10 @@ def _partitions_of(changes: Sequence[Change]) -> Partitions:
 
 
 def follow(subject: Subject, cursor: Cursor) -> Finding:
-    """Read the commits after a position until the first absence, or until it is enough.
+    """Read the commits after a cursor until the first absence, or until it is enough.
 
-    A commit that cannot be read fails the look only when no good one came before it: what is good
-    is told now, and the next look starts at the bad one.
+    A commit that cannot be read fails the probe only when no good one came before it: what is good
+    is reported now, and the next probe starts at the bad one.
 
     Raises:
         ProbeFailedError: The next commit cannot be read.
@@ -203,7 +203,7 @@ def key_of(table: Table, name: str | None) -> Column | None:
 
 
 def change_of(cursor: Cursor, commit: Commit, sensor_id: str, operation: Operation) -> Change:
-    """Describe one commit as an event; the position is the one before it."""
+    """Describe one commit as an event; the cursor is the one before it."""
     partitions = partitions_of(commit, cursor.partition_columns)
     partition, partition_tags = partition_fields(partitions)
     tags = {
@@ -229,7 +229,7 @@ def change_of(cursor: Cursor, commit: Commit, sensor_id: str, operation: Operati
 
 
 def _text(version: int | None, *, below: int) -> str | None:
-    # A commit that was completed after it had been told is told again, and follows itself.
+    # A commit that was completed after it had been reported is reported again, and follows itself.
     return None if version is None or version >= below else str(version)
 
 
@@ -267,7 +267,7 @@ def _with_description(cursor: Cursor, commit: Commit, key_name: str | None) -> C
 
 
 def first_sight(subject: Subject, mode: FirstSight) -> Finding:
-    """Look at a table for the first time: one listing, one event if it already holds data."""
+    """Probe a table for the first time: one listing, one event if it already holds data."""
     folder = list_log(subject.storage, subject.path, subject.portion.reported)
     current = current_of(subject.storage, subject.path, folder)
     key = key_of(current.table, subject.key_name)
@@ -284,7 +284,7 @@ def first_sight(subject: Subject, mode: FirstSight) -> Finding:
 def in_doubt(subject: Subject, cursor: Cursor) -> Finding:
     """Find out what happened to a table whose newest known commit is gone or is another one.
 
-    The table may also be at another place now than the position says.
+    The table may also be at another place now than the cursor says.
     """
     cursor = replace(cursor, path=subject.path)
     known = commit_path(cursor.path, cursor.version)
@@ -296,7 +296,7 @@ def in_doubt(subject: Subject, cursor: Cursor) -> Finding:
             return follow(subject, replace(cursor, fingerprint=fingerprint))
         known_length = cursor.fingerprint.length
         if len(content) > known_length and digest_of(content[:known_length]) == cursor.digest:
-            # The file was half-written at a line's end when it was read: it is told again, whole.
+            # The file was half-written at a line's end when it was read: it is reported again.
             return follow(subject, replace(cursor, version=cursor.version - 1))
     folder = list_log(subject.storage, subject.path, subject.portion.reported)
     current = current_of(subject.storage, subject.path, folder)
@@ -344,7 +344,7 @@ def _gap(subject: Subject, cursor: Cursor, current: Current, folder: LogFolder) 
     return Finding(
         position=replace(fresh, data_version=fresh.version),
         changes=(Change(event=event),),
-        gap=f"The log of {subject.sensor_id} was cleaned before we looked: {lost} are gone.",
+        gap=f"The log of {subject.sensor_id} was cleaned before the probe: {lost} are gone.",
         current=current,
     )
 

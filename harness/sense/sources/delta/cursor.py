@@ -1,4 +1,4 @@
-"""Where the last look at a Delta table ended, as small JSON text."""
+"""Where the last probe of a Delta table ended, as small JSON text."""
 
 import json
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ class Cursor:
     path: str
     table_id: str
     version: int
-    #: The last version that was told, or taken as the baseline; ``None`` while there was no data.
+    #: The last version reported, or the baseline; ``None`` while there was no data.
     data_version: int | None
     #: Of the newest commit's file.
     fingerprint: FileStat
     digest: str
-    #: The life of the table: the id that it had when the life began, and how many came before.
+    #: The table generation: the table's id when it began, and how many generations came before.
     lineage: str
     schema_digest: str
     #: The schema changed after the last event; the next one says so.
@@ -35,7 +35,7 @@ class Cursor:
     key: Column | None = None
 
     def to_text(self) -> str:
-        """Return the position as text; equal positions give equal text."""
+        """Return the cursor as text; equal cursors give equal text."""
         record = {
             "v": _VERSION,
             "path": self.path,
@@ -54,7 +54,7 @@ class Cursor:
 
 
 def cursor_from(text: str) -> Cursor:
-    """Read a position back.
+    """Read a cursor back.
 
     Raises:
         ProbeFailedError: The text was written by another version, or is none of ours.
@@ -81,7 +81,7 @@ def _from_record(record: dict[str, Any]) -> Cursor:
 
 
 def first_cursor(path: str, table: Table, commit: Commit, key: Column | None) -> Cursor:
-    """Return the position at the start of a table's first known life."""
+    """Return the cursor at the start of a table's first known generation."""
     return Cursor(
         path=path,
         table_id=table.table_id,

@@ -26,7 +26,7 @@ class _LargestValueUnknownError(Exception):
 
 
 class Admission:
-    """Lets through what is news for one upstream."""
+    """Lets through what is new data for one upstream."""
 
     def __init__(self, new_rows: NewRows) -> None:
         self._new_rows = new_rows

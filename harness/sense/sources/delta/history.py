@@ -106,7 +106,7 @@ class SparkTableHistory:
 
 
 def operation_by_name(row: HistoryRow) -> Operation | None:
-    """Say what a version did by its name and its counts alone: in doubt it is an update."""
+    """Report what a version did by its name and its counts alone: in doubt it is an update."""
     operation = row.operation.upper()
     counts = [row.metrics[name] for name in _FILE_COUNTS if name in row.metrics]
     if operation in _SILENT or (counts and all(count == "0" for count in counts)):
@@ -129,4 +129,4 @@ def _sentence(error: Exception) -> str:
     words = message_of(error)
     if "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE" in words:
         return "its commits are with a catalog: name it as the catalog does, not by its path"
-    return f"Spark cannot tell its history: {words}"
+    return f"Spark cannot read its history: {words}"

@@ -1,4 +1,4 @@
-"""Senses by their history tables whose bare log says too little; each look costs Spark jobs.
+"""Senses by their history tables whose bare log says too little; each probe costs Spark jobs.
 
 So are the tables whose commits a catalog ratifies: the newest of them need not be in the log yet.
 """
@@ -28,12 +28,12 @@ _IN_BETWEEN = 100
 
 
 def is_by_history(cursor: Cursor) -> bool:
-    """Tell whether a position was found by history; such a one knows no commit file."""
+    """Return whether a cursor was found by history; such a one knows no commit file."""
     return cursor.digest == ""
 
 
 def first_by_history(history: TableHistory, upstream: Upstream, key_name: str | None) -> Finding:
-    """Look at a table for the first time."""
+    """Probe a table for the first time."""
     table = upstream.sensor_id
     table_id = history.table_id(table)
     [newest] = history.newest(table, 1)
@@ -63,7 +63,7 @@ def first_by_history(history: TableHistory, upstream: Upstream, key_name: str | 
 def follow_history(
     history: TableHistory, upstream: Upstream, cursor: Cursor, portion: Portion
 ) -> Finding:
-    """Tell what happened after a position."""
+    """Report what happened after a cursor."""
     table = upstream.sensor_id
     [newest] = rows = history.newest(table, 1)
     if newest.version > cursor.version:
@@ -82,7 +82,7 @@ def follow_history(
 def _is_same_generation(
     history: TableHistory, table: str, cursor: Cursor, known: HistoryRow | None
 ) -> bool:
-    """Tell whether the table is the one that the position is of; in doubt its id says so."""
+    """Return whether the table is the one that the cursor is of; in doubt its id says so."""
     if (
         known is not None
         and is_by_history(cursor)
@@ -97,7 +97,7 @@ def _is_only_created(newest: HistoryRow) -> bool:
 
 
 def _fingerprint(row: HistoryRow) -> FileStat:
-    """Return what tells a version from the same one of another table: here, its time."""
+    """Return what distinguishes a version from the same one of another table: here, its time."""
     return FileStat(0, row.timestamp_ms)
 
 
@@ -152,7 +152,7 @@ def _gap(upstream: Upstream, cursor: Cursor, rows: Sequence[HistoryRow]) -> Find
     return Finding(
         position=after,
         changes=(replace(change, event=replace(change.event, tags=tags)),),
-        gap=f"The log of {upstream.sensor_id} was cleaned before we looked: {lost} are gone.",
+        gap=f"The log of {upstream.sensor_id} was cleaned before the probe: {lost} are gone.",
     )
 
 

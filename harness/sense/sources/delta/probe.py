@@ -1,4 +1,4 @@
-"""Looks at Delta tables through their logs: two small calls prove that nothing is new."""
+"""Probes Delta tables through their logs: two small calls prove that nothing is new."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -53,7 +53,7 @@ class DeltaProbe:
         locator: Knows tables by name.
         new_rows: Answers what the log cannot.
         history: Knows tables whose bare log says too little.
-        monotonic: Limits how long one look reads.
+        monotonic: Limits how long one probe reads.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class DeltaProbe:
         self._idle: dict[str, _Idle] = {}
 
     def group_of(self, upstream: Upstream) -> str:
-        """Return the upstream's own id: each table is looked at alone."""
+        """Return the upstream's own id: each table is probed alone."""
         return upstream.upstream_id
 
     def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
-        """Return one look per upstream; the instant only says when to ask the catalog again."""
+        """Return one probe per upstream; the instant only shows when to ask the catalog again."""
         return [self._probe(upstream, at) for upstream in group]
 
     def _probe(self, upstream: Upstream, at: datetime) -> ProbeResult:

@@ -58,7 +58,7 @@ class Column:
 
     @property
     def has_exact_statistics(self) -> bool:
-        """Tell whether a file's largest value in the log is the value itself.
+        """Return whether a file's largest value in the log is the value itself.
 
         Strings may be cut, timestamps are cut to milliseconds, and decimals and floats may have
         been rounded by the writer.
@@ -114,7 +114,7 @@ def _table_of(metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> Table
 
 
 def has_plain_features(protocol: Mapping[str, Any]) -> bool:
-    """Tell whether the protocol leaves data files ordinary Parquet files."""
+    """Return whether the protocol leaves data files ordinary Parquet files."""
     return _reader_features(protocol) <= _PLAIN_FEATURES
 
 

@@ -36,12 +36,12 @@ class Current:
 
     @property
     def is_complete_history(self) -> bool:
-        """Tell whether the commits are all that there ever were."""
+        """Return whether the commits are all that there ever were."""
         return self.commits[0].version == 0
 
     @property
     def only_appended(self) -> bool:
-        """Tell whether the whole history is known and holds nothing but appends."""
+        """Return whether the whole history is known and holds nothing but appends."""
         return self.is_complete_history and all(
             operation_of(commit) in (None, Operation.APPEND) for commit in self.commits
         )
@@ -89,7 +89,7 @@ def _backwards(storage: Storage, path: str, folder: LogFolder) -> Iterator[Commi
             return
         commit = read_commit(storage, path, version)
         if commit is None:
-            raise ProbeFailedError(f"commit {version} of {path} went away during the look")
+            raise ProbeFailedError(f"commit {version} of {path} went away during the probe")
         yield commit
         expected -= 1
 

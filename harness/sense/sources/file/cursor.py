@@ -26,13 +26,13 @@ class Cursor:
 
     #: Told, or taken as the baseline.
     known: frozenset[bytes]
-    #: Seen once, and told if the next look finds them unchanged.
+    #: Seen once, and reported if the next probe finds them unchanged.
     pending: frozenset[bytes] = frozenset()
-    #: Looks that found a known file gone or replaced. Put back, it is another event than before.
+    #: Probes that found a known file gone or replaced. Put back, it is another event than before.
     departures: int = 0
 
     def to_text(self) -> str:
-        """Return the position as text; equal positions give equal text."""
+        """Return the cursor as text; equal cursors give equal text."""
         record = {
             "v": _VERSION,
             "departures": self.departures,
@@ -53,7 +53,7 @@ class NewFile:
 
 
 def cursor_from(text: str | None) -> Cursor:
-    """Read a position back; at first sight nothing is known.
+    """Read a cursor back; at first observation nothing is known.
 
     Raises:
         ProbeFailedError: The text was written by another version, or is none of ours.
@@ -79,12 +79,12 @@ def identities_of(files: Iterable[Found]) -> Mapping[bytes, Found]:
 def compare(
     now: Mapping[bytes, Found], before: Cursor, *, at_once: bool
 ) -> tuple[Cursor, list[NewFile]]:
-    """Return what is remembered from now on, and the files that are news.
+    """Return what is remembered from now on, and the files that are new data.
 
     Args:
         now: The files that are there.
         before: What was remembered.
-        at_once: Whether a file is news when it is first seen, and not only when a second look
+        at_once: Whether a file is new data when it is first seen, and not only when a second probe
             finds it unchanged.
     """
     fresh = now.keys() - before.known

@@ -8,7 +8,7 @@ from harness.events.event import Operation, TableFormat
 from harness.sense.probe import DataChange, Upstream
 from harness.sense.sources.file.cursor import Cursor, NewFile
 
-#: More files than this in one look are one event that counts them.
+#: More files than this in one probe are one event that counts them.
 EVENTS_PER_PROBE = 100
 
 
@@ -20,7 +20,7 @@ def events_of(
     Args:
         upstream: Where they are.
         changes: The files.
-        cursor: The one after the look.
+        cursor: The one after the probe.
     """
     lineage = str(cursor.departures)
     if len(changes) > EVENTS_PER_PROBE:

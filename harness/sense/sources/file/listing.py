@@ -46,7 +46,7 @@ class Place:
 
     @property
     def is_of_markers(self) -> bool:
-        """Tell whether the files meant are the ones that a writer leaves when it is done."""
+        """Return whether the files meant are the ones that a writer leaves when it is done."""
         return bool(self.parts) and is_marker(self.parts[-1])
 
 

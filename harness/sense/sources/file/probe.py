@@ -1,4 +1,4 @@
-"""Looks at files: a folder's, those that match a pattern, or the markers of their writers."""
+"""Probes files: a folder's, those that match a pattern, or the markers of their writers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +31,7 @@ class _Idle:
 class FileProbe:
     """Senses ``file``: one listing per folder and look.
 
-    A file counts when two looks in a row found it the same, so that one that is being written is
+    A file counts when two probes in a row found it the same, so that one that is being written is
     not taken for data; a marker counts at once, since it is written last.
     """
 
@@ -41,11 +41,11 @@ class FileProbe:
         self._idle: dict[str, _Idle] = {}
 
     def group_of(self, upstream: Upstream) -> str:
-        """Return the upstream's own id: each place is looked at alone."""
+        """Return the upstream's own id: each place is probed alone."""
         return upstream.upstream_id
 
     def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
-        """Return one look per upstream; the instant plays no part."""
+        """Return one probe per upstream; the instant plays no part."""
         return [self._probe(upstream) for upstream in group]
 
     def _probe(self, upstream: Upstream) -> ProbeResult:

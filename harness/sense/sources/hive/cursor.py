@@ -25,17 +25,17 @@ class Cursor:
     """The partitions known so far."""
 
     created_ms: int
-    #: The life of the table: when it began, and how often something of it went away.
+    #: The generation of the table: when it began, and how often something of it went away.
     lineage: str
-    #: Name and identity of each that was told, taken as the baseline, or holds no data.
+    #: Name and identity of each that was reported, taken as the baseline, or holds no data.
     known: Mapping[str, bytes]
-    #: Seen once with other files, and told if the next look finds them unchanged.
+    #: Seen once with other files, and reported if the next probe finds them unchanged.
     pending: Mapping[str, bytes] = field(default_factory=dict)
     #: The folders of those that are not below the table.
     elsewhere: Mapping[str, str] = field(default_factory=dict)
 
     def to_text(self) -> str:
-        """Return the position as text; equal positions give equal text."""
+        """Return the cursor as text; equal cursors give equal text."""
         record = {
             "v": _VERSION,
             "created": self.created_ms,
@@ -49,7 +49,7 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChange:
-    """One partition that is new, was written anew, or is gone."""
+    """One partition that is new, was rewritten, or is gone."""
 
     name: str
     operation: Operation
@@ -60,7 +60,7 @@ class PartitionChange:
 
 
 def cursor_from(text: str) -> Cursor:
-    """Read a position back.
+    """Read a cursor back.
 
     Raises:
         ProbeFailedError: The text was written by another version, or is none of ours.
@@ -79,10 +79,10 @@ def _from_record(record: dict[str, Any]) -> Cursor:
 
 
 def compare(now: Mapping[str, State], before: Cursor) -> tuple[Cursor, list[PartitionChange]]:
-    """Return what is remembered from now on, and the partitions that are news.
+    """Return what is remembered from now on, and the partitions that are new data.
 
-    A new partition is registered when it is whole, and counts at once. Files that change in one
-    that is known may still be changing, and count when two looks in a row find them the same.
+    A new partition is registered when it is complete, and counts at once. Files that change in one
+    that is known may still be changing, and count when two probes in a row find them the same.
     """
     known, pending, changes = dict(before.known), dict[str, bytes](), list[PartitionChange]()
     for name, state in sorted(now.items()):

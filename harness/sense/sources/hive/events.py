@@ -11,7 +11,7 @@ from harness.sense.probe import DataChange
 from harness.sense.sources.hive.cursor import WHOLE_TABLE, Cursor, PartitionChange
 from harness.sense.sources.hive.partitions import EMPTY, State
 
-#: More partitions than this in one look are one event that counts them.
+#: More partitions than this in one probe are one event that counts them.
 EVENTS_PER_PROBE = 100
 _PARTITIONS_LIMIT = 1000
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -25,7 +25,7 @@ def events_of(
     Args:
         table: The ``sensor_id``.
         changes: The partitions.
-        cursor: The one after the look.
+        cursor: The one after the probe.
     """
     if len(changes) > EVENTS_PER_PROBE:
         return (_of_many(table, changes, cursor),)

@@ -29,7 +29,7 @@ class HiveTable:
     location: str
     #: The columns that it is partitioned by.
     partition_columns: tuple[str, ...]
-    #: Its data belongs to somebody else, who may put it elsewhere.
+    #: Its data belongs to another user, who may put it elsewhere.
     is_external: bool
 
 

@@ -1,4 +1,4 @@
-"""Tells one state of a partition from another by the files in it."""
+"""Reports one state of a partition from another by the files in it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

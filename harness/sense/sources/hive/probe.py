@@ -1,4 +1,4 @@
-"""Looks at tables of the Hive metastore: which partitions there are, and which files in them."""
+"""Probes tables of the Hive metastore: which partitions there are, and which files in them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -44,11 +44,11 @@ class HiveProbe:
         self._located: set[str] = set()
 
     def group_of(self, upstream: Upstream) -> str:
-        """Return the upstream's own id: each table is looked at alone."""
+        """Return the upstream's own id: each table is probed alone."""
         return upstream.upstream_id
 
     def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
-        """Return one look per upstream; the instant plays no part."""
+        """Return one probe per upstream; the instant plays no part."""
         return [self._probe(upstream) for upstream in group]
 
     def _probe(self, upstream: Upstream) -> ProbeResult:
@@ -142,7 +142,7 @@ def _all_of(
     start: Cursor,
     event_at: Callable[[Cursor], DataChange],
 ) -> _Found:
-    """Tell a table as a whole, as it is now."""
+    """Report a table as a whole, as it is now."""
     cursor = replace(start, known={name: state.identity for name, state in states.items()})
     holds_data = any(state.identity != EMPTY for state in states.values())
     return _Found(

@@ -28,12 +28,12 @@ class AvroError(ValueError):
 
 
 class BudgetError(AvroError):
-    """What is asked for is more than one look reads."""
+    """What is asked for is more than one probe reads."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Budget:
-    """How much may still be read; every file of one look takes from it."""
+    """How much may still be read; every file of one probe takes from it."""
 
     #: Uncompressed, and of the files themselves.
     content_bytes: int

@@ -130,7 +130,7 @@ def newest_in(storage: Storage, table: str, known: Pointer | None) -> Pointer:
     Args:
         storage: Where the folder is.
         table: The path of the folder.
-        known: What the last look found; where it is still the newest, no folder is listed.
+        known: What the last probe found; where it is still the newest, no folder is listed.
 
     Raises:
         ProbeFailedError: There is no such table.

@@ -1,4 +1,4 @@
-"""Says what one snapshot did to the data, by its summary, and describes it as an event."""
+"""Determines what one snapshot did to the data, by its summary, and describes it as an event."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ _OPERATIONS = {
     "append": Operation.APPEND,
     "delete": Operation.DELETE,
     "overwrite": Operation.UPDATE,
-    # Files written anew, as by compaction: the rows are the same.
+    # Files rewritten, as by compaction: the rows are the same.
     "replace": None,
 }
 #: Writers leave out those that are zero.
@@ -78,7 +78,7 @@ def change_of(
     operation: Operation,
     tags: Mapping[str, str],
 ) -> DataChange:
-    """Describe a change that led to a snapshot; the position is the one before it."""
+    """Describe a change that led to a snapshot; the cursor is the one before it."""
     return DataChange(
         table=table,
         snapshot_id=str(snapshot.id),

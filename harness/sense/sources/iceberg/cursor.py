@@ -1,4 +1,4 @@
-"""Where the last look at an Iceberg table ended, as small JSON text."""
+"""Where the last probe of an Iceberg table ended, as small JSON text."""
 
 import json
 from dataclasses import dataclass
@@ -24,22 +24,22 @@ class Cursor:
     """What must be remembered of a table to tell what is new in it."""
 
     uuid: str
-    #: The last snapshot that was looked at; ``None`` while there is none.
+    #: The last snapshot that was probed; ``None`` while there is none.
     snapshot: int | None
     #: Of that snapshot, also when it is expired.
     sequence: int
     timestamp_ms: int
-    #: The last snapshot that was told, or taken as the baseline; ``None`` while there was no data.
+    #: The last snapshot reported, or the baseline; ``None`` while there was no data.
     data: int | None
     #: The schema of that snapshot.
     schema_id: int | None
-    #: The life of the table: its id, and how often its history was turned back or begun anew.
+    #: The table generation: its id, and how often its history was rolled back or recreated.
     lineage: str
-    #: The metadata file that was read to its end; ``None`` while snapshots are left to be told.
+    #: The metadata file that was read to its end; ``None`` while snapshots are left to be reported.
     pointer: Pointer | None
 
     def to_text(self) -> str:
-        """Return the position as text; equal positions give equal text."""
+        """Return the cursor as text; equal cursors give equal text."""
         pointer = self.pointer
         record = {
             "v": _VERSION,
@@ -56,7 +56,7 @@ class Cursor:
 
 
 def cursor_from(text: str) -> Cursor:
-    """Read a position back.
+    """Read a cursor back.
 
     Raises:
         ProbeFailedError: The text was written by another version, or is none of ours.

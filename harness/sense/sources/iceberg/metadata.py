@@ -9,7 +9,7 @@ from typing import Any
 from harness.errors import ProbeFailedError
 from harness.platform.storage import Storage
 
-#: A file with the history of a table is larger than this only if nobody ever expires snapshots.
+#: A file with the history of a table is larger than this only if snapshots never expire.
 METADATA_LIMIT_BYTES = 256 * 1024 * 1024
 #: Versions of the format whose snapshots are written as they are read here.
 _FORMATS = (1, 2, 3)

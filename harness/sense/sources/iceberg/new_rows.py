@@ -18,7 +18,7 @@ _ADDED, _DATA = 1, 0
 def rows_of(new: NewRows) -> Rows:
     """Return what reads new rows.
 
-    Whatever catalog keeps the table, Spark is given the metadata file that was looked at: it needs
+    Whatever catalog keeps the table, Spark is given the metadata file that was probed: it needs
     no catalog, and what was committed since plays no part.
     """
 

@@ -1,7 +1,7 @@
 """Names the partitions that snapshots touched, by their own manifests.
 
 A snapshot's summary names them only if the table's writers were set up for it. Only manifests that
-the snapshot itself added are read, and of a look no more than the limits below. Where partitions
+the snapshot itself added are read, and of a probe no more than the limits below. Where partitions
 cannot be named, the event says so; it is never left out.
 """
 
@@ -27,14 +27,14 @@ from harness.sense.sources.iceberg.avro import (
 from harness.sense.sources.iceberg.metadata import PartitionField, Snapshot
 from harness.sense.sources.iceberg.snapshots import Finding
 
-#: Of one look: manifest lists and manifests, their bytes, and the values in them.
+#: Of one probe: manifest lists and manifests, their bytes, and the values in them.
 FILES_PER_PROBE = 1_000
 BYTES_PER_PROBE = 128 * 1024 * 1024
 VALUES_PER_PROBE = 5_000_000
 #: A partition value whose JSON is longer than this is not named.
 VALUE_LIMIT = 1_000
 
-#: The tag that says why partitions are not named.
+#: The tag that shows why partitions are not named.
 NOT_NAMED = "partitions_not_named"
 
 _IN_LIST = {
@@ -57,15 +57,15 @@ _ZONE = "+00:00"
 def with_partitions(
     found: Finding, specs: Mapping[int, Sequence[PartitionField]], storages: Storages
 ) -> tuple[DataChange, ...]:
-    """Return the events of a look, each with the partitions that its snapshot touched.
+    """Return the events of a probe, each with the partitions that its snapshot touched.
 
     Args:
-        found: What the look found.
+        found: What the probe found.
         specs: How the table is or was partitioned.
         storages: Read the manifests.
 
     Raises:
-        OSError: A storage does not answer; the next look finds the same snapshots again.
+        OSError: A storage does not answer; the next probe finds the same snapshots again.
     """
     if not any(specs.values()):
         return found.events
@@ -99,7 +99,7 @@ def _unnamed(event: DataChange, why: str) -> DataChange:
 
 @dataclass(slots=True)
 class _Manifests:
-    """The manifests of one table, as far as one look reads them."""
+    """The manifests of one table, as far as one probe reads them."""
 
     storages: Storages
     specs: Mapping[int, Sequence[PartitionField]]
@@ -206,7 +206,7 @@ def _levels(schema: Any, spec: Sequence[PartitionField]) -> list[_Level]:
     """Return the levels of a manifest's partitions; a field that was dropped is none of them."""
     fields = _field_type(_field_type(schema, "data_file"), "partition").get("fields") or ()
     if len(fields) != len(spec):
-        raise AvroError("it is partitioned in another way than the table says")
+        raise AvroError("its partitioning differs from the table's")
     return [
         _level(each, part.transform)
         for each, part in zip(fields, spec, strict=True)

@@ -1,4 +1,4 @@
-"""Looks at Iceberg tables by their metadata alone: a snapshot is news if it changed data."""
+"""Probes Iceberg tables by their metadata alone: a snapshot is new data if it changed data."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -31,12 +31,12 @@ class IcebergProbe:
         self._questions = questions
 
     def group_of(self, upstream: Upstream) -> str:
-        """Return the catalog that is a database; each other table is looked at alone."""
+        """Return the catalog that is a database; each other table is probed alone."""
         database = self._catalogs.database_of(upstream.sensor_id)
         return upstream.upstream_id if database is None else f"{database}:"
 
     def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
-        """Return one look per upstream of one group; the instant plays no part."""
+        """Return one probe per upstream of one group; the instant plays no part."""
         database = self._catalogs.database_of(group[0].sensor_id)
         if database is None:
             return [self._probe(upstream, None) for upstream in group]

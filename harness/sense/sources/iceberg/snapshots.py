@@ -1,4 +1,4 @@
-"""Compares a table's metadata with the position of the last look: what is new, what is lost."""
+"""Compares a table's metadata with the cursor of the last probe: what is new, what is lost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,13 +11,13 @@ from harness.sense.sources.iceberg.classify import change_of, event_of, operatio
 from harness.sense.sources.iceberg.cursor import Cursor, Pointer
 from harness.sense.sources.iceberg.metadata import Metadata, Snapshot
 
-#: One look tells at most this many snapshots; the position tells the next look where to go on.
+#: One probe tells at most this many snapshots; the cursor tells the next probe where to go on.
 SNAPSHOTS_PER_PROBE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRows:
-    """Where the rows are that came with what a look found."""
+    """Where the rows are that came with what a probe found."""
 
     #: The metadata file by which Spark reads the table.
     metadata: str
@@ -30,7 +30,7 @@ class NewRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a look at the metadata found, before anyone asked the rows."""
+    """What a probe of the metadata found, before anyone asked the rows."""
 
     position: Cursor
     events: tuple[DataChange, ...] = ()
@@ -42,7 +42,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """The table of one look."""
+    """The table of one probe."""
 
     sensor_id: str
     metadata: Metadata
@@ -68,12 +68,12 @@ class _Line:
 
 
 def first_sight(table: Table) -> Finding:
-    """Look at a table for the first time: one event if it already holds data."""
+    """Probe a table for the first time: one event if it already holds data."""
     return _all_of(table, _initial_cursor(table, f"{table.metadata.uuid}/0"), "first_sight")
 
 
 def follow(table: Table, before: Cursor) -> Finding:
-    """Tell what happened to a table after a position."""
+    """Report what happened to a table after a cursor."""
     metadata = table.metadata
     if metadata.uuid != before.uuid:
         lineage = next_lineage(before.lineage, metadata.uuid)
@@ -121,7 +121,7 @@ def _is_newer(snapshot: Snapshot, before: Cursor) -> bool:
 
 
 def _reported(table: Table, before: Cursor, snapshots: Sequence[Snapshot]) -> Finding:
-    """Tell each snapshot that changed data, up to the limit of one look."""
+    """Report each snapshot that changed data, up to the limit of one probe."""
     cursor, events, overwrites = before, list[DataChange](), list[int]()
     reported = list[Snapshot]()
     for snapshot in snapshots[:SNAPSHOTS_PER_PROBE]:
@@ -150,7 +150,7 @@ def _reported(table: Table, before: Cursor, snapshots: Sequence[Snapshot]) -> Fi
 def _rolled_back(
     table: Table, before: Cursor, base: Snapshot, snapshots: Sequence[Snapshot]
 ) -> Finding:
-    """Tell that snapshots were taken back, and what came on top of the one that was kept."""
+    """Report that snapshots were taken back, and what came on top of the one that was kept."""
     if not _rolled_back_data(table.metadata, before, base):
         return _reported(table, _at(before, base), snapshots)
     cursor = replace(before, lineage=next_lineage(before.lineage, before.uuid))
@@ -171,7 +171,7 @@ def _rolled_back_data(metadata: Metadata, before: Cursor, base: Snapshot) -> boo
 
 
 def _replaced(table: Table, before: Cursor, snapshots: Sequence[Snapshot]) -> Finding:
-    """Tell that the table was replaced by one with a history of its own."""
+    """Report that the table was replaced by one with a history of its own."""
     first = snapshots[0]
     found = _reported(table, before, snapshots)
     tags = {"replaced": "true"}
@@ -191,7 +191,7 @@ def _with_first(found: Finding, event: DataChange) -> Finding:
 
 
 def _emptied(table: Table, before: Cursor) -> Finding:
-    """Tell that the table was replaced by one without any snapshot."""
+    """Report that the table was replaced by one without any snapshot."""
     lineage = next_lineage(before.lineage, before.uuid)
     event = DataChange(
         table=table.sensor_id,
@@ -208,7 +208,7 @@ def _emptied(table: Table, before: Cursor) -> Finding:
 
 
 def _gap(table: Table, before: Cursor, snapshots: Sequence[Snapshot]) -> Finding:
-    """Tell all that came after a position at once, since a part of it is expired."""
+    """Report all that came after a cursor at once, since a part of it is expired."""
     oldest, newest = snapshots[0], snapshots[-1]
     event = change_of(table.sensor_id, before, newest, Operation.UPDATE, {"gap": "true"})
     start = "the first one" if before.snapshot is None else f"{before.snapshot}"
@@ -217,7 +217,7 @@ def _gap(table: Table, before: Cursor, snapshots: Sequence[Snapshot]) -> Finding
         events=(event,),
         rows=NewRows(metadata=table.pointer.location, since=None, until=newest.id),
         gap=(
-            f"Snapshots of {table.sensor_id} were expired before we looked: those between {start}"
+            f"Snapshots of {table.sensor_id} were expired before the probe: those between {start}"
             f" and {oldest.id} are gone."
         ),
     )
@@ -237,7 +237,7 @@ def _initial_cursor(table: Table, lineage: str) -> Cursor:
 
 
 def _all_of(table: Table, start: Cursor, tag: str) -> Finding:
-    """Tell a table as a whole, as it is now."""
+    """Report a table as a whole, as it is now."""
     current = table.metadata.current
     if current is None:
         return Finding(position=start)

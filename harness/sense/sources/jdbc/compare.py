@@ -1,4 +1,4 @@
-"""Makes one look at many tables of one database, and says of each what is news."""
+"""Makes one probe of many tables of one database, and determines what is new in each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -37,14 +37,14 @@ class NewTableRows(Protocol):
     """Runs a query over new rows; the only part that may run Spark jobs."""
 
     def any_row(self, database: Database, rows: SinceRows, query: str) -> bool:
-        """Tell whether the query over ``sensor_new_data`` returns a row."""
+        """Return whether the query over ``sensor_new_data`` returns a row."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Change:
     subject: Subject
-    #: ``None`` at first sight.
+    #: ``None`` at first observation.
     before: Cursor | None
     news: Change
     after: Cursor
@@ -52,7 +52,7 @@ class _Change:
 
 
 class Comparison:
-    """One look at one database."""
+    """One probe of one database."""
 
     def __init__(
         self, session: QuerySession, database: JdbcDatabase, new_rows: NewTableRows
@@ -64,7 +64,7 @@ class Comparison:
         self._made: dict[str, ProbeResult] = {}
 
     def results(self, group: Sequence[Upstream]) -> list[ProbeResult]:
-        """Return one look per upstream."""
+        """Return one probe per upstream."""
         try:
             self._probe(group)
         except DatabaseDownError as error:
@@ -122,7 +122,7 @@ class Comparison:
         return changes
 
     def _sighted(self, subject: Subject, before: Cursor | None) -> _Change | None:
-        """Look at a table of which nothing is known, or whose known end is gone."""
+        """Probe a table of which nothing is known, or whose known end is gone."""
         answer = self._session.largest(subject)
         if answer is None:
             return None
@@ -143,7 +143,7 @@ class Comparison:
         )
 
     def _settle(self, changes: Sequence[_Change], dialect: Dialect) -> None:
-        """Ask for the windows that the next look starts from, and tell what is news."""
+        """Request the windows that the next probe starts from, and tell what is new data."""
         ready = []
         for change in changes:
             try:
@@ -159,7 +159,7 @@ class Comparison:
         seen = self._session.windows(windows, dialect)
         for change in ready:
             now = seen.get(change.subject.id)
-            # Rows that went while we looked are the next look's to judge.
+            # Rows that went while we looked are the next probe's to judge.
             if now is not None and (now.largest is None) == (change.after.largest is None):
                 self._report(replace(change, after=change.after.with_seen(now)))
 
@@ -170,7 +170,7 @@ class Comparison:
             counts = _is_event(change, upstream)
             if counts and upstream.preprocess_query:
                 if self._session.left < _LEAST_SECONDS:
-                    # Found again at the next look, which has time for it.
+                    # Found again at the next probe, which has time for it.
                     return
                 counts = self._returns_row(change, upstream)
         except ProbeFailedError as error:
@@ -202,7 +202,7 @@ class Comparison:
 
 
 def unmoved(upstream: Upstream) -> ProbeResult:
-    """Return a look that found nothing."""
+    """Return a result that found nothing."""
     return ProbeResult(
         upstream_id=upstream.upstream_id,
         position=upstream.position,

@@ -1,4 +1,4 @@
-"""Remembers what was at the end of a table, and says what is news there."""
+"""Keeps what was at the end of a table, and determines what is new there."""
 
 import json
 from dataclasses import asdict, dataclass, replace
@@ -38,7 +38,7 @@ class Change(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
-    """What was seen at the last look that found a change."""
+    """What was seen at the last probe that found a change."""
 
     kind: Kind
     type_name: str
@@ -48,9 +48,9 @@ class Cursor:
     rows: int
     nulls: int
     check: str
-    #: News since the largest key last grew; tells their events apart.
+    #: New data since the largest key last grew; distinguishes their events.
     late: int = 0
-    #: How often the largest key fell; tells one life of the table from the next.
+    #: How often the largest key fell; distinguishes one generation of the table from the next.
     life: int = 0
     #: The database's clock and the largest key then, for keys that know no time.
     marks: tuple[tuple[str, str], ...] = ()
@@ -62,7 +62,7 @@ class Cursor:
 
     @property
     def snapshot_id(self) -> str | None:
-        """The name of the last news; ``None`` while there has been nothing."""
+        """The name of the last new data; ``None`` while there has been nothing."""
         if self.late == 0:
             return self.largest
         return f"{'' if self.largest is None else self.largest}+{self.late}"
@@ -72,14 +72,14 @@ class Cursor:
         return json.dumps({"v": _VERSION, **asdict(self)}, separators=(",", ":"))
 
     def with_seen(self, seen: Seen) -> "Cursor":
-        """Return the position after these rows of the same window."""
+        """Return the cursor after these rows of the same window."""
         return replace(
             self, largest=seen.largest, rows=seen.rows, nulls=seen.nulls, check=seen.check
         )
 
 
 def cursor_from(text: str) -> Cursor:
-    """Read a position.
+    """Read a cursor.
 
     Raises:
         ProbeFailedError: Another version wrote it.
@@ -118,7 +118,7 @@ def _has_grown(before: Cursor, seen: Seen) -> bool:
 
 
 def start_after(cursor: Cursor, now: str, overlap: timedelta) -> Cursor:
-    """Return the position with the window that the next look asks for.
+    """Return the cursor with the window that the next probe asks for.
 
     Raises:
         ProbeFailedError: The largest value is none that others can be compared to.

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 #: What databases say when they give a statement up for its time or for a lock that others hold.
 _TOO_SLOW = frozenset({"57014", "55P03", "HYT00", "XCL52", "40XL1", "40XL2"})
-#: The JVM is waited for a little longer than the database was told, so that it can say so itself.
+#: The JVM gets a little longer than the database, so that it can report a time-out itself.
 _GRACE_SECONDS = 0.5
 _VALID_SECONDS = 2
 
@@ -102,7 +102,7 @@ class _Desk:
         except DatabaseDownError:
             if kept is None:
                 raise
-        # It was kept from an earlier look, and the database has been restarted since.
+        # It was kept from an earlier probe, and the database has been restarted since.
         return self._do(once, within)
 
     def _do(self, work: Callable[[], T], within: float) -> T:
@@ -136,7 +136,7 @@ class _Desk:
             raise DatabaseDownError(f"the driver fails: {_reason(str(error))}") from error
         except (Py4JError, OSError) as error:
             self._connection = None
-            raise DatabaseDownError("the JVM that asks the database does not answer") from error
+            raise DatabaseDownError("the JVM that queries the database does not answer") from error
 
     def _failure(self, error: Any) -> ProbeFailedError:
         # The text of the Python error holds a stack trace, and may hold the address.
@@ -169,7 +169,7 @@ class _Desk:
                 self._database.url, properties
             )
             if connection is None:
-                raise DatabaseDownError(f"the driver does not take {self._database.url}")
+                raise DatabaseDownError(f"the driver rejects {self._database.url}")
             connection.setReadOnly(True)
             # Without a transaction, drivers let a read-only connection write.
             connection.setAutoCommit(False)
@@ -187,7 +187,7 @@ class _Desk:
 
 
 def _cause_of(error: Any) -> Any:
-    """Return the error itself, where it comes in another one that only says how it was called."""
+    """Return the error itself, where it comes in another one that only shows how it was called."""
     is_wrapped = error.getClass().getSimpleName() == "InvocationTargetException"
     return error.getCause() if is_wrapped else error
 

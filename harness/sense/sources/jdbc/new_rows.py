@@ -40,11 +40,11 @@ class SparkTableRows:
         self._secrets = secrets
 
     def any_row(self, database: Database, rows: SinceRows, query: str) -> bool:
-        """Tell whether the query over ``sensor_new_data`` returns a row."""
+        """Return whether the query over ``sensor_new_data`` returns a row."""
         return self._questions.any_row(lambda session: self._rows(session, database, rows), query)
 
     def any_of(self, rows: Sequence[Mapping[str, str]], query: str) -> bool:
-        """Tell whether the query over these rows, of text, returns a row."""
+        """Return whether the query over these rows, of text, returns a row."""
         schema = ", ".join(f"{name} string" for name in rows[0])
         values = [tuple(row.values()) for row in rows]
         return self._questions.any_row(

@@ -14,7 +14,7 @@ from harness.sense.sources.jdbc.watermark_sql import NO_RELATION
 
 
 class JdbcProbe:
-    """Looks at all tables of one database together.
+    """Probes all tables of one database together.
 
     Args:
         databases: The databases by the names that ``heartbeat.yml`` gives them.
@@ -34,7 +34,7 @@ class JdbcProbe:
         self._queries = queries
         self._new_rows = new_rows
         self._monotonic = monotonic
-        #: Upstreams that failed at their last look.
+        #: Upstreams that failed at their last probe.
         self._alone: dict[str, set[str]] = {}
 
     def group_of(self, upstream: Upstream) -> str:
@@ -43,7 +43,7 @@ class JdbcProbe:
         return upstream.upstream_id if relation is None else f"{relation.connection}:"
 
     def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
-        """Return one look per upstream of one connection; the instant plays no part."""
+        """Return one probe per upstream of one connection; the instant plays no part."""
         relation = relation_from(group[0].sensor_id)
         if relation is None:
             return [failed(each, NO_RELATION) for each in group]

@@ -107,12 +107,12 @@ _LEAST_SECONDS = 0.05
 
 
 class QuerySession:
-    """One look's questions to one database.
+    """One probe's questions to one database.
 
     Args:
         queries: Asks the database.
         database: Which one.
-        alone: Ids of upstreams that failed at the last look; kept up to date. They are asked
+        alone: Ids of upstreams that failed at the last probe; kept up to date. They are asked
             alone, after all others.
         monotonic: Measures the time limit.
     """
@@ -141,7 +141,7 @@ class QuerySession:
         return self._queries.dialect(self._database, within=self.left)
 
     def largest(self, subject: Subject) -> Answer | None:
-        """Ask for the largest key of one table; ``None`` when that failed."""
+        """Request the largest key of one table; ``None`` when that failed."""
         try:
             answer = self._query(largest_query(subject), self._slice())
         except (QueryRefusedError, QueryTooSlowError) as error:
@@ -155,7 +155,7 @@ class QuerySession:
         return int(answer.rows[0][0] or 0)
 
     def windows(self, windows: Sequence[Window], dialect: Dialect) -> dict[str, Seen]:
-        """Ask for many windows, by the upstream's id; one that failed is not in the answer."""
+        """Request many windows, by the upstream's id; one that failed is not in the answer."""
         seen: dict[str, Seen] = {}
         together = [each for each in windows if each.subject.id not in self._alone]
         for batch in _batches(together):

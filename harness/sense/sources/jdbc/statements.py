@@ -53,7 +53,7 @@ class Statements:
             statement = connection.prepareStatement(query.text)
             try:
                 with contextlib.suppress(Py4JError):
-                    # Not every driver has it; whoever asked stops waiting all the same.
+                    # Not every driver has it; the caller stops waiting all the same.
                     statement.setQueryTimeout(max(1, int(within)))
                 for index, value in enumerate(query.parameters, start=1):
                     self._bind(statement, index, value)
@@ -62,7 +62,7 @@ class Statements:
                 with contextlib.suppress(Py4JError):
                     statement.close()
         finally:
-            # Nothing is locked, and no snapshot is kept, between two looks.
+            # Nothing is locked, and no snapshot is kept, between two probes.
             with contextlib.suppress(Py4JError):
                 connection.rollback()
 
@@ -139,7 +139,7 @@ class Statements:
 
 
 def rows_in(reported: str, width: int) -> Rows:
-    """Take apart what the JVM has told: each value after its length."""
+    """Take apart what the JVM has returned: each value after its length."""
     values: list[str | None] = []
     at = 0
     while at < len(reported):

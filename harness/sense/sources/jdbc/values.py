@@ -64,7 +64,7 @@ def overlap_start(kind: Kind, largest: str, now: str, overlap: timedelta) -> str
         kind: One that knows time.
         largest: The largest value.
         now: The database's clock; a value ahead of it does not hide what comes after.
-        overlap: How much older than the last a row may be and still be news.
+        overlap: How much older than the last a row may be and still be new data.
 
     Raises:
         ProbeFailedError: The clock cannot be read.

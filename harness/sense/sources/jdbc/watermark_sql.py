@@ -18,7 +18,7 @@ NO_RELATION = "its sensor_id is neither connection: schema.table nor connection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What one upstream looks at, spelled for its database."""
+    """What one upstream probes, spelled for its database."""
 
     upstream: Upstream
     #: The table's name in quotes, or the query as a derived table.
@@ -67,7 +67,7 @@ def subject_of(upstream: Upstream, dialect: Dialect) -> Subject:
     if relation is None:
         raise ProbeFailedError(NO_RELATION)
     if not upstream.upstream_key:
-        raise ProbeFailedError("upstream_key is empty; name the column that tells new rows")
+        raise ProbeFailedError("upstream_key is empty; name the column that identifies new rows")
     key = key_name(upstream.upstream_key)
     quoted = dialect.quoted((key,))
     return Subject(

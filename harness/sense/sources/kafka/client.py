@@ -1,4 +1,4 @@
-"""Asks a Kafka cluster through librdkafka: made anew for each look, since a kept one may go stale.
+"""Asks a Kafka cluster through librdkafka: recreated for each probe, since a kept one may go stale.
 
 A client that was kept over a broker's restart, or over the end of a topic, was seen to answer
 wrongly or not at all for long. A new one is right each time and costs less than 0.1 s.
@@ -31,7 +31,7 @@ _GRACE_SECONDS = 2.0
 _POLL_SECONDS = 0.1
 _STEP_SECONDS = 0.5
 
-#: Errors that a client made anew may not have: its knowledge of the cluster is out of date.
+#: Errors that a client recreated may not have: its knowledge of the cluster is out of date.
 _MAY_PASS = frozenset(
     {
         KafkaError.FENCED_LEADER_EPOCH,
@@ -56,7 +56,7 @@ _SENTENCES = {
 
 def configuration_of(cluster: KafkaCluster, password: str | None) -> dict[str, Any]:
     """Return the settings of every client of a cluster, as librdkafka names them."""
-    # A connection lasts longer than a request, so that silence is told from a refusal.
+    # A connection lasts longer than a request, so that silence can be distinguished from a refusal.
     timeout = round((cluster.timeout_seconds + 1) * 1000)
     settings = {
         "bootstrap.servers": ",".join(cluster.bootstrap_servers),
@@ -77,7 +77,7 @@ def configuration_of(cluster: KafkaCluster, password: str | None) -> dict[str, A
 
 
 class KafkaClient:
-    """One client of one cluster, for one look."""
+    """One client of one cluster, for one probe."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Says where the looks at a topic have come to: its id, and the next offset of each partition."""
+"""The cursor of a topic: its id, and the next offset of each partition."""
 
 import json
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
-    """Where the next look at a topic starts."""
+    """Where the next probe of a topic starts."""
 
     topic_id: str
-    #: By partition number, the next offset to look at.
+    #: By partition number, the next offset to probe.
     offsets: tuple[int, ...]
     #: How often offsets were seen to fall back: the same offset then stands for another message.
     truncations: int = 0
@@ -25,7 +25,7 @@ class Cursor:
         return f"{self.topic_id}/{self.truncations}"
 
     def to_text(self) -> str:
-        """Return the position as JSON text, always the same for the same position."""
+        """Return the cursor as JSON text, always the same for the same cursor."""
         record = {
             "v": _VERSION,
             "topic_id": self.topic_id,
@@ -36,7 +36,7 @@ class Cursor:
 
 
 def cursor_from(text: str) -> Cursor:
-    """Read a position.
+    """Read a cursor.
 
     Raises:
         ProbeFailedError: Another version wrote it.

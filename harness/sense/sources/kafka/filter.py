@@ -1,4 +1,4 @@
-"""Says which findings are events: markers are not data, and a query may turn messages down."""
+"""Decides which findings are events: markers are not data, and a query may reject messages."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,13 +26,13 @@ class Found:
 
     @property
     def is_silent(self) -> bool:
-        """A first sight that only sets where to start from."""
+        """A first observation that only sets where to start from."""
         upstream = self.upstream
         return upstream.position is None and upstream.on_first_sight is FirstSight.BASELINE
 
     @property
     def must_be_read(self) -> bool:
-        """Whether there is an event cannot be told from the offsets."""
+        """Whether there is an event cannot be determined from the offsets."""
         if self.is_silent or not self.finding.ranges:
             return False
         return bool(self.upstream.preprocess_query) or not self.finding.counts_unread
@@ -44,7 +44,7 @@ class Found:
 
 
 class Admission:
-    """Turns findings into looks."""
+    """Converts findings into probe results."""
 
     def __init__(self, questions: Questions) -> None:
         self._questions = questions
@@ -52,7 +52,7 @@ class Admission:
     def results(
         self, cluster: Cluster, found: Sequence[Found]
     ) -> Iterator[tuple[str, ProbeResult | Problem]]:
-        """Return the look of each upstream by its id, or why there is none."""
+        """Return the result of each upstream by its id, or why there is none."""
         unread = []
         for each in found:
             if each.must_be_read:
@@ -76,7 +76,7 @@ class Admission:
         if not found.upstream.preprocess_query:
             return _confirmed(found, read)
         if read.problem and not read.messages:
-            return Problem(reason=f"its preprocess_query cannot be asked, since {read.problem}")
+            return Problem(reason=f"its preprocess_query cannot be evaluated, since {read.problem}")
         try:
             return self._filtered(found, read)
         except ProbeFailedError as error:
@@ -114,7 +114,7 @@ def _event(found: Found, more_tags: Mapping[str, str]) -> ProbeResult:
 
 
 def _nothing(found: Found, next_offsets: Mapping[int, int]) -> ProbeResult:
-    """Return a look without an event, that goes on where reading ended."""
+    """Return a result without an event, that goes on where reading ended."""
     after = found.finding.after
     offsets = tuple(next_offsets.get(each, end) for each, end in enumerate(after.offsets))
     return ProbeResult(

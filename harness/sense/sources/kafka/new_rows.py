@@ -32,7 +32,7 @@ _READING: dict[str, Any] = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "isolation.level": "read_committed",
-    # The end of a range that holds only markers is told in no other way.
+    # The end of a range that holds only markers is visible in no other way.
     "enable.partition.eof": True,
     # Where messages were deleted meanwhile, say so and start nowhere else.
     "auto.offset.reset": "error",

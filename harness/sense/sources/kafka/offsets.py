@@ -1,4 +1,4 @@
-"""Compares what a cluster says of a topic with the last position; it asks nothing itself."""
+"""Compares what a cluster says of a topic with the last cursor; it sends no request."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ class TopicNow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What differs between the last position and now."""
+    """What differs between the last cursor and now."""
 
     before: Cursor | None
     after: Cursor
@@ -31,12 +31,12 @@ class Finding:
     ranges: Mapping[int, Range] = field(default_factory=dict)
     #: By partition, the first offset that is left, where unseen ones before it are gone.
     lost: Mapping[int, int] = field(default_factory=dict)
-    #: By partition, where the look would have gone on, and the smaller offset where it ends now.
+    #: By partition, where the probe would have gone on, and the smaller offset where it ends now.
     truncated: Mapping[int, Range] = field(default_factory=dict)
 
     @property
     def is_recreated(self) -> bool:
-        """The topic of the last look is gone; this one has its name."""
+        """The topic of the last probe is gone; this one has its name."""
         return self.before is not None and self.before.topic_id != self.after.topic_id
 
     @property
@@ -51,7 +51,7 @@ class Finding:
 
     @property
     def gap(self) -> str | None:
-        """Say what can no longer be known."""
+        """Report what can no longer be known."""
         message = []
         if self.is_recreated:
             message.append(
@@ -62,7 +62,7 @@ class Finding:
             message.append(f"its offsets fell back ({falls}), so messages were lost or replaced")
         if self.lost:
             firsts = _each(self.lost, lambda first: f"before {first}")
-            message.append(f"messages were deleted before a look could see them ({firsts})")
+            message.append(f"messages were deleted before a probe could read them ({firsts})")
         return "; ".join(message) or None
 
 
@@ -80,7 +80,7 @@ def compare(cursor: Cursor | None, now: TopicNow, starts: Mapping[int, int]) -> 
     """Return what is new.
 
     Args:
-        cursor: Where the last look came to.
+        cursor: Where the last probe came to.
         now: What the cluster says.
         starts: The first offset of each of the ``unknown_starts``.
     """
@@ -110,7 +110,7 @@ def compare(cursor: Cursor | None, now: TopicNow, starts: Mapping[int, int]) -> 
 
 
 def event_of(finding: Finding, table: str, more_tags: Mapping[str, str]) -> DataChange:
-    """Return the one event of a look at a topic."""
+    """Return the one event of a probe of a topic."""
     before = None if finding.is_recreated else finding.before
     touched = sorted({*finding.ranges, *finding.lost, *finding.truncated})
     return DataChange(

@@ -1,4 +1,4 @@
-"""Looks at the topics of a Kafka cluster: two requests prove that nothing is new in any of them."""
+"""Probes the topics of a Kafka cluster: two requests prove that nothing is new in any of them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,10 +23,10 @@ class _Task:
 
 
 class KafkaProbe:
-    """Senses ``kafka``: all topics of a cluster in one look."""
+    """Senses ``kafka``: all topics of a cluster in one probe."""
 
     def __init__(self, connect: Connect, admission: Admission) -> None:
-        """Take what a look needs.
+        """Take what a probe needs.
 
         Args:
             connect: Makes a client of the cluster of a product.
@@ -36,12 +36,12 @@ class KafkaProbe:
         self._admission = admission
 
     def group_of(self, upstream: Upstream) -> str:
-        """Return the product: its topics are in one cluster and are looked at together."""
+        """Return the product: its topics are in one cluster and are probed together."""
         name = topic_name_from(upstream.sensor_id)
         return name.product if name is not None else ""
 
     def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
-        """Return one look per upstream of one cluster; the instant plays no part."""
+        """Return one probe per upstream of one cluster; the instant plays no part."""
         results: dict[str, ProbeResult] = {}
         tasks: list[_Task] = []
         for upstream in group:
@@ -96,7 +96,7 @@ def _task(upstream: Upstream) -> _Task:
 
 
 def _found(cluster: Cluster, tasks: Sequence[_Task]) -> dict[str, Finding | Problem]:
-    """Compare every topic with its last position, in as few requests as there are questions."""
+    """Compare every topic with its last cursor, in as few requests as there are questions."""
     topics = _topics_now(cluster, sorted({task.name.topic for task in tasks}))
     unknown = {
         Place(task.name.topic, partition)
@@ -160,7 +160,7 @@ def _has_fewer_partitions(before: Cursor, now: TopicNow) -> bool:
 
 
 def _may_be_stale(task: _Task, found: Finding | Problem) -> bool:
-    """Tell whether to ask once more: a broker that lags behind may answer with an old offset."""
+    """Return whether to ask once more: a broker that lags behind may answer with an old offset."""
     return found.may_pass if isinstance(found, Problem) else bool(found.truncated)
 
 

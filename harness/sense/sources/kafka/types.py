@@ -1,4 +1,4 @@
-"""What a look at a Kafka cluster asks and is told, whichever client asks."""
+"""The requests and answers of a probe of a Kafka cluster, for any client."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ class Problem:
 
     #: Words that go on after "cannot be sensed:".
     reason: str
-    #: A client made anew may get an answer at once.
+    #: A client recreated may get an answer at once.
     may_pass: bool = False
 
 
@@ -74,7 +74,7 @@ class Read:
 
 
 class Cluster(Protocol):
-    """Answers about one Kafka cluster. It is made for one look."""
+    """Answers about one Kafka cluster. It is made for one probe."""
 
     @property
     def query_messages(self) -> int:

@@ -1,4 +1,4 @@
-"""Looks at sensors of other data products: one is news when its job has processed its new data."""
+"""Probes sensors of other data products: an event is a job that has processed its new data."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,18 +40,18 @@ class _Cursor:
 
 
 class UpstreamSensorProbe:
-    """Senses ``delta_upstream_sensor``: each table is looked at once for all its sensors."""
+    """Senses ``delta_upstream_sensor``: each table is probed once for all its sensors."""
 
     def __init__(self, tables: SensorsTables, questions: Questions) -> None:
         self._tables = tables
         self._questions = questions
 
     def group_of(self, upstream: Upstream) -> str:
-        """Return the table: all its sensors are looked at together."""
+        """Return the table: all its sensors are probed together."""
         return split(upstream.sensor_id)[0]
 
     def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
-        """Return one look per upstream; the instant plays no part."""
+        """Return one probe per upstream; the instant plays no part."""
         return list(self._results(group))
 
     def _results(self, group: Sequence[Upstream]) -> Iterator[ProbeResult]:
@@ -115,7 +115,7 @@ def split(sensor_id: str) -> tuple[str, str]:
 def _finished_since(
     rows: Sequence[SensorRow], known: Known, name: str, before: _Cursor | None
 ) -> list[SensorRow]:
-    """Return what was finished after the position, oldest first, each once."""
+    """Return what was finished after the cursor, oldest first, each once."""
     finished = [row for row in rows if row.is_finished]
     if before is None:
         return finished
@@ -197,7 +197,7 @@ def _oldest_version(group: Sequence[Upstream]) -> int | None:
         try:
             cursor = _cursor_from(upstream.position)
         except ProbeFailedError:
-            continue  # it is told by the look at that upstream
+            continue  # it is reported by the probe of that upstream
         if cursor is not None:
             versions.append(cursor.version)
     return min(versions, default=None)

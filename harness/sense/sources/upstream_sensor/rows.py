@@ -45,11 +45,11 @@ class SensorRow:
 
     @property
     def is_finished(self) -> bool:
-        """Tell whether its job has processed all that its sensor found."""
+        """Return whether its job has processed all that its sensor found."""
         return self.status == FINISHED and self.changed_at != ""
 
     def is_about(self, name: str) -> bool:
-        """Tell whether a name is that of the sensor or of one of its assets."""
+        """Return whether a name is that of the sensor or of one of its assets."""
         return name == self.sensor_id or name in self.assets
 
 
@@ -130,7 +130,7 @@ def rows_of_commit(storage: Storage, path: str, version: int) -> list[SensorRow]
 
 
 def rows_from(records: Iterable[Mapping[str, Any]]) -> list[SensorRow]:
-    """Turn records with the columns of a sensors table into rows; one without an id is none."""
+    """Convert records with the columns of a sensors table into rows; one without an id is none."""
     return [
         SensorRow(
             sensor_id=str(record["sensor_id"]),

@@ -9,7 +9,7 @@ from harness.platform.storage import FileStat, Storages, normalized
 from harness.sense.sources.upstream_sensor.rows import RowReader, SensorRow, rows_of_commit
 from harness.sense.table_locations import TableLocator
 
-#: Further back than this the commits between two looks are not read one by one.
+#: Further back than this the commits between two probes are not read one by one.
 COMMITS_PER_PROBE = 100
 #: So many finished runs are remembered of one table.
 _REMEMBERED = 10_000
@@ -25,7 +25,7 @@ class Passed:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Return what tells one end of one sensor's work from another."""
+        """Return what distinguishes one end of one sensor's work from another."""
         return self.row.sensor_id, self.row.changed_at
 
 
@@ -77,7 +77,7 @@ class SensorsTables:
         path = normalized(table) if is_path(table) else self._locator.locate(table)
         storage = self._storages.of(path)
         versions = list_log(storage, path).versions
-        # Noted before the rows are read: a commit that comes in between is seen by the next look.
+        # Noted before the rows are read: a commit that comes in between is seen by the next probe.
         fingerprint = storage.stat(commit_path(path, versions[-1]))
         rows = tuple(self._reader.read(table, path))
         start = since() if before is None or before.path != path else before.version

@@ -112,7 +112,7 @@ def sql_type(data_type: t.DataType) -> str:
 
 
 def _may_be_tried(here: t.DataType, there: t.DataType) -> bool:
-    """Tell whether Spark has a cast between two types that cannot be seen to lose something."""
+    """Return whether Spark has a cast between two types that cannot be seen to lose something."""
     simple = t.NumericType | t.StringType | t.DateType | t.BooleanType
     if isinstance(here, t.StringType):
         return isinstance(there, simple | t.TimestampNTZType)
@@ -125,7 +125,7 @@ _WIDENING = ("delta.enableTypeWidening", "true")
 
 
 def evolve(bronze: Bronze, plan: Plan) -> None:
-    """Note the differences, and alter the table."""
+    """Record the differences, and alter the table."""
     with one_sentence(bronze.name, "cannot be given the columns of the extract"):
         _note(bronze, plan.changes)
         if bronze.provider == "delta":

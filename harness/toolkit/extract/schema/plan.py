@@ -54,7 +54,7 @@ class SchemaRules:
     order: OnChange = OnChange.FOLLOW
 
     def stops(self, kind: ChangeKind) -> bool:
-        """Tell whether a difference of this kind stops the extract."""
+        """Return whether a difference of this kind stops the extract."""
         return OnChange(getattr(self, kind.value)) is OnChange.STOP
 
 
@@ -269,7 +269,7 @@ class _Planning:
 
 
 def check_names(schema: t.StructType) -> None:
-    """Refuse two columns that no table could tell apart.
+    """Refuse two columns that no table could distinguish.
 
     Raises:
         ExtractError: There are such.
@@ -279,6 +279,6 @@ def check_names(schema: t.StructType) -> None:
         other = seen.setdefault(name.lower(), name)
         if other is not name:
             raise ExtractError(
-                f"the extract has the columns {other} and {name}, which no table tells apart;"
+                f"the extract has the columns {other} and {name}, which no table distinguishes;"
                 " rename one in the source"
             )

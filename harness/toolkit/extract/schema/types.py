@@ -13,12 +13,12 @@ _ODD = frozenset(" ,;{}()\n\t=")
 
 
 def is_odd(name: str) -> bool:
-    """Tell whether a name has a character that a file of Parquet would not bear."""
+    """Return whether a name has a character that a file of Parquet would not bear."""
     return not _ODD.isdisjoint(name)
 
 
 def has_odd_names(data_type: t.DataType) -> bool:
-    """Tell whether a struct anywhere in a type has a field with such a name."""
+    """Return whether a struct anywhere in a type has a field with such a name."""
     match data_type:
         case t.StructType():
             return any(is_odd(each.name) or has_odd_names(each.dataType) for each in data_type)
@@ -31,7 +31,7 @@ def has_odd_names(data_type: t.DataType) -> bool:
 
 
 _WHOLE: tuple[type[t.DataType], ...] = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
-#: The most digits that a whole number of a type has.
+#: The most digits that an integer of a type has.
 _DIGITS: dict[type[t.DataType], int] = {
     t.ByteType: 3,
     t.ShortType: 5,
@@ -41,7 +41,7 @@ _DIGITS: dict[type[t.DataType], int] = {
 
 
 def widens(narrow: t.DataType, wide: t.DataType) -> bool:
-    """Tell whether Delta widens a column in place from one type to another.
+    """Return whether Delta widens a column in place from one type to another.
 
     As the macro ``_refresh_widens`` has it: each value keeps its text.
     """
@@ -59,7 +59,7 @@ def widens(narrow: t.DataType, wide: t.DataType) -> bool:
 
 
 def fits(value: t.DataType, column: t.DataType) -> bool:
-    """Tell whether each value of a type can be kept in a column of another, and be told from it."""
+    """Return whether each value of a type can be kept, without loss, in a column of another."""
     if isinstance(column, t.StringType):
         return True
     if isinstance(column, t.DecimalType) and type(value) in _WHOLE:
@@ -105,7 +105,7 @@ def without_void(data_type: t.DataType) -> t.DataType:
 
 
 def merge(path: tuple[str, ...], there: t.DataType, here: t.DataType, merged: Merged) -> None:
-    """Note what becomes of a type of bronze because of one of an extract."""
+    """Record what becomes of a type of bronze because of one of an extract."""
     if is_void(here) or there.simpleString() == here.simpleString():
         return
     for step, one, other in _inside(there, here):
@@ -192,5 +192,5 @@ def altered(data_type: t.DataType, path: tuple[str, ...], merged: Merged) -> t.D
 
 
 def is_void(data_type: t.DataType) -> bool:
-    """Tell the type of what has never had a value."""
+    """Report the type of what has never had a value."""
     return isinstance(data_type, t.NullType)

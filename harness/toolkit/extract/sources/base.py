@@ -41,7 +41,7 @@ class Source(Protocol):
         Rows that bronze has may be among them; a row that it has not must not be left out.
 
         Raises:
-            ConfigurationError: What the source was told does not fit it.
+            ConfigurationError: The arguments do not fit the source.
             ExtractError: It cannot be read.
         """
         ...

@@ -16,7 +16,7 @@ from harness.toolkit.extract.target import Bronze
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: The version that a row of bronze was taken with, and the life of the table it was.
+#: The version that a row of bronze was taken with, and the generation of the table it was.
 VERSION, TABLE_ID = "_source_version", "_source_table_id"
 
 
@@ -46,7 +46,7 @@ class DeltaVersions:
         """
         if self.most is not None and self.most < 1:
             raise ConfigurationError(
-                f"{self.name}: most is {self.most}; allowed is a whole number from 1"
+                f"{self.name}: most is {self.most}; allowed is an integer from 1"
             )
         with one_sentence(self.name):
             table_id, latest = self._facts(bronze.session)

@@ -104,7 +104,7 @@ def _ending(path: str) -> str:
 class Files:
     """The data files of a folder, or those that match a pattern, each of its states once.
 
-    A file that is written anew is a new one.
+    A file that is rewritten is a new one.
     """
 
     path: str
@@ -135,7 +135,7 @@ class Files:
         """
         if self.most is not None and self.most < 1:
             raise ConfigurationError(
-                f"{self.name}: most is {self.most}; allowed is a whole number from 1"
+                f"{self.name}: most is {self.most}; allowed is an integer from 1"
             )
         listed = self._listed(bronze)
         since = self._since(bronze)

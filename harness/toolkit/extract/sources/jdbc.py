@@ -37,7 +37,7 @@ _KINDS = {
     queries.Kind.TEXT: Kind.TEXT,
 }
 _ASKED = {kind: word for word, kind in _KINDS.items()}
-#: Spark writes an instant without its zone, so the database is told the one that is meant.
+#: Spark writes an instant without its zone, so the database gets the zone that is meant.
 _SET_UTC = {
     "jdbc:postgresql:": "SET TIME ZONE 'UTC'",
     "jdbc:mysql:": "SET time_zone = '+00:00'",
@@ -72,7 +72,7 @@ class Jdbc(ByColumn):
         """Return the rows from the largest value that bronze has, that value included.
 
         Raises:
-            ConfigurationError: The column is none that tells how far an extract has come.
+            ConfigurationError: The column is none that shows how far an extract has come.
             ExtractError: The database cannot be asked.
         """
         self.check_name(self.name)
@@ -154,7 +154,7 @@ class _QuerySession:
         if kind is None:
             raise ConfigurationError(
                 f"{self._source.name}: {self._source.column} is {found.type_name}, which does not"
-                " tell how far an extract has come; allowed are timestamps, dates, whole numbers,"
+                " show how far an extract has come; allowed are timestamps, dates, integers,"
                 " decimals and text"
             )
         return kind

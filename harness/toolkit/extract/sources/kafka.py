@@ -57,7 +57,7 @@ class Kafka:
         """
         if self.most < 1:
             raise ConfigurationError(
-                f"{self.name}: most is {self.most}; allowed is a whole number from 1"
+                f"{self.name}: most is {self.most}; allowed is an integer from 1"
             )
         try:
             client = connector({"": self.cluster}, self.secrets)("")

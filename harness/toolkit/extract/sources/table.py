@@ -39,7 +39,7 @@ class Table(ByColumn):
         """Return the rows from the largest value that bronze has, that value included.
 
         Raises:
-            ConfigurationError: The column is none that tells how far an extract has come.
+            ConfigurationError: The column is none that shows how far an extract has come.
             ExtractError: The table cannot be read.
         """
         self.check_name(self.name)

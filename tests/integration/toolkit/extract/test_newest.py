@@ -179,7 +179,7 @@ def test_each_type_of_a_column_is_given_back_as_such(spark: "SparkSession") -> N
     for name in ("UTC", "Europe/Berlin", "America/New_York"):
         with zone(spark, name):
             assert {column: newest(column) for column in expected} == expected
-    with pytest.raises(ConfigurationError, match="ratio is double, which does not tell"):
+    with pytest.raises(ConfigurationError, match="ratio is double, which does not show"):
         newest("ratio")
 
 

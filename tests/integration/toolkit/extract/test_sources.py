@@ -108,7 +108,7 @@ def test_a_delta_table_that_is_behind_bronze_is_refused(log: Log, tmp_path: Path
     with pytest.raises((ConfigurationError, ExtractError), match="plain") as raised:
         log.take(day(2), source=extract.DeltaVersions(table=f"{log.schema}.plain"))
     assert "\n" not in str(raised.value)
-    with pytest.raises(ConfigurationError, match="most is 0; allowed is a whole number from 1"):
+    with pytest.raises(ConfigurationError, match="most is 0; allowed is an integer from 1"):
         log.take(day(2), source=extract.DeltaVersions(table=log.orders, most=0))
 
 
@@ -202,7 +202,7 @@ def test_what_is_wrong_with_files_is_said_in_one_sentence(lake: Lake, inbox: Inb
     wrong = [
         (extract.Files(path=f"{inbox.path}/none"), "cannot be read: there is no folder"),
         (extract.Files(path=str(inbox.path)), "cannot be read: "),
-        (extract.Files(path=str(inbox.path), most=0), "most is 0; allowed is a whole number"),
+        (extract.Files(path=str(inbox.path), most=0), "most is 0; allowed is an integer"),
     ]
     for source, reason in wrong:
         with pytest.raises((ConfigurationError, ExtractError), match=reason) as raised:

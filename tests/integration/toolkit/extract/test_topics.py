@@ -116,7 +116,7 @@ def test_what_is_wrong_with_a_topic_is_said_in_one_sentence(shop: Shop) -> None:
     wrong = [
         (replace(shop.source, topic="no-such"), "no-such cannot be read: the cluster has no such"),
         (replace(shop.source, cluster=nowhere), "cannot be read: none of the cluster's brokers"),
-        (replace(shop.source, most=0), "most is 0; allowed is a whole number from 1"),
+        (replace(shop.source, most=0), "most is 0; allowed is an integer from 1"),
     ]
     for source, reason in wrong:
         with pytest.raises((ConfigurationError, ExtractError), match=reason) as raised:

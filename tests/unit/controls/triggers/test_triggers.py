@@ -67,7 +67,7 @@ def test_what_is_allowed_is_not_told(cells: dict[str, str]) -> None:
         ),
         (
             {"job_id": "0"},
-            "job_id: '0' is no job id; allowed is a whole number from 1 to 9223372036854775807",
+            "job_id: '0' is no job id; allowed is an integer from 1 to 9223372036854775807",
         ),
         ({"job_name": ""}, "job_name: it is empty; name the job as people know it"),
         ({"table": ""}, "table: it is empty; name the table as its events have it"),
@@ -87,7 +87,7 @@ def test_what_is_allowed_is_not_told(cells: dict[str, str]) -> None:
         ),
         (
             {"partition": "{yesterday day yyyy-MM-dd}"},
-            "partition: 'yesterday' is no offset; allowed is a whole number such as -1 before day",
+            "partition: 'yesterday' is no offset; allowed is an integer such as -1 before day",
         ),
         (
             {"partition": "{00:00}"},
@@ -123,7 +123,7 @@ def test_what_is_allowed_is_not_told(cells: dict[str, str]) -> None:
         ),
         (
             {"frequency": "0"},
-            "frequency: '0' is no frequency; allowed is a whole number from 1 to 100000",
+            "frequency: '0' is no frequency; allowed is an integer from 1 to 100000",
         ),
         (
             {"frequency_unit": "YEARS"},
@@ -135,7 +135,7 @@ def test_what_is_allowed_is_not_told(cells: dict[str, str]) -> None:
         ),
         (
             {"expires_after": "soon"},
-            "expires_after: 'soon' is no length of time; allowed is a whole number and a unit, such"
+            "expires_after: 'soon' is no length of time; allowed is an integer and a unit, such"
             " as 6 hours, with minutes, hours, days, weeks or months, or an empty cell: never",
         ),
         (
@@ -239,7 +239,7 @@ def test_a_job_has_one_name_in_the_controls_and_in_the_triggers() -> None:
         ),
         (
             text("", row(), 'daily,"PART'),
-            "line 4: it cannot be read as CSV (unexpected end of data); look at its quotes",
+            "line 4: it cannot be read as CSV (unexpected end of data); check its quotes",
         ),
     ],
 )

@@ -127,9 +127,7 @@ def test_a_run_that_goes_on_for_long_is_told(patient: Patient, store: LocalStore
     began = NOON - timedelta(hours=7)
     row = replace(a_run(1, RunStatus.STARTED), decided_at=began, started_at=began)
     store.append(Ledger.RUNS, [row])
-    assert (
-        "1 job with a run that goes on for long: job 1" in only(runs(patient), Level.ATTENTION).what
-    )
+    assert "1 job with a long-running run: job 1" in only(runs(patient), Level.ATTENTION).what
 
 
 def test_runs_that_go_on_or_ended_well_are_fine(patient: Patient, store: LocalStore) -> None:
@@ -147,7 +145,7 @@ def test_a_run_that_nobody_could_ask_about_for_long_is_told(
     assert levels(runs(patient)) == [Level.OK]
     record_unreachable(patient.home.folder, [followed], {1: "503"}, NOON - timedelta(minutes=16))
     found = only(runs(patient), Level.ATTENTION)
-    assert found.what == "1 job with a run that the Jobs API cannot be asked about: job 1"
+    assert found.what == "1 job with an unreachable run: job 1"
 
 
 def test_a_failed_job_that_starts_again_by_itself_needs_nobody(

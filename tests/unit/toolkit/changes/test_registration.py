@@ -112,7 +112,7 @@ def test_more_events_than_one_go_takes_are_refused(
 def test_partitions_have_as_many_levels_as_ticks_have_recorded(home: Path) -> None:
     _knows(home, "sales.orders", 2)
     event = {**SAID, "table": "Sales.Orders", "partition": ["1"]}
-    with pytest.raises(ConfigurationError, match="has 2 levels; if it is"):
+    with pytest.raises(ConfigurationError, match="has 2 levels; if its partitioning"):
         register(event)
     assert register(event, repartitioned=True) == 1
 
@@ -134,7 +134,7 @@ def test_emit_says_in_one_line_how_many_events_it_has_registered(home: Path) -> 
     output = _emitted(
         "--table", "a.b", "--format", "hive", "--partition", "7", "--partition", '"x"'
     )
-    assert output == "1 event registered; the next tick takes it in\n"
+    assert output == "1 event registered; the next tick ingests it\n"
     (event,) = _left(home)
     assert (event.table, event.table_format, event.partition) == ("a.b", "HIVE", ("7", '"x"'))
 
@@ -211,7 +211,7 @@ def test_emit_reads_its_input(home: Path) -> None:
         (["--file", "not there"], "error: --file not there cannot be read (no such file"),
         (
             ["--file", "x", "--table", "a"],
-            "error: --file has whole events in it: leave out --table",
+            "error: --file holds complete events: leave out --table",
         ),
         (["--table", "a", "--tag", "b"], "error: --tag b: a tag is KEY=VALUE"),
         (["--table", "a", "--tag", "b=1", "--tag", "b=2"], "error: --tag b has two values"),

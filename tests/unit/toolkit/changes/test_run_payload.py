@@ -113,7 +113,7 @@ def test_fewer_events_than_were_handed_over_are_not_taken_for_all(
 ) -> None:
     if not is_on_disk:
         many.file.unlink()
-    with pytest.raises(StateError, match=f"handed {MANY + 1} events, and .* has {MANY} of them"):
+    with pytest.raises(StateError, match=f"received {MANY + 1} events, and .* has {MANY} of them"):
         changes.read(many.with_reference(event_count=MANY + 1))
 
 
@@ -155,7 +155,7 @@ def test_a_process_that_heartbeat_has_not_started_is_told_so(
 def test_what_is_damaged_is_told_in_one_sentence(text: str) -> None:
     with pytest.raises(ConfigurationError) as reported:
         changes.read(text)
-    assert str(reported.value).startswith("What this run was handed is damaged: ")
+    assert str(reported.value).startswith("The payload of this run is damaged: ")
     assert len(str(reported.value).splitlines()) == 1 and len(str(reported.value)) < 400
 
 

@@ -120,8 +120,8 @@ def test_what_is_no_instant_is_told_in_one_sentence(said: object) -> None:
     [
         ({"start": "2026-03-02", "end": "2026-03-01"}, "The range begins at 2026-03-02T00:00:00Z, after"),
         ({"operation": "MERGE"}, "There is no operation 'MERGE'; allowed are APPEND, DELETE, UPDATE"),
-        ({"by": "arrival"}, "Events cannot be asked for by 'arrival'; allowed are registration and snapshot"),
-        ({"strat": 0}, "Events cannot be asked for by 'strat='; allowed beside the table are by, end,"),
+        ({"by": "arrival"}, "Events cannot be selected by 'arrival'; allowed are registration and snapshot"),
+        ({"strat": 0}, "Events cannot be selected by 'strat='; allowed beside the table are by, end,"),
         ({"table": " "}, "The table has no name"),
         ({"table": "``"}, "The table has no name"),
         ({"partition": []}, "The partition [] is no list"),

@@ -45,10 +45,10 @@ def test_a_value_is_moved_as_far_as_there_are_values(
     ("kind", "step", "reason"),
     [
         (Kind.INSTANT, 5, "is 5, but at is a timestamp; allowed is a timedelta"),
-        (Kind.NUMBER, timedelta(1), "but at is a number; allowed is a whole number"),
+        (Kind.NUMBER, timedelta(1), "but at is a number; allowed is an integer"),
         (Kind.TEXT, 1, "but at is text; allowed is none, since text has no distance"),
         (Kind.NUMBER, -1, "is -1; allowed is nothing below zero"),
-        (Kind.DAY, timedelta(hours=1), "but at has days; allowed are whole days"),
+        (Kind.DAY, timedelta(hours=1), "but at has days; allowed are full days"),
     ],
 )
 def test_a_distance_that_a_column_does_not_have_is_refused(

@@ -246,5 +246,5 @@ def test_any_catalog_tells_the_place_by_its_description() -> None:
 def test_a_column_called_location_is_not_the_place() -> None:
     session = Described(*HEAD, ("Type", "MANAGED"), ("Provider", "delta"))
 
-    with pytest.raises(ProbeFailedError, match="does not tell where"):
+    with pytest.raises(ProbeFailedError, match="does not show where"):
         described_location(session, "main.shop.orders")  # type: ignore[arg-type]

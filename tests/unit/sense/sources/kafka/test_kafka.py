@@ -177,7 +177,7 @@ def test_a_new_partition_whose_first_messages_are_gone_is_a_gap(known: Watcher) 
     known.kafka.partitions["orders"][2].start = 1
 
     assert known.probe_once().gap == (
-        "messages were deleted before a look could see them (partition 2 before 1)"
+        "messages were deleted before a probe could read them (partition 2 before 1)"
     )
 
 
@@ -187,7 +187,9 @@ def test_retention_past_the_position_is_an_event_and_a_gap(known: Watcher) -> No
 
     result = known.probe_once()
 
-    assert result.gap == "messages were deleted before a look could see them (partition 0 before 5)"
+    assert (
+        result.gap == "messages were deleted before a probe could read them (partition 0 before 5)"
+    )
     assert result.events[0].tags["lost_before"] == '{"0":5}'
     assert result.events[0].tags["offsets"] == '{"0":[5,6]}'
 
@@ -401,7 +403,7 @@ def test_messages_that_cannot_be_read_make_a_query_fail() -> None:
     watcher.kafka.send("orders", "a")
 
     assert watcher.probe_once().failure == (
-        "The Kafka topic shop: orders cannot be sensed: its preprocess_query cannot be asked, since"
+        "The Kafka topic shop: orders cannot be sensed: its preprocess_query cannot be evaluated, since"
         " no right to read it."
     )
 

@@ -194,7 +194,11 @@ def test_what_never_had_a_value_makes_no_column() -> None:
 @pytest.mark.parametrize(
     ("there", "here", "reason"),
     [
-        (struct(id="long"), struct(id="long", ID="long"), "id and ID, which no table tells apart"),
+        (
+            struct(id="long"),
+            struct(id="long", ID="long"),
+            "id and ID, which no table distinguishes",
+        ),
         (struct(x="int"), struct(x="text", X_TEXT="text"), "has a column x_text of its own"),
         (struct(x="int", x_text="int"), struct(x="text"), "would be kept, is int; rename that"),
     ],
