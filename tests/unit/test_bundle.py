@@ -187,7 +187,7 @@ def test_a_task_that_did_its_command_ends_without_an_exception(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     run_task(str(PROJECT), "tick", "--help")
-    assert "Look once, decide" in capsys.readouterr().out
+    assert "Probe the upstreams once, decide" in capsys.readouterr().out
 
 
 def test_a_task_whose_command_ended_with_another_code_fails() -> None:

@@ -171,7 +171,7 @@ def test_a_configuration_is_a_mapping_or_an_error_in_words(content: bytes) -> No
 )
 def test_a_configuration_that_grows_without_end_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "heartbeat.yml").write_text(text)
-    with pytest.raises(ConfigurationError, match=r"heartbeat.yml: .* (shorter|take that out)"):
+    with pytest.raises(ConfigurationError, match=r"heartbeat.yml: .* (shorter|remove that)"):
         read_yaml(tmp_path / "heartbeat.yml", "heartbeat.yml")
 
 

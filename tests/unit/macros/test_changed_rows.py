@@ -73,7 +73,7 @@ def test_events_lead_a_model_through_the_same_range_as_a_python_job(
 
 
 def test_a_break_is_said() -> None:
-    assert chained([step(0, 1), step(3, 4)])["why"] == "no event covers version 2"
+    assert chained([step(0, 1), step(3, 4)])["why"] == "no event tells of version 2"
     assert "why" not in chained([step(0, 1), step(1, 4)])
 
 

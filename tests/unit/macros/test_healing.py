@@ -107,7 +107,7 @@ def test_a_variable_overrules_the_limit_of_a_model() -> None:
 def test_what_is_no_limit_is_refused(said: str) -> None:
     with pytest.raises(
         CompilationError,
-        match=f"max_batches_per_run is '{said}': give an integer from 1 on, or all",
+        match=f"max_batches_per_run is '{said}': give a whole number from 1 on, or all",
     ):
         Macros(variables={"max_batches_per_run": said}).call._partition_limit(
             "max_batches_per_run", None, 1
