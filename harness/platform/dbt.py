@@ -179,7 +179,7 @@ class Dbt:
             if not parsed.success:
                 raise unparsed(parsed.exception, self._home / "target")
             self.manifest = cast("Manifest", parsed.result)
-        _forget_inlined(self.manifest)
+        forget_inlined(self.manifest)
         return dbtRunner(manifest=self.manifest, callbacks=[_Count(self.activity)])
 
     def _globals(self) -> list[str]:
@@ -193,7 +193,7 @@ class Dbt:
         return [*quiet, "--no-send-anonymous-usage-stats", *paths, *place, *target]
 
 
-def _forget_inlined(manifest: "Manifest") -> None:
+def forget_inlined(manifest: "Manifest") -> None:
     """Let dbt inline ephemeral models again: it does so once for each node of a manifest."""
     for node in manifest.nodes.values():
         if getattr(node, "extra_ctes_injected", False):

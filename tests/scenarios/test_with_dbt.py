@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.platform.dbt import forget_inlined
 from harness.tick.install import Installation
 from tests.scenarios.conftest import SCHEMA, StoryHome
 
@@ -42,6 +43,7 @@ def dbt(story_home: StoryHome, manifest: "Manifest", tmp_path: Path) -> Dbt:
     places += ["--target-path", tmp_path / "target", "--log-path", tmp_path / "logs"]
 
     def run(*arguments: str) -> Any:
+        forget_inlined(manifest)
         with contextlib.redirect_stdout(io.StringIO()) as output:
             result = dbtRunner(manifest=manifest).invoke([*arguments, *map(str, places)])
         assert result.exception is None, f"{output.getvalue()[-3000:]}{result.exception}"

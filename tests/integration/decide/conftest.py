@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.platform.dbt import forget_inlined
 from tests.support.decisions import world
 from tests.support.decisions.cases import CASES
 from tests.support.decisions.histories import random_jobs
@@ -38,6 +39,7 @@ def dbt(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Dbt:
             with contextlib.redirect_stdout(io.StringIO()) as output:
                 if not parsed:
                     parsed.append(dbtRunner().invoke(["parse", *places]).result)
+                forget_inlined(parsed[0])
                 result = dbtRunner(manifest=parsed[0]).invoke([command, *places, *arguments])
         assert result.success, f"{output.getvalue()[-3000:]}{result.exception or ''}"
         return result.result
