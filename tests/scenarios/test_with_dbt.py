@@ -52,14 +52,14 @@ def dbt(story_home: StoryHome, manifest: "Manifest", tmp_path: Path) -> Dbt:
     return run
 
 
-def tests_of(results: Sequence[Any]) -> list[Any]:
-    """Leave out the hooks, which dbt reports beside the tests."""
+def without_hooks(results: Sequence[Any]) -> list[Any]:
+    """Return the results of tests; dbt reports its hooks beside them."""
     return [each for each in results if str(each.node.resource_type) in {"test", "unit_test"}]
 
 
 def test_every_unit_test_and_data_test_of_the_models_passes(dbt: Dbt, manifest: "Manifest") -> None:
     kinds = [str(node.resource_type) for node in manifest.nodes.values()]
-    results = tests_of(dbt("test").results)
+    results = without_hooks(dbt("test").results)
     failed = [each for each in results if str(each.status) != "pass"]
     assert [f"{each.node.name}: {each.message}" for each in failed] == []
     assert len(results) == kinds.count("test") + len(manifest.unit_tests)
