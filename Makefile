@@ -78,7 +78,7 @@ site: $(READY) ## Build the static site of the manual into target/site; a broken
 IN_PAIRS := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: test
-test: $(READY) dbt ## Run every test but `make long`: the models' in dbt, then pytest, two files at a time
+test: $(READY) ## Run every test but `make long`, those of the models in dbt included, two files at a time
 	@$(BIN)/pytest -m "not long" $(IN_PAIRS) --durations 15 --durations-min 20 $(ARGS)
 
 .PHONY: long

@@ -45,8 +45,10 @@ judged as (
             when steps.reported_by = 'job'
                 then steps.run_status in ('ACQUIRED', 'SUCCEEDED')
                     and coalesce(steps.previous_status, 'ACQUIRED') = 'ACQUIRED'
+            -- A run that somebody started by hand is recorded once, when it reports its success.
             when steps.previous_status is null
                 then steps.run_status = 'INTENDED'
+                    or (steps.run_status = 'SUCCEEDED' and steps.reported_by = 'notice')
             -- An intent may be recorded again, with the latest reason why it has no answer.
             when steps.previous_status = 'INTENDED'
                 then not steps.is_after_the_end

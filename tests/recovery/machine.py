@@ -110,7 +110,7 @@ class Machine:
         copy_project(self.project)
         if fold_after_ticks is not None:
             wanted = f"FOLD_AFTER_TICKS = {fold_after_ticks}"
-            self._change("publish.py", "FOLD_AFTER_TICKS = 30", wanted)
+            self._change("publish/publish.py", "FOLD_AFTER_TICKS = 30", wanted)
         self._configure()
         self.append()
 
@@ -155,7 +155,7 @@ class Machine:
 
     def take_out_the_token(self) -> None:
         """Let this installation start jobs without an idempotency token from now on."""
-        self._change("jobs/client.py", *_TOKEN)
+        self._change("platform/databricks/client.py", *_TOKEN)
 
     def append(self) -> None:
         """Commit a data change to every upstream."""

@@ -52,14 +52,16 @@ def dbt(story_home: StoryHome, manifest: "Manifest", tmp_path: Path) -> Dbt:
     return run
 
 
-def failed(results: Sequence[Any]) -> list[str]:
-    return [f"{each.node.name}: {each.message}" for each in results if str(each.status) != "pass"]
+def without_hooks(results: Sequence[Any]) -> list[Any]:
+    """Return the results of tests; dbt reports its hooks beside them."""
+    return [each for each in results if str(each.node.resource_type) in {"test", "unit_test"}]
 
 
 def test_every_unit_test_and_data_test_of_the_models_passes(dbt: Dbt, manifest: "Manifest") -> None:
     kinds = [str(node.resource_type) for node in manifest.nodes.values()]
-    results = dbt("test").results
-    assert failed(results) == []
+    results = without_hooks(dbt("test").results)
+    failed = [each for each in results if str(each.status) != "pass"]
+    assert [f"{each.node.name}: {each.message}" for each in failed] == []
     assert len(results) == kinds.count("test") + len(manifest.unit_tests)
 
 
@@ -70,7 +72,8 @@ def test_the_documentation_shows_each_model_with_its_columns(
     catalog = json.loads((tmp_path / "target" / "catalog.json").read_text())
     assert catalog["errors"] is None
     for name, node in manifest.nodes.items():
-        if str(node.resource_type) in {"model", "seed"}:
+        is_inlined = node.config.materialized == "ephemeral"
+        if str(node.resource_type) in {"model", "seed"} and not is_inlined:
             described = {column.lower() for column in node.columns}
             shown = {column.lower() for column in catalog["nodes"][name]["columns"]}
             assert described <= shown, f"{name} has no column {described - shown}"
