@@ -8,7 +8,7 @@ from harness.controls.triggers.parse import EVENT_TRIGGERS, read_triggers
 from harness.platform.sql_names import table_key
 from harness.record.probes import Recorded
 from harness.record.registrations import Registered
-from harness.store.rows import EventRow, ProbeRow, RunRow, Tick
+from harness.store.rows import EventRow, ProbeRow, Run, Tick
 from harness.store.work_lists import StateView
 
 
@@ -17,7 +17,7 @@ class Findings:
     """What the steps of a tick have recorded before it decides."""
 
     #: Steps of runs, however they were started.
-    steps: tuple[RunRow, ...] = ()
+    steps: tuple[Run, ...] = ()
     #: From producers.
     registered: Registered = field(default_factory=Registered)
     #: From probes.

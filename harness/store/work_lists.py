@@ -1,12 +1,12 @@
 """The rows of the models' work lists: upstreams to probe, runs to follow, retries to request."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol, cast
 
 from harness.platform.clock import instant_from
-from harness.store.rows import HOLDING, OPEN, Consumed, RecentEvents, RunRow, RunStatus, Tick
+from harness.store.rows import Consumed, RecentEvents, Run
 
 #: The ``sensor_source`` of a trigger. No control row may have it: its probe is SQL, and no probe's.
 EVENT_TRIGGER = "event_trigger"
@@ -84,78 +84,6 @@ class WatchedUpstream:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FollowedRun:
-    """One row of ``queue_runs_to_follow``: a run that goes on, or that holds its job."""
-
-    job_id: int
-    job_name: str
-    intent_id: str
-    attempt: int
-    token: str
-    run_id: int | None
-    run_status: RunStatus
-    is_open: bool
-    holds_job: bool
-    consumed: tuple[Consumed, ...]
-    event_ids: tuple[str, ...]
-    parameters: str
-    decided_tick: int
-    decided_at: datetime
-    started_at: datetime | None
-    ended_at: datetime | None
-    life_cycle_state: str | None
-    result_state: str | None
-    state: str | None
-    termination_code: str | None
-    message: str | None
-    run_page_url: str | None
-    recorded_at: datetime
-
-    @classmethod
-    def from_row(cls, row: Mapping[str, object]) -> "FollowedRun":
-        """Read a row of the model, or of the file."""
-        values = dict(row)
-        values["run_status"] = RunStatus(str(row["run_status"]))
-        values["event_ids"] = tuple(cast(Iterable[str], row["event_ids"]))
-        values["consumed"] = tuple(
-            Consumed(**dict(each))  # type: ignore[arg-type]
-            for each in cast(Iterable[Mapping[str, object]], row["consumed"])
-        )
-        for name in ("decided_at", "started_at", "ended_at", "recorded_at"):
-            values[name] = instant_from(row[name])
-        return cls(**values)  # type: ignore[arg-type]
-
-    @classmethod
-    def from_step(cls, row: RunRow) -> "FollowedRun":
-        """Follow a run from one of its own ledger rows."""
-        shared = {
-            field.name: getattr(row, field.name)
-            for field in fields(cls)
-            if hasattr(row, field.name)
-        }
-        shared["is_open"] = row.run_status in OPEN
-        shared["holds_job"] = row.run_status in HOLDING
-        return cls(**shared)
-
-    def step(self, tick: Tick, status: RunStatus, reported_by: str) -> RunRow:
-        """Return the row of a further step; it has no number yet."""
-        kept = {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if field.name not in ("run_status", "is_open", "holds_job", "recorded_at")
-        }
-        return RunRow(
-            **kept,
-            tick_number=tick.number,
-            step_number=0,
-            recorded_at=tick.at,
-            run_status=status,
-            reported_by=reported_by,
-            event_count=len(self.event_ids),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRetry:
     """One row of ``queue_retries``: a failed attempt, and when its automatic retry is due."""
 
@@ -170,7 +98,7 @@ class PlannedRetry:
         values = dict(row) | {"retry_at": instant_from(row["retry_at"])}
         return cls(**values)  # type: ignore[arg-type]
 
-    def is_about(self, run: FollowedRun) -> bool:
+    def is_about(self, run: Run) -> bool:
         """Return whether this is the attempt that failed."""
         return (self.intent_id, self.attempt) == (run.intent_id, run.attempt)
 
@@ -193,7 +121,7 @@ class StateView(Protocol):
         ...
 
     @property
-    def runs(self) -> Sequence[FollowedRun]:
+    def runs(self) -> Sequence[Run]:
         """The runs that are followed."""
         ...
 

@@ -17,12 +17,12 @@ from harness.platform.spark.session import unreadable
 from harness.record.probes import orphans_among
 from harness.record.registrations import known_tables
 from harness.settle.retry_policy import planned_retries
-from harness.store.rows import Ledger, Store, integer
-from harness.store.work_lists import FollowedRun, Orphan, PlannedRetry, WatchedUpstream
+from harness.store.rows import Ledger, Run, Store, integer
+from harness.store.work_lists import Orphan, PlannedRetry, WatchedUpstream
 from harness.tick.state import TickState
 
 #: Raised when the file's meaning changes; a file of another version is not read.
-VERSION = 5
+VERSION = 6
 
 #: The tables that make the file stale when anything else has written to them.
 WATCHED_TABLES = (
@@ -72,7 +72,7 @@ def _state_in(content: Any, store: Store) -> TickState | None:
     content["triggers_due_at"] = instant_from(content["triggers_due_at"])
     content["upstreams"] = tuple(map(WatchedUpstream.from_row, content["upstreams"]))
     content["orphans"] = tuple(Orphan(**each) for each in content["orphans"])
-    content["runs"] = tuple(map(FollowedRun.from_row, content["runs"]))
+    content["runs"] = tuple(map(Run.from_row, content["runs"]))
     content["retries"] = tuple(map(PlannedRetry.from_row, content["retries"]))
     return TickState(**content)
 
@@ -96,7 +96,7 @@ def load_from_models(context: Context) -> TickState:
     ended, compacted, tick_at = _last_ended(context)
     upstreams = tuple(map(WatchedUpstream.from_row, context.rows("queue_upstreams")))
     recent = context.store.read(Ledger.EVENTS, where=[("tick_number", ">", compacted)])
-    runs = tuple(map(FollowedRun.from_row, context.rows("queue_runs_to_follow")))
+    runs = tuple(map(Run.from_row, context.rows("queue_runs_to_follow")))
     return TickState(
         tick_number=_last_number(context, ended),
         ended_tick_number=ended,

@@ -34,7 +34,7 @@ from harness.settle.settle import settle
 from harness.settle.unreachable_runs import record_unreachable
 from harness.store.inbox import Message, receive, remove
 from harness.store.quarantine import Quarantine, Quarantined, quarantined_settings
-from harness.store.rows import ProbeOutcome, RunRow, Tick
+from harness.store.rows import ProbeOutcome, Run, Tick
 from harness.store.work_lists import AT_ONCE, WatchedUpstream
 from harness.tick.checkpoint import load_from_models, load_state, save_state
 from harness.tick.install import Installation, desk_of, published_of
@@ -165,7 +165,7 @@ class Engine:
                 findings = replace(findings, released=found.recorded)
                 state = state.with_evaluation(found)
         skipped: tuple[str, ...] = ("decide", "fire", "publish")
-        started: tuple[RunRow, ...] = ()
+        started: tuple[Run, ...] = ()
         publication = None
         if _must_decide(state, tick, findings):
             skipped = ()
@@ -322,7 +322,7 @@ class Engine:
 
     def _fire(
         self, state: TickState, starts: Sequence[Start], tick: Tick, steps: Steps
-    ) -> tuple[tuple[RunRow, ...], TickState]:
+    ) -> tuple[tuple[Run, ...], TickState]:
         if not starts:
             return (), state
         rows = fire(starts, tick=tick, firing=self._context.firing, steps=steps)

@@ -19,7 +19,7 @@ from harness.store.rows import (
     ProbeOutcome,
     ProbeRow,
     RecentEvents,
-    RunRow,
+    Run,
     RunStatus,
     Store,
 )
@@ -144,7 +144,7 @@ def test_ids_above_what_a_double_holds_are_exact(
     store.append(
         Ledger.RUNS,
         [
-            RunRow(
+            Run(
                 tick_number=1,
                 step_number=1,
                 recorded_at=AT,

@@ -18,7 +18,7 @@ from harness.platform.databricks.rate_limit import TokenBucket
 from harness.store.delta_commits import commit_with, force_table, newest_commit
 from harness.store.integrity import lost_commits, require_intact
 from harness.store.local import LocalStore
-from harness.store.rows import Consumed, EventRow, Ledger, RunRow, RunStatus, Tick
+from harness.store.rows import Consumed, EventRow, Ledger, Run, RunStatus, Tick
 from harness.tick.checkpoint import save_state
 from harness.tick.state import TickState
 from tests.support.disk_ledgers import create_ledgers
@@ -72,11 +72,11 @@ def an_event(number: int) -> EventRow:
     )
 
 
-def a_step(number: int) -> RunRow:
+def a_step(number: int) -> Run:
     return run(number, 1, AT, RunStatus.SUCCEEDED, job_id=7, intent_id=f"old {number}")
 
 
-def start(store: LocalStore, jobs: FakeJobs, folder: Path) -> list[RunRow]:
+def start(store: LocalStore, jobs: FakeJobs, folder: Path) -> list[Run]:
     clock = FakeClock(AT)
     firing = Firing(
         api=jobs,

@@ -15,7 +15,7 @@ from harness.store.rows import (
     LedgerRow,
     ProbeOutcome,
     ProbeRow,
-    RunRow,
+    Run,
     RunStatus,
     TickRow,
 )
@@ -144,8 +144,8 @@ def event(tick: int, at: datetime, upstream_id: str, snapshot: str) -> EventRow:
     )
 
 
-def run(tick: int, step: int, at: datetime, status: RunStatus, **changed: object) -> RunRow:
-    row = RunRow(
+def run(tick: int, step: int, at: datetime, status: RunStatus, **changed: object) -> Run:
+    row = Run(
         tick_number=tick,
         step_number=step,
         recorded_at=at,
