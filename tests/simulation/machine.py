@@ -193,7 +193,7 @@ class _Process(Context):
             "store": machine.store,
             "dbt": Dbt(machine),
             "session": _Session(machine.store),
-            "looker": machine.wiring.probe_pool(machine.sources, machine.clock),
+            "probe_pool": machine.wiring.probe_pool(machine.sources, machine.clock),
             "jobs": machine.wiring.jobs(machine.jobs),
         }
         self.__dict__.update(parts)
