@@ -30,7 +30,7 @@ from harness.store.rows import (
     text_or_none,
 )
 from harness.store.trigger_queries import next_due_at, waiting_in
-from harness.store.work_lists import AT_ONCE, StateView, WatchedUpstream
+from harness.store.work_lists import AT_ONCE, StateView, Upstream
 
 log = logging.getLogger(__name__)
 
@@ -189,7 +189,7 @@ def _evaluated(
 
 
 def _recovered(
-    reported: Collection[str], watched: Mapping[str, WatchedUpstream], tick: Tick
+    reported: Collection[str], watched: Mapping[str, Upstream], tick: Tick
 ) -> list[ProbeRow]:
     """Return a row for each trigger that failed, can be evaluated again and has no new result."""
     rows = [
@@ -200,7 +200,7 @@ def _recovered(
     return [row for row in rows if row is not None]
 
 
-def _all_failed(reason: str, watched: Mapping[str, WatchedUpstream], tick: Tick) -> list[ProbeRow]:
+def _all_failed(reason: str, watched: Mapping[str, Upstream], tick: Tick) -> list[ProbeRow]:
     rows = [
         probe_row(ProbeResult(upstream_id=each.upstream_id, failure=reason), tick, each, 0)
         for each in watched.values()
@@ -208,7 +208,7 @@ def _all_failed(reason: str, watched: Mapping[str, WatchedUpstream], tick: Tick)
     return [row for row in rows if row is not None]
 
 
-def _reasons(trigger: WatchedUpstream) -> tuple[object, ...]:
+def _reasons(trigger: Upstream) -> tuple[object, ...]:
     return waiting_in(trigger.position), trigger.failing_since, trigger.reason
 
 
@@ -294,7 +294,7 @@ def _tags(row: Row) -> Mapping[str, str]:
 def _rows(
     evaluations: Iterable[TriggerEvaluation],
     ledger: _Ledger,
-    watched: Mapping[str, WatchedUpstream],
+    watched: Mapping[str, Upstream],
     tick: Tick,
 ) -> tuple[list[EventRow], list[ProbeRow]]:
     events: list[EventRow] = []

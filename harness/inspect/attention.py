@@ -12,11 +12,11 @@ from harness.inspect.tick_summary import main_reason, name_of, reason_in_words
 from harness.platform.databricks.run_states import WAITING_WORDS
 from harness.platform.format import upstream_name
 from harness.sense.backoff import Failing
-from harness.sense.probe import Upstream
 from harness.settle.run_progress import NO_STATE, NOT_KNOWN
 from harness.settle.unreachable_runs import Unreachable
 from harness.store.queries import JobReasons, LastDecision, newest_by_job
 from harness.store.rows import Blocker, Run, RunStatus, integer
+from harness.store.work_lists import Upstream
 
 #: Nearly every query begins with it.
 _USUAL_START = re.compile(r"^select \* from sensor_new_data\b\s*", re.IGNORECASE)

@@ -11,7 +11,8 @@ from datetime import datetime
 from harness.platform.masking import masked
 from harness.platform.text import first_line, storable
 from harness.sense.fair_queue import FairQueue
-from harness.sense.probe import DataChange, Probe, ProbeResult, Upstream
+from harness.sense.probe import DataChange, Probe, ProbeResult
+from harness.store.work_lists import Upstream
 
 #: How often finished and hung probes are collected.
 _COLLECT_EVERY_SECONDS = 0.05

@@ -10,8 +10,8 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Protocol
 
-from harness.config.sources import FirstSight
 from harness.events.event import Operation, TableFormat
+from harness.store.work_lists import Upstream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,25 +22,6 @@ class QueryBounds:
     may_read: frozenset[str] = frozenset()
     #: A query that takes longer is cancelled: no probe waits for it any more.
     seconds: float = 3600
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upstream:
-    """One distinct thing to probe: source, id, read type, upstream key, preprocess query."""
-
-    upstream_id: str
-    source: str
-    sensor_id: str
-    read_type: str
-    upstream_key: str | None = None
-    preprocess_query: str | None = None
-    on_first_sight: FirstSight = FirstSight.EVENT
-    #: JSON text of the last probe that moved; ``None`` at first observation.
-    position: str | None = None
-    #: The largest value of ``upstream_key`` seen so far, as text; ``None`` when there is no key.
-    upstream_value: str | None = None
-    #: Snapshots of events that a killed tick recorded without recording the cursor after them.
-    reported_snapshots: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from harness.settle.settle import Settled
 from harness.store.inbox import Message
 from harness.store.quarantine import Quarantined
 from harness.store.rows import Run, RunStatus, Tick
-from harness.store.work_lists import WatchedUpstream
+from harness.store.work_lists import Upstream
 
 #: Starts without a run: not answered yet, or nothing more is to be expected without intervention.
 _NO_RUN = frozenset({RunStatus.INTENDED, RunStatus.REFUSED, RunStatus.PARKED})
@@ -47,7 +47,7 @@ class TickReport:
     sensed: Sweep = field(default_factory=Sweep)
     findings: Findings = field(default_factory=Findings)
     #: The triggers that cannot be evaluated, whether or not this tick tried.
-    failing_triggers: tuple[WatchedUpstream, ...] = ()
+    failing_triggers: tuple[Upstream, ...] = ()
     settlement: Settlement = field(default_factory=Settlement)
     started: tuple[Run, ...] = ()
     publication: Publication | None = None

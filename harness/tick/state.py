@@ -10,7 +10,7 @@ from datetime import datetime
 from harness.decide.triggers import Evaluation
 from harness.publish.publish import Publication
 from harness.store.rows import Run, Tick
-from harness.store.work_lists import AT_ONCE, EVENT_TRIGGER, Orphan, PlannedRetry, WatchedUpstream
+from harness.store.work_lists import AT_ONCE, EVENT_TRIGGER, Orphan, PlannedRetry, Upstream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class TickState:
     tick_at: datetime | None
     #: Ledger rows up to this tick are in the current-state tables.
     folded_through: int
-    upstreams: tuple[WatchedUpstream, ...]
+    upstreams: tuple[Upstream, ...]
     runs: tuple[Run, ...]
     #: Which of them start again automatically.
     retries: tuple[PlannedRetry, ...] = ()
@@ -47,17 +47,17 @@ class TickState:
         return self.tick_number > self.ended_tick_number
 
     @property
-    def sensed(self) -> tuple[WatchedUpstream, ...]:
+    def sensed(self) -> tuple[Upstream, ...]:
         """The upstreams that a probe looks at."""
-        return tuple(each for each in self.upstreams if each.sensor_source != EVENT_TRIGGER)
+        return tuple(each for each in self.upstreams if each.source != EVENT_TRIGGER)
 
     @property
-    def triggers(self) -> tuple[WatchedUpstream, ...]:
+    def triggers(self) -> tuple[Upstream, ...]:
         """The upstreams whose look is SQL."""
-        return tuple(each for each in self.upstreams if each.sensor_source == EVENT_TRIGGER)
+        return tuple(each for each in self.upstreams if each.source == EVENT_TRIGGER)
 
     @property
-    def failing_triggers(self) -> tuple[WatchedUpstream, ...]:
+    def failing_triggers(self) -> tuple[Upstream, ...]:
         """The triggers that cannot be evaluated."""
         return tuple(each for each in self.triggers if each.failing_since is not None)
 
@@ -115,7 +115,7 @@ class TickState:
             must_decide=self.must_decide or found.waits_otherwise,
         )
 
-    def with_upstreams(self, changed: Mapping[str, WatchedUpstream]) -> "TickState":
+    def with_upstreams(self, changed: Mapping[str, Upstream]) -> "TickState":
         """Return a copy with some upstreams replaced."""
         upstreams = tuple(changed.get(each.upstream_id, each) for each in self.upstreams)
         return replace(self, upstreams=upstreams)

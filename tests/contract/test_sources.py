@@ -10,7 +10,8 @@ import pytest
 
 from harness.config.sources import FirstSight
 from harness.sense.pool import ProbePool
-from harness.sense.probe import DataChange, ProbeResult, Upstream
+from harness.sense.probe import DataChange, ProbeResult
+from harness.store.work_lists import Upstream
 from tests.support.sources.worlds import WORLDS, World
 
 AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)

@@ -24,7 +24,7 @@ from harness.platform.databricks.api import JobsApi
 from harness.store.queries import step_order
 from harness.store.rows import EventRow, FencingToken, Ledger, LedgerRow
 from harness.store.state_dir import StateDir
-from harness.store.work_lists import WatchedUpstream
+from harness.store.work_lists import Upstream
 from harness.store.writer.fencing import FencedStore, HeldLease
 from harness.store.writer.lease import Lease
 from harness.tick.checkpoint import load_from_models, load_state
@@ -354,7 +354,7 @@ class Machine:
         ]
 
 
-def _sorted(upstream: WatchedUpstream | None) -> WatchedUpstream | None:
+def _sorted(upstream: Upstream | None) -> Upstream | None:
     """The order of what jobs have taken means nothing."""
     if upstream is None:
         return None

@@ -7,7 +7,8 @@ from datetime import datetime
 
 from harness.config.sources import FirstSight
 from harness.events.event import Operation, TableFormat
-from harness.sense.probe import DataChange, Probe, ProbeResult, Upstream
+from harness.sense.probe import DataChange, Probe, ProbeResult
+from harness.store.work_lists import Upstream
 from tests.simulation.upstreams import Other, Row, Systems, look_at
 
 

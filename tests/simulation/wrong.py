@@ -12,9 +12,10 @@ from typing import Any, cast
 from harness.platform.clock import FakeClock
 from harness.platform.databricks.api import JobsApi, Refused, RunNowAnswer, RunReport, Unknown
 from harness.platform.format import iso
-from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
 from harness.store.queries import Sensor
 from harness.store.rows import FencingToken, Ledger, LedgerRow, Run, RunStatus
+from harness.store.work_lists import Upstream
 from harness.toolkit.consume import Caller, Place, acquire, processed
 from tests.simulation.fate import Fate
 from tests.simulation.machine import Ledgers, SkewedClock, Wiring

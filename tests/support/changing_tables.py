@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from harness.sense.probe import DataChange, Probe, Upstream
+from harness.sense.probe import DataChange, Probe
+from harness.store.work_lists import Upstream
 from harness.toolkit.changes import Changed, ChangeEvent, changed_rows
 from tests.support.golden import Watcher
 from tests.support.services.iceberg import Lake

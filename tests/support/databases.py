@@ -17,10 +17,11 @@ from harness.sense.database_queries import (
     QueryRefusedError,
     QueryTooSlowError,
 )
-from harness.sense.probe import DataChange, ProbeResult, Upstream
+from harness.sense.probe import DataChange, ProbeResult
 from harness.sense.sources.jdbc.compare import SinceRows
 from harness.sense.sources.jdbc.probe import JdbcProbe
 from harness.sense.sources.sap import SapProbe
+from harness.store.work_lists import Upstream
 
 AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
 NOW = "2025-04-23 21:40:00"

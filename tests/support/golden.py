@@ -9,10 +9,11 @@ from pathlib import Path
 from harness.config.sources import FirstSight
 from harness.errors import ProbeFailedError
 from harness.platform.storage import FileStat, Listed, LocalStorage, Storage, Storages
-from harness.sense.probe import NewFiles, ProbeResult, Upstream
+from harness.sense.probe import NewFiles, ProbeResult
 from harness.sense.sources.delta.history import HistoryRow
 from harness.sense.sources.delta.probe import DeltaProbe
 from harness.sense.table_locations import NoSuchTableError
+from harness.store.work_lists import Upstream
 from tests.support.watching import AT, Watching
 
 FIELDS = (("id", "long"), ("day", "date"), ("name", "string"))

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from harness.sense.probe import DataChange, Probe, ProbeResult, Upstream
+from harness.sense.probe import DataChange, Probe, ProbeResult
+from harness.store.work_lists import Upstream
 
 AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
 

@@ -21,7 +21,8 @@ from harness.events.event import Operation, TableFormat
 from harness.sense.cursor import read_cursor
 from harness.sense.database_queries import Dialect, Kind, Queries, Query, QueryTooSlowError, Value
 from harness.sense.preprocess.query import rendered
-from harness.sense.probe import DataChange, ProbeResult, Upstream, failed
+from harness.sense.probe import DataChange, ProbeResult, failed
+from harness.store.work_lists import Upstream
 
 _CURSOR_VERSION = 1
 #: Ended well: G is green, F is completed.

@@ -22,7 +22,8 @@ from harness.events.event import Operation, TableFormat
 from harness.platform.storage import Listed, Storages, is_remote, normalized, reason_of
 from harness.platform.text import storable
 from harness.sense.cursor import read_cursor
-from harness.sense.probe import DataChange, ProbeResult, Upstream
+from harness.sense.probe import DataChange, ProbeResult
+from harness.store.work_lists import Upstream
 
 _CURSOR_VERSION = 2
 _NAME_SIZE, _IDENTITY_SIZE = 16, 12

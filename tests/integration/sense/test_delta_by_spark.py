@@ -13,10 +13,10 @@ from harness.errors import ProbeFailedError
 from harness.platform.storage import LocalStorage, Storages
 from harness.sense.new_rows import SparkNewRows
 from harness.sense.pool import ProbePool
-from harness.sense.probe import Upstream
 from harness.sense.sources.delta.history import SparkTableHistory, operation_by_name
 from harness.sense.sources.delta.probe import DeltaProbe
 from harness.sense.table_locations import SparkTableLocator
+from harness.store.work_lists import Upstream
 from tests.support.golden import AT, CountingStorage, FakeLocator, FakeNewRows, Watcher
 
 if TYPE_CHECKING:

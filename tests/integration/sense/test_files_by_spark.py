@@ -9,10 +9,11 @@ import pytest
 from harness.errors import ProbeFailedError
 from harness.platform.storage import HadoopStorage, LocalStorage, Storages
 from harness.sense.preprocess.run import SparkQuestions
-from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
 from harness.sense.sources.file.listing import find, place_of
 from harness.sense.sources.file.new_rows import rows_of
 from harness.sense.sources.file.probe import FileProbe
+from harness.store.work_lists import Upstream
 from tests.support.golden import AT
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.events.event import Operation
-from harness.sense.probe import DataChange, Probe, Upstream
+from harness.sense.probe import DataChange, Probe
 from harness.sense.registry import ProbeServices, known_sources
 from harness.sense.sources.hive.metastore import SparkHiveCatalog
+from harness.store.work_lists import Upstream
 from tests.support.watching import Watching
 
 if TYPE_CHECKING:

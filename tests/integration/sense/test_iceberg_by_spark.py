@@ -10,7 +10,8 @@ import pytest
 
 from harness.config.sources import FirstSight
 from harness.events.event import Operation
-from harness.sense.probe import DataChange, Probe, ProbeResult, Upstream
+from harness.sense.probe import DataChange, Probe, ProbeResult
+from harness.store.work_lists import Upstream
 from tests.support.services.iceberg import Lake
 
 if TYPE_CHECKING:

@@ -14,10 +14,11 @@ from harness.config.connections import JdbcDatabase
 from harness.config.secrets import EnvironmentSecrets, SecretReference
 from harness.sense.database_queries import Kind, Query, QueryRefusedError
 from harness.sense.pool import ProbePool
-from harness.sense.probe import DataChange, ProbeResult, Upstream
+from harness.sense.probe import DataChange, ProbeResult
 from harness.sense.sources.jdbc.jvm import JvmQueries
 from harness.sense.sources.jdbc.new_rows import SparkTableRows
 from harness.sense.sources.jdbc.probe import JdbcProbe
+from harness.store.work_lists import Upstream
 from tests.support.services.databases import Writer
 from tests.support.services.postgres import Postgres
 

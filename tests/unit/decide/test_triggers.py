@@ -30,9 +30,7 @@ from tests.support.watched import NEVER_SEEN
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TICK = Tick(number=9, at=NOON)
 SLOT, LATER_SLOT = NOON - timedelta(hours=6), NOON - timedelta(hours=5)
-DAILY = replace(
-    NEVER_SEEN, upstream_id="trigger:daily", sensor_source=EVENT_TRIGGER, sensor_id="daily"
-)
+DAILY = replace(NEVER_SEEN, upstream_id="trigger:daily", source=EVENT_TRIGGER, sensor_id="daily")
 STATE = TickState(
     tick_number=8,
     tick_at=NOON - timedelta(minutes=1),

@@ -13,11 +13,12 @@ from harness.decide.trigger_due import Findings
 from harness.inspect.tick_summary import as_json, headline, is_noteworthy, problems
 from harness.publish.publish import Publication
 from harness.record.probes import Recorded
-from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
 from harness.sense.schedule import Deferred, Sweep
 from harness.settle.settle import Settled
 from harness.store.quarantine import Quarantined
 from harness.store.rows import Blocker, Run, RunStatus, Tick
+from harness.store.work_lists import Upstream
 from harness.tick.report import Settlement, TickReport
 from tests.support.ledgers import JOB, ORDERS, TEN, decision, event, minutes, run
 

@@ -15,7 +15,7 @@ from harness.record.registrations import Registered, ingest, known_tables
 from harness.sense.probe import DataChange, ProbeResult
 from harness.store.quarantine import quarantined
 from harness.store.rows import Ledger, Store, Tick
-from harness.store.work_lists import WatchedUpstream
+from harness.store.work_lists import Upstream
 from harness.toolkit.changes import ChangeEvent, Operation, TableFormat
 from tests.support.disk_ledgers import create_ledgers
 from tests.support.memory_store import MemoryStore
@@ -43,7 +43,7 @@ class World:
     def tick(
         self,
         *seen: str,
-        upstreams: Sequence[WatchedUpstream] = (ORDERS,),
+        upstreams: Sequence[Upstream] = (ORDERS,),
         dies: bool = False,
         tags: Mapping[str, str] | None = None,
         made_at: int | None = MADE_AT,
@@ -84,7 +84,7 @@ class World:
 
 
 def _seen(
-    snapshot: str, upstream: WatchedUpstream, tags: Mapping[str, str] | None, made_at: int | None
+    snapshot: str, upstream: Upstream, tags: Mapping[str, str] | None, made_at: int | None
 ) -> DataChange:
     return DataChange(
         table=upstream.sensor_id,

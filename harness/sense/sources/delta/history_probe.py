@@ -11,7 +11,7 @@ from harness.config.sources import FirstSight
 from harness.events.event import Operation, TableFormat
 from harness.platform.storage import FileStat
 from harness.sense.cursor import next_lineage
-from harness.sense.probe import DataChange, Upstream
+from harness.sense.probe import DataChange
 from harness.sense.sources.delta.commits import (
     VERSIONS_PER_PROBE,
     Change,
@@ -22,6 +22,7 @@ from harness.sense.sources.delta.commits import (
 from harness.sense.sources.delta.cursor import Cursor
 from harness.sense.sources.delta.history import HistoryRow, TableHistory, operation_by_name
 from harness.sense.sources.delta.schema import Column
+from harness.store.work_lists import Upstream
 
 #: Versions that may come in between two questions.
 _IN_BETWEEN = 100

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from harness.events.event import Operation, TableFormat
-from harness.sense.probe import DataChange, Upstream
+from harness.sense.probe import DataChange
 from harness.sense.sources.file.cursor import Cursor, NewFile
+from harness.store.work_lists import Upstream
 
 #: More files than this in one probe are one event that counts them.
 EVENTS_PER_PROBE = 100

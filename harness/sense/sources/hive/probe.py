@@ -10,12 +10,13 @@ from harness.events.event import Operation
 from harness.platform.storage import Storages, reason_of
 from harness.sense.cursor import next_lineage
 from harness.sense.preprocess.run import Questions, evaluate
-from harness.sense.probe import DataChange, ProbeResult, Upstream
+from harness.sense.probe import DataChange, ProbeResult
 from harness.sense.sources.hive.cursor import WHOLE_TABLE, Cursor, compare, cursor_from
 from harness.sense.sources.hive.events import event_of_all, events_of
 from harness.sense.sources.hive.metastore import HiveCatalog, HiveTable
 from harness.sense.sources.hive.new_rows import rows_of
 from harness.sense.sources.hive.partitions import EMPTY, State, states_of
+from harness.store.work_lists import Upstream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

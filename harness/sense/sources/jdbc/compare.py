@@ -11,11 +11,12 @@ from harness.errors import ProbeFailedError
 from harness.events.event import Operation, TableFormat
 from harness.sense.database_queries import DatabaseDownError, Dialect, Value
 from harness.sense.preprocess.query import rendered
-from harness.sense.probe import DataChange, ProbeResult, Upstream, failed
+from harness.sense.probe import DataChange, ProbeResult, failed
 from harness.sense.sources.jdbc.cursor import Change, Cursor, change_in, cursor_from, start_after
 from harness.sense.sources.jdbc.session import QuerySession
 from harness.sense.sources.jdbc.values import milliseconds
 from harness.sense.sources.jdbc.watermark_sql import Seen, Subject, Window, subject_of
+from harness.store.work_lists import Upstream
 
 _LEAST_SECONDS = 1.0
 

@@ -12,9 +12,10 @@ from harness.events.event import Operation, TableFormat
 from harness.platform.storage import reason_of
 from harness.sense.cursor import read_cursor
 from harness.sense.preprocess.run import Questions, Rows, evaluate
-from harness.sense.probe import DataChange, ProbeResult, Upstream
+from harness.sense.probe import DataChange, ProbeResult
 from harness.sense.sources.upstream_sensor.rows import COLUMNS, SensorRow, instant_of, is_later
 from harness.sense.sources.upstream_sensor.tables import Known, SensorsTables
+from harness.store.work_lists import Upstream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,12 +16,13 @@ from pyarrow import parquet
 
 from harness.platform.storage import FileStat, Listed, Listing, Storages
 from harness.sense.pool import storable_result
-from harness.sense.probe import DataChange, Probe, ProbeResult, Upstream
+from harness.sense.probe import DataChange, Probe, ProbeResult
 from harness.sense.sources.delta.probe import DeltaProbe
 from harness.sense.sources.iceberg import metadata
 from harness.sense.sources.iceberg.avro import AvroError, Budget, BudgetError, read_container
 from harness.sense.sources.iceberg.catalog import Catalogs
 from harness.sense.sources.iceberg.probe import IcebergProbe
+from harness.store.work_lists import Upstream
 from tests.support.golden import (
     AT,
     FakeHistory,

@@ -12,8 +12,8 @@ import pytest
 from harness.config.sources import FirstSight
 from harness.events.event import TableFormat
 from harness.platform.storage import LocalStorage, Storages
-from harness.sense.probe import Upstream
 from harness.sense.sources.trigger_file import TriggerFileProbe
+from harness.store.work_lists import Upstream
 from tests.support.golden import AT
 from tests.support.hostile import PRINTABLE, UNSEEN
 from tests.support.watching import Watching

@@ -10,8 +10,9 @@ from harness.config.sources import FirstSight
 from harness.events.event import TableFormat
 from harness.platform.storage import FileStat, Listed, Listing, LocalStorage, Storages
 from harness.sense.preprocess.run import Rows
-from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
 from harness.sense.sources.file.probe import FileProbe
+from harness.store.work_lists import Upstream
 from tests.support.watching import Watching
 
 

@@ -14,9 +14,10 @@ from harness.errors import ProbeFailedError
 from harness.events.event import Operation
 from harness.platform.storage import LocalStorage, Storages
 from harness.sense.preprocess.run import Rows
-from harness.sense.probe import DataChange, Upstream
+from harness.sense.probe import DataChange
 from harness.sense.sources.hive.metastore import HiveTable, locations_in, names_of
 from harness.sense.sources.hive.probe import HiveProbe
+from harness.store.work_lists import Upstream
 from tests.support.watching import Watching
 
 

@@ -13,11 +13,12 @@ from harness.events.event import Operation, TableFormat
 from harness.platform.storage import FileStat, LocalStorage, Storages
 from harness.sense.database_queries import Answer, DatabaseDownError, Dialect, Query
 from harness.sense.preprocess.run import Rows
-from harness.sense.probe import DataChange, ProbeResult, Upstream
+from harness.sense.probe import DataChange, ProbeResult
 from harness.sense.sources.iceberg import partitions
 from harness.sense.sources.iceberg import snapshots as follow
 from harness.sense.sources.iceberg.catalog import Catalogs
 from harness.sense.sources.iceberg.probe import IcebergProbe
+from harness.store.work_lists import Upstream
 from tests.support.iceberg_tables import ADDED, DELETED, EXISTING, TEXT, IcebergFolder, entry
 from tests.support.watching import AT, Watching
 

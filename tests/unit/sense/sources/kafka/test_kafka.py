@@ -9,10 +9,11 @@ import pytest
 from harness.config.sources import FirstSight
 from harness.errors import ProbeFailedError
 from harness.events.event import Operation
-from harness.sense.probe import DataChange, Upstream
+from harness.sense.probe import DataChange
 from harness.sense.sources.kafka.filter import Admission
 from harness.sense.sources.kafka.probe import KafkaProbe
 from harness.sense.sources.kafka.types import Place, Problem
+from harness.store.work_lists import Upstream
 from tests.support.fake_kafka import FakeKafka, FakeQuestions
 from tests.support.golden import AT
 from tests.support.watching import Watching
