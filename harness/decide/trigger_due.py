@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.controls.triggers.parse import EVENT_TRIGGERS, read_triggers
+from harness.events.event import EventRow
 from harness.platform.sql_names import table_key
 from harness.record.probes import Recorded
 from harness.record.registrations import Registered
-from harness.store.rows import EventRow, ProbeRow, Run, Tick
+from harness.store.rows import ProbeRow, Run, Tick
 from harness.store.work_lists import StateView
 
 

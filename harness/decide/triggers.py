@@ -14,13 +14,12 @@ from typing import Protocol, cast
 
 from harness.controls.load import Rows
 from harness.errors import DecideError, StateError
+from harness.events.event import EventRow
 from harness.platform.clock import instant_from
 from harness.platform.format import iso
-from harness.record.correlate import event_row
 from harness.record.probes import Recorded, after_row, is_orphan, probe_row
 from harness.sense.probe import ProbeResult
 from harness.store.rows import (
-    EventRow,
     Ledger,
     ProbeRow,
     Store,
@@ -326,7 +325,7 @@ def _copy(row: Row, slot: datetime, upstream_id: str, tick: Tick) -> EventRow:
     own = {TRIGGER_TAG: upstream_id.partition(":")[2], SLOT_TAG: iso(slot)}
     text = "\x1f".join((upstream_id, iso(slot), _change_of(row)))
     return replace(
-        event_row(row),
+        EventRow.from_row(row),
         tick_number=tick.number,
         event_id=sha256(text.encode(errors="surrogatepass")).hexdigest()[:32],
         upstream_id=upstream_id,

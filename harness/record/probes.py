@@ -7,18 +7,10 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from harness.events.event import EventRow
 from harness.record.correlate import REGISTERED, Joining, as_they_are
 from harness.sense.probe import ProbeResult
-from harness.store.rows import (
-    EventRow,
-    Ledger,
-    ProbeOutcome,
-    ProbeRow,
-    RecentEvents,
-    Store,
-    Tick,
-    integer,
-)
+from harness.store.rows import Ledger, ProbeOutcome, ProbeRow, RecentEvents, Store, Tick, integer
 from harness.store.work_lists import Orphan, Upstream
 
 
@@ -204,21 +196,8 @@ def _event_rows(
     result: ProbeResult, tick: Tick, recorded_events: frozenset[str]
 ) -> Iterable[EventRow]:
     for event in result.events:
-        event_id = event.event_id(result.upstream_id)
-        if event_id in recorded_events:
-            continue
-        yield EventRow(
-            tick_number=tick.number,
-            event_ts=int(tick.at.timestamp() * 1000),
-            event_id=event_id,
-            upstream_id=result.upstream_id,
-            table=event.table,
-            partition=event.partition,
-            snapshot_id=event.snapshot_id,
-            snapshot_ts=event.snapshot_ts,
-            prev_snapshot_id=event.prev_snapshot_id,
-            table_format=event.table_format,
-            operation_type=event.operation,
-            tags=dict(event.tags),
-            change_id=event_id,
-        )
+        event_id = event.id_at(result.upstream_id)
+        if event_id not in recorded_events:
+            yield event.recorded(
+                tick, upstream_id=result.upstream_id, event_id=event_id, change_id=event_id
+            )

@@ -4,13 +4,12 @@ A probe never writes anything and never uses our clock as a cursor: it compares 
 reports now with the cursor that the same probe returned last time.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from hashlib import sha256
 from typing import Protocol
 
-from harness.events.event import Operation, TableFormat
+from harness.events.event import ChangeEvent
 from harness.store.work_lists import Upstream
 
 
@@ -25,36 +24,13 @@ class QueryBounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DataChange:
-    """One data-change event as the source tells it, before it is recorded."""
-
-    table: str
-    #: One JSON value per partition level when exactly one partition changed; else ``None``.
-    partition: tuple[str, ...] | None = None
-    snapshot_id: str | None
-    #: Milliseconds since the epoch.
-    snapshot_ts: int | None
-    prev_snapshot_id: str | None
-    table_format: TableFormat
-    operation: Operation
-    tags: Mapping[str, str] = field(default_factory=dict)
-    #: Tells one life of the upstream from the next (a table dropped and created again).
-    lineage: str
-
-    def event_id(self, upstream_id: str) -> str:
-        """Return the deterministic id: the same change recorded twice is one event."""
-        text = "\x1f".join((upstream_id, self.lineage, self.snapshot_id or ""))
-        return sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeResult:
     """What one probe of one upstream found; ``failure`` set means that it could not look."""
 
     upstream_id: str
     #: Where the next probe starts. Equal to the upstream's own cursor when nothing moved.
     position: str | None = None
-    events: tuple[DataChange, ...] = ()
+    events: tuple[ChangeEvent, ...] = ()
     upstream_value: str | None = None
     #: Something between the last cursor and this one can no longer be known; says what, in words.
     gap: str | None = None

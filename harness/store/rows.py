@@ -1,10 +1,10 @@
 """The rows that the harness appends, one frozen type per ledger, and the store's protocol."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import Field, dataclass, fields, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from harness.platform.clock import instant_from
 
@@ -116,26 +116,6 @@ class TickRow:
     started_count: int
     folded_through: int
     seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventRow:
-    """A data-change event: LakeChime's nine fields and where it came from."""
-
-    tick_number: int
-    event_ts: int
-    event_id: str
-    upstream_id: str
-    table: str
-    partition: tuple[str, ...] | None
-    snapshot_id: str | None
-    snapshot_ts: int | None
-    prev_snapshot_id: str | None
-    table_format: str
-    operation_type: str
-    tags: Mapping[str, str]
-    #: Names the change itself, whatever its origin.
-    change_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,9 +267,15 @@ class TriggerEvaluationRow:
     looked_at: datetime
 
 
-LedgerRow = (
-    TickRow | EventRow | ProbeRow | Run | DecisionRow | ControlChangeRow | TriggerEvaluationRow
-)
+class LedgerRow(Protocol):
+    """A dataclass with a field for each column of its ledger; its other fields are not kept."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def tick_number(self) -> int:
+        """The tick that recorded it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

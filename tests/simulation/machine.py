@@ -18,11 +18,12 @@ from harness.config.sources import FirstSight
 from harness.context import Context
 from harness.controls.header import COLUMNS
 from harness.errors import DecideError, LockedError, StateError
+from harness.events.event import EventRow
 from harness.fire.submit import Firing
 from harness.platform.clock import FakeClock
 from harness.platform.databricks.api import JobsApi
 from harness.store.queries import step_order
-from harness.store.rows import EventRow, FencingToken, Ledger, LedgerRow
+from harness.store.rows import FencingToken, Ledger, LedgerRow
 from harness.store.state_dir import StateDir
 from harness.store.work_lists import Upstream
 from harness.store.writer.fencing import FencedStore, HeldLease

@@ -220,7 +220,7 @@ class Table(Other):
         there = self.marks()
         for event in result.events:
             known = self.there_at.get(upstream.position, frozenset())
-            self.reported_events.setdefault(event.event_id(upstream.upstream_id), set()).update(
+            self.reported_events.setdefault(event.id_at(upstream.upstream_id), set()).update(
                 there - known
             )
         if result.position != upstream.position:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from harness.config.connections import Database, JdbcDatabase, SapSystem, SapSystems
+from harness.events.event import ChangeEvent
 from harness.sense.database_queries import (
     Answer,
     Column,
@@ -17,7 +18,7 @@ from harness.sense.database_queries import (
     QueryRefusedError,
     QueryTooSlowError,
 )
-from harness.sense.probe import DataChange, ProbeResult
+from harness.sense.probe import ProbeResult
 from harness.sense.sources.jdbc.compare import SinceRows
 from harness.sense.sources.jdbc.probe import JdbcProbe
 from harness.sense.sources.sap import SapProbe
@@ -136,7 +137,7 @@ class Shop:
                 )
         return results
 
-    def events(self, name: str = "orders") -> list[DataChange]:
+    def events(self, name: str = "orders") -> list[ChangeEvent]:
         result = self.results()[name]
         assert result.failure is None, result.failure
         return list(result.events)

@@ -243,4 +243,4 @@ class Watcher(Watching):
         """Look, and return what the events did; a failure is no answer."""
         result = self.probe_once()
         assert result.failure is None, result.failure
-        return [event.operation.value for event in result.events]
+        return [event.operation_type.value for event in result.events]

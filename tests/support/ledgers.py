@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+from harness.events.event import EventRow, Operation, TableFormat
 from harness.store.rows import (
     Blocker,
     Consumed,
     ControlChangeRow,
     DecisionRow,
-    EventRow,
     Ledger,
     LedgerRow,
     ProbeOutcome,
@@ -137,8 +137,8 @@ def event(tick: int, at: datetime, upstream_id: str, snapshot: str) -> EventRow:
         snapshot_id=snapshot,
         snapshot_ts=int(at.timestamp() * 1000),
         prev_snapshot_id=None,
-        table_format="DELTA",
-        operation_type="APPEND",
+        table_format=TableFormat.DELTA,
+        operation_type=Operation.APPEND,
         tags={"rows_written": "1204"},
         change_id=f"e{tick}",
     )

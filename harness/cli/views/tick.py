@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from harness.cli.views.terminal import Column, line, print_table
+from harness.events.event import EventRow
 from harness.inspect.attention import names_of, reason_beside, reason_of_waiting
 from harness.inspect.tick_summary import (
     STYLES,
@@ -19,7 +20,7 @@ from harness.inspect.tick_summary import (
     runs_of,
 )
 from harness.platform.format import age, instant, size, upstream_name
-from harness.store.rows import EventRow, Run, RunStatus
+from harness.store.rows import Run, RunStatus
 
 if TYPE_CHECKING:
     from harness.tick.report import TickReport

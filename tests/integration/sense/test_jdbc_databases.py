@@ -12,9 +12,10 @@ import pytest
 
 from harness.config.connections import JdbcDatabase
 from harness.config.secrets import EnvironmentSecrets, SecretReference
+from harness.events.event import ChangeEvent
 from harness.sense.database_queries import Kind, Query, QueryRefusedError
 from harness.sense.pool import ProbePool
-from harness.sense.probe import DataChange, ProbeResult
+from harness.sense.probe import ProbeResult
 from harness.sense.sources.jdbc.jvm import JvmQueries
 from harness.sense.sources.jdbc.new_rows import SparkTableRows
 from harness.sense.sources.jdbc.probe import JdbcProbe
@@ -82,7 +83,7 @@ class Shop:
                 )
         return {result.upstream_id: result for result in results}
 
-    def events(self, name: str = "orders") -> list[DataChange]:
+    def events(self, name: str = "orders") -> list[ChangeEvent]:
         result = self.results()[name]
         assert result.failure is None, result.failure
         return list(result.events)

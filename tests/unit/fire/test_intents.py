@@ -6,13 +6,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from harness.events.event import EventRow, Operation, TableFormat
 from harness.events.payload import file_of, restore_payloads
 from harness.fire.intents import Start, fire
 from harness.fire.submit import Firing, Steps
 from harness.platform.clock import FakeClock
 from harness.platform.databricks.fake import FakeJobs
 from harness.platform.databricks.rate_limit import TokenBucket
-from harness.store.rows import Consumed, EventRow, Ledger, Run, RunStatus, Tick
+from harness.store.rows import Consumed, Ledger, Run, RunStatus, Tick
 from tests.support.memory_store import MemoryStore
 
 JOB = 2**53 + 1
@@ -69,8 +70,8 @@ def _event(tick_number: int, version: int, upstream_id: str = "u") -> EventRow:
         snapshot_id=str(version),
         snapshot_ts=None,
         prev_snapshot_id=None,
-        table_format="DELTA",
-        operation_type="APPEND",
+        table_format=TableFormat.DELTA,
+        operation_type=Operation.APPEND,
         tags={},
         change_id=f"event {version}",
     )

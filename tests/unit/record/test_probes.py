@@ -4,10 +4,10 @@ import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from harness.events.event import Operation, TableFormat
+from harness.events.event import ChangeEvent, EventRow, Operation, TableFormat
 from harness.record.probes import Known, orphans_among, record
-from harness.sense.probe import DataChange, ProbeResult
-from harness.store.rows import Consumed, EventRow, Ledger, ProbeOutcome, ProbeRow, Tick
+from harness.sense.probe import ProbeResult
+from harness.store.rows import Consumed, Ledger, ProbeOutcome, ProbeRow, Tick
 from harness.store.work_lists import Upstream
 from tests.support.memory_store import MemoryStore
 from tests.support.watched import NEVER_SEEN
@@ -19,14 +19,14 @@ FLIGHTS = replace(
 )
 
 
-def _change(version: str) -> DataChange:
-    return DataChange(
+def _change(version: str) -> ChangeEvent:
+    return ChangeEvent(
         table="flights",
         snapshot_id=version,
         snapshot_ts=None,
         prev_snapshot_id=None,
         table_format=TableFormat.DELTA,
-        operation=Operation.APPEND,
+        operation_type=Operation.APPEND,
         lineage="a",
     )
 
@@ -86,7 +86,7 @@ def test_a_look_that_recovers_is_recorded_even_if_nothing_is_new() -> None:
 
 
 def test_an_event_that_a_killed_tick_left_is_news_but_no_second_row() -> None:
-    event_id = _change("4").event_id(FLIGHTS.upstream_id)
+    event_id = _change("4").id_at(FLIGHTS.upstream_id)
     events, probes, _ = _recorded(
         _result(position="at 4", events=(_change("4"),)), known=frozenset({event_id})
     )

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from harness.events.event import EventRow, Operation, TableFormat
 from harness.fire.submit import Steps
 from harness.fire.token import TOKEN_PARAMETER
 from harness.platform.clock import FakeClock
@@ -15,7 +16,6 @@ from harness.store.inbox import Message, MessageKind
 from harness.store.rows import (
     Consumed,
     ControlChangeRow,
-    EventRow,
     Ledger,
     ProbeOutcome,
     ProbeRow,
@@ -107,8 +107,8 @@ def event(tick: int, at: datetime, upstream: str) -> EventRow:
         snapshot_id="1",
         snapshot_ts=None,
         prev_snapshot_id=None,
-        table_format="delta",
-        operation_type="APPEND",
+        table_format=TableFormat.DELTA,
+        operation_type=Operation.APPEND,
         tags={},
         change_id=f"{upstream}-{tick}-{at:%H%M}",
     )
