@@ -43,7 +43,7 @@ class Kind(Protocol):
     count: int
     #: ``upstream_key`` of its rows.
     key: str
-    #: Looks until new data is told.
+    #: Probes until new data is reported.
     results: int
     #: What the usual way is, in words.
     usual: str
