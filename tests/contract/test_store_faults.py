@@ -145,7 +145,7 @@ def test_no_job_starts_whose_intent_cannot_be_written(
     DAMAGE[damage](tmp_path / "heartbeat.db" / Ledger.RUNS)
 
     with pytest.raises(
-        StateError, match=r"ledger_runs cannot be written: .* doctor` says"
+        StateError, match=r"ledger_runs cannot be written: .* doctor` shows"
     ) as reported:
         start(store, jobs, tmp_path)
     assert jobs.requests == []
