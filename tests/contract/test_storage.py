@@ -4,13 +4,15 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from uuid import uuid4
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from harness.platform.storage import (
     LocalStorage,
@@ -21,6 +23,9 @@ from harness.platform.storage import (
     normalized,
     reason_of,
 )
+from harness.sense.probe import Upstream
+from harness.sense.sources.delta.probe import DeltaProbe
+from tests.support.golden import AT, FakeHistory, FakeLocator, FakeNewRows
 from tests.support.services.s3 import object_store
 
 #: Names that a pattern, an address or a shell would take for something else.
@@ -160,6 +165,23 @@ def test_a_file_cannot_be_listed(case: Case) -> None:
 def test_a_bucket_that_is_not_there_has_no_files(bucket: str) -> None:
     with pytest.raises(FileNotFoundError):
         ObjectStorage().list_files(f"{bucket}-of-another/f")
+
+
+def test_a_delta_table_in_a_bucket_is_sensed_without_spark(bucket: str) -> None:
+    table = f"{bucket}/lake/orders"
+    probe = DeltaProbe(Storages(), FakeLocator(), FakeNewRows(), FakeHistory())
+    upstream = Upstream(
+        upstream_id="u", source="delta_table", sensor_id=table, read_type="streaming"
+    )
+    found: list[int] = []
+    for _ in range(2):
+        write_deltalake(table.replace("s3a:", "s3:"), pa.table({"id": [1]}), mode="append")
+        for _ in range(2):
+            [result] = probe.probe([upstream], at=AT)
+            assert result.failure is None, result.failure
+            found.append(len(result.events))
+            upstream = replace(upstream, position=result.position)
+    assert found == [1, 0, 1, 0]
 
 
 #: What each cloud says when access is refused: status, content type, body.
