@@ -14,7 +14,7 @@ from harness.errors import ProbeFailedError
 from harness.platform.delta_log import list_log
 from harness.platform.spark.session import message_of
 from harness.platform.sql_names import in_sql, is_path
-from harness.platform.storage import HadoopStorage, LocalStorage, Storage, Storages, normalized
+from harness.platform.storage import Storage, Storages, normalized
 from harness.sense.new_rows import by_partition, plain, rows_of, union
 from harness.sense.probe import NewFile, NewFiles
 from harness.sense.sources.delta.schema import Table
@@ -281,7 +281,7 @@ def _path(question: Question) -> str:
 
 
 def _storage(question: Question, path: str) -> Storage:
-    return Storages(LocalStorage(), HadoopStorage(lambda: question.session)).of(path)
+    return Storages().of(path)
 
 
 def _cannot_be_had(version: int, error: Exception) -> str:
