@@ -1,6 +1,5 @@
 """Calls macros as dbt does, without dbt: no project, no database, answers are given."""
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import md5
@@ -52,7 +51,6 @@ class Macros(macros.Macros):
         usual = {
             "exceptions": SimpleNamespace(raise_compiler_error=_refuse, warn=self.warned.append),
             "log": lambda message, info=False: self.logged.append(message),
-            "modules": SimpleNamespace(re=re),
             "local_md5": lambda text: md5(text.encode()).hexdigest(),
             "var": lambda name, default=None: known.get(name, default),
             "env_var": lambda name, default=None: services.get(name, default),

@@ -3,7 +3,9 @@
 It has what dbt's context offers without a database: a macro that queries one cannot be called.
 """
 
+import datetime
 import json
+import re
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
@@ -15,8 +17,13 @@ from jinja2 import Environment, Template
 from harness.config.project import PACKAGE
 from harness.errors import ConfigurationError
 
-#: The rules of changed rows.
-_FILES = ("chain.sql", "net_changes.sql")
+#: The rules of changed rows and of the event query.
+_FILES = (
+    "events/chain.sql",
+    "events/event_question.sql",
+    "events/net_changes.sql",
+    "ledgers/table_names.sql",
+)
 
 
 class _ReturnedError(Exception):
@@ -42,6 +49,7 @@ class Macros:
             "tojson": json.dumps,
             "fromjson": _fromjson,
             "adapter": SimpleNamespace(quote=_quoted),
+            "modules": SimpleNamespace(datetime=datetime, re=re),
             **context,
         }
         for file in files:
@@ -55,8 +63,8 @@ class Macros:
 
 @cache
 def macros() -> Macros:
-    """Return the macros with the rules of changed rows."""
-    return Macros(PACKAGE / "macros" / "events" / name for name in _FILES)
+    """Return the macros with the rules of changed rows and of the event query."""
+    return Macros(PACKAGE / "macros" / name for name in _FILES)
 
 
 def _jinja() -> Environment:
