@@ -84,12 +84,13 @@
 
 {#- The chain of an Iceberg table, whose events each name the snapshot before them. -#}
 {% macro _chain_of_snapshots(steps) -%}
+    {%- if steps | selectattr('snapshot_id', 'none') | list -%}
+        {%- do return({'fault': 'recreated', 'why': "the table was replaced by one without data"}) -%}
+    {%- endif -%}
     {%- set following = {} -%}
     {%- set leading = {} -%}
     {%- for step in steps -%}
-        {%- if step.snapshot_id is none -%}
-            {%- do return({'fault': 'recreated', 'why': "the table was replaced by one without data"}) -%}
-        {%- elif step.prev_snapshot_id in following or step.snapshot_id in leading -%}
+        {%- if step.prev_snapshot_id in following or step.snapshot_id in leading -%}
             {%- set id = step.prev_snapshot_id if step.prev_snapshot_id in following else step.snapshot_id -%}
             {%- set why = "two events lead from or to " ~ (id or "no snapshot") -%}
             {%- do return(dict(heartbeat._ends_by_time(steps), fault='fork', why=why)) -%}

@@ -38,7 +38,6 @@ class Fault(StrEnum):
 class Chain:
     """The events of one table in their order, and the range that they describe."""
 
-    table: str
     table_format: TableFormat
     #: Oldest first, each once.
     events: tuple[ChangeEvent, ...]
@@ -86,7 +85,6 @@ def chain_of(events: Iterable[ChangeEvent]) -> Chain:
     found = macros().call._event_chain(listed, newest.table_format.value)
     partitions = found["partitions"]
     return Chain(
-        table=newest.table,
         table_format=newest.table_format,
         events=tuple(map(ChangeEvent.from_json, found["events"])),
         since=found["since"],

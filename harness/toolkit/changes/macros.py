@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from types import CodeType, SimpleNamespace
-from typing import NoReturn
-
-from jinja2 import Environment, Template
+from typing import TYPE_CHECKING, NoReturn
 
 from harness.config.project import PACKAGE
 from harness.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 #: The rules of changed rows and of the event query.
 _FILES = (
@@ -40,6 +41,8 @@ class Macros:
     """
 
     def __init__(self, files: Iterable[Path], **context: object) -> None:
+        from jinja2 import Template
+
         self.call = SimpleNamespace()
         jinja = _jinja()
         jinja.globals |= {
@@ -67,7 +70,9 @@ def macros() -> Macros:
     return Macros(PACKAGE / "macros" / name for name in _FILES)
 
 
-def _jinja() -> Environment:
+def _jinja() -> "Environment":
+    from jinja2 import Environment
+
     # What is rendered is SQL.
     return Environment(extensions=["jinja2.ext.do"], autoescape=False)
 

@@ -166,7 +166,12 @@ def test_after_a_rollback_the_newest_snapshot_of_a_broken_chain_is_not_the_last(
 
 
 def test_an_iceberg_table_replaced_by_one_without_data_is_another_table() -> None:
-    assert chain_of([step(4, 5, ICEBERG), step(5, None, ICEBERG)]).fault is Fault.RECREATED
+    replaced = at(step(5, None, ICEBERG), 7)
+
+    assert chain_of([step(4, 5, ICEBERG), replaced]).fault is Fault.RECREATED
+    forked = chain_of([at(step(4, 5, ICEBERG), 5), at(step(4, 6, ICEBERG), 6), replaced])
+    assert forked.fault is Fault.RECREATED
+    assert ends(forked) == (None, None)
 
 
 def test_the_partitions_of_hive_events_are_put_together() -> None:
