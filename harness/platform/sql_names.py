@@ -39,6 +39,12 @@ def column_in_sql(name: str) -> str:
     return name if _BARE_COLUMN.fullmatch(name) else in_sql(name)
 
 
+def text_in_sql(text: str) -> str:
+    """Return text as a SQL string literal, out of which no character leads."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    return f"'{escaped}'"
+
+
 #: What leads to the files of a table, spelled as a table name.
 _FORMAT_BEFORE_PATH = re.compile(r"^(?:delta|parquet|iceberg)\.(?=`?[/\w]*[/:])", re.IGNORECASE)
 _OWN_CATALOG = "spark_catalog"

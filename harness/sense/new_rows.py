@@ -3,7 +3,8 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from harness.platform.sql_names import in_sql, is_path
 from harness.sense.preprocess.run import Rows, SparkQuestions
@@ -77,25 +78,22 @@ class _Reader:
         return union(
             [
                 self._at_version(table, version).where(
-                    f.col("_metadata.file_path").isin(self._addresses(table, group))
+                    f.col("_metadata.file_path").isin(_addresses(table, group))
                 )
                 for version, group in by_version.items()
             ]
         )
 
-    def _addresses(self, table: str, files: Sequence[NewFile]) -> list[str]:
-        """Spell the files' addresses as Spark does; a local one in both ways that are in use."""
-        session: Any = self._session
-        configuration = session._jsparkSession.sessionState().newHadoopConf()
-        addresses = []
-        for file in files:
-            path = session._jvm.org.apache.hadoop.fs.Path(_absolute(table, file.path))
-            qualified = path.getFileSystem(configuration).makeQualified(path)
-            address = str(qualified.toUri().toString())
-            addresses.append(address)
-            if address.startswith("file:///"):
-                addresses.append("file:/" + address[len("file:///") :])
-        return addresses
+
+def _addresses(table: str, files: Sequence[NewFile]) -> list[str]:
+    """Spell the files' addresses as Spark does; a local one in both ways that are in use."""
+    addresses = []
+    for file in files:
+        path = _absolute(table, file.path)
+        scheme, mark, rest = path.rpartition("://")
+        address = f"{scheme}{mark}{_ESCAPED.sub(lambda found: quote(found.group()), rest)}"
+        addresses += [address] if mark else [f"file:{address}", f"file://{address}"]
+    return addresses
 
 
 def by_partition(files: Iterable[NewFile]) -> list[list[NewFile]]:
@@ -145,3 +143,5 @@ def literal(path: str) -> str:
 
 
 _PATTERN = re.compile(r"[\\{}\[\]*?]")
+#: What Java escapes in the path of a URI.
+_ESCAPED = re.compile(r"""[\x00-\x20"#%<>?\[\\\]^`{|}\x7f]""")

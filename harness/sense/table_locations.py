@@ -1,15 +1,16 @@
 """Finds where a table that is given by name keeps its files, and asks again from time to time."""
 
 import logging
+import re
 import sys
 import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 from zlib import crc32
 
 from harness.errors import ProbeFailedError
-from harness.platform.sql_names import in_sql, parts_of
+from harness.platform.sql_names import in_sql, parts_of, text_in_sql
 from harness.platform.storage import normalized
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ _NO_CATALOG = frozenset(
     {"REQUIRES_SINGLE_PART_NAMESPACE", "CATALOG_NOT_FOUND", "NO_SUCH_CATALOG_EXCEPTION"}
 )
 _DETAILS = "# Detailed Table Information"
+_LOCATION = "\nLocation: "
+_FACT = re.compile(r"^(\w[\w ]*): (.*)$", re.MULTILINE)
 
 
 class NoSuchTableError(ProbeFailedError):
@@ -106,8 +109,15 @@ class SparkTableLocator:
 
     def is_awake(self) -> bool:
         """Return whether there is a session already."""
-        spark = sys.modules.get("pyspark")
-        return spark is not None and spark.SparkContext._active_spark_context is not None
+        sql = sys.modules.get("pyspark.sql")
+        if sql is None:
+            return False
+        from harness.platform.spark.errors import PySparkException
+
+        try:
+            return sql.SparkSession.active() is not None
+        except PySparkException:
+            return False
 
     def locate(self, name: str) -> str:
         """Return the path of a table."""
@@ -125,29 +135,33 @@ class SparkTableLocator:
             raise ProbeFailedError(f"the catalog cannot locate it: {message_of(error)}") from error
 
     def _location(self, name: str) -> str:
-        session = self._session()
-        state: Any = session._jsparkSession.sessionState()
-        parts = list(_strings(state.sqlParser().parseMultipartIdentifier(name)))
-        catalog = str(state.catalogManager().currentCatalog().name())
-        if len(parts) == 3 and parts[0] == _SESSION_CATALOG:
-            catalog, parts = _SESSION_CATALOG, parts[1:]
-        if len(parts) > 2 or catalog != _SESSION_CATALOG:
+        session, parts = self._session(), parts_of(name)
+        if len(parts) == 3 and parts[0].lower() == _SESSION_CATALOG:
+            parts = parts[1:]
+        elif len(parts) > 2 or session.catalog.currentCatalog() != _SESSION_CATALOG:
             return described_location(session, name)
-        # The session catalog answers without a job and without loading the table.
-        identifier = state.sqlParser().parseTableIdentifier(
-            ".".join(f"`{part.replace('`', '``')}`" for part in parts)
-        )
-        table = state.catalog().getTableMetadata(identifier)
-        provider = table.provider()
-        refuse_other_kinds(
-            name, str(table.tableType().name()), str(provider.get()) if provider.isDefined() else ""
-        )
-        location = table.location()
-        if location.getScheme() in (None, "file"):
-            return str(location.getPath())
-        # A Hadoop path does not escape what a URI does.
-        jvm: Any = session.sparkContext._jvm
-        return str(jvm.org.apache.hadoop.fs.Path(location).toString())
+        # Answered without loading the table, and without a job.
+        schema = f" in `{parts[-2]}`" if len(parts) > 1 else ""
+        shown = session.sql(f"show table extended{schema} like {text_in_sql(parts[-1])}").collect()
+        found = [
+            str(row["information"])
+            for row in shown
+            if not row["isTemporary"] and row["tableName"] == parts[-1].lower()
+        ]
+        if not found:
+            raise NoSuchTableError(f"the catalog has no table {name}")
+        if found[0].count(_LOCATION) != 1:
+            # A comment may hold anything.
+            return described_location(session, name)
+        # What comes before the comment is the catalog's own.
+        facts = dict(reversed(_FACT.findall(found[0])))
+        refuse_other_kinds(name, facts.get("Type", ""), facts.get("Provider", ""))
+        return local_or_remote(facts["Location"])
+
+
+def local_or_remote(path: str) -> str:
+    """Return a path as its storage wants it; a Hadoop path is not escaped, as a URI is."""
+    return normalized(re.sub(r"^file:/+", "/", path))
 
 
 def described_location(session: "SparkSession", name: str) -> str:
@@ -178,7 +192,3 @@ def refuse_other_kinds(name: str, kind: str, provider: str) -> None:
     if provider.lower() != "delta":
         found = f"a table of {provider}" if provider else "a table of another system"
         raise NoSuchTableError(f"{name} is {found}, not of Delta")
-
-
-def _strings(sequence: Any) -> list[str]:
-    return [str(sequence.apply(index)) for index in range(sequence.size())]

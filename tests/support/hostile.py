@@ -23,6 +23,8 @@ WITHIN = (
     "select * from sensor_new_data where get_json_object(a, '$.status') = 'closed'",
     "select window(changed_at, '1 hour').start, count(*) from sensor_new_data group by 1",
     "select count(*) filter (where a > 1) from sensor_new_data group by b having count(*) > 0",
+    # For Spark the first comment goes on in the next line, and the second one never begins.
+    "select * from sensor_new_data --\\\n/*\n, sales.orders -- */",
 )
 
 #: Queries that read a table, a folder or a file besides the new rows.
@@ -57,6 +59,9 @@ READING_MORE = (
     "select * from sensor_new_data /* a /* b */ c */ , sales.orders",
     "select * from sensor_new_data) union all (select 1 from sales.orders",
     "from sensor_new_data |> union all (select * from sales.orders)",
+    "select * from sensor_new_data where exists (table orders)",
+    "select * from sensor_new_data where id in (from orders)",
+    "select * from (map id using 'cat /etc/passwd' as (x) from sensor_new_data)",
 )
 
 #: Queries that run code, change something, or speak to what is outside of SQL.

@@ -5,7 +5,7 @@ from decimal import Decimal, InvalidOperation
 
 from harness.config.sources import Source
 from harness.errors import ProbeFailedError
-from harness.platform.sql_names import column_in_sql, is_column
+from harness.platform.sql_names import column_in_sql, is_column, text_in_sql
 from harness.store.work_lists import Upstream
 
 _PLACEHOLDER = re.compile(
@@ -40,17 +40,11 @@ def rendered(upstream: Upstream) -> str | None:
     if key and not is_column(key):
         raise ProbeFailedError(f"upstream_key {key!r} is no column name")
     value = upstream.upstream_value
-    literal = "NULL" if value is None else quoted(value)
+    literal = "NULL" if value is None else text_in_sql(value)
     column = column_in_sql(key) if key else ""
     return _PLACEHOLDER.sub(
         lambda match: column if "?upstream_key" in match.group() else literal, query
     )
-
-
-def quoted(text: str) -> str:
-    """Return text as a SQL string literal."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
-    return f"'{escaped}'"
 
 
 def is_larger(value: str, other: str) -> bool:

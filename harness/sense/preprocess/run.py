@@ -1,8 +1,9 @@
 """Asks Spark about the rows that a probe found; started only when a control row asks for rows."""
 
+import re
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -11,16 +12,17 @@ from harness.errors import ProbeFailedError
 from harness.platform.masking import masked
 from harness.platform.sql_names import column_in_sql
 from harness.platform.text import first_line
-from harness.sense.preprocess.policy import NEW_DATA, uncalled, unread
+from harness.sense.preprocess.policy import NEW_DATA, name_of, uncalled, unread
 from harness.sense.preprocess.query import is_larger, needed_key, rendered
-from harness.sense.preprocess.spark_plan import NO_VARIABLES, use_in
 from harness.sense.probe import QueryBounds
 from harness.store.work_lists import Upstream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: So many queries are known to keep to what they may read; the others are read again.
+    from harness.sense.preprocess.parser import ParsedQuery
+
+#: So many queries are known to keep to what they may read; the others are checked again.
 _MOST_KNOWN = 10_000
 _SECONDS_BETWEEN_CANCELS = 1.0
 
@@ -43,9 +45,6 @@ class Questions(Protocol):
 class SparkQuestions:
     """Answers from Spark; safe to ask from many threads at once.
 
-    Each thread has a Spark session of its own beside the given one: temporary views belong to a
-    session, so ``sensor_new_data`` of one probe is never that of another.
-
     Args:
         session: Returns the Spark session.
         bounds: What holds for a query.
@@ -56,13 +55,12 @@ class SparkQuestions:
     ) -> None:
         self._session = session
         self._bounds = bounds or QueryBounds()
-        self._own = threading.local()
-        #: Queries that have been read and keep to what they may.
-        self._known: set[str] = set()
+        #: The text that Spark receives of each query that keeps to what it may.
+        self._known: dict[str, str] = {}
 
     def largest(self, rows: Rows, column: str) -> str | None:
         """Return the largest value among the rows, as text; the column as SQL names it."""
-        session = self._own_session()
+        session = self._session()
         from pyspark.sql import functions as f
 
         what = f"the largest {column}"
@@ -77,47 +75,43 @@ class SparkQuestions:
     def any_row(self, rows: Rows, query: str) -> bool:
         """Return whether the query over ``sensor_new_data`` returns a row.
 
-        The query stands as a subquery, where nothing but a query is admitted, and is run only when
-        it reads nothing but what it may.
+        The query is run only when it reads nothing but what it may. The rows have a view with a
+        name of its own: probes side by side share the session.
         """
-        session = self._own_session()
-        wrapped = f"select 1 from (\n{query.strip().rstrip(';')}\n) limit 1"
+        session, view = self._session(), f"heartbeat_{uuid.uuid4().hex}"
         what = "its preprocess_query"
         with _one_sentence(f"{what} fails"), self._limited(session, what):
-            self._stop_if_it_reaches_out(session, wrapped)
-            rows(session).createOrReplaceTempView(NEW_DATA)
+            statement = _over(view, self._checked(session, query))
+            rows(session).createOrReplaceTempView(view)
             try:
-                return len(session.sql(wrapped).collect()) > 0
+                return len(session.sql(statement).collect()) > 0
             finally:
-                session.catalog.dropTempView(NEW_DATA)
+                session.catalog.dropTempView(view)
 
-    def _stop_if_it_reaches_out(self, session: "SparkSession", query: str) -> None:
-        if query in self._known:
-            return
-        use = use_in(session, query)
-        phrases = [*unread(use, self._bounds.may_read), *uncalled(use)]
-        if phrases:
-            raise ProbeFailedError(f"its preprocess_query {phrases[0]}")
-        if len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
-        self._known.add(query)
+    def _checked(self, session: "SparkSession", query: str) -> str:
+        """Return the text that Spark receives."""
+        if query not in self._known:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[query] = checked(session, query, self._bounds.may_read)
+        return self._known[query]
 
     @contextmanager
     def _limited(self, session: "SparkSession", what: str) -> Iterator[None]:
-        """Cancel the Spark jobs that this thread starts once they take too long."""
-        seconds, context = self._bounds.seconds, session.sparkContext
+        """Cancel what this thread runs in Spark once it takes too long."""
+        seconds, (add, interrupt, remove) = self._bounds.seconds, _tagging(session)
         tag, is_over, is_late = f"heartbeat-{uuid.uuid4()}", threading.Event(), threading.Event()
 
         def cancel_when_late() -> None:
             if is_over.wait(seconds):
                 return
             is_late.set()
-            context.cancelJobsWithTag(tag)
+            interrupt(tag)
             # A query is several jobs, and one that begins later is to end, too.
             while not is_over.wait(_SECONDS_BETWEEN_CANCELS):
-                context.cancelJobsWithTag(tag)
+                interrupt(tag)
 
-        context.addJobTag(tag)
+        add(tag)
         threading.Thread(target=cancel_when_late, name=tag, daemon=True).start()
         try:
             yield
@@ -128,14 +122,70 @@ class SparkQuestions:
             raise
         finally:
             is_over.set()
-            context.removeJobTag(tag)
+            remove(tag)
 
-    def _own_session(self) -> "SparkSession":
-        own: SparkSession | None = getattr(self._own, "session", None)
-        if own is None or own.sparkContext._jsc is None:
-            own = self._own.session = self._session().newSession()
-            own.conf.set(*NO_VARIABLES)
-        return own
+
+def _tagging(session: "SparkSession") -> tuple[Callable[[str], object], ...]:
+    """Return what adds a tag to this thread's work, interrupts the work, and removes the tag."""
+    context = getattr(session, "sparkContext", None)
+    if context is None:
+        return session.addTag, session.interruptTag, session.removeTag
+    # A session with a JVM of its own finds a tag only from the thread that has added it.
+    return context.addJobTag, context.cancelJobsWithTag, context.removeJobTag
+
+
+def checked(session: "SparkSession", query: str, may_read: Collection[str] = ()) -> str:
+    """Return the text of a query that Spark may run.
+
+    Raises:
+        ProbeFailedError: It is not one SELECT, or reads or calls what it may not.
+        PySparkException: Spark cannot parse it.
+    """
+    from sqlglot.errors import SqlglotError
+
+    from harness.sense.preprocess.parser import parsed, tokens_of
+
+    try:
+        found = parsed(query, tokens_of(query))
+    except (SqlglotError, RecursionError) as error:
+        reason = f"it cannot be parsed: {first_line(error, repr(error))}"
+        raise ProbeFailedError(f"its preprocess_query fails: {reason}") from error
+    if found is None:
+        raise ProbeFailedError("its preprocess_query fails: it is not a single SELECT")
+    phrases = [*unread(found.use, may_read), *uncalled(found.use)]
+    phrases += overlooked(session, found)
+    if phrases:
+        raise ProbeFailedError(f"its preprocess_query {phrases[0]}")
+    return found.text
+
+
+def overlooked(session: "SparkSession", found: "ParsedQuery") -> list[str]:
+    """Return what Spark reads in a query beyond what the parser has found, as phrases.
+
+    The new rows are named as a view that does not exist: Spark parses the text, and no more.
+    """
+    view = f"heartbeat_{uuid.uuid4().hex}"
+    plan = session.sql(f"explain extended {_over(view, found.text)}").collect()[0][0]
+    read = {name_of(each.split(", ")) for each in _NAMED.findall(plan)}
+    own = {(view,), (NEW_DATA,), *((each,) for each in found.ctes)}
+    known = own | found.use.relations | found.use.row_makers
+    if (view,) in read <= known and not _NAMED_OTHERWISE.search(plan):
+        return []
+    return ["names what it reads in a way that cannot be checked"]
+
+
+#: How Spark's plans name what is read.
+_NAMED = re.compile(r"Unresolved(?:Relation|TableValuedFunction) \[(.*?)\]")
+_NAMED_OTHERWISE = re.compile(
+    r"ScriptTransformation|Unresolved(?!Relation|TableValuedFunction|InlineTable)\w*?"
+    r"(?:Relation|Table|View|Identifier|Procedure)"
+)
+
+
+def _over(view: str, query: str) -> str:
+    """Return a statement that tries a query; as a subquery nothing but a query is admitted."""
+    rows = f"with {NEW_DATA} as (select * from `{view}`)"
+    return f"{rows} select 1 from (\n{query}\n) limit 1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,10 +10,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from harness.errors import StateError
+from harness.platform.sql_names import text_in_sql
 from harness.store.writer.lease import LeaseRow
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import SparkSession
 
 _TYPES: Mapping[object, str] = {
     int: "bigint",
@@ -83,14 +84,9 @@ class CatalogLeaseTable:
             StateError: It cannot be written, or another process was faster.
         """
         try:
-            from delta.tables import DeltaTable
-            from pyspark.sql import functions
-
-            wanted: dict[str, str | Column] = {
-                name: functions.lit(value) for name, value in asdict(row).items()
-            }
-            is_as_seen = functions.col("epoch") == functions.lit(epoch)
-            DeltaTable.forName(self._session(), self.name).update(is_as_seen, wanted)
+            # Delta's `update` takes no parameters.
+            wanted = ", ".join(f"{name} = {_in_sql(value)}" for name, value in asdict(row).items())
+            self._session().sql(f"update {self.name} set {wanted} where epoch = {epoch:d}")
         except Exception as error:
             raise _failure(self.name, "written", error) from error
 
@@ -102,6 +98,11 @@ def _row(values: dict[str, object]) -> LeaseRow:
         for name, value in values.items()
     }
     return LeaseRow(**aware)  # type: ignore[arg-type]
+
+
+def _in_sql(value: object) -> str:
+    text = value.isoformat() if isinstance(value, datetime) else str(value)
+    return f"cast({text_in_sql(text)} as {_TYPES[type(value)]})"
 
 
 def _failure(name: str, done: str, error: Exception) -> StateError:

@@ -8,7 +8,7 @@ is gone all rows are new.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.errors import ProbeFailedError
 from harness.platform.delta_log import list_log
@@ -203,9 +203,8 @@ def _feed(question: Question, span: _Span, new: "DataFrame") -> "DataFrame":
     )
     name = question.name
     rows = reader.load(span.path) if is_path(name) else reader.table(in_sql(name))
-    # Delta looks for the feed only when it plans to read it.
-    plan: Any = rows
-    plan._jdf.queryExecution().executedPlan()
+    # Delta looks for the feed only when it reads it.
+    rows.head(1)
     return of_log(rows, new.schema, question.keys)
 
 

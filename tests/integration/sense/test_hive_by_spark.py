@@ -147,6 +147,18 @@ def test_a_partition_elsewhere_is_found_there(orders: Orders, tmp_path: Path) ->
     assert (silent, seen(orders.reported())) == ([], [(Operation.APPEND, ('"2025-04-05"', '"5"'))])
 
 
+def test_a_partition_is_found_elsewhere_though_its_old_folder_stays(
+    orders: Orders, tmp_path: Path
+) -> None:
+    orders.sql(
+        f"alter table {{t}} partition (day = '2025-04-01', hour = 1) set location '{tmp_path}'"
+    )
+    catalog = SparkHiveCatalog(lambda: orders.spark)
+    table, names = catalog.table(orders.name), catalog.partitions(orders.name)
+
+    assert catalog.elsewhere(orders.name, table, names) == {"day=2025-04-01/hour=1": str(tmp_path)}
+
+
 def test_a_folder_counts_when_it_is_registered(orders: Orders) -> None:
     orders.sql(THIRD)
     orders.reported()

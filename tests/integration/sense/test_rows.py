@@ -1,6 +1,7 @@
 """The rows that new commits added, and only those, whatever the table is made of."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,12 +9,13 @@ import pytest
 
 from harness.errors import ProbeFailedError
 from harness.sense.new_rows import SparkNewRows
-from harness.sense.preprocess.policy import ALLOWED, REFUSED, uncalled, unread
-from harness.sense.preprocess.run import SparkQuestions
-from harness.sense.preprocess.spark_plan import use_in
+from harness.sense.preprocess.parser import parsed, tokens_of
+from harness.sense.preprocess.policy import ALLOWED, REFUSED, Use, uncalled, unread
+from harness.sense.preprocess.run import SparkQuestions, checked, overlooked
 from harness.sense.probe import NewFiles, QueryBounds
 from tests.support.golden import Watcher
 from tests.support.hostile import REACHING_OUT, READING_MORE, WITHIN
+from tests.support.spark_plan import use_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -190,8 +192,28 @@ def _must_not_be_read(session: "SparkSession") -> "DataFrame":
 def test_spark_reads_nothing_else_in_a_query_that_keeps_to_the_new_rows(
     spark: "SparkSession", query: str
 ) -> None:
-    assert use_in(spark, query).relations <= {("sensor_new_data",)}
-    assert unread(use_in(spark, query), ()) + uncalled(use_in(spark, query)) == []
+    use = use_in(spark, checked(spark, query))
+    assert use.relations <= {("sensor_new_data",)}
+    assert unread(use, ()) + uncalled(use) == []
+
+
+def test_spark_names_each_table_that_the_parser_overlooks(spark: "SparkSession") -> None:
+    read = [
+        "select * from sensor_new_data where id in (select id from sales.orders)",
+        "select (select max(id) from sales.orders) from sensor_new_data",
+        "with a as (select * from sales.orders) select * from a, sensor_new_data",
+        "select * from sensor_new_data, lateral (select * from sales.orders)",
+        "select * from sensor_new_data, sales.orders version as of 3",
+        "select * from sensor_new_data, parquet.`/etc/secrets`",
+        "select * from sensor_new_data, read_files('/etc/passwd', format => 'text')",
+        "select * from sensor_new_data, identifier('sales.' || 'orders')",
+        "select transform(id) using 'cat /etc/passwd' as (a) from sensor_new_data",
+        "from sensor_new_data |> union all (select * from sales.orders)",
+    ]
+    found = [parsed(query, tokens_of(query)) for query in read]
+    assert [each and overlooked(spark, replace(each, use=Use())) != [] for each in found] == (
+        [True] * len(read)
+    )
 
 
 def test_each_function_of_spark_is_either_allowed_or_refused(spark: "SparkSession") -> None:
@@ -218,7 +240,7 @@ def test_a_query_may_read_a_table_that_the_configuration_names(numbers: Asked) -
 
 
 def test_a_function_that_is_not_spark_s_own_is_not_called(spark: "SparkSession") -> None:
-    with pytest.raises(ProbeFailedError, match="calls 'spend', no function of Spark's own"):
+    with pytest.raises(ProbeFailedError, match="calls 'spend', which is not among the allowed"):
         SparkQuestions(lambda: spark).any_row(
             _must_not_be_read, "select spend(id) from sensor_new_data"
         )

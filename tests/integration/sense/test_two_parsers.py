@@ -1,6 +1,7 @@
 """Queries made up by hypothesis: what the check of the controls lets pass, Spark reads as it does.
 
-The check has a parser of its own. A name that it overlooks and Spark does not would be read.
+The check has a parser of its own, and Spark receives the text that it returns. A name that it
+overlooks and Spark does not would be read.
 """
 
 from typing import TYPE_CHECKING
@@ -9,8 +10,9 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from harness.controls.queries import check_query
+from harness.sense.preprocess.parser import parsed, tokens_of
 from harness.sense.preprocess.policy import uncalled, unread
-from harness.sense.preprocess.spark_plan import use_in
+from tests.support.spark_plan import use_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +39,16 @@ _TABLES = st.one_of(
     _OWN,
 )
 _GAPS = st.sampled_from(
-    [" ", "\n", "\t", "/* , orders */", "-- from orders\n", "/*+ broadcast(a) */ "]
+    [
+        " ",
+        "\n",
+        "\t",
+        "/* , orders */",
+        "-- from orders\n",
+        "/*+ broadcast(a) */ ",
+        # For Spark the first comment goes on in the next line.
+        "--\\\n/*\n, orders -- */\n",
+    ]
 )
 _FUNCTIONS = st.sampled_from(
     [
@@ -140,8 +151,10 @@ def test_spark_reads_no_name_and_calls_no_function_that_the_check_has_overlooked
         nonlocal passed
         if check_query(query):
             return
+        found = parsed(query, tokens_of(query))
+        assert found is not None
         try:
-            use = use_in(spark, query)
+            use = use_in(spark, found.text)
         except Exception as error:
             # What Spark cannot read, it does not run.
             note(str(error)[:200])

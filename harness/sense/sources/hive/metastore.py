@@ -1,15 +1,18 @@
 """Asks the session's metastore for a table and its partitions, without a Spark job."""
 
-import re
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import unquote
 
 from harness.errors import ProbeFailedError
-from harness.platform.sql_names import parts_of
-from harness.platform.storage import normalized
-from harness.platform.text import first_line
+from harness.platform.spark.session import message_of
+from harness.platform.sql_names import in_sql, parts_of, text_in_sql
+from harness.sense.sources.hive.events import values_of
+from harness.sense.table_locations import local_or_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,7 +20,8 @@ if TYPE_CHECKING:
 _SESSION_CATALOG = "spark_catalog"
 #: Formats that have a log of their own, and the source that reads it.
 _BETTER_SOURCES = {"delta": "delta_table", "iceberg": "iceberg_table"}
-_LOCATION = re.compile(r"\n\tLocation: (.*?)(?:\n|\)$|\)(?=, CatalogPartition\())")
+#: How Spark refuses to describe a table of these as JSON.
+_HAS_OWN_LOG = "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,67 +65,73 @@ class SparkHiveCatalog:
 
     def table(self, name: str) -> HiveTable:
         """Return a table."""
-        schema, table = names_of(name)
-        with _one_sentence(name):
-            found = self._catalog().getTable(schema, table)
-            kind = str(found.tableType().name())
-            if kind == "VIEW":
-                raise ProbeFailedError("it is a view, which has no files of its own")
-            provider = str(found.provider().get()) if found.provider().isDefined() else "hive"
-            if provider.lower() in _BETTER_SOURCES:
-                better = _BETTER_SOURCES[provider.lower()]
-                raise ProbeFailedError(f"it is a table of {provider}; sense it as {better}")
-            columns = found.partitionColumnNames()
-            return HiveTable(
-                created_ms=int(found.createTime()),
-                location=self._path(found.location()),
-                partition_columns=tuple(str(columns.apply(i)) for i in range(columns.size())),
-                is_external=kind == "EXTERNAL",
-            )
+        found = self._described(name)
+        kind = found["type"]
+        if kind == "VIEW":
+            raise ProbeFailedError("it is a view, which has no files of its own")
+        provider = found.get("provider", "hive")
+        if provider.lower() in _BETTER_SOURCES:
+            better = _BETTER_SOURCES[provider.lower()]
+            raise ProbeFailedError(f"it is a table of {provider}; sense it as {better}")
+        created = datetime.fromisoformat(found["created_time"])
+        return HiveTable(
+            created_ms=round(created.timestamp() * 1000),
+            location=local_or_remote(found["location"]),
+            partition_columns=tuple(found.get("partition_columns", ())),
+            is_external=kind == "EXTERNAL",
+        )
 
     def partitions(self, name: str) -> list[str]:
         """Return the names of its partitions."""
         with _one_sentence(name):
-            names = self._catalog().listPartitionNames(*names_of(name), self._none())
-            # One call for all: asked one by one, 10,000 names would take seconds.
-            text = str(names.mkString("\n"))
-        return text.split("\n") if text else []
+            shown = self._session().sql(f"show partitions {_in_sql(name)}").collect()
+        return [row[0] for row in shown]
 
     def elsewhere(self, name: str, table: HiveTable, names: Sequence[str]) -> dict[str, str]:
         """Return the folders of those of its partitions that are not where their names say."""
-        expected = {f"{table.location}/{each}" for each in names}
+        session = self._session()
         with _one_sentence(name):
-            found = self._catalog().listPartitions(*names_of(name), self._none())
-            places = locations_in(str(found.mkString(", ")))
-            if len(places) != found.size():
-                places = [self._path(found.apply(i).location()) for i in range(found.size())]
-            return {
-                self._name(table, found.apply(index)): place
-                for index, place in enumerate(places)
-                if place not in expected
-            }
+            # One statement for all: only a partition without files in its place is asked for.
+            session.catalog.refreshTable(_in_sql(name))
+            files = session.table(_in_sql(name)).inputFiles()
+        filled = {local_or_remote(unquote(file)).rpartition("/")[0] for file in files}
+        expected = {each: f"{table.location}/{each}" for each in names}
+        places = {
+            each: local_or_remote(self._described(name, each)["location"])
+            for each, place in expected.items()
+            if place not in filled
+        }
+        return {each: place for each, place in places.items() if place != expected[each]}
 
-    def _name(self, table: HiveTable, partition: Any) -> str:
-        utils = self._jvm().org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils
-        spec = partition.spec()
-        return "/".join(
-            str(utils.getPartitionPathString(column, spec.apply(column)))
-            for column in table.partition_columns
-        )
+    def _described(self, name: str, partition: str | None = None) -> dict[str, Any]:
+        from harness.platform.spark.errors import PySparkException
 
-    def _path(self, location: Any) -> str:
-        # A Hadoop path does not escape what a URI does.
-        return local_or_remote(str(self._jvm().org.apache.hadoop.fs.Path(location).toString()))
+        session, described = self._session(), f"describe table extended {_in_sql(name)}"
+        of = "" if partition is None else f" partition ({partition_in_sql(partition)})"
+        with _one_sentence(name):
+            try:
+                answer = session.sql(f"{described}{of} as json").collect()
+            except PySparkException as error:
+                if error.getCondition() != _HAS_OWN_LOG:
+                    raise
+                rows = session.sql(described).collect()
+                return {str(row["col_name"]).lower(): row["data_type"] for row in rows}
+        found: dict[str, Any] = json.loads(answer[0][0])
+        return found
 
-    def _none(self) -> Any:
-        return self._jvm().scala.Option.apply(None)
 
-    def _jvm(self) -> Any:
-        return self._session().sparkContext._jvm
+def partition_in_sql(name: str) -> str:
+    """Spell a partition for a statement about it."""
+    columns = (unquote(each.partition("=")[0]) for each in name.split("/"))
+    return ", ".join(
+        f"{in_sql(f'`{column}`')} = {'null' if value is None else text_in_sql(value)}"
+        for column, value in zip(columns, values_of(name), strict=True)
+    )
 
-    def _catalog(self) -> Any:
-        session: Any = self._session()
-        return session._jsparkSession.sharedState().externalCatalog()
+
+def _in_sql(name: str) -> str:
+    schema, table = names_of(name)
+    return f"`{_SESSION_CATALOG}`.`{schema}`.`{table}`"
 
 
 def names_of(name: str) -> tuple[str, str]:
@@ -139,30 +149,14 @@ def names_of(name: str) -> tuple[str, str]:
     return parts[0].lower(), parts[1].lower()
 
 
-def locations_in(text: str) -> list[str]:
-    """Read the folders out of what Spark's partitions say of themselves."""
-    return [local_or_remote(each) for each in _LOCATION.findall(text)]
-
-
-def local_or_remote(path: str) -> str:
-    """Return a path as its storage wants it; a Hadoop path is not escaped, as a URI is."""
-    return normalized(re.sub(r"^file:/+", "/", path))
-
-
 @contextmanager
 def _one_sentence(name: str) -> Iterator[None]:
-    from harness.platform.spark.errors import Py4JJavaError, PySparkException
+    from harness.platform.spark.errors import Py4JError, PySparkException
 
     try:
         yield
-    except PySparkException as error:
-        if "NOT_FOUND" in (error.getCondition() or ""):
+    except (PySparkException, Py4JError) as error:
+        condition = getattr(error, "getCondition", str)() or ""
+        if "NOT_FOUND" in condition:
             raise ProbeFailedError(f"the metastore has no table {name}") from error
-        raise ProbeFailedError(f"the metastore does not answer: {_reason(error)}") from error
-    except Py4JJavaError as error:
-        message = error.java_exception.toString()
-        raise ProbeFailedError(f"the metastore does not answer: {_reason(message)}") from error
-
-
-def _reason(message: object) -> str:
-    return first_line(message, "it gives no reason").rstrip(".")
+        raise ProbeFailedError(f"the metastore does not answer: {message_of(error)}") from error

@@ -1,6 +1,6 @@
 """Reads the rows that new snapshots brought, through Spark and Iceberg's runtime."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.errors import ProbeFailedError
 from harness.platform.spark.jars import ICEBERG_PACKAGE
@@ -11,7 +11,6 @@ from harness.sense.sources.iceberg.snapshots import NewRows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_SOURCE = "org.apache.iceberg.spark.source.IcebergSource"
 _ADDED, _DATA = 1, 0
 
 
@@ -46,23 +45,18 @@ def need_runtime(session: "SparkSession") -> None:
     Raises:
         ProbeFailedError: It was started without.
     """
-    spark: Any = session
-    if not _has_runtime(spark._jsparkSession.sharedState().jarClassLoader()):
-        raise ProbeFailedError(
-            "its preprocess_query needs Iceberg's runtime, and Spark was started without it: start"
-            " this process again after `make setup`, and on a cluster add the library"
-            f" {ICEBERG_PACKAGE}"
-        )
-
-
-def _has_runtime(loader: Any) -> bool:
-    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
 
     try:
-        loader.loadClass(_SOURCE)
-    except Py4JJavaError:
-        return False
-    return True
+        _ = session.read.format("iceberg").load().schema
+    except PySparkException as error:
+        # With the runtime, it is the path that is missing.
+        if error.getCondition() == "DATA_SOURCE_NOT_FOUND":
+            raise ProbeFailedError(
+                "its preprocess_query needs Iceberg's runtime, and Spark was started without it:"
+                " start this process again after `make setup`, and on a cluster add the library"
+                f" {ICEBERG_PACKAGE}"
+            ) from error
 
 
 def _at(session: "SparkSession", new: NewRows, snapshot: int | None) -> "DataFrame":

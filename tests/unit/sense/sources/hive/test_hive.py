@@ -14,7 +14,7 @@ from harness.errors import ProbeFailedError
 from harness.events.event import ChangeEvent, Operation
 from harness.platform.storage import LocalStorage, Storages
 from harness.sense.preprocess.run import Rows
-from harness.sense.sources.hive.metastore import HiveTable, locations_in, names_of
+from harness.sense.sources.hive.metastore import HiveTable, names_of, partition_in_sql
 from harness.sense.sources.hive.probe import HiveProbe
 from harness.store.work_lists import Upstream
 from tests.support.watching import Watching
@@ -460,11 +460,7 @@ def test_a_query_is_asked_of_what_is_new(days: Metastore) -> None:
     assert (len(watcher.reported()), watcher.questions.asked) == (1, 2)
 
 
-def test_folders_are_read_out_of_what_partitions_say_of_themselves() -> None:
-    text = (
-        "CatalogPartition(\n\tPartition Values: [day=1]\n\tLocation: file:/lake/o, a/day=1\n"
-        "\tSerde Library: x), CatalogPartition(\n\tPartition Values: [day=2]\n"
-        "\tLocation: s3a://box/day=2)"
+def test_a_partition_is_spelled_for_a_statement_by_its_values() -> None:
+    assert partition_in_sql("day=a%2Fb'c/hour=__HIVE_DEFAULT_PARTITION__") == (
+        "`day` = 'a/b\\'c', `hour` = null"
     )
-
-    assert locations_in(text) == ["/lake/o, a/day=1", "s3a://box/day=2"]

@@ -1,8 +1,4 @@
-"""Reads what Spark has understood of a preprocess query, before the query is run.
-
-The check of the controls reads the same text by a parser of its own. What is run is what Spark
-reads in it, and controls may have come into their table without any check.
-"""
+"""What Spark's own parser finds in a query, by its classes: what the product's parser is held to."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -11,9 +7,6 @@ from harness.sense.preprocess.policy import Name, Use, name_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-#: Else Spark replaces ``${...}`` in a text by a variable of its own, or of the environment.
-NO_VARIABLES = ("spark.sql.variable.substitute", "false")
 
 #: Words in the names of the classes whose nodes name what is read.
 _NAMING = ("Relation", "Table", "View", "Identifier", "Procedure")
