@@ -44,7 +44,7 @@ class Kind(Protocol):
     #: ``upstream_key`` of its rows.
     key: str
     #: Looks until new data is told.
-    results: int
+    looks: int
     #: What the usual way is, in words.
     usual: str
 

@@ -42,17 +42,18 @@ class FakeQueries:
         self.on_wait: Callable[[float], None] = lambda seconds: None
         self._dialect = dialect or Dialect()
 
-    def dialect(self, database: Database, *, within: float) -> Dialect:
-        self._reach()
+    def dialect(self, database: Database) -> Dialect:
         return self._dialect
 
-    def ask(self, database: Database, query: Query, *, within: float) -> Answer:
+    def ask(
+        self, database: Database, query: Query, *, within: float, most: int | None = None
+    ) -> Answer:
         self._reach()
-        self.asked.append(query.text)
-        if any(f'"{name}"' in query.text for name in self.locked):
+        self.asked.append(query.written())
+        if any(f'"{name}"' in query.written() for name in self.locked):
             self.on_wait(within)
             raise QueryTooSlowError("the database gave the query up: it waited for a lock")
-        text = query.text.replace("current_timestamp", "clock()")
+        text = query.written().replace("current_timestamp", "clock()")
         try:
             rows = self.sql.execute(text, [self._bound(each) for each in query.parameters])
         except sqlite3.Error as error:

@@ -55,7 +55,7 @@ T = TypeVar("T")
 class Worker:
     """One lasting thread. A daemon: what hangs in it does not keep the process from ending.
 
-    The thread lasts because each Python thread that calls the JVM holds a thread there.
+    The thread lasts because some drivers admit a connection only in the thread that made it.
     """
 
     def __init__(self, name: str) -> None:
@@ -138,7 +138,7 @@ class QuerySession:
 
     def dialect(self) -> Dialect:
         """Return how to write statements for the database."""
-        return self._queries.dialect(self._database, within=self.left)
+        return self._queries.dialect(self._database)
 
     def largest(self, subject: Subject) -> Answer | None:
         """Request the largest key of one table; ``None`` when that failed."""

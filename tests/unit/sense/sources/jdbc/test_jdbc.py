@@ -362,7 +362,7 @@ def test_a_key_that_names_no_column_is_a_failure(key: str | None, told: str) -> 
 
 
 def test_names_are_quoted_in_the_case_of_the_database() -> None:
-    shop = Shop(dialect=Dialect(quote="`", bare_names=Case.UPPER))
+    shop = Shop(dialect=Dialect(quotes="``", bare_names=Case.UPPER))
     shop.watch('sales."or`ders"')
     shop.results()
 
