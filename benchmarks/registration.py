@@ -55,7 +55,7 @@ def bench(folder: Path, count: int) -> None:
         for number, event in enumerate(of_snapshots)
     ]
     began = time.perf_counter()
-    lines = "".join(f"{json.dumps(told(event))}\n" for event in of_snapshots)
+    lines = "".join(f"{json.dumps(as_registered(event))}\n" for event in of_snapshots)
     (folder / "events.jsonl").write_text(lines)
     line(count, "(a producer writes the file)", time.perf_counter() - began)
     home = folder / "home"
@@ -126,7 +126,7 @@ def events_of(count: int) -> Iterator[ChangeEvent]:
         )
 
 
-def told(event: ChangeEvent) -> dict[str, object]:
+def as_registered(event: ChangeEvent) -> dict[str, object]:
     """Return what a producer writes of an event."""
     return {name: value for name, value in event.to_json().items() if value is not None}
 

@@ -105,7 +105,7 @@ def run_part(arguments: list[str]) -> None:
 @contextmanager
 def servers():  # type: ignore[no-untyped-def]
     """Start a broker and a database, and end them whatever happens."""
-    # Whoever ends the run early ends the servers, too.
+    # A user who ends the run early ends the servers, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with ExitStack() as ends:
         folder = Path(tempfile.mkdtemp(prefix="heartbeat-bench-"))
@@ -242,11 +242,11 @@ def spark_jobs(context: Context) -> int:
 def changed(
     engine: Engine, kinds: Iterable[Kind], numbers: Iterable[int]
 ) -> tuple[float, TickReport]:
-    """Let some upstreams of some kinds have news, and return the tick that told it."""
+    """Let some upstreams of some kinds have news, and return the tick that reported it."""
     numbers = list(numbers)
     kinds = list(kinds)
-    # What is told at the second look only comes a tick before the others.
-    for looks in sorted({kind.looks for kind in kinds}, reverse=True):
+    # What is reported at the second probe only comes a tick before the others.
+    for results in sorted({kind.results for kind in kinds}, reverse=True):
         for kind in kinds:
             if kind.looks == looks:
                 kind.change(numbers)
@@ -256,7 +256,7 @@ def changed(
     assert isinstance(report, TickReport)
     expected = len(kinds) * len(numbers)
     if report.event_count != expected:
-        raise SystemExit(f"{report.event_count} events were told, and {expected} had come")
+        raise SystemExit(f"{report.event_count} events were reported, and {expected} had come")
     return took, report
 
 

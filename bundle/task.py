@@ -1,7 +1,7 @@
 """Runs one command of Heartbeat as the task of a Databricks job.
 
-Such a file is run inside a process of the cluster that goes on afterwards: it is not told where it
-lies, and must not end that process.
+Such a file is run inside a process of the cluster that goes on afterwards: it does not know
+where it lies, and must not end that process.
 """
 
 import sys

@@ -43,8 +43,8 @@ class Kind(Protocol):
     count: int
     #: ``upstream_key`` of its rows.
     key: str
-    #: Looks until new data is told.
-    looks: int
+    #: Probes until new data is reported.
+    results: int
     #: What the usual way is, in words.
     usual: str
 

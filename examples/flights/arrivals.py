@@ -32,7 +32,7 @@ class Arrivals:
 
     @cached_property
     def bad_plane(self) -> str:
-        """The plane whose seats somebody mistypes."""
+        """The plane whose seats are mistyped."""
         return str(data("planes")["tailnum"].iloc[-1])
 
     def prepare(self) -> dict[str, Path]:

@@ -111,7 +111,7 @@ ACTS = (
     ),
     Act(heading="A quiet moment", text="Nothing arrives; the runs have ended.", happens=_nothing),
     Act(
-        heading="Somebody runs OPTIMIZE on the flights",
+        heading="OPTIMIZE runs on the flights",
         text="The table has a new version and other files, and the same rows: no event, no dbt,"
         " no Spark.",
         happens=lambda world: world.arrivals.optimize_flights(),
@@ -137,7 +137,7 @@ ACTS = (
     ),
     Act(
         heading="An operator steps in",
-        text="The register is mended and the failed run asked for again. In the controls CSV, the"
+        text="The register is repaired and the failed run asked for again. In the controls CSV, the"
         " rows of the airlines become UNPAUSED: two jobs start, and one of them runs dbt.",
         happens=_mend,
         starts=frozenset({"plane-use", "carrier-scorecard", "flight-tables"}),

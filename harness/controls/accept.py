@@ -227,10 +227,10 @@ class Desk:
     ) -> dict[Path, str]:
         old = {seed: self._in_force(seed) for seed in SEEDS}
         if not old[CONTROLS] and any(p.seed == CONTROLS and p.line is None for p in problems):
-            told = [f"{each.seed}: {each.reason}" for each in problems]
-            if len(told) > 1:
-                told.insert(0, "The controls CSV has errors, so nothing moved:")
-            raise ControlsError("\n".join(told))
+            messages = [f"{each.seed}: {each.reason}" for each in problems]
+            if len(messages) > 1:
+                messages.insert(0, "The controls CSV has errors, so nothing moved:")
+            raise ControlsError("\n".join(messages))
         new = {seed: seed_rows(seed, _text(candidate / seed)) for seed in SEEDS}
         merged = in_force(old, new, problems)
         texts = {seed: _as_csv(seed, rows) for seed, rows in merged.items()}

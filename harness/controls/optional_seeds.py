@@ -60,8 +60,9 @@ def check_seeds(project: Path, names: Mapping[int, str]) -> TriggersFile:
     """
     found, problems = examine_seeds(project, names)
     if problems:
-        told = map(str, problems)
-        raise ControlsError("\n".join(["A seed has errors, so nothing moved:", *told]))
+        raise ControlsError(
+            "\n".join(["A seed has errors, so nothing moved:", *map(str, problems)])
+        )
     return found
 
 
@@ -87,12 +88,12 @@ def examine_seeds(
             continue
         if seed == EVENT_TRIGGERS:
             found = parse_triggers(text)
-            told = trigger_problems(found, names)
+            messages = trigger_problems(found, names)
         elif seed == RETRY_POLICIES:
-            told = [*retry_problems(text)]
+            messages = [*retry_problems(text)]
         else:
-            told = [*_problems(seed, text)]
-        problems += [SeedProblem(seed=seed, line=line, said=message) for line, message in told]
+            messages = [*_problems(seed, text)]
+        problems += [SeedProblem(seed=seed, line=line, said=message) for line, message in messages]
     return found, problems
 
 

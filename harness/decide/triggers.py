@@ -238,7 +238,7 @@ class _Ledger:
         )
 
     def originals(self, evaluation: TriggerEvaluation) -> list[tuple[datetime, Row]]:
-        """Return the slot and the event of each match; of one change the row that tells most."""
+        """Return the slot and the event of each match; of one change the row that says most."""
         found: dict[tuple[datetime, str], Row] = {}
         for slot, place in evaluation.matched:
             row = self._originals[place]

@@ -5,8 +5,8 @@ import json
 
 #: What the Jobs API allows.
 LONGEST_TOKEN = 64
-#: The job parameter by which a run tells to which start it belongs: an intent's name would not do,
-#: since every attempt has it, and so may the same intent of another state folder.
+#: The job parameter by which a run names its start: an intent's name would not do, since
+#: every attempt has it, and so may the same intent of another state folder.
 TOKEN_PARAMETER = "heartbeat_token"
 _PREFIX = "hb-"
 

@@ -202,7 +202,7 @@ def retry_of(run: RunFact, blockers: Sequence[Blocker] | None) -> Blocker | None
 
 
 def instant_of(retry: Blocker) -> str:
-    """Return from when on a failed run may start again, as the decision tells it."""
+    """Return from when on a failed run may start again, as the decision has it."""
     return retry.waits_for.partition(" ")[0]
 
 

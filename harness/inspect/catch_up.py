@@ -1,4 +1,4 @@
-"""Finds out what the newest run that mended a failure caught up on: whose events, and since when.
+"""Finds out what the newest run that repaired a failure caught up on: whose events, and since when.
 
 A run catches up when it is a further attempt for the events of a failed run, however requested. It
 is handed one list: what the failed attempts had been handed, and what has come since.
@@ -14,7 +14,7 @@ from harness.store.rows import Ledger, Row, Store, integer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaughtUp:
-    """What of one table a mending run was handed."""
+    """What of one table a repairing run was handed."""
 
     table: str
     #: How many of the events a failed attempt had been handed, and how many have come since.
@@ -27,7 +27,7 @@ class CaughtUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Healing:
-    """One run that mended a failure, or tries to."""
+    """One run that repaired a failure, or tries to."""
 
     run: RunFact
     #: The attempts before it, oldest first.

@@ -214,7 +214,8 @@ class _Count:
         if event.info.name == "ConcurrencyLine":
             self._all = int(event.data.node_count)
         elif event.info.name == "NodeFinished":
-            self._done += 1
+            # dbt counts no inlined model among the nodes, and reports its end all the same.
+            self._done += event.data.node_info.materialized != "ephemeral"
         else:
             return
         if self._all:

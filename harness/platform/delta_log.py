@@ -1,6 +1,6 @@
 """Names, lists and reads the commit files of a Delta log; it does not interpret them.
 
-Whoever reads a log reads it here: the sensors, the readers of changed rows, and the store for its
+Every reader of a log is here: the sensors, the readers of changed rows, and the store for its
 own tables.
 """
 
@@ -223,7 +223,7 @@ def parse_commit(
 
 
 def digest_of(content: bytes) -> str:
-    """Return what tells one commit's text from another of the same size and time."""
+    """Return what distinguishes one commit's text from another of the same size and time."""
     return sha256(content).hexdigest()[:16]
 
 

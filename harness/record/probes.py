@@ -162,7 +162,7 @@ def _row_after_event(
 def _first_after(
     boundaries: Iterable[int], events: Sequence[RecentEvents], *, latest: int
 ) -> tuple[RecentEvents, ...]:
-    """Keep what tells since when each job has had something to take.
+    """Keep since when each job has had something to take.
 
     That is the first tick with events after each boundary. A job that takes something later begins
     after the latest event, so nothing else can ever be asked for, however long a job waits.

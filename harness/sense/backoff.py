@@ -40,7 +40,7 @@ class Failing:
     failed_at: datetime
     #: Nothing: the next tick looks.
     wait_seconds: float = 0.0
-    #: What tells two upstreams of one name apart; no source in an entry of an earlier version.
+    #: What distinguishes two upstreams of one name; no source in an entry of an earlier version.
     source: str = ""
     read_type: str = ""
     upstream_key: str | None = None

@@ -45,7 +45,7 @@ class Upstream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataChange:
-    """One data-change event as the source tells it, before it is recorded."""
+    """One data-change event as the source reports it, before it is recorded."""
 
     table: str
     #: One JSON value per partition level when exactly one partition changed; else ``None``.
@@ -57,7 +57,7 @@ class DataChange:
     table_format: TableFormat
     operation: Operation
     tags: Mapping[str, str] = field(default_factory=dict)
-    #: Tells one life of the upstream from the next (a table dropped and created again).
+    #: Distinguishes one life of the upstream from the next (a table dropped and created again).
     lineage: str
 
     def event_id(self, upstream_id: str) -> str:

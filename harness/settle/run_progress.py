@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 #: What a run's row says while the Jobs API does not know the run; said again for long, it is lost.
 NOT_KNOWN = "the Jobs API does not know the run"
 LOST_AFTER = timedelta(minutes=10)
-#: What it says while the Jobs API tells no state of the run at all.
+#: What it says while the Jobs API reports no state of the run at all.
 NO_STATE = "the Jobs API does not report the state of the run"
 #: A run that is over with an unknown result is polled for so long.
 PARKED_AFTER = timedelta(minutes=10)

@@ -45,7 +45,7 @@
     {%- set conflict = heartbeat._refresh_refusal_of_conflict(run, batch) -%}
     {%- if settings.batch_by and batch.batch is none -%}
         {%- do return(batch.record_count ~ " rows have no value in " ~ settings.batch_by
-            ~ ", which batch_by names, so that nobody can tell whether they came before") -%}
+            ~ ", which batch_by names, so that it is not known whether they came before") -%}
     {%- elif settings.on_duplicate_batch == 'fail' and not settings.batch_by and not run.is_replay
         and batch.fingerprint in live | map(attribute='fingerprint') -%}
         {%- do return("it is the same as an earlier one, and on_duplicate_batch is fail") -%}

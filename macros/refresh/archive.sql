@@ -79,6 +79,6 @@
         {%- do exceptions.raise_compiler_error(
             "refresh: " ~ what ~ " of " ~ run.name ~ " needs rows of batches " ~ missing | join(", ")
             ~ ", which are no longer in the archive, as refresh_vacuum or archive_days has it"
-            ~ ("; to begin anew with what the model's query gives, drop its tables" if what == "a reset" else "")) -%}
+            ~ ("; to begin again with what the model's query gives, drop its tables" if what == "a reset" else "")) -%}
     {%- endif -%}
 {%- endmacro %}

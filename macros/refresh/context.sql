@@ -7,7 +7,7 @@
       staging and versions (_refresh_tables).
     - columns: the model's own columns, each with name, quoted and type: those of the batch archive when a run or an
       operation begins, those of the query once it is staged.
-    - shapes: the columns of each table that was described, by its name; whoever alters a table removes its entry.
+    - shapes: the columns of each table that was described, by its name; a macro that alters a table removes its entry.
     - batches: the batches in the order of receipt, from the batch log; each one processed in this run is appended.
     - step: the newest step of the batch log, which each commit to it increments.
     - received_at: when the batch that is being processed was received; none before the first.

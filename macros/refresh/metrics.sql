@@ -4,8 +4,8 @@
     {%- set metrics, query, property = run.tables.metrics, heartbeat._refresh_metrics_sql(run), "heartbeat.text" -%}
     {%- set hash = "md5 " ~ local_md5(query) -%}
     {%- if load_relation(metrics) is not none -%}
-        {%- set told = heartbeat._query_rows("show tblproperties " ~ metrics ~ " ('" ~ property ~ "')", 2) -%}
-        {%- if told and told[0][1] == hash -%}
+        {%- set stored = heartbeat._query_rows("show tblproperties " ~ metrics ~ " ('" ~ property ~ "')", 2) -%}
+        {%- if stored and stored[0][1] == hash -%}
             {%- do return('') -%}
         {%- endif -%}
     {%- endif -%}

@@ -73,15 +73,15 @@
 
 {#- The result of a run in one line: its batches, with their rows by code. -#}
 {% macro _refresh_summary(batches) -%}
-    {%- set told = [] -%}
+    {%- set counted = [] -%}
     {%- for batch in batches -%}
         {%- set counts = [] -%}
         {%- for code, count in batch.get('code_counts', {}).items() -%}
             {%- do counts.append(code ~ " " ~ count) -%}
         {%- endfor -%}
-        {%- do told.append(
+        {%- do counted.append(
             "batch " ~ batch.id ~ " " ~ batch.state ~ ", " ~ batch.record_count ~ " rows"
             ~ (": " ~ counts | join(", ") if counts else "")) -%}
     {%- endfor -%}
-    {%- do return(told | join("; ") or "nothing new") -%}
+    {%- do return(counted | join("; ") or "nothing new") -%}
 {%- endmacro %}

@@ -29,8 +29,8 @@
     {%- set there = heartbeat._refresh_column_types(run, hub) -%}
     {%- for column in run.columns if heartbeat._refresh_widens(there.get(column.name | lower, ''), column.type) -%}
         {#- agate turns the text into a boolean where it can. -#}
-        {%- set told = heartbeat._query_rows("show tblproperties " ~ hub ~ " ('" ~ property ~ "')", 2)[0][1] -%}
-        {%- if told | string | lower != 'true' -%}
+        {%- set stored = heartbeat._query_rows("show tblproperties " ~ hub ~ " ('" ~ property ~ "')", 2)[0][1] -%}
+        {%- if stored | string | lower != 'true' -%}
             {%- do exceptions.raise_compiler_error(
                 run.name ~ ": the column " ~ column.name ~ " is " ~ column.type ~ " now, and "
                 ~ there[column.name | lower] ~ " in the table: cast it to that, or set the table property " ~ property

@@ -103,7 +103,7 @@
             {%- do exceptions.raise_compiler_error(
                 run.name ~ ": meta.refresh has changed since batch " ~ batch.id ~ " was taken: " ~ (changed | unique | join(", "))
                 ~ "; dbt run-operation heartbeat.refresh_reset --args '{model: " ~ run.name
-                ~ "}' takes all batches anew from the archive") -%}
+                ~ "}' takes all batches again from the archive") -%}
         {%- endif -%}
     {%- endfor -%}
 {%- endmacro %}

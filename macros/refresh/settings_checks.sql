@@ -11,8 +11,8 @@
         'check_cols': "name the columns that count as a change in meta.refresh.hash_columns",
         'hard_deletes': "say in meta.refresh.deletes which keys are deleted",
         'invalidate_hard_deletes': "say in meta.refresh.deletes which keys are deleted",
-        'batch_size': "name the column that tells batches apart in meta.refresh.batch_by",
-        'begin': "name the column that tells batches apart in meta.refresh.batch_by",
+        'batch_size': "name the column that distinguishes batches in meta.refresh.batch_by",
+        'begin': "name the column that distinguishes batches in meta.refresh.batch_by",
     } -%}
     {%- for name, value in node.config.items() if value is not none -%}
         {%- set is_ours = name in heartbeat._refresh_options() or name in ('refresh', 'deletes') -%}

@@ -54,7 +54,7 @@ final as (
         ),
         (
             'SUCCEEDED_ELSEWHERE', 'COMPLETED', false, false, false,
-            'The run failed, and a later run that somebody else started succeeded.'
+            'The run failed, and a later run that was started by hand succeeded.'
         ),
         (
             'RETRY_REQUESTED', 'NEW_EVENT_AVAILABLE', false, false, true,

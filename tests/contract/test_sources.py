@@ -51,7 +51,7 @@ class Watcher:
     def reported(self) -> list[DataChange]:
         """Look as often as data needs to be told, and return the events."""
         events: list[DataChange] = []
-        for _ in range(self.world.results):
+        for _ in range(self.world.probes_until_reported):
             result = self.probe_once()
             assert result.failure is None, result.failure
             events += result.events
@@ -59,7 +59,7 @@ class Watcher:
 
     def before_news(self) -> "Watcher":
         """Look until the next look is the one that tells what has just arrived."""
-        for _ in range(self.world.results - 1):
+        for _ in range(self.world.probes_until_reported - 1):
             assert self.probe_once().failure is None
         return self
 
@@ -187,7 +187,7 @@ def test_a_restart_goes_on_from_the_position_alone(watcher: Watcher) -> None:
 def test_a_restart_at_each_look_tells_the_same(watcher: Watcher) -> None:
     watcher.world.add()
     events = []
-    for _ in range(watcher.world.results):
+    for _ in range(watcher.world.probes_until_reported):
         watcher.restart()
         events += watcher.probe_once().events
 

@@ -151,6 +151,11 @@ def test_init_says_what_there_is_and_what_comes_next(shell: Shell) -> None:
     assert "python -m harness tick" in output.stdout
 
 
+def test_a_phase_is_never_further_than_its_end(shell: Shell) -> None:
+    shown = re.findall(r"\((\d+) of (\d+)\) \.\.\. ", shell.said["init"].stderr)
+    assert shown and all(int(done) <= int(total) for done, total in shown)
+
+
 def test_status_works_before_the_first_tick(shell: Shell) -> None:
     control = shell.json("status before")["control"]
     assert [row["trigger_job_id"] for row in control] == [str(GOOD), str(BAD), str(WAITS)]  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ def airport_traffic(flights: pd.DataFrame, airports: pd.DataFrame) -> pd.DataFra
 
 
 def main() -> None:
-    """Count anew whenever the register of airports comes."""
+    """Count again whenever the register of airports comes."""
     counted = airport_traffic(lake.read("flights"), lake.read("airports"))
     lake.replace_all(TABLE, counted)
     unknown = int(counted["name"].isna().sum())

@@ -78,7 +78,7 @@ def say(line: str) -> None:
 
 
 def reject(reason: str) -> None:
-    """End the run as failed: the data must be mended first."""
+    """End the run as failed: the data must be repaired first."""
     raise SystemExit(f"rejected: {reason}")
 
 

@@ -38,7 +38,7 @@ def as_json(findings: Sequence[Finding]) -> dict[str, object]:
 
 
 def show(console: Console, findings: Sequence[Finding], home: Path) -> None:
-    """Print a page: the verdict, then what is broken, what needs attention, and the rest.
+    """Print a page: the conclusion, then what is broken, what needs attention, and the rest.
 
     Args:
         console: Where it is shown.

@@ -37,7 +37,7 @@ def controls(patient: Patient) -> Iterator[Finding]:
         yield broken("controls", lines[-1], where=where, todo=_VALIDATE)
         return
     except StateError:
-        # What the last tick had recorded cannot be read, which the tables' own check tells.
+        # What the last tick had recorded cannot be read, which the tables' own check reports.
         checked = examine_controls(patient.project, None, may_read=may_read)
     errors = [
         f"{where.name}:{each.line}: {each.message}"

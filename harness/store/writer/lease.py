@@ -217,10 +217,10 @@ class Lease:
 
     def _first_row(self) -> LeaseRow:
         """Make the table; there may be ledgers of before its time, so they are fenced."""
-        nobody = self._row(epoch=0, now=self._clock.now())
+        initial = self._row(epoch=0, now=self._clock.now())
         failure: StateError | None = None
         try:
-            self._table.create(replace(nobody, is_held=False))
+            self._table.create(replace(initial, is_held=False))
         except StateError as error:
             failure = error
         row = self._table.read()

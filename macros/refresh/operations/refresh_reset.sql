@@ -7,7 +7,7 @@
     {%- endfor -%}
     {%- set kept = run.batches | selectattr('state', 'in', ['COMPLETE', 'STAGED']) | rejectattr('id', 'in', without)
         | list -%}
-    {%- do log(run.name ~ ": " ~ ("would take " if dry_run else "taking ") ~ kept | length ~ " batches anew as type "
+    {%- do log(run.name ~ ": " ~ ("would take " if dry_run else "taking ") ~ kept | length ~ " batches again as type "
         ~ run.settings.type, info=true) -%}
     {%- if not dry_run -%}
         {%- do heartbeat._refresh_replay(run, kept) -%}

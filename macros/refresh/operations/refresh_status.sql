@@ -2,12 +2,12 @@
 {% macro refresh_status(model) -%}
     {%- set run = heartbeat._refresh_begin_operation(model) -%}
     {%- do heartbeat._refresh_create_metrics(run) -%}
-    {%- set told = "array_join(transform(array_sort(map_entries({})), each -> concat(each.key, ' ', each.value)), ', ')" -%}
+    {%- set counts = "array_join(transform(array_sort(map_entries({})), each -> concat(each.key, ' ', each.value)), ', ')" -%}
     {%- set query -%}
         select
             s_input_id, state, date_format(received_at, 'yyyy-MM-dd HH:mm:ss'), record_count, effective_record_count,
-            {{ told.format("code_counts") }},
-            {{ told.format("hub_code_counts") if run.settings.type == 'key' else "null" }},
+            {{ counts.format("code_counts") }},
+            {{ counts.format("hub_code_counts") if run.settings.type == 'key' else "null" }},
             message
         from {{ run.tables.metrics }}
         order by s_input_id

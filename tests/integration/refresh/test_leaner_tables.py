@@ -148,4 +148,4 @@ def test_what_was_received_is_known_without_its_rows_and_what_needs_them_is_refu
     refused = lean.warehouse.refused_operation
     assert gone in refused("refresh_unload", model="brief", input_ids=[2])
     output = refused("refresh_reset", model="brief")
-    assert f"{gone}; to begin anew with what the model's query gives, drop its tables" in output
+    assert f"{gone}; to begin again with what the model's query gives, drop its tables" in output

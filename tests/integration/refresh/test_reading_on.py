@@ -199,11 +199,12 @@ def test_each_event_of_a_log_has_the_next_step(reading: Reading) -> None:
 
 @pytest.mark.long
 def test_a_run_over_what_was_read_already_changes_nothing(reading: Reading) -> None:
-    # What was appended is appended again.
-    models = [model for model in MODELS if model != "appended"]
+    # What was appended is appended again, and the rows of the last value replace all.
+    models = [model for model in MODELS if model not in ("appended", "replaced")]
     before = {model: reading.keys(model) for model in models}
     reading.run()
     assert {model: reading.keys(model) for model in models} == before
+    assert reading.keys("replaced") == [4]
 
 
 @pytest.mark.long

@@ -17,7 +17,7 @@ class DatabaseTable:
 
     source = "jdbc"
     options: ClassVar[dict[str, str]] = {"upstream_key": "changed"}
-    looks = 1
+    probes_until_reported = 1
     queries = (
         "select * from sensor_new_data where id > 0",
         "select * from sensor_new_data where id < 0",
@@ -79,7 +79,7 @@ class ProcessChain(DatabaseTable):
 
     source = "sap_bw"
     options: ClassVar[dict[str, str]] = {"upstream_key": "LOAD_DATE"}
-    looks = 2
+    probes_until_reported = 2
     queries = (
         "select * from sensor_new_data where ANALYZED_STATUS = 'G'",
         "select * from sensor_new_data where ANALYZED_STATUS = 'R'",

@@ -13,7 +13,7 @@ class HivePartitions:
     """A table of Parquet files, with a partition for each arrival."""
 
     source = "hive_table"
-    looks = 1
+    probes_until_reported = 1
     queries = (
         "select * from sensor_new_data where id > 0",
         "select * from sensor_new_data where id < 0",

@@ -21,7 +21,7 @@ class _IcebergTable:
 
     source = "iceberg_table"
     sensor_id, missing_id = "lake.sales.orders", "lake.sales.missing"
-    looks = 1
+    probes_until_reported = 1
     queries = (
         "select * from sensor_new_data where id > 0",
         "select * from sensor_new_data where id < 0",

@@ -21,7 +21,7 @@ class KafkaTopic:
 
     source = "kafka"
     options: Mapping[str, str] = {}
-    looks = 1
+    probes_until_reported = 1
     queries = (
         "select * from sensor_new_data where value like 'order %'",
         "select * from sensor_new_data where value = 'nothing'",

@@ -35,8 +35,8 @@ class World(Protocol):
     missing_id: str
     #: More of the control row: ``upstream_key`` where the source needs one.
     options: Mapping[str, str]
-    #: How many looks it takes until data is told: two where a file has to be quiet.
-    results: int
+    #: How many probes it takes until data is reported: two where a file has to be quiet.
+    probes_until_reported: int
     #: A query that finds each row of ``add``, and one that finds none; ``None`` without rows.
     queries: tuple[str, str] | None
 
@@ -92,7 +92,7 @@ class DeltaTable(OnThisMachine):
 
     source = "delta_table"
     options = NO_OPTIONS
-    looks = 1
+    probes_until_reported = 1
     queries = (
         "select * from sensor_new_data where id > 0",
         "select * from sensor_new_data where id < 0",
@@ -116,7 +116,7 @@ class TriggerFolder(OnThisMachine):
 
     source = "trigger_file"
     options = NO_OPTIONS
-    looks = 1
+    probes_until_reported = 1
     queries = None
     sensor_id, missing_id = "month_end", "missing"
 
@@ -137,7 +137,7 @@ class Files(OnThisMachine):
 
     source = "file"
     options = NO_OPTIONS
-    looks = 2
+    probes_until_reported = 2
     queries = (
         "select * from sensor_new_data where id > 0",
         "select * from sensor_new_data where id < 0",
@@ -161,7 +161,7 @@ class UpstreamSensor(OnThisMachine):
 
     source = "delta_upstream_sensor"
     options = NO_OPTIONS
-    looks = 1
+    probes_until_reported = 1
     queries = (
         "select * from sensor_new_data where status = 'PROCESSED_NEW_DATA'",
         "select * from sensor_new_data where status = 'ACQUIRED_NEW_DATA'",

@@ -33,7 +33,7 @@ from harness.sense.sources.delta.table_identity import Current, current_of, refu
 
 #: So many changes of one probe are an event each; those that follow are one event together.
 REPORTED_SINGLY = 500
-#: One probe reads at most this many versions; the cursor tells the next probe where to go on.
+#: One probe reads at most this many versions; the cursor is where the next probe goes on.
 VERSIONS_PER_PROBE = 10_000
 #: Limits of one probe past the first ``REPORTED_SINGLY`` versions.
 READING_SECONDS = 20.0

@@ -22,7 +22,7 @@ _LONGEST_TAG = 1000
 
 
 class _LargestValueUnknownError(Exception):
-    """Neither the log nor Spark tells a version's largest value: the change counts, in doubt."""
+    """Neither the log nor Spark knows a version's largest value: the change counts, in doubt."""
 
 
 class Admission:
@@ -149,7 +149,7 @@ def _new_files(cursor: Cursor, commits: Sequence[Commit]) -> NewFiles:
 
 
 def largest_in_log(files: Sequence[FileAction], key: Column) -> tuple[bool, str | None]:
-    """Return whether the log tells the largest value exactly, and that value."""
+    """Return whether the log has the largest value exactly, and that value."""
     largest: str | None = None
     for file in files:
         is_known, value = _largest_of_file(file, key)

@@ -29,7 +29,7 @@ class Current:
 
     table: Table
     newest: Commit
-    #: Any commit ever changed data, as far as the log still tells.
+    #: Any commit ever changed data, as far as the log still shows.
     holds_data: bool
     #: The commits that were read to know this, oldest first.
     commits: tuple[Commit, ...]

@@ -24,7 +24,7 @@ _SIZE = _NAME_SIZE + _IDENTITY_SIZE
 class Cursor:
     """The files known so far."""
 
-    #: Told, or taken as the baseline.
+    #: Reported, or taken as the baseline.
     known: frozenset[bytes]
     #: Seen once, and reported if the next probe finds them unchanged.
     pending: frozenset[bytes] = frozenset()

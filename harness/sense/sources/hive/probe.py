@@ -96,7 +96,7 @@ class HiveProbe:
     def _elsewhere(
         self, upstream: Upstream, table: HiveTable, names: Sequence[str], before: Cursor | None
     ) -> Mapping[str, str]:
-        """Return the folders that only the metastore tells; it takes its time to tell them."""
+        """Return the folders that only the metastore knows; it takes its time to list them."""
         if not table.partition_columns:
             return {}
         is_known = (

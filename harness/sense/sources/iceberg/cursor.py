@@ -15,7 +15,7 @@ class Pointer:
     """The metadata file that holds a table's present state."""
 
     location: str
-    #: Where no catalog tells one life of a file from the next; ``None`` where one does.
+    #: Where no catalog distinguishes one life of a file from the next; ``None`` where one does.
     fingerprint: FileStat | None = None
 
 

@@ -11,7 +11,7 @@ from harness.sense.sources.iceberg.classify import change_of, event_of, operatio
 from harness.sense.sources.iceberg.cursor import Cursor, Pointer
 from harness.sense.sources.iceberg.metadata import Metadata, Snapshot
 
-#: One probe tells at most this many snapshots; the cursor tells the next probe where to go on.
+#: One probe reports at most this many snapshots; the cursor is where the next probe goes on.
 SNAPSHOTS_PER_PROBE = 500
 
 

@@ -59,7 +59,7 @@ def read_messages(
     Args:
         configuration: The settings of every client of the cluster.
         wanted: What to read, by topic.
-        is_late: Tells when to give up.
+        is_late: Returns whether to give up.
     """
     reading = {topic: _Reading(topic, each) for topic, each in wanted.items()}
     open_topics = {topic for topic, each in reading.items() if not each.is_done}

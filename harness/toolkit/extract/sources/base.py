@@ -21,7 +21,7 @@ class Batch:
     since: str | None = None
     #: Up to where they go, where the source knows before they are read.
     until: str | None = None
-    #: The column whose largest value tells up to where they went.
+    #: The column whose largest value is where they ended.
     column: str | None = None
     #: The source has more, for the next extract.
     is_more: bool = False

@@ -108,7 +108,7 @@ class Files:
     """
 
     path: str
-    #: Spark's name of their format; without it, the end of a name tells.
+    #: Spark's name of their format; without it, the end of a name decides.
     format: str | None = None
     #: Options of Spark's reader.
     options: Mapping[str, str] = field(default_factory=dict)
