@@ -246,11 +246,11 @@ def changed(
     numbers = list(numbers)
     kinds = list(kinds)
     # What is reported at the second probe only comes a tick before the others.
-    for results in sorted({kind.results for kind in kinds}, reverse=True):
+    for probes in sorted({kind.probes_until_reported for kind in kinds}, reverse=True):
         for kind in kinds:
-            if kind.looks == looks:
+            if kind.probes_until_reported == probes:
                 kind.change(numbers)
-        if looks > 1:
+        if probes > 1:
             sound(engine.tick())
     took, report = timed(lambda: sound(engine.tick()))
     assert isinstance(report, TickReport)

@@ -23,7 +23,7 @@ class DatabaseTables:
 
     source = Source.JDBC
     key = "changed"
-    looks = 1
+    probes_until_reported = 1
     usual = "a connection and a select max(...) of its own"
 
     def __init__(self, place: Place) -> None:
@@ -68,7 +68,7 @@ class ProcessChains:
 
     source = Source.SAP_BW
     key = "LOAD_DATE"
-    looks = 2
+    probes_until_reported = 2
     usual = "a connection and a query of its own"
     log_table = f"{SCHEMA}.rspclogchain"
 

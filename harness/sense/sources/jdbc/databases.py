@@ -97,7 +97,7 @@ class _Desk:
         self._secrets = secrets
         self._worker = Worker("database")
         self._connection: Connection | None = None
-        #: The limit that the database has been told, in seconds.
+        #: The limit that is set in the database, in seconds.
         self._limit = 0
 
     @cached_property

@@ -40,7 +40,7 @@ SESSION = {
     "mariadb": ("set session transaction read only",),
     "sqlite": ("pragma query_only = on",),
 }
-#: How a database is told to give a statement up after so many seconds.
+#: The statement by which a database gives others up after so many seconds.
 TIME_LIMIT = {
     "postgresql": "set statement_timeout = '{} s'",
     "mysql": "set max_execution_time = {}000",
