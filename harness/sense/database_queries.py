@@ -75,9 +75,10 @@ def listed(values: Sequence[Value]) -> Iterator[str | Value]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column of an answer; its type in the database's or the driver's own word."""
+    """One column of an answer."""
 
     kind: Kind
+    #: In the database's or the driver's own word; empty as long as no value shows it.
     type_name: str
     name: str = ""
 

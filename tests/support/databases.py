@@ -34,6 +34,8 @@ class FakeQueries:
         self.sql.create_function("clock", 0, lambda: self.now)
         self.now = NOW
         self.kind = Kind.TIME
+        #: The driver's word for the type; the kind, where it has none of its own.
+        self.type_name: str | None = None
         self.asked: list[str] = []
         self.is_down = False
         #: Names of tables whose lock somebody holds.
@@ -59,7 +61,8 @@ class FakeQueries:
         except sqlite3.Error as error:
             raise QueryRefusedError(f"the database refuses the query: {error}") from error
         found = [tuple(None if each is None else str(each) for each in row) for row in rows]
-        column = Column(kind=self.kind, type_name=self.kind.value)
+        name = self.kind.value if self.type_name is None else self.type_name
+        column = Column(kind=self.kind, type_name=name)
         return Answer(columns=(column,) * len(rows.description), rows=found)
 
     def _bound(self, value: Any) -> object:

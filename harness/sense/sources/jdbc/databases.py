@@ -223,7 +223,7 @@ class _Desk:
                 poolclass=NullPool,
                 pool_reset_on_return=None,
                 hide_parameters=True,
-                connect_args=limits_of(driver, within),
+                connect_args=limits_of(driver, within, self._database.timeout_seconds),
             )
             connection = engine.connect()
             if driver == "psycopg":
@@ -292,5 +292,8 @@ def _hang_up(connection: "Connection | None") -> None:
             open_one.shutdown(socket.SHUT_RDWR)
 
 
-def _reason(error: object) -> str:
-    return masked(first_line(str(error), "no reason was given").strip().rstrip("."))
+def _reason(error: BaseException | None) -> str:
+    arguments = () if error is None else error.args
+    # Of a number and a sentence, the sentence.
+    text = arguments[1] if [type(each) for each in arguments] == [int, str] else error
+    return masked(first_line(str(text), "no reason was given").strip().rstrip("."))

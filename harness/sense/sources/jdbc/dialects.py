@@ -24,14 +24,14 @@ _KIND_OF_NAME = {name: kind for kind, names in _KINDS.items() for name in names.
 #: The groups of types that every driver has by PEP 249.
 _KIND_OF_GROUP = {"NUMBER": Kind.NUMBER, "DATETIME": Kind.TIME, "STRING": Kind.TEXT}
 
-#: What a driver calls its limits for reaching a server and for its answer, and their unit.
-_LIMITS: Mapping[str, tuple[tuple[str, ...], int]] = {
-    "psycopg": (("connect_timeout",), 1),
-    "pymysql": (("connect_timeout", "read_timeout", "write_timeout"), 1),
-    "oracledb": (("tcp_connect_timeout",), 1),
-    "hdbcli": (("connectTimeout", "communicationTimeout"), 1000),
-    "pymssql": (("login_timeout", "timeout"), 1),
-    "pysqlite": (("timeout",), 1),
+#: What a driver calls its limits for a login, for an answer, and their unit.
+_LIMITS: Mapping[str, tuple[str, str, int]] = {
+    "psycopg": ("connect_timeout", "", 1),
+    "pymysql": ("connect_timeout", "read_timeout write_timeout", 1),
+    "oracledb": ("tcp_connect_timeout", "", 1),
+    "hdbcli": ("connectTimeout", "communicationTimeout", 1000),
+    "pymssql": ("login_timeout", "timeout", 1),
+    "pysqlite": ("", "timeout", 1),
 }
 #: Statements after a login. Where there are none, a user with SELECT alone cannot write.
 SESSION = {
@@ -70,10 +70,14 @@ def dialect_of(known: "sqlalchemy.Dialect") -> Dialect:
     return Dialect(quotes=quotes, bare_names=case, parts=parts)
 
 
-def limits_of(driver: str, seconds: float) -> dict[str, int]:
-    """Return the arguments of a login that limit it, for the drivers that are known here."""
-    names, unit = _LIMITS.get(driver, ((), 1))
-    return dict.fromkeys(names, max(1, int(seconds)) * unit)
+def limits_of(driver: str, login: float, answer: float) -> dict[str, int]:
+    """Return the arguments of a login that limit it and what follows, for drivers known here."""
+    of_login, of_answer, unit = _LIMITS.get(driver, ("", "", 1))
+    return {
+        **dict.fromkeys(of_login.split(), max(1, int(login)) * unit),
+        # The database gives a statement up before the driver gives up the database.
+        **dict.fromkeys(of_answer.split(), (int(answer) + 1) * unit),
+    }
 
 
 def is_too_slow(error: BaseException | None) -> bool:
@@ -100,7 +104,7 @@ def columns_of(
         kind = _KIND_OF_NAME.get(type_name, Kind.OTHER)
         if not type_name:
             value = next((row[place] for row in rows if row[place] is not None), None)
-            type_name = type(value).__name__
+            type_name = "" if value is None else type(value).__name__
             kind = _kind_of_group(driver, code) if value is None else _kind_of_value(value)
         columns.append(Column(kind=kind, type_name=type_name, name=str(name)))
     return tuple(columns)

@@ -204,7 +204,9 @@ def _batches(windows: Iterable[Window]) -> Iterator[list[Window]]:
     """Put windows together whose keys are of one type, since one statement has one type."""
     by_type: dict[tuple[str, str], list[Window]] = {}
     for window in windows:
-        by_type.setdefault((window.column.kind, window.column.type_name), []).append(window)
+        # A key of an unknown type alone: another type may take digits from its values.
+        type_name = window.column.type_name or window.subject.id
+        by_type.setdefault((window.column.kind, type_name), []).append(window)
     for alike in by_type.values():
         for at in range(0, len(alike), _MOST_TABLES):
             yield alike[at : at + _MOST_TABLES]

@@ -215,9 +215,9 @@ class Driver:
         (3, datetime(2025, 4, 23, tzinfo=UTC), Kind.ZONED, "datetime"),
         (3, date(2025, 4, 23), Kind.DATE, "date"),
         (9, b"x", Kind.OTHER, "bytes"),
-        (3, None, Kind.TIME, "NoneType"),
-        (2, None, Kind.NUMBER, "NoneType"),
-        (None, None, Kind.TEXT, "NoneType"),
+        (3, None, Kind.TIME, ""),
+        (2, None, Kind.NUMBER, ""),
+        (None, None, Kind.TEXT, ""),
     ],
 )
 def test_a_column_is_compared_by_its_type_or_else_by_its_first_value(
@@ -250,13 +250,16 @@ def test_values_of_python_are_written_as_a_database_does(value: object, text: st
 @pytest.mark.parametrize(
     ("driver", "limits"),
     [
-        ("hdbcli", {"connectTimeout": 4000, "communicationTimeout": 4000}),
+        ("hdbcli", {"connectTimeout": 4000, "communicationTimeout": 9000}),
+        ("pymysql", {"connect_timeout": 4, "read_timeout": 9, "write_timeout": 9}),
         ("psycopg", {"connect_timeout": 4}),
         ("nosuch", {}),
     ],
 )
-def test_a_login_is_limited_where_the_driver_can(driver: str, limits: dict[str, int]) -> None:
-    assert limits_of(driver, 4.7) == limits
+def test_a_login_and_an_answer_are_limited_where_the_driver_can(
+    driver: str, limits: dict[str, int]
+) -> None:
+    assert limits_of(driver, 4.7, 8.5) == limits
 
 
 def test_a_statement_that_was_given_up_is_told_from_one_that_is_refused() -> None:
