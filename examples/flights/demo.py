@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from examples.flights.arrivals import Arrivals
     from harness.context import Context
     from harness.platform.databricks.api import JobsApi
-    from harness.store.rows import RunRow
+    from harness.store.rows import Run
     from harness.tick.engine import Engine
     from harness.tick.report import TickReport
 
@@ -218,7 +218,7 @@ def _show_command(console: Console, *arguments: str) -> None:
     console.print(line(("$ ", "dim"), ("python -m harness " + " ".join(arguments), "bold")))
 
 
-def _show_output(console: Console, context: "Context", started: Sequence["RunRow"]) -> None:
+def _show_output(console: Console, context: "Context", started: Sequence["Run"]) -> None:
     """Show the line that each run has written, as the Jobs API gives it back."""
     from databricks.sdk import WorkspaceClient
 

@@ -20,7 +20,7 @@ from harness.errors import ConfigurationError, ExitCode
 if TYPE_CHECKING:
     from harness.context import Context
     from harness.store.inbox import Message, MessageKind
-    from harness.store.queries import RunFact
+    from harness.store.rows import Run
 
 JOB_ID = typer.Option(
     "--job",
@@ -93,7 +93,7 @@ def complete(
         print_line(f"success{of} of {name} ({job}) noted; {_effect(seen, message)}")
 
 
-def _effect(seen: "RunFact | None", message: "Message") -> str:
+def _effect(seen: "Run | None", message: "Message") -> str:
     """Return what the next tick does with a report of success."""
     if seen is not None and seen.holds_job:
         if message.attempt is not None:
@@ -204,7 +204,7 @@ def try_again(as_json: Annotated[bool, AS_JSON] = False) -> None:
         print_line("nothing keeps failing: the next tick probes everything")
 
 
-def _held_run(context: "Context", wanted: str, command: str) -> "tuple[RunFact, str]":
+def _held_run(context: "Context", wanted: str, command: str) -> "tuple[Run, str]":
     from harness.store.queries import newest_run_of, recorded_jobs
     from harness.store.rows import HOLDING
     from harness.tick.install import require_state
@@ -226,7 +226,7 @@ def _held_run(context: "Context", wanted: str, command: str) -> "tuple[RunFact, 
 
 
 def _send_about(
-    context: "Context", run: "RunFact", kind: "MessageKind", reason: str | None = None
+    context: "Context", run: "Run", kind: "MessageKind", reason: str | None = None
 ) -> None:
     """Leave a message that is about this attempt, and about no later one."""
     from harness.store.inbox import Message, naming_attempt, send

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.controls.triggers.parse import EVENT_TRIGGERS, read_triggers
+from harness.events.event import EventRow
 from harness.platform.sql_names import table_key
 from harness.record.probes import Recorded
 from harness.record.registrations import Registered
-from harness.store.rows import EventRow, ProbeRow, RunRow, Tick
+from harness.store.rows import ProbeRow, Run, Tick
 from harness.store.work_lists import StateView
 
 
@@ -17,7 +18,7 @@ class Findings:
     """What the steps of a tick have recorded before it decides."""
 
     #: Steps of runs, however they were started.
-    steps: tuple[RunRow, ...] = ()
+    steps: tuple[Run, ...] = ()
     #: From producers.
     registered: Registered = field(default_factory=Registered)
     #: From probes.

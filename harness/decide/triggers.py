@@ -14,13 +14,12 @@ from typing import Protocol, cast
 
 from harness.controls.load import Rows
 from harness.errors import DecideError, StateError
+from harness.events.event import EventRow
 from harness.platform.clock import instant_from
 from harness.platform.format import iso
-from harness.record.correlate import event_row
 from harness.record.probes import Recorded, after_row, is_orphan, probe_row
 from harness.sense.probe import ProbeResult
 from harness.store.rows import (
-    EventRow,
     Ledger,
     ProbeRow,
     Store,
@@ -30,7 +29,7 @@ from harness.store.rows import (
     text_or_none,
 )
 from harness.store.trigger_queries import next_due_at, waiting_in
-from harness.store.work_lists import AT_ONCE, StateView, WatchedUpstream
+from harness.store.work_lists import AT_ONCE, StateView, Upstream
 
 log = logging.getLogger(__name__)
 
@@ -189,7 +188,7 @@ def _evaluated(
 
 
 def _recovered(
-    reported: Collection[str], watched: Mapping[str, WatchedUpstream], tick: Tick
+    reported: Collection[str], watched: Mapping[str, Upstream], tick: Tick
 ) -> list[ProbeRow]:
     """Return a row for each trigger that failed, can be evaluated again and has no new result."""
     rows = [
@@ -200,7 +199,7 @@ def _recovered(
     return [row for row in rows if row is not None]
 
 
-def _all_failed(reason: str, watched: Mapping[str, WatchedUpstream], tick: Tick) -> list[ProbeRow]:
+def _all_failed(reason: str, watched: Mapping[str, Upstream], tick: Tick) -> list[ProbeRow]:
     rows = [
         probe_row(ProbeResult(upstream_id=each.upstream_id, failure=reason), tick, each, 0)
         for each in watched.values()
@@ -208,7 +207,7 @@ def _all_failed(reason: str, watched: Mapping[str, WatchedUpstream], tick: Tick)
     return [row for row in rows if row is not None]
 
 
-def _reasons(trigger: WatchedUpstream) -> tuple[object, ...]:
+def _reasons(trigger: Upstream) -> tuple[object, ...]:
     return waiting_in(trigger.position), trigger.failing_since, trigger.reason
 
 
@@ -294,7 +293,7 @@ def _tags(row: Row) -> Mapping[str, str]:
 def _rows(
     evaluations: Iterable[TriggerEvaluation],
     ledger: _Ledger,
-    watched: Mapping[str, WatchedUpstream],
+    watched: Mapping[str, Upstream],
     tick: Tick,
 ) -> tuple[list[EventRow], list[ProbeRow]]:
     events: list[EventRow] = []
@@ -326,7 +325,7 @@ def _copy(row: Row, slot: datetime, upstream_id: str, tick: Tick) -> EventRow:
     own = {TRIGGER_TAG: upstream_id.partition(":")[2], SLOT_TAG: iso(slot)}
     text = "\x1f".join((upstream_id, iso(slot), _change_of(row)))
     return replace(
-        event_row(row),
+        EventRow.from_row(row),
         tick_number=tick.number,
         event_id=sha256(text.encode(errors="surrogatepass")).hexdigest()[:32],
         upstream_id=upstream_id,

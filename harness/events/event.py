@@ -1,11 +1,12 @@
 """One data-change event as Python code has it: nine fields and an id, from JSON and back."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import cast
+from hashlib import sha256
+from typing import Any, cast
 
-from harness.store.rows import text_or_none, whole_or_none
+from harness.store.rows import Row, Tick, integer, text_or_none, whole_or_none
 
 
 class Operation(StrEnum):
@@ -35,9 +36,9 @@ class TableFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeEvent:
-    """A change of one table."""
+    """A change of one table, as a producer or a probe reports it and as a job gets it."""
 
-    #: When the event was registered, in milliseconds since the epoch; ``None`` before it is.
+    #: When the event was recorded, in milliseconds since the epoch; ``None`` before it is.
     event_ts: int | None = None
     table: str
     #: One JSON value per level, as text: ``('"2026-03-01"', "7")``; ``None``: none, or several.
@@ -50,8 +51,34 @@ class ChangeEvent:
     #: Of an UPDATE nothing is assumed: it may append, delete, or both.
     operation_type: Operation = Operation.UPDATE
     tags: Mapping[str, str] = field(default_factory=dict)
-    #: Names the change; ``None``: the one who registers it gives it a name.
+    #: Names the change; ``None``: the one who records it gives it a name.
     event_id: str | None = None
+    #: Distinguishes one generation of an upstream from the next (a table dropped and created
+    #: again); only a probe states it, for the id of the event, and the ledger does not keep it.
+    lineage: str | None = None
+
+    def id_at(self, upstream_id: str) -> str:
+        """Return the deterministic id: the same change recorded twice is one event."""
+        text = "\x1f".join((upstream_id, self.lineage or "", self.snapshot_id or ""))
+        return sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
+
+    def recorded(
+        self, tick: Tick, *, upstream_id: str, event_id: str, change_id: str
+    ) -> "EventRow":
+        """Return the row that records the event."""
+        return EventRow(
+            **self._fields(),
+            tick_number=tick.number,
+            event_ts=int(tick.at.timestamp() * 1000),
+            event_id=event_id,
+            upstream_id=upstream_id,
+            change_id=change_id,
+        )
+
+    def _fields(self) -> dict[str, Any]:
+        """Return the fields that recording does not set."""
+        names = {each.name for each in fields(ChangeEvent)} - {"event_ts", "event_id", "lineage"}
+        return {name: getattr(self, name) for name in names}
 
     @classmethod
     def from_json(cls, content: Mapping[str, object]) -> "ChangeEvent":
@@ -92,6 +119,33 @@ class ChangeEvent:
             "operation_type": self.operation_type.value,
             "tags": dict(self.tags),
         }
+
+
+# A type of its own, since every row of the ledger has its tick, its upstream and its change, and
+# code that compares rows need not ask whether they are there.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRow(ChangeEvent):
+    """An event in the ledger, and where it came from."""
+
+    tick_number: int
+    event_ts: int
+    event_id: str
+    upstream_id: str
+    #: Names the change itself, whatever its origin.
+    change_id: str
+
+    @classmethod
+    def from_row(cls, row: Row) -> "EventRow":
+        """Read a row of the ledger; an older one has no change that it is part of."""
+        event_id = str(row["event_id"])
+        return cls(
+            **ChangeEvent.from_json(row)._fields(),
+            tick_number=integer(row["tick_number"]),
+            event_ts=integer(row["event_ts"]),
+            event_id=event_id,
+            upstream_id=str(row["upstream_id"]),
+            change_id=text_or_none(row.get("change_id")) or event_id,
+        )
 
 
 def _list(value: object) -> Sequence[object]:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from harness.events.order import in_order
 from harness.platform.json_file import save
-from harness.store.rows import Consumed, Ledger, Store, integer
-from harness.store.work_lists import FollowedRun
+from harness.store.rows import Consumed, Ledger, Run, Store, integer
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +74,7 @@ def file_of(parameters: str) -> Path | None:
     return Path(payload[_FILE]) if isinstance(payload, dict) else None
 
 
-def restore_payloads(runs: Iterable[FollowedRun], store: Store) -> None:
+def restore_payloads(runs: Iterable[Run], store: Store) -> None:
     """Write the events of runs that go on again, where their file has vanished.
 
     Raises:

@@ -22,7 +22,7 @@ from harness.events.payload import (
 from harness.fire.submit import Firing, Steps, send
 from harness.fire.token import TOKEN_PARAMETER, token_for
 from harness.platform.files import write_atomically
-from harness.store.rows import Consumed, Ledger, RunRow, RunStatus, Store, Tick, integer
+from harness.store.rows import Consumed, Ledger, Run, RunStatus, Store, Tick, integer
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class Start:
         )
 
 
-def fire(starts: Sequence[Start], *, tick: Tick, firing: Firing, steps: Steps) -> list[RunRow]:
+def fire(starts: Sequence[Start], *, tick: Tick, firing: Firing, steps: Steps) -> list[Run]:
     """Start jobs and return the newest row of each.
 
     Raises:
@@ -69,7 +69,7 @@ def fire(starts: Sequence[Start], *, tick: Tick, firing: Firing, steps: Steps) -
     return send(intents, tick=tick, firing=firing, steps=steps)
 
 
-def _intents(starts: Sequence[Start], tick: Tick, firing: Firing, steps: Steps) -> list[RunRow]:
+def _intents(starts: Sequence[Start], tick: Tick, firing: Firing, steps: Steps) -> list[Run]:
     events = _events_of(starts, firing.store, tick)
     return [_intent(start, [*_consumed(start, events)], tick, firing, steps) for start in starts]
 
@@ -110,9 +110,9 @@ def _intent(
     tick: Tick,
     firing: Firing,
     steps: Steps,
-) -> RunRow:
+) -> Run:
     token = token_for(firing.origin, start.job_id, start.intent_id, start.attempt)
-    return RunRow(
+    return Run(
         tick_number=tick.number,
         step_number=steps.next(),
         recorded_at=tick.at,

@@ -22,7 +22,7 @@ from harness.platform.databricks.api import (
 )
 from harness.platform.databricks.rate_limit import TokenBucket
 from harness.platform.stopping import Stop
-from harness.store.rows import Ledger, RunRow, RunStatus, Store, Tick
+from harness.store.rows import Ledger, Run, RunStatus, Store, Tick
 
 log = logging.getLogger(__name__)
 
@@ -77,8 +77,8 @@ class Steps:
 
 
 def send(
-    intents: Sequence[RunRow], *, tick: Tick, firing: Firing, steps: Steps, again: bool = False
-) -> list[RunRow]:
+    intents: Sequence[Run], *, tick: Tick, firing: Firing, steps: Steps, again: bool = False
+) -> list[Run]:
     """Send intents that are durable already, side by side, and record each answer as it comes.
 
     Args:
@@ -100,11 +100,11 @@ def send(
 
 
 def _sent(
-    intents: Sequence[RunRow], tick: Tick, firing: Firing, steps: Steps, *, again: bool
-) -> list[RunRow]:
-    rows: list[RunRow] = []
+    intents: Sequence[Run], tick: Tick, firing: Firing, steps: Steps, *, again: bool
+) -> list[Run]:
+    rows: list[Run] = []
     with firing.pool() as pool:
-        calls: dict[Future[RunNowAnswer], RunRow] = {
+        calls: dict[Future[RunNowAnswer], Run] = {
             # The log of a call names the tick, as that of its caller does.
             pool.submit(copy_context().run, _call, intent, tick, firing): intent
             for intent in intents
@@ -124,8 +124,8 @@ def _sent(
 
 
 def _recorded(
-    reported: Sequence[RunRow], intents: Sequence[RunRow], firing: Firing, steps: Steps
-) -> list[RunRow]:
+    reported: Sequence[Run], intents: Sequence[Run], firing: Firing, steps: Steps
+) -> list[Run]:
     """Append the rows that say more than their intents; return the newest row of each run."""
     newest = [
         intent if row == intent else replace(row, step_number=steps.next())
@@ -137,7 +137,7 @@ def _recorded(
     return newest
 
 
-def _call(intent: RunRow, tick: Tick, firing: Firing) -> RunNowAnswer:
+def _call(intent: Run, tick: Tick, firing: Firing) -> RunNowAnswer:
     if firing.starts.waits.holds_back(tick.at, intent.token):
         return HELD_BACK
     if firing.stop.is_wanted:
@@ -155,7 +155,7 @@ def _call(intent: RunRow, tick: Tick, firing: Firing) -> RunNowAnswer:
     return answer
 
 
-def _after_answer(intent: RunRow, answer: RunNowAnswer, tick: Tick, *, again: bool) -> RunRow:
+def _after_answer(intent: Run, answer: RunNowAnswer, tick: Tick, *, again: bool) -> Run:
     now = replace(intent, tick_number=tick.number, recorded_at=tick.at, reported_by="answer")
     match answer:
         case Accepted():

@@ -12,11 +12,11 @@ from harness.inspect.tick_summary import main_reason, name_of, reason_in_words
 from harness.platform.databricks.run_states import WAITING_WORDS
 from harness.platform.format import upstream_name
 from harness.sense.backoff import Failing
-from harness.sense.probe import Upstream
 from harness.settle.run_progress import NO_STATE, NOT_KNOWN
 from harness.settle.unreachable_runs import Unreachable
-from harness.store.queries import JobReasons, LastDecision, RunFact, newest_by_job
-from harness.store.rows import Blocker, RunStatus, integer
+from harness.store.queries import JobReasons, LastDecision, newest_by_job
+from harness.store.rows import Blocker, Run, RunStatus, integer
+from harness.store.work_lists import Upstream
 
 #: Nearly every query begins with it.
 _USUAL_START = re.compile(r"^select \* from sensor_new_data\b\s*", re.IGNORECASE)
@@ -99,8 +99,6 @@ def reason_of_waiting(reason: str) -> str:
 #: How long Databricks leaves a run in a queue.
 QUEUE_HOURS = 48
 
-_WORDS = ("life_cycle_state", "result_state", "state", "termination_code")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
@@ -109,7 +107,7 @@ class Job:
     job_id: int
     name: str
     reasons: JobReasons | None
-    run: RunFact | None
+    run: Run | None
 
     @property
     def blocker(self) -> str:
@@ -130,12 +128,12 @@ class Job:
         return message.removeprefix("its hard dependency ")
 
 
-def name_of_run(run: RunFact) -> str:
+def name_of_run(run: Run) -> str:
     """Name a run; one that the job began on its own may have no id."""
     return f"run {run.run_id}" if run.run_id else "its own run has not reported `processed`"
 
 
-def began(run: RunFact) -> datetime:
+def began(run: Run) -> datetime:
     """Return when a run began, as far as it is known."""
     return run.started_at or run.decided_at
 
@@ -171,7 +169,7 @@ class Problem:
     is_bad: bool = False
 
 
-def problem_of(run: RunFact, status: Status) -> Problem | None:
+def problem_of(run: Run, status: Status) -> Problem | None:
     """Return what about a job's newest run needs a person; most often nothing."""
     if run.holds_job:
         what = run.run_status.value.lower().replace("_", " ")
@@ -190,7 +188,7 @@ def problem_of(run: RunFact, status: Status) -> Problem | None:
     return _unreachable(run, status) or _problem_of_open(run, status.now, status.attention)
 
 
-def retry_of(run: RunFact, blockers: Sequence[Blocker] | None) -> Blocker | None:
+def retry_of(run: Run, blockers: Sequence[Blocker] | None) -> Blocker | None:
     """Return the reason of a job whose run failed and starts again automatically; else nothing.
 
     Args:
@@ -206,7 +204,7 @@ def instant_of(retry: Blocker) -> str:
     return retry.waits_for.partition(" ")[0]
 
 
-def blockers_of(run: RunFact, decision: LastDecision | None) -> Sequence[Blocker]:
+def blockers_of(run: Run, decision: LastDecision | None) -> Sequence[Blocker]:
     """Return what the newest decision said of the run's job."""
     jobs = decision.jobs if decision else ()
     return next((job.blockers for job in jobs if job.job_id == run.job_id), ())
@@ -217,12 +215,12 @@ def is_over(minutes: float, since: datetime, now: datetime) -> bool:
     return (now - since).total_seconds() > 60 * minutes
 
 
-def unreachable_of(run: RunFact, unreachable: Unreachable | None) -> Unreachable | None:
+def unreachable_of(run: Run, unreachable: Unreachable | None) -> Unreachable | None:
     """Return since when this run has been unreachable; nothing if it was reached."""
     return unreachable if unreachable and run.is_open and unreachable.run_id == run.run_id else None
 
 
-def _unreachable(run: RunFact, status: Status) -> Problem | None:
+def _unreachable(run: Run, status: Status) -> Problem | None:
     unreachable = unreachable_of(run, status.unreachable.get(run.job_id))
     if unreachable is None:
         return None
@@ -232,7 +230,7 @@ def _unreachable(run: RunFact, status: Status) -> Problem | None:
     return Problem(what="unreachable", since=unreachable.since, why=why)
 
 
-def _problem_of_open(run: RunFact, now: datetime, attention: Attention) -> Problem | None:
+def _problem_of_open(run: Run, now: datetime, attention: Attention) -> Problem | None:
     if run.message in (NOT_KNOWN, NO_STATE):
         why = f"{name_of_run(run)}: {run.message}"
         return Problem(what="unknown state", since=run.recorded_at, why=why)
@@ -255,18 +253,17 @@ def _problem_of_open(run: RunFact, now: datetime, attention: Attention) -> Probl
     return None
 
 
-def waits(run: RunFact) -> bool:
+def waits(run: Run) -> bool:
     """Return whether a run was last seen waiting in a queue, or to be tried again."""
-    return run.is_open and any(run.row.get(name) in WAITING_WORDS for name in _WORDS)
+    return run.is_open and any(word in WAITING_WORDS for word in run.words)
 
 
-def words_of(run: RunFact) -> str:
+def words_of(run: Run) -> str:
     """Return the Jobs API's words for a run, as far as they were worth a row."""
-    message = [str(run.row[name]) for name in _WORDS if run.row.get(name)]
-    return ", ".join(dict.fromkeys(message))
+    return ", ".join(dict.fromkeys(word for word in run.words if word))
 
 
-def _without_a_word(run: RunFact) -> str:
+def _without_a_word(run: Run) -> str:
     if run.run_status is RunStatus.SKIPPED:
         return "too many runs went on at once"
     return f"run {run.run_id}" if run.run_id else "the Jobs API gave no reason"

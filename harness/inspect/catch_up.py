@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from harness.store.queries import RunFact
-from harness.store.rows import Ledger, Row, Store, integer
+from harness.store.rows import Ledger, Row, Run, Store, integer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +28,9 @@ class CaughtUp:
 class Healing:
     """One run that repaired a failure, or tries to."""
 
-    run: RunFact
+    run: Run
     #: The attempts before it, oldest first.
-    failed: tuple[RunFact, ...]
+    failed: tuple[Run, ...]
     event_ids_of_failed: tuple[str, ...]
     event_ids_since: tuple[str, ...]
     tables: tuple[CaughtUp, ...]
@@ -47,7 +46,7 @@ class Healing:
         return max((each.last_at for each in self.tables), default=None)
 
 
-def healing_of(store: Store, runs: Sequence[RunFact]) -> Healing | None:
+def healing_of(store: Store, runs: Sequence[Run]) -> Healing | None:
     """Return what the newest of the runs caught up on that is a further attempt.
 
     Args:
@@ -63,8 +62,8 @@ def healing_of(store: Store, runs: Sequence[RunFact]) -> Healing | None:
     failed = [
         each for each in runs if each.intent_id == run.intent_id and each.attempt < run.attempt
     ]
-    had = {event_id for each in failed for event_id in _event_ids(each)}
-    payload = _event_ids(run)
+    had = {event_id for each in failed for event_id in each.event_ids}
+    payload = run.event_ids
     return Healing(
         run=run,
         failed=tuple(sorted(failed, key=lambda each: each.attempt)),
@@ -74,24 +73,18 @@ def healing_of(store: Store, runs: Sequence[RunFact]) -> Healing | None:
     )
 
 
-def _event_ids(run: RunFact) -> list[str]:
-    listed = run.row["event_ids"]
-    assert isinstance(listed, Sequence)
-    return [str(each) for each in listed]
-
-
-def _events(store: Store, run: RunFact, event_ids: Sequence[str]) -> list[Row]:
+def _events(store: Store, run: Run, event_ids: Sequence[str]) -> list[Row]:
     """Read the events of a run; literal numbers of ticks spare the files that have none of them."""
     if not event_ids or not run.consumed:
         return []
-    after = min(from_tick for from_tick, _ in run.consumed.values())
-    through = max(through_tick for _, through_tick in run.consumed.values())
+    after = min(each.from_tick for each in run.consumed)
+    through = max(each.through_tick for each in run.consumed)
     rows = store.read(
         Ledger.EVENTS,
         where=[
             ("tick_number", ">", after),
             ("tick_number", "<=", through),
-            ("upstream_id", "in", sorted(run.consumed)),
+            ("upstream_id", "in", sorted(each.upstream_id for each in run.consumed)),
         ],
         columns=("event_id", "event_ts", "table"),
     )

@@ -10,8 +10,7 @@ from harness.inspect.catch_up import Healing
 from harness.inspect.job_history import Dependency, History
 from harness.inspect.tick_summary import main_reason
 from harness.platform.format import count, instant, iso
-from harness.store.queries import RunFact
-from harness.store.rows import Blocker, RunStatus
+from harness.store.rows import Blocker, Run, RunStatus
 
 #: Reasons that the newest run may have made untrue since the decision.
 OF_RUNS = frozenset({"run_in_progress", "last_run_failed", "backing_off"})
@@ -96,7 +95,7 @@ def _not_in_controls(history: History) -> Answer:
     )
 
 
-def _running(history: History, run: RunFact, verdict: Verdict) -> Answer:
+def _running(history: History, run: Run, verdict: Verdict) -> Answer:
     payload = count(run.event_count, "event")
     if verdict is Verdict.STARTING:
         message = f" ({run.message})" if run.message else ""
@@ -125,7 +124,7 @@ def _running(history: History, run: RunFact, verdict: Verdict) -> Answer:
     )
 
 
-def _held(history: History, run: RunFact) -> Answer:
+def _held(history: History, run: Run) -> Answer:
     which = f"its last run {run.run_id}" if run.run_id else "its last start"
     reason = f": {run.message}" if run.message else ""
     return Answer(
@@ -253,11 +252,11 @@ def _dependency_as_json(each: Dependency) -> dict[str, object]:
     }
 
 
-def _id(run: RunFact | None) -> str | None:
+def _id(run: Run | None) -> str | None:
     return None if run is None or run.run_id is None else str(run.run_id)
 
 
-def _run_as_json(run: RunFact) -> dict[str, object]:
+def _run_as_json(run: Run) -> dict[str, object]:
     return {
         "run_id": _id(run),
         "intent_id": run.intent_id,

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from harness.inspect.catch_up import Healing, healing_of
 from harness.platform.clock import instant_from
 from harness.settle.unreachable_runs import Unreachable
-from harness.store.queries import RunFact, blocker_from, newest_runs
-from harness.store.rows import Blocker, Ledger, Row, RunStatus, Store, integer
+from harness.store.queries import blocker_from, newest_runs
+from harness.store.rows import Blocker, Ledger, Row, Run, RunStatus, Store, integer
 from harness.store.trigger_queries import Waiting, triggers_as_controls, waiting_in
 from harness.store.work_lists import EVENT_TRIGGER
 
@@ -36,7 +36,7 @@ class Dependency:
     event_at: datetime | None
     event: Row | None
     #: The run that took the newest event, if one did.
-    consumed_by: RunFact | None
+    consumed_by: Run | None
     failing_since: datetime | None
     failure: str | None
     is_probed: bool
@@ -62,7 +62,7 @@ class History:
     tick_number: int | None
     dependencies: tuple[Dependency, ...]
     #: Newest first.
-    runs: tuple[RunFact, ...]
+    runs: tuple[Run, ...]
     #: Nothing when no tick had decided about the job.
     blockers: tuple[Blocker, ...] | None
     #: When these reasons were recorded.
@@ -73,7 +73,7 @@ class History:
     healing: Healing | None = None
 
     @property
-    def last_run(self) -> RunFact | None:
+    def last_run(self) -> Run | None:
         """The run that was decided last."""
         return self.runs[0] if self.runs else None
 
@@ -155,26 +155,24 @@ def _newest_tick(store: Store, at: datetime) -> Row | None:
     return None
 
 
-def _runs(store: Store, job_id: int, at: datetime, upstreams: Sequence[str]) -> list[RunFact]:
+def _runs(store: Store, job_id: int, at: datetime, upstreams: Sequence[str]) -> list[Run]:
     """Return enough runs to tell the last ones and who took each upstream's newest event."""
-    runs: list[RunFact] = []
+    runs: list[Run] = []
     for window in _windows(at):
         runs = newest_runs(store.read(Ledger.RUNS, where=[("job_id", "=", job_id), *window]))
-        consumed = {each for run in runs for each in run.consumed}
+        consumed = {each.upstream_id for run in runs for each in run.consumed}
         if len(runs) > RUNS and consumed.issuperset(upstreams):
             break
     return runs
 
 
-def _healing(store: Store, runs: Sequence[RunFact]) -> Healing | None:
+def _healing(store: Store, runs: Sequence[Run]) -> Healing | None:
     """Return what one of the runs that are reported caught up on, if one did."""
     found = healing_of(store, runs)
     return found if found and found.run in runs[-RUNS:] else None
 
 
-def _dependency(
-    store: Store, control: Row, probe: Row | None, runs: Iterable[RunFact]
-) -> Dependency:
+def _dependency(store: Store, control: Row, probe: Row | None, runs: Iterable[Run]) -> Dependency:
     upstream_id = str(control["upstream_id"])
     tick = integer(probe["latest_event_tick"]) if probe and probe["latest_event_tick"] else None
     return Dependency(
@@ -205,12 +203,13 @@ def _event(store: Store, upstream_id: str, tick: int) -> Row | None:
     return max(rows, key=lambda row: integer(row["snapshot_ts"] or 0), default=None)
 
 
-def _taker(upstream_id: str, tick: int, runs: Iterable[RunFact]) -> RunFact | None:
+def _taker(upstream_id: str, tick: int, runs: Iterable[Run]) -> Run | None:
     """Return the newest run that took the events of this tick; one requeued took nothing."""
     for run in sorted(runs, key=lambda run: run.decided_at, reverse=True):
-        if upstream_id in run.consumed:
+        consumed = run.consumed_of(upstream_id)
+        if consumed:
             has_requeued = run.run_status is RunStatus.RETRY_REQUESTED
-            is_in = run.consumed[upstream_id][1] >= tick
+            is_in = consumed.through_tick >= tick
             return run if is_in and not has_requeued else None
     return None
 

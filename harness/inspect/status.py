@@ -14,7 +14,6 @@ from harness.store.quarantine import Quarantined, quarantined, quarantined_setti
 from harness.store.queries import (
     LastDecision,
     LockHolder,
-    RunFact,
     folded_through,
     holder_of,
     last_decision,
@@ -23,7 +22,7 @@ from harness.store.queries import (
     newest_runs,
     runs_now,
 )
-from harness.store.rows import Ledger, Row, RunStatus, Store, integer
+from harness.store.rows import Ledger, Row, Run, RunStatus, Store, integer
 from harness.store.trigger_queries import FailingTrigger, failing_triggers
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ class Status:
     now: datetime
     control: Sequence[Row]
     sensors: Sequence[Row]
-    runs: Sequence[RunFact]
+    runs: Sequence[Run]
     decision: LastDecision | None
     holder: LockHolder | None
     #: A tick that found nothing leaves no row, but it was there.
@@ -96,7 +95,7 @@ class Status:
     #: Triggers that cannot be evaluated.
     failing_triggers: Sequence[FailingTrigger] = ()
     #: Newest runs whose events an operator has recently released.
-    discarded: Sequence[RunFact] = ()
+    discarded: Sequence[Run] = ()
     #: Runs that the last tick could not ask about, by job.
     unreachable: Mapping[int, Unreachable] = field(default_factory=dict)
     #: After how long a run needs a person.
@@ -137,7 +136,7 @@ def read_status(context: "Context", *, every_run: bool) -> Status:
     )
 
 
-def discarded_since(store: Store, since: datetime, *, folded_through: int) -> list[RunFact]:
+def discarded_since(store: Store, since: datetime, *, folded_through: int) -> list[Run]:
     """Return the newest run of each job whose events an operator has given up since then."""
     discarded = [
         ("run_status", "=", RunStatus.RELEASED.value),
@@ -171,7 +170,7 @@ def as_json(status: Status) -> dict[str, object]:
             for job in jobs
             for each in job.blockers
         ],
-        "runs": [_plain(run.row, RUN_COLUMNS) for run in status.runs],
+        "runs": [_plain(asdict(run), RUN_COLUMNS) for run in status.runs],
         "sensors": [_plain(row) for row in status.sensors],
         "failing": [
             {

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.platform.format import count, instant, iso, took, upstream_name
-from harness.store.rows import OPEN, Blocker, ProbeOutcome, RunRow, RunStatus
+from harness.store.rows import OPEN, Blocker, ProbeOutcome, Run, RunStatus
 
 if TYPE_CHECKING:
     from harness.tick.report import TickReport
@@ -39,12 +39,12 @@ STYLES: Mapping[RunStatus, str] = {
 class RunsOfTick:
     """The runs of a tick, sorted by what happened to them in it."""
 
-    started: tuple[RunRow, ...]
-    ended: tuple[RunRow, ...]
+    started: tuple[Run, ...]
+    ended: tuple[Run, ...]
     #: Ended in an earlier tick; their events are free again, for a retry.
-    requeued: tuple[RunRow, ...]
+    requeued: tuple[Run, ...]
     #: Ended in an earlier tick; an operator gave their events up.
-    discarded: tuple[RunRow, ...]
+    discarded: tuple[Run, ...]
 
 
 def runs_of(report: "TickReport") -> RunsOfTick:
@@ -165,7 +165,7 @@ def as_json(report: "TickReport", waiting: int) -> dict[str, object]:
     }
 
 
-def _run_as_json(row: RunRow) -> dict[str, object]:
+def _run_as_json(row: Run) -> dict[str, object]:
     return {
         "job": str(row.job_id),
         "job_name": row.job_name,

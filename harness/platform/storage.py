@@ -1,27 +1,37 @@
-"""Reads files and folders where they are: on this machine, or through Spark's Hadoop file systems.
+"""Reads files and folders where they are: on this machine, or in an object store.
 
 It offers only the few operations that sensing needs and says what is wrong with Python's own
 ``FileNotFoundError``, ``PermissionError`` and ``OSError``, whatever is underneath.
 """
 
+import errno
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from datetime import datetime, timedelta
+from http import HTTPStatus
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import unquote
 
 from harness.errors import ProbeFailedError
+from harness.platform.text import first_line
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from obstore import ObjectMeta
+    from obstore.store import ObjectStore
 
-_STATUS = re.compile(
-    r"\{path=(.*?); isDirectory=(true|false)"
-    r"(?:; length=(\d+); replication=\d+; blocksize=\d+)?; modification_time=(\d+)",
-    re.DOTALL,
-)
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):")
+_STATUS = re.compile(r"status code: (\d{3})")
+_QUERY = re.compile(r"\?\S*")
+#: A workspace mounts what is there as files.
+_DBFS = re.compile(r"^dbfs:/*", re.IGNORECASE)
+#: A probe has a time limit of its own, and the next tick asks again. The clouds' own addresses are
+#: HTTPS; one without it is asked only where a variable of the environment names it.
+_OPTIONS = {
+    "client_options": {"connect_timeout": "10s", "timeout": "60s", "allow_http": True},
+    "retry_config": {"max_retries": 3, "retry_timeout": timedelta(seconds=60)},
+}
 
 
 class FileStat(NamedTuple):
@@ -94,14 +104,14 @@ class LocalStorage:
     def stat(self, path: str) -> FileStat | None:
         """Return size and modified time, or ``None`` when nothing is there."""
         try:
-            found = os.stat(path)
+            found = os.stat(_mounted(path))
         except (FileNotFoundError, NotADirectoryError):
             return None
         return FileStat(found.st_size, found.st_mtime_ns // 1_000_000)
 
     def read(self, path: str, *, limit: int) -> bytes:
         """Return at most the first ``limit`` bytes of a file."""
-        with open(path, "rb") as file:
+        with open(_mounted(path), "rb") as file:
             return file.read(limit)
 
     def list_files(self, folder: str) -> list[Listed]:
@@ -111,7 +121,7 @@ class LocalStorage:
     def list_all(self, folder: str) -> Listing:
         """Return the files and the folders of a folder."""
         listing = Listing([], [])
-        with os.scandir(folder) as entries:
+        with os.scandir(_mounted(folder)) as entries:
             for entry in entries:
                 try:
                     if entry.is_dir():
@@ -124,30 +134,42 @@ class LocalStorage:
         return listing
 
 
-class HadoopStorage:
-    """Every store that the Spark session can reach; the session starts at the first call."""
+def _mounted(path: str) -> str:
+    """Return where a workspace mounts a path of ``dbfs:``; others are where they say."""
+    if (scheme := _DBFS.match(path)) is None:
+        return path
+    inner = path[scheme.end() :]
+    return f"/{inner}" if inner.startswith("Volumes/") else f"/dbfs/{inner}"
 
-    def __init__(self, session: "Callable[[], SparkSession]") -> None:
-        self._session = session
-        self._file_systems: dict[str, Any] = {}
+
+class ObjectStorage:
+    """The object stores of the clouds: ``s3://``, ``s3a://``, ``abfss://``, ``gs://`` and the like.
+
+    Credentials are those that each cloud's own tools use: variables of the environment, the
+    identity of the machine or of the workload.
+    """
+
+    def __init__(self) -> None:
+        self._stores: dict[str, ObjectStore] = {}
 
     def stat(self, path: str) -> FileStat | None:
         """Return size and modified time, or ``None`` when nothing is there."""
         try:
-            with _java_errors_as_python(path):
-                found = self._file_system(path).getFileStatus(self._path(path))
-                return FileStat(int(found.getLen()), int(found.getModificationTime()))
+            found = self._object(path)
+            if found is not None:
+                return FileStat(found["size"], int(found["last_modified"].timestamp() * 1000))
+            self.list_all(path)
         except FileNotFoundError:
             return None
+        # A folder is where something is below it; it has no time of its own.
+        return FileStat(0, 0)
 
     def read(self, path: str, *, limit: int) -> bytes:
         """Return at most the first ``limit`` bytes of a file."""
-        with _java_errors_as_python(path):
-            stream = self._file_system(path).open(self._path(path))
-            try:
-                return bytes(stream.readNBytes(limit))
-            finally:
-                stream.close()
+        with self._store(path) as (store, key):
+            # A range of an empty object is refused.
+            size = store.head(key)["size"]
+            return bytes(store.get_range(key, start=0, end=min(size, limit))) if size else b""
 
     def list_files(self, folder: str) -> list[Listed]:
         """Return the files of a folder, in no order."""
@@ -155,84 +177,79 @@ class HadoopStorage:
 
     def list_all(self, folder: str) -> Listing:
         """Return the files and the folders of a folder."""
-        with _java_errors_as_python(folder):
-            file_system, path = self._file_system(folder), self._path(folder)
-            if not file_system.getFileStatus(path).isDirectory():
+        with self._store(folder) as (store, key):
+            found = store.list_with_delimiter(key or None)
+        listing = Listing(
+            [
+                Listed(_name(each["path"]), each["size"], _nanoseconds(each["last_modified"]))
+                for each in found["objects"]
+            ],
+            [_name(each) for each in found["common_prefixes"]],
+        )
+        if key and not listing.files and not listing.folders:
+            if self._object(folder) is not None:
                 raise NotADirectoryError(folder)
-            statuses = file_system.listStatus(path)
-            # One call for all: asked one by one, 20,000 files would take seconds.
-            text = str(self._jvm().scala.runtime.ScalaRunTime.stringOf(statuses))
-            return _listing_from(text, len(statuses)) or _listing_of(statuses)
+            raise FileNotFoundError(folder)
+        return listing
 
-    def _jvm(self) -> Any:
-        return self._session().sparkContext._jvm
+    def _object(self, path: str) -> "ObjectMeta | None":
+        try:
+            with self._store(path) as (store, key):
+                return store.head(key) if key else None
+        except FileNotFoundError:
+            return None
 
-    def _path(self, path: str) -> Any:
-        return self._jvm().org.apache.hadoop.fs.Path(path)
+    @contextmanager
+    def _store(self, path: str) -> "Iterator[tuple[ObjectStore, str]]":
+        """Give the store of a path, and the key in it; its errors are those of local files."""
+        from obstore import exceptions
+        from obstore.store import from_url
 
-    def _file_system(self, path: str) -> Any:
-        root = "/".join(path.split("/", 3)[:3])
-        if root not in self._file_systems:
-            configuration = self._session()._jsparkSession.sessionState().newHadoopConf()
-            self._file_systems[root] = self._path(path).getFileSystem(configuration)
-        return self._file_systems[root]
-
-
-def _listing_from(text: str, count: int) -> Listing | None:
-    """Read what Hadoop's statuses say of themselves; ``None`` if that is not what we know."""
-    found = _STATUS.findall(text)
-    if len(found) != count:
-        return None
-    listing = Listing([], [])
-    for path, is_folder, length, mtime_ms in found:
-        name = path.rsplit("/", 1)[-1]
-        if is_folder == "true":
-            listing.folders.append(name)
-        else:
-            listing.files.append(Listed(name, int(length or 0), int(mtime_ms) * 1_000_000))
-    return listing
+        root, _, key = path.partition("://")
+        place, _, key = key.partition("/")
+        root = f"{root}://{place}"
+        try:
+            if root not in self._stores:
+                self._stores[root] = from_url(root, **_OPTIONS)  # type: ignore[call-overload]
+            yield self._stores[root], key.rstrip("/")
+        except exceptions.BaseError as error:
+            raise _as_of_files(error, path) from error
 
 
-def _listing_of(statuses: Any) -> Listing:
-    listing = Listing([], [])
-    for status in statuses:
-        name = str(status.getPath().getName())
-        if status.isDirectory():
-            listing.folders.append(name)
-        else:
-            mtime_ns = int(status.getModificationTime()) * 1_000_000
-            listing.files.append(Listed(name, int(status.getLen()), mtime_ns))
-    return listing
+def _as_of_files(error: Exception, path: str) -> OSError:
+    """Convert what an object store's client raises into what local files raise."""
+    from obstore import exceptions
+
+    # Of a list that is refused only the text has the status.
+    status = _STATUS.search(str(error))
+    code = int(status.group(1)) if status else 0
+    if isinstance(error, exceptions.NotFoundError) or code == HTTPStatus.NOT_FOUND:
+        return FileNotFoundError(path)
+    refusals = exceptions.PermissionDeniedError, exceptions.UnauthenticatedError
+    if isinstance(error, refusals) or code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        return PermissionError(errno.EACCES, "access is denied", path)
+    # The query of an address may be a signature.
+    return OSError(_QUERY.sub("", first_line(error, repr(error))))
 
 
-@contextmanager
-def _java_errors_as_python(path: str) -> Iterator[None]:
-    """Convert the JVM's exceptions into the ones that local files raise."""
-    from py4j.protocol import Py4JJavaError
+def _name(key: str) -> str:
+    return key.rstrip("/").rpartition("/")[2]
 
-    try:
-        yield
-    except Py4JJavaError as error:
-        name = str(error.java_exception.getClass().getName())
-        message = str(error.java_exception.getMessage()).splitlines()[0]
-        # Hadoop says "not found" of a file that it may not open, too: the words distinguish them.
-        if "Permission denied" in message or "Access" in name.rsplit(".", 1)[-1]:
-            raise PermissionError(path) from error
-        if name.endswith(("FileNotFoundException", "NoSuchFileException")):
-            raise FileNotFoundError(path) from error
-        raise OSError(message) from error
+
+def _nanoseconds(at: datetime) -> int:
+    return int(at.timestamp() * 1000) * 1_000_000
 
 
 class Storages:
-    """Chooses the storage of a path: this machine's files, or Hadoop for every other scheme."""
+    """Chooses the storage of a path: this machine's files, or the object store of its scheme."""
 
-    def __init__(self, local: Storage, other: Storage) -> None:
-        self._local = local
-        self._other = other
+    def __init__(self, local: Storage | None = None, other: Storage | None = None) -> None:
+        self._local = local or LocalStorage()
+        self._other = other or ObjectStorage()
 
     def of(self, path: str) -> Storage:
         """Return the storage that a path belongs to."""
-        return self._other if is_remote(path) else self._local
+        return self._other if is_remote(path) and not _DBFS.match(path) else self._local
 
 
 def is_remote(path: str) -> bool:

@@ -5,15 +5,15 @@ What a producer registers and what a sensor sees of the same snapshot have one `
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
-from typing import Protocol, cast
+from typing import Protocol
 
-from harness.events.event import Operation, TableFormat
-from harness.events.partition import Levels, as_tags, levels_in
+from harness.events.event import EventRow, Operation, TableFormat
+from harness.events.partition import as_tags, levels_in
 from harness.platform.sql_names import table_key
-from harness.store.rows import EventRow, Ledger, Store, Tick
+from harness.store.rows import Ledger, Store, Tick
 
 #: What an upstream is called that producers register with.
 REGISTERED = "registered:"
@@ -31,8 +31,6 @@ _WITH_SNAPSHOTS = frozenset({TableFormat.DELTA, TableFormat.ICEBERG, TableFormat
 _OF_MANY = "coalesced_from"
 _LIFE = "table_id"
 _PARTITION_TAGS = frozenset({"partitions", "partitions_truncated"})
-
-_FIELDS = tuple(each.name for each in fields(EventRow))
 
 Key = tuple[str, str, str]
 
@@ -109,8 +107,8 @@ class SameChanges:
             return row
         seen = [each for each in (*self._same(row), row) if not _is_registered(each)]
         # Who looks knows what was done to the data; who registers need not say it.
-        operation = {"operation_type": seen[-1].operation_type} if seen else {}
-        return replace(merged(earlier, row), **operation)  # type: ignore[arg-type]
+        joined = merged(earlier, row)
+        return replace(joined, operation_type=seen[-1].operation_type) if seen else joined
 
     def earlier(self, row: EventRow) -> EventRow | None:
         """Return the newest row that is known of the same snapshot."""
@@ -146,7 +144,7 @@ class SameChanges:
                 ("snapshot_id", "in", sorted({key[2] for key in wanted})),
             ],
         )
-        for each in map(event_row, found):
+        for each in map(EventRow.from_row, found):
             # A trigger's copy has tags of its own, which are nothing that the change says.
             if _key_of(each) in wanted and not each.upstream_id.startswith(TRIGGER):
                 self.add(each)
@@ -160,73 +158,35 @@ class SameChanges:
         return {key, *self._spellings.get(key, ())}
 
 
-def event_row(row: Mapping[str, object]) -> EventRow:
-    """Read a row of the ledger of events; an older one has no change that it is part of."""
-    values = {name: row.get(name) for name in _FIELDS}
-    partition = cast("Sequence[str] | None", row["partition"])
-    values["partition"] = None if partition is None else tuple(partition)
-    values["tags"] = dict(cast(Mapping[str, str], row["tags"] or {}))
-    values["change_id"] = row.get("change_id") or row["event_id"]
-    return EventRow(**values)  # type: ignore[arg-type]
-
-
 def merged(earlier: EventRow, row: EventRow) -> EventRow:
     """Return a row as part of the change that an earlier one describes, with what both say."""
-    change = Change.of(earlier)
-    change.take(row)
-    # One change has one name of its table, however each has spelled it.
-    of_first = {"event_ts": earlier.event_ts, "table": earlier.table}
-    return replace(change.onto(row), change_id=earlier.change_id, **of_first)  # type: ignore[arg-type]
+    return replace(
+        combined((earlier, row)),
+        change_id=earlier.change_id,
+        event_ts=earlier.event_ts,
+        # One change has one name of its table, however each has spelled it.
+        table=earlier.table,
+    )
 
 
-@dataclass(slots=True, kw_only=True)
-class Change:
-    """What several events say of one change, put together; the newest wins."""
-
-    snapshot_ts: int | None
-    prev_snapshot_id: str | None
-    operation: str
-    tags: dict[str, str] = field(default_factory=dict)
-    partitions: set[Levels] = field(default_factory=set)
-    are_all: bool = True
-
-    @classmethod
-    def of(cls, row: EventRow) -> "Change":
-        """Begin with one event."""
-        change = cls(
-            snapshot_ts=row.snapshot_ts,
-            prev_snapshot_id=row.prev_snapshot_id,
-            operation=row.operation_type,
-        )
-        change.take(row)
-        return change
-
-    def take(self, row: EventRow) -> None:
-        """Take one more event in."""
-        self.snapshot_ts = self.snapshot_ts if row.snapshot_ts is None else row.snapshot_ts
-        self.prev_snapshot_id = row.prev_snapshot_id or self.prev_snapshot_id
-        if row.operation_type != self.operation:
-            self.operation = Operation.UPDATE.value
-        self.tags.update(row.tags)
-        self.partitions.update(levels_in(row.tags.get("partitions")))
-        if row.partition is not None:
-            self.partitions.add(row.partition)
-        self.are_all = self.are_all and "partitions_truncated" not in row.tags
-
-    def onto(self, row: EventRow) -> EventRow:
-        """Return a row that says all of it."""
-        tags = {name: self.tags[name] for name in self.tags if name not in _PARTITION_TAGS}
-        is_one = len(self.partitions) == 1 and self.are_all
-        if not is_one:
-            tags |= as_tags(self.partitions, are_all=self.are_all)
-        return replace(
-            row,
-            partition=next(iter(self.partitions)) if is_one else None,
-            snapshot_ts=self.snapshot_ts,
-            prev_snapshot_id=self.prev_snapshot_id,
-            operation_type=self.operation,
-            tags=tags,
-        )
+def combined(rows: Sequence[EventRow]) -> EventRow:
+    """Return the last of several rows of one change with what all of them say; the newest wins."""
+    newest = rows[::-1]
+    operations = {row.operation_type for row in rows}
+    said = {name: text for row in rows for name, text in row.tags.items()}
+    partitions = {row.partition for row in rows if row.partition is not None}
+    partitions.update(*(levels_in(row.tags.get("partitions")) for row in rows))
+    are_all = "partitions_truncated" not in said
+    is_one = len(partitions) == 1 and are_all
+    tags = {name: text for name, text in said.items() if name not in _PARTITION_TAGS}
+    return replace(
+        rows[-1],
+        partition=next(iter(partitions)) if is_one else None,
+        snapshot_ts=next((at for row in newest if (at := row.snapshot_ts) is not None), None),
+        prev_snapshot_id=next((each for row in newest if (each := row.prev_snapshot_id)), None),
+        operation_type=operations.pop() if len(operations) == 1 else Operation.UPDATE,
+        tags=tags if is_one else tags | as_tags(partitions, are_all=are_all),
+    )
 
 
 def _key_of(row: EventRow) -> Key | None:

@@ -7,19 +7,11 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from harness.events.event import EventRow
 from harness.record.correlate import REGISTERED, Joining, as_they_are
 from harness.sense.probe import ProbeResult
-from harness.store.rows import (
-    EventRow,
-    Ledger,
-    ProbeOutcome,
-    ProbeRow,
-    RecentEvents,
-    Store,
-    Tick,
-    integer,
-)
-from harness.store.work_lists import Orphan, WatchedUpstream
+from harness.store.rows import Ledger, ProbeOutcome, ProbeRow, RecentEvents, Store, Tick, integer
+from harness.store.work_lists import Orphan, Upstream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +35,14 @@ class Recorded:
     events: tuple[EventRow, ...] = ()
     probes: tuple[ProbeRow, ...] = ()
     #: The upstreams that changed, as the next tick finds them.
-    changed: Mapping[str, WatchedUpstream] = field(default_factory=dict)
+    changed: Mapping[str, Upstream] = field(default_factory=dict)
 
 
 def record(
     results: Iterable[ProbeResult],
     *,
     tick: Tick,
-    watched: Mapping[str, WatchedUpstream],
+    watched: Mapping[str, Upstream],
     store: Store,
     known: Known = NOTHING_KNOWN,
 ) -> Recorded:
@@ -83,7 +75,7 @@ def record(
 
 
 def orphans_among(
-    events: Iterable[Mapping[str, object]], watched: Mapping[str, WatchedUpstream]
+    events: Iterable[Mapping[str, object]], watched: Mapping[str, Upstream]
 ) -> tuple[Orphan, ...]:
     """Return the events whose tick was killed before it recorded their upstream.
 
@@ -101,7 +93,7 @@ def orphans_among(
     )
 
 
-def is_orphan(event: Mapping[str, object], watched: Mapping[str, WatchedUpstream]) -> bool:
+def is_orphan(event: Mapping[str, object], watched: Mapping[str, Upstream]) -> bool:
     """Return whether an event's tick was killed before it recorded the event's upstream."""
     # What was registered is no probe's to find again.
     if str(event["upstream_id"]).startswith(REGISTERED):
@@ -112,7 +104,7 @@ def is_orphan(event: Mapping[str, object], watched: Mapping[str, WatchedUpstream
 
 
 def probe_row(
-    result: ProbeResult, tick: Tick, upstream: WatchedUpstream, event_count: int
+    result: ProbeResult, tick: Tick, upstream: Upstream, event_count: int
 ) -> ProbeRow | None:
     """Return the upstream's state after a probe; nothing if it needs no row."""
     if result.failure is not None:
@@ -138,16 +130,14 @@ def probe_row(
     )
 
 
-def _row_after_failure(reason: str, tick: Tick, upstream: WatchedUpstream) -> ProbeRow | None:
+def _row_after_failure(reason: str, tick: Tick, upstream: Upstream) -> ProbeRow | None:
     if upstream.failing_since and upstream.reason == reason:
         return None
     row = _row(upstream, tick, ProbeOutcome.FAILED)
     return replace(row, reason=reason, failing_since=upstream.failing_since or tick.at)
 
 
-def _row_after_event(
-    upstream: WatchedUpstream, tick: Tick, count: int, outcome: ProbeOutcome
-) -> ProbeRow:
+def _row_after_event(upstream: Upstream, tick: Tick, count: int, outcome: ProbeOutcome) -> ProbeRow:
     changes = RecentEvents(tick_number=tick.number, event_at=tick.at, event_count=count)
     return replace(
         _row(upstream, tick, outcome),
@@ -172,7 +162,7 @@ def _first_after(
     return tuple(events[index] for index in sorted(needed))
 
 
-def _row(upstream: WatchedUpstream, tick: Tick, outcome: ProbeOutcome) -> ProbeRow:
+def _row(upstream: Upstream, tick: Tick, outcome: ProbeOutcome) -> ProbeRow:
     return ProbeRow(
         tick_number=tick.number,
         recorded_at=tick.at,
@@ -188,7 +178,7 @@ def _row(upstream: WatchedUpstream, tick: Tick, outcome: ProbeOutcome) -> ProbeR
     )
 
 
-def after_row(upstream: WatchedUpstream, row: ProbeRow) -> WatchedUpstream:
+def after_row(upstream: Upstream, row: ProbeRow) -> Upstream:
     """Return the upstream as its newest row has it."""
     return replace(
         upstream,
@@ -206,21 +196,8 @@ def _event_rows(
     result: ProbeResult, tick: Tick, recorded_events: frozenset[str]
 ) -> Iterable[EventRow]:
     for event in result.events:
-        event_id = event.event_id(result.upstream_id)
-        if event_id in recorded_events:
-            continue
-        yield EventRow(
-            tick_number=tick.number,
-            event_ts=int(tick.at.timestamp() * 1000),
-            event_id=event_id,
-            upstream_id=result.upstream_id,
-            table=event.table,
-            partition=event.partition,
-            snapshot_id=event.snapshot_id,
-            snapshot_ts=event.snapshot_ts,
-            prev_snapshot_id=event.prev_snapshot_id,
-            table_format=event.table_format,
-            operation_type=event.operation,
-            tags=dict(event.tags),
-            change_id=event_id,
-        )
+        event_id = event.id_at(result.upstream_id)
+        if event_id not in recorded_events:
+            yield event.recorded(
+                tick, upstream_id=result.upstream_id, event_id=event_id, change_id=event_id
+            )

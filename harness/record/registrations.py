@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from hashlib import sha256
 
-from harness.events.event import ChangeEvent
+from harness.events.event import ChangeEvent, EventRow
 from harness.platform.sql_names import table_key
 from harness.record.batch_inbox import Batch
-from harness.record.correlate import REGISTERED, Change, SameChanges
-from harness.store.rows import EventRow, Ledger, ProbeOutcome, ProbeRow, Store, Tick, integer
+from harness.record.correlate import REGISTERED, SameChanges, combined
+from harness.store.rows import Ledger, ProbeOutcome, ProbeRow, Store, Tick, integer
 
 log = logging.getLogger(__name__)
 
@@ -139,31 +139,18 @@ def _identity(event: ChangeEvent) -> str:
 
 def _of_change(group: Sequence[ChangeEvent], tick: Tick, same: SameChanges) -> EventRow:
     rows = [_row(event, tick, same) for event in group]
-    if len(rows) == 1 and "partitions" not in rows[0].tags:
-        return rows[0]
-    change = Change.of(rows[0])
-    for row in rows[1:]:
-        change.take(row)
-    return change.onto(rows[-1])
+    is_one = len(rows) == 1 and "partitions" not in rows[0].tags
+    return rows[0] if is_one else combined(rows)
 
 
 def _row(event: ChangeEvent, tick: Tick, same: SameChanges) -> EventRow:
     key, identity = table_key(event.table), _identity(event)
     # A table that is recreated counts its snapshots again; the tick distinguishes its generations.
     change_id = _hash(f"{identity}\x1f{tick.number}" if event.snapshot_id else identity)
-    return EventRow(
-        tick_number=tick.number,
-        event_ts=int(tick.at.timestamp() * 1000),
-        event_id=_hash(f"{REGISTERED}\x1f{change_id}\x1f{tick.number}"),
+    return replace(event, table=same.spelled(key)).recorded(
+        tick,
         upstream_id=REGISTERED + key,
-        table=same.spelled(key),
-        partition=event.partition,
-        snapshot_id=event.snapshot_id,
-        snapshot_ts=event.snapshot_ts,
-        prev_snapshot_id=event.prev_snapshot_id,
-        table_format=event.table_format.value,
-        operation_type=event.operation_type.value,
-        tags=dict(event.tags),
+        event_id=_hash(f"{REGISTERED}\x1f{change_id}\x1f{tick.number}"),
         change_id=change_id,
     )
 

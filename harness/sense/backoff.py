@@ -12,8 +12,9 @@ from typing import Any
 
 from harness.errors import StateError
 from harness.platform.json_file import load, save
-from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
 from harness.store.rows import text_or_none
+from harness.store.work_lists import Upstream
 
 VERSION = 1
 

@@ -8,10 +8,12 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from harness.events.event import ChangeEvent
 from harness.platform.masking import masked
 from harness.platform.text import first_line, storable
 from harness.sense.fair_queue import FairQueue
-from harness.sense.probe import DataChange, Probe, ProbeResult, Upstream
+from harness.sense.probe import Probe, ProbeResult
+from harness.store.work_lists import Upstream
 
 #: How often finished and hung probes are collected.
 _COLLECT_EVERY_SECONDS = 0.05
@@ -262,7 +264,7 @@ def storable_result(result: ProbeResult) -> ProbeResult:
     )
 
 
-def _storable_event(event: DataChange) -> DataChange:
+def _storable_event(event: ChangeEvent) -> ChangeEvent:
     levels = event.partition
     at = event.snapshot_ts
     return replace(
@@ -272,7 +274,7 @@ def _storable_event(event: DataChange) -> DataChange:
         snapshot_ts=at if at is not None and abs(at) < _PAST_LONGS else None,
         prev_snapshot_id=_text_or_none(event.prev_snapshot_id),
         tags={storable(name): storable(text) for name, text in event.tags.items()},
-        lineage=storable(event.lineage),
+        lineage=_text_or_none(event.lineage),
     )
 
 

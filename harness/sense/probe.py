@@ -4,14 +4,13 @@ A probe never writes anything and never uses our clock as a cursor: it compares 
 reports now with the cursor that the same probe returned last time.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from hashlib import sha256
 from typing import Protocol
 
-from harness.config.sources import FirstSight
-from harness.events.event import Operation, TableFormat
+from harness.events.event import ChangeEvent
+from harness.store.work_lists import Upstream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,55 +24,13 @@ class QueryBounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upstream:
-    """One distinct thing to probe: source, id, read type, upstream key, preprocess query."""
-
-    upstream_id: str
-    source: str
-    sensor_id: str
-    read_type: str
-    upstream_key: str | None = None
-    preprocess_query: str | None = None
-    on_first_sight: FirstSight = FirstSight.EVENT
-    #: JSON text of the last probe that moved; ``None`` at first observation.
-    position: str | None = None
-    #: The largest value of ``upstream_key`` seen so far, as text; ``None`` when there is no key.
-    upstream_value: str | None = None
-    #: Snapshots of events that a killed tick recorded without recording the cursor after them.
-    reported_snapshots: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataChange:
-    """One data-change event as the source reports it, before it is recorded."""
-
-    table: str
-    #: One JSON value per partition level when exactly one partition changed; else ``None``.
-    partition: tuple[str, ...] | None = None
-    snapshot_id: str | None
-    #: Milliseconds since the epoch.
-    snapshot_ts: int | None
-    prev_snapshot_id: str | None
-    table_format: TableFormat
-    operation: Operation
-    tags: Mapping[str, str] = field(default_factory=dict)
-    #: Distinguishes one life of the upstream from the next (a table dropped and created again).
-    lineage: str
-
-    def event_id(self, upstream_id: str) -> str:
-        """Return the deterministic id: the same change recorded twice is one event."""
-        text = "\x1f".join((upstream_id, self.lineage, self.snapshot_id or ""))
-        return sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeResult:
     """What one probe of one upstream found; ``failure`` set means that it could not look."""
 
     upstream_id: str
     #: Where the next probe starts. Equal to the upstream's own cursor when nothing moved.
     position: str | None = None
-    events: tuple[DataChange, ...] = ()
+    events: tuple[ChangeEvent, ...] = ()
     upstream_value: str | None = None
     #: Something between the last cursor and this one can no longer be known; says what, in words.
     gap: str | None = None

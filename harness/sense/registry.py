@@ -70,14 +70,14 @@ def known_sources() -> Registry:
 
 
 def _delta(services: ProbeServices) -> Probe:
-    from harness.platform.storage import HadoopStorage, LocalStorage, Storages
+    from harness.platform.storage import Storages
     from harness.sense.new_rows import SparkNewRows
     from harness.sense.sources.delta.history import SparkTableHistory
     from harness.sense.sources.delta.probe import DeltaProbe
     from harness.sense.table_locations import SparkTableLocator
 
     return DeltaProbe(
-        Storages(LocalStorage(), HadoopStorage(services.session)),
+        Storages(),
         SparkTableLocator(services.session),
         SparkNewRows(services.session, services.queries),
         SparkTableHistory(services.session),
@@ -105,28 +105,28 @@ def _sap(services: ProbeServices) -> Probe:
 
 
 def _trigger_file(services: ProbeServices) -> Probe:
-    from harness.platform.storage import HadoopStorage, LocalStorage, Storages
+    from harness.platform.storage import Storages
     from harness.sense.sources.trigger_file import TriggerFileProbe
 
     return TriggerFileProbe(
-        Storages(LocalStorage(), HadoopStorage(services.session)),
+        Storages(),
         services.trigger_files_root,
     )
 
 
 def _file(services: ProbeServices) -> Probe:
-    from harness.platform.storage import HadoopStorage, LocalStorage, Storages
+    from harness.platform.storage import Storages
     from harness.sense.preprocess.run import SparkQuestions
     from harness.sense.sources.file.probe import FileProbe
 
     return FileProbe(
-        Storages(LocalStorage(), HadoopStorage(services.session)),
+        Storages(),
         SparkQuestions(services.session, services.queries),
     )
 
 
 def _upstream_sensor(services: ProbeServices) -> Probe:
-    from harness.platform.storage import HadoopStorage, LocalStorage, Storages
+    from harness.platform.storage import Storages
     from harness.sense.preprocess.run import SparkQuestions
     from harness.sense.sources.upstream_sensor.probe import UpstreamSensorProbe
     from harness.sense.sources.upstream_sensor.rows import LakeRowReader
@@ -134,7 +134,7 @@ def _upstream_sensor(services: ProbeServices) -> Probe:
     from harness.sense.table_locations import SparkTableLocator
 
     tables = SensorsTables(
-        Storages(LocalStorage(), HadoopStorage(services.session)),
+        Storages(),
         SparkTableLocator(services.session),
         LakeRowReader(services.session),
     )
@@ -154,27 +154,27 @@ def _kafka(services: ProbeServices) -> Probe:
 
 
 def _iceberg(services: ProbeServices) -> Probe:
-    from harness.platform.storage import HadoopStorage, LocalStorage, Storages
+    from harness.platform.storage import Storages
     from harness.sense.preprocess.run import SparkQuestions
     from harness.sense.sources.iceberg.catalog import Catalogs
     from harness.sense.sources.iceberg.probe import IcebergProbe
     from harness.sense.sources.jdbc.databases import SqlQueries
 
     return IcebergProbe(
-        Storages(LocalStorage(), HadoopStorage(services.session)),
+        Storages(),
         Catalogs(services.connections.iceberg, SqlQueries(services.secrets)),
         SparkQuestions(services.session, services.queries),
     )
 
 
 def _hive(services: ProbeServices) -> Probe:
-    from harness.platform.storage import HadoopStorage, LocalStorage, Storages
+    from harness.platform.storage import Storages
     from harness.sense.preprocess.run import SparkQuestions
     from harness.sense.sources.hive.metastore import SparkHiveCatalog
     from harness.sense.sources.hive.probe import HiveProbe
 
     return HiveProbe(
-        Storages(LocalStorage(), HadoopStorage(services.session)),
+        Storages(),
         SparkHiveCatalog(services.session),
         SparkQuestions(services.session, services.queries),
     )

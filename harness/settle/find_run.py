@@ -11,7 +11,7 @@ from harness.errors import UnreportedRunsError
 from harness.fire.submit import Firing
 from harness.fire.token import TOKEN_PARAMETER
 from harness.platform.databricks.api import RunReport
-from harness.store.work_lists import FollowedRun
+from harness.store.rows import Run
 
 #: Most runs that are asked about one by one; a job may have a schedule of its own, too.
 MOST_CANDIDATES = 100
@@ -29,7 +29,7 @@ class Search:
     problem: str | None = None
 
 
-def find_run(start: FollowedRun, firing: Firing) -> Search:
+def find_run(start: Run, firing: Firing) -> Search:
     """Search all listed runs of a start's job for the run of the start.
 
     Raises:
@@ -59,7 +59,7 @@ def find_run(start: FollowedRun, firing: Firing) -> Search:
     return Search(untold=(*(each.run_id for each in silent), *beyond), problem=problem)
 
 
-def _of(start: FollowedRun, reports: list[RunReport]) -> RunReport | None:
+def _of(start: Run, reports: list[RunReport]) -> RunReport | None:
     own = (each for each in reports if each.parameters.get(TOKEN_PARAMETER) == start.token)
     return next(own, None)
 

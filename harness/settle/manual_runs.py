@@ -20,7 +20,7 @@ from harness.settle.pull_consumers import done_through, last_step, run_row
 from harness.settle.settle import CLOCK_SKEW, POLLED_LATER
 from harness.store.inbox import Message, MessageKind
 from harness.store.queries import SCHEDULED_JOBS, newest_probe
-from harness.store.rows import Consumed, Ledger, RunRow, Store, Tick, integer
+from harness.store.rows import Consumed, Ledger, Run, Store, Tick, integer
 from harness.store.work_lists import NOTHING_CONSUMED, StateView
 
 log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ REPORTED_BY = "notice"
 class ManualRuns:
     """What the reports of one tick come to."""
 
-    rows: tuple[RunRow, ...] = ()
+    rows: tuple[Run, ...] = ()
     #: Reports that stay in the inbox until the Jobs API has reported the end of their run.
     waiting: tuple[Message, ...] = ()
 
@@ -66,7 +66,7 @@ def apply(
     Raises:
         StateError: A table cannot be read or written; the messages stay in the inbox.
     """
-    rows: list[RunRow] = []
+    rows: list[Run] = []
     waiting: list[Message] = []
     is_unreachable = False
     for message in messages:
@@ -160,7 +160,7 @@ def _upstreams_of(job_id: int, state: StateView, firing: Firing) -> Sequence[str
 
 def _row(
     report: RunReport, message: Message, consumed: Sequence[Consumed], tick: Tick, store: Store
-) -> RunRow:
+) -> Run:
     name = f"{message.job_id}|{report.run_id}|by hand"
     intent_id = sha256(name.encode()).hexdigest()[:32]
     began = report.started_at

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from harness.store.inbox import Message, MessageKind, bind
-from harness.store.rows import HOLDING, RunRow, RunStatus, Tick
-from harness.store.work_lists import FollowedRun
+from harness.store.rows import HOLDING, Run, RunStatus, Tick
 
 log = logging.getLogger(__name__)
 
@@ -24,16 +23,14 @@ class Applied:
     """What the messages of one tick come to before any run is polled."""
 
     #: A step for each run about which a message says something new; they have no number.
-    rows: tuple[RunRow, ...] = ()
+    rows: tuple[Run, ...] = ()
     #: By job: reports of success that count once the Jobs API has reported the end of the run.
     waiting: Mapping[int, Sequence[Message]] = field(default_factory=dict)
 
 
-def apply_messages(
-    messages: Iterable[Message], by_job: Mapping[int, FollowedRun], tick: Tick
-) -> Applied:
+def apply_messages(messages: Iterable[Message], by_job: Mapping[int, Run], tick: Tick) -> Applied:
     """Work out what each message means for the run that is followed of its job."""
-    rows: dict[int, RunRow] = {}
+    rows: dict[int, Run] = {}
     waiting: dict[int, list[Message]] = {}
     for message in messages:
         run = by_job.get(message.job_id)
@@ -47,7 +44,7 @@ def apply_messages(
     return Applied(rows=tuple(rows.values()), waiting=waiting)
 
 
-def named(messages: Iterable[Message], by_job: Mapping[int, FollowedRun]) -> list[Message]:
+def named(messages: Iterable[Message], by_job: Mapping[int, Run]) -> list[Message]:
     """Let what an earlier version left without an attempt be about the one that holds its job.
 
     Before it is applied: read again after a death, it is not about the next attempt.
@@ -63,7 +60,7 @@ def named(messages: Iterable[Message], by_job: Mapping[int, FollowedRun]) -> lis
     ]
 
 
-def _means_whatever_is_held(message: Message, run: FollowedRun) -> bool:
+def _means_whatever_is_held(message: Message, run: Run) -> bool:
     if message.attempt is not None or not run.holds_job:
         return False
     if message.kind is MessageKind.COMPLETE:
@@ -78,7 +75,7 @@ def released_by(run_id: int | None) -> str:
     return f"released by the success of run {run_id}" if run_id else "released by a later success"
 
 
-def _row_of(message: Message, run: FollowedRun, tick: Tick) -> RunRow | None:
+def _row_of(message: Message, run: Run, tick: Tick) -> Run | None:
     match message.kind:
         case MessageKind.COMPLETE:
             return _row_of_completion(message, run, tick)
@@ -93,7 +90,7 @@ def _row_of(message: Message, run: FollowedRun, tick: Tick) -> RunRow | None:
             return None
 
 
-def _is_held(message: Message, run: FollowedRun) -> bool:
+def _is_held(message: Message, run: Run) -> bool:
     """Return whether an operator's message is about this run, and the run still holds its job.
 
     A message may be read once more after the attempt that it brought about has failed, too.
@@ -101,14 +98,14 @@ def _is_held(message: Message, run: FollowedRun) -> bool:
     return run.holds_job and (message.intent_id, message.attempt) == (run.intent_id, run.attempt)
 
 
-def _row_of_release(message: Message, run: FollowedRun, tick: Tick) -> RunRow | None:
+def _row_of_release(message: Message, run: Run, tick: Tick) -> Run | None:
     if not _is_held(message, run):
         return None
     row = run.step(tick, RunStatus.RELEASED, "operator")
     return replace(row, ended_at=run.ended_at or message.sent_at, message=_given_up(message, run))
 
 
-def _given_up(message: Message, run: FollowedRun) -> str:
+def _given_up(message: Message, run: Run) -> str:
     why = f": {_one_line(message.reason)}" if message.reason else ""
     said = f": {run.message}" if run.message else ""
     who = _one_line(message.sent_by or "an operator")
@@ -121,7 +118,7 @@ def _one_line(text: str) -> str:
     return " ".join(printable.split())[:LONGEST_REASON]
 
 
-def _waits_for_poll(message: Message, run: FollowedRun) -> bool:
+def _waits_for_poll(message: Message, run: Run) -> bool:
     """Return whether a report of success counts only with what the Jobs API reports of the run.
 
     A run reports its success before it has ended: what it says is true, and the job may not start
@@ -132,7 +129,7 @@ def _waits_for_poll(message: Message, run: FollowedRun) -> bool:
     return is_report and _is_about(message, run) and not vouches_for_unknown_start
 
 
-def _row_of_completion(message: Message, run: FollowedRun, tick: Tick) -> RunRow | None:
+def _row_of_completion(message: Message, run: Run, tick: Tick) -> Run | None:
     if run.is_open:
         return _row_of_open(message, run, tick)
     # Of a run that is lost or parked the Jobs API reported no end: the report of the run counts.
@@ -144,7 +141,7 @@ def _row_of_completion(message: Message, run: FollowedRun, tick: Tick) -> RunRow
     return replace(row, ended_at=message.sent_at, message=released_by(message.run_id))
 
 
-def _row_of_open(message: Message, run: FollowedRun, tick: Tick) -> RunRow | None:
+def _row_of_open(message: Message, run: Run, tick: Tick) -> Run | None:
     if run.run_id is not None or not _is_about(message, run):
         return None
     if message.attempt is not None:
@@ -157,7 +154,7 @@ def _row_of_open(message: Message, run: FollowedRun, tick: Tick) -> RunRow | Non
     return replace(row, run_id=message.run_id, started_at=run.decided_at)
 
 
-def _is_about(message: Message, run: FollowedRun) -> bool:
+def _is_about(message: Message, run: Run) -> bool:
     """Return whether a report of success names this run; one that names only the job names none."""
     if message.attempt is not None:
         return (message.intent_id, message.attempt) == (run.intent_id, run.attempt)

@@ -21,7 +21,7 @@ from harness.store.rows import (
     REQUEUING,
     Consumed,
     Ledger,
-    RunRow,
+    Run,
     RunStatus,
     Store,
     Tick,
@@ -82,7 +82,7 @@ def done_through(step: LastStep | None) -> int:
 
 def apply(
     messages: Iterable[Message], state: StateView, *, tick: Tick, steps: Steps, store: Store
-) -> tuple[RunRow, ...]:
+) -> tuple[Run, ...]:
     """Append a row for each message of a job on its own schedule that says something new.
 
     Raises:
@@ -135,7 +135,7 @@ def _next(message: Message, said: Consumed, last: LastStep | None, tick: Tick) -
 
 def run_row(
     message: Message, intent_id: str, consumed: Sequence[Consumed], tick: Tick, store: Store
-) -> RunRow:
+) -> Run:
     """Return the row of a successful run that Heartbeat did not start; it has no number yet.
 
     Raises:
@@ -143,7 +143,7 @@ def run_row(
     """
     events = [event for each in consumed for event in events_of(each, store)]
     log.info("job %s: %s events of a run that it reports itself", message.job_id, len(events))
-    return RunRow(
+    return Run(
         tick_number=tick.number,
         step_number=0,
         recorded_at=tick.at,
@@ -166,7 +166,7 @@ def run_row(
     )
 
 
-def _row(message: Message, step: LastStep, tick: Tick, number: int, store: Store) -> RunRow:
+def _row(message: Message, step: LastStep, tick: Tick, number: int, store: Store) -> Run:
     intent_id = intent_of(message.job_id, step.taken)
     return replace(
         run_row(message, intent_id, (step.taken,), tick, store),

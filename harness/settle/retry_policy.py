@@ -11,8 +11,8 @@ from dataclasses import replace
 from harness.controls.load import Rows
 from harness.fire.submit import Steps
 from harness.settle.settle import Settled
-from harness.store.rows import Ledger, RunStatus, Store, Tick
-from harness.store.work_lists import FollowedRun, PlannedRetry, StateView
+from harness.store.rows import Ledger, Run, RunStatus, Store, Tick
+from harness.store.work_lists import PlannedRetry, StateView
 
 log = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 REPORTED_BY = "policy"
 
 
-def planned_retries(rows: Rows, runs: Sequence[FollowedRun]) -> tuple[PlannedRetry, ...]:
+def planned_retries(rows: Rows, runs: Sequence[Run]) -> tuple[PlannedRetry, ...]:
     """Read which failed runs start again automatically, and when; most often there is none.
 
     Args:

@@ -10,8 +10,7 @@ from datetime import timedelta
 
 from harness.platform.databricks.api import RunReport
 from harness.platform.databricks.run_states import is_over, is_understood, is_waiting
-from harness.store.rows import RunRow, RunStatus, Tick
-from harness.store.work_lists import FollowedRun
+from harness.store.rows import Run, RunStatus, Tick
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +26,7 @@ PARKED_AFTER = timedelta(minutes=10)
 _OWN_WORDS = frozenset({NOT_KNOWN, NO_STATE})
 
 
-def row_of_poll(run: FollowedRun, report: RunReport | None, tick: Tick) -> RunRow | None:
+def row_of_poll(run: Run, report: RunReport | None, tick: Tick) -> Run | None:
     """Return the next step of a run that has not ended; nothing when there is nothing to tell.
 
     Args:
@@ -42,7 +41,7 @@ def row_of_poll(run: FollowedRun, report: RunReport | None, tick: Tick) -> RunRo
     return _going_on(run, report, tick)
 
 
-def ended(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow:
+def ended(run: Run, report: RunReport, tick: Tick) -> Run:
     """Return the last step of a run, in the words of the Jobs API."""
     outcome = report.outcome
     assert outcome is not None
@@ -68,7 +67,7 @@ def ways_out(job_id: int) -> str:
     )
 
 
-def _missing(run: FollowedRun, tick: Tick) -> RunRow | None:
+def _missing(run: Run, tick: Tick) -> Run | None:
     """Give a run up only when the API goes on not knowing it: one such answer may be a slip."""
     log.warning("job %s: the Jobs API does not know run %s", run.job_id, run.run_id)
     if run.message != NOT_KNOWN or _is_ahead(run, tick):
@@ -78,7 +77,7 @@ def _missing(run: FollowedRun, tick: Tick) -> RunRow | None:
     return replace(run.step(tick, RunStatus.LOST, "poll"), ended_at=tick.at)
 
 
-def _going_on(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow | None:
+def _going_on(run: Run, report: RunReport, tick: Tick) -> Run | None:
     reported = _reported(run, report, tick)
     if not _is_unchanged(run, reported):
         if reported.message or reported.state or reported.life_cycle_state:
@@ -89,7 +88,7 @@ def _going_on(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow | None:
     return None
 
 
-def _reported(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow:
+def _reported(run: Run, report: RunReport, tick: Tick) -> Run:
     """Return the run with the API's words, or without any where they are the ordinary ones."""
     row = replace(
         run.step(tick, RunStatus.STARTED, "poll"),
@@ -111,20 +110,13 @@ def _reported(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow:
     )
 
 
-def _is_unchanged(run: FollowedRun, reported: RunRow) -> bool:
+def _is_unchanged(run: Run, reported: Run) -> bool:
     """Return whether nothing is new; the API's free text may change all the time."""
-    before = (run.life_cycle_state, run.result_state, run.state, run.termination_code)
-    now = (
-        reported.life_cycle_state,
-        reported.result_state,
-        reported.state,
-        reported.termination_code,
-    )
     own = {text for text in (run.message, reported.message) if text in _OWN_WORDS}
-    return before == now and (not own or run.message == reported.message)
+    return run.words == reported.words and (not own or run.message == reported.message)
 
 
-def _parked(reported: RunRow, report: RunReport, tick: Tick) -> RunRow:
+def _parked(reported: Run, report: RunReport, tick: Tick) -> Run:
     message = f"the run ended in a state this version does not know ({_in_words(report)})"
     more = f": {report.message}" if report.message else ""
     return replace(
@@ -145,6 +137,6 @@ def _in_words(report: RunReport) -> str:
     return ", ".join(dict.fromkeys(word for word in words if word))
 
 
-def _is_ahead(run: FollowedRun, tick: Tick) -> bool:
+def _is_ahead(run: Run, tick: Tick) -> bool:
     """A clock that went back by a day would else have the job wait for that day."""
     return run.recorded_at > tick.at

@@ -19,8 +19,7 @@ from harness.settle.find_run import Search, find_run
 from harness.settle.operator_messages import apply_messages, named, released_by
 from harness.settle.run_progress import ended, row_of_poll, ways_out
 from harness.store.inbox import Message
-from harness.store.rows import OPEN, Ledger, RunRow, RunStatus, Tick
-from harness.store.work_lists import FollowedRun
+from harness.store.rows import OPEN, Ledger, Run, RunStatus, Tick
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +42,7 @@ class Settled:
     """What following the runs came to."""
 
     #: The newest row of each run that took a step.
-    rows: tuple[RunRow, ...] = ()
+    rows: tuple[Run, ...] = ()
     #: Reports of success that stay in the inbox until the Jobs API has reported the end of the run.
     waiting: tuple[Message, ...] = ()
     #: Jobs whose run could not be asked about, or whose start goes on having no answer; and why.
@@ -53,7 +52,7 @@ class Settled:
 
 
 def settle(
-    runs: Sequence[FollowedRun],
+    runs: Sequence[Run],
     messages: Sequence[Message],
     *,
     tick: Tick,
@@ -83,7 +82,7 @@ def settle(
 
 
 def _still_waiting(
-    waiting: Mapping[int, Sequence[Message]], by_job: Mapping[int, FollowedRun], settled: Settled
+    waiting: Mapping[int, Sequence[Message]], by_job: Mapping[int, Run], settled: Settled
 ) -> tuple[Message, ...]:
     """Return the reports whose run has not ended as far as the Jobs API has reported."""
     statuses = {row.job_id: row.run_status for row in settled.rows}
@@ -93,28 +92,24 @@ def _still_waiting(
     return tuple(each for job_id, own in waiting.items() if job_id in kept for each in own)
 
 
-def _appended(rows: Iterable[RunRow], firing: Firing, steps: Steps) -> list[RunRow]:
+def _appended(rows: Iterable[Run], firing: Firing, steps: Steps) -> list[Run]:
     numbered = [replace(row, step_number=steps.next()) for row in rows]
     firing.store.append(Ledger.RUNS, numbered)
     return numbered
 
 
-def _is_unacknowledged(run: FollowedRun) -> bool:
-    return run.is_open and run.run_id is None
-
-
-def _is_to_be_sent_again(run: FollowedRun, tick: Tick) -> bool:
+def _is_to_be_sent_again(run: Run, tick: Tick) -> bool:
     """Return whether the same token, sent once more, can only start the one run or name it."""
     was_refused = run.termination_code is not None
     # Decided by a clock that was ahead: how long ago that was, and whether the token is still
     # remembered, cannot be known.
     is_known_age = -CLOCK_SKEW <= tick.at - run.decided_at <= RESEND_FOR
-    return _is_unacknowledged(run) and not was_refused and is_known_age
+    return run.is_unanswered and not was_refused and is_known_age
 
 
 def _send_again(
-    runs: Sequence[FollowedRun], tick: Tick, firing: Firing, steps: Steps
-) -> tuple[list[RunRow], dict[int, str]]:
+    runs: Sequence[Run], tick: Tick, firing: Firing, steps: Steps
+) -> tuple[list[Run], dict[int, str]]:
     """Send starts again, and look for the run of each that is refused now.
 
     A refusal is recorded before the look. Whatever comes between, the next tick looks first.
@@ -122,7 +117,7 @@ def _send_again(
     intents = [run.step(tick, run.run_status, "decision") for run in runs]
     sent = send(intents, tick=tick, firing=firing, steps=steps, again=True)
     changes = [row for row in sent if row.step_number]
-    refused = [FollowedRun.from_step(row) for row in changes if row.termination_code is not None]
+    refused = [row for row in changes if row.termination_code is not None]
     polled = _poll(refused, tick, firing)
     found = _appended(polled.rows, firing, steps)
     found_jobs = {row.job_id for row in found}
@@ -135,7 +130,7 @@ class _GoesOn:
     """The answer about a held job of which a run goes on that is not the one that failed."""
 
 
-def _poll(runs: Sequence[FollowedRun], tick: Tick, firing: Firing) -> Settled:
+def _poll(runs: Sequence[Run], tick: Tick, firing: Firing) -> Settled:
     rows, unanswered, busy = [], {}, set()
     with firing.pool() as pool:
         answers = [pool.submit(copy_context().run, _poll_one, run, tick, firing) for run in runs]
@@ -150,12 +145,12 @@ def _poll(runs: Sequence[FollowedRun], tick: Tick, firing: Firing) -> Settled:
     return Settled(rows=tuple(rows), unanswered=unanswered, busy=frozenset(busy))
 
 
-def _poll_one(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | str | _GoesOn | None:
+def _poll_one(run: Run, tick: Tick, firing: Firing) -> Run | str | _GoesOn | None:
     if firing.questions.waits.holds_back(tick.at):
         return POLLED_LATER
     firing.questions.take()
     try:
-        if _is_unacknowledged(run):
+        if run.is_unanswered:
             return _in_doubt(run, tick, firing)
         if run.holds_job:
             return _held(run, tick, firing)
@@ -168,7 +163,7 @@ def _poll_one(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | str | _G
         return str(error)
 
 
-def _in_doubt(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow:
+def _in_doubt(run: Run, tick: Tick, firing: Firing) -> Run:
     """Find out what became of a start that was refused when sent again, or whose age forbids it.
 
     It may have a run that was deleted, or whose job was: no list proves that there was none.
@@ -181,7 +176,7 @@ def _in_doubt(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow:
     return replace(parked, message=_parked_because(run, search, tick))
 
 
-def _adopted(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow:
+def _adopted(run: Run, report: RunReport, tick: Tick) -> Run:
     log.info("job %s: run %s is that of its start", run.job_id, report.run_id)
     known = replace(run, run_id=report.run_id)
     if report.outcome is not None:
@@ -195,7 +190,7 @@ def _adopted(run: FollowedRun, report: RunReport, tick: Tick) -> RunRow:
     )
 
 
-def _parked_because(run: FollowedRun, search: Search, tick: Tick) -> str:
+def _parked_because(run: Run, search: Search, tick: Tick) -> str:
     if run.termination_code is not None:
         why = f"the start was refused when it was sent again ({run.message})"
     elif run.decided_at > tick.at:
@@ -215,7 +210,7 @@ def _parked_because(run: FollowedRun, search: Search, tick: Tick) -> str:
     )
 
 
-def _held(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | _GoesOn | None:
+def _held(run: Run, tick: Tick, firing: Firing) -> Run | _GoesOn | None:
     """Look for a success that ends the hold: a later run by anyone, or a repair of the same run."""
     since = run.started_at or run.decided_at
     # By the clock of the Jobs API the run itself may have started before that.
@@ -226,9 +221,7 @@ def _held(run: FollowedRun, tick: Tick, firing: Firing) -> RunRow | _GoesOn | No
         return None
 
 
-def _released(
-    run: FollowedRun, reports: Iterable[RunReport], tick: Tick
-) -> RunRow | _GoesOn | None:
+def _released(run: Run, reports: Iterable[RunReport], tick: Tick) -> Run | _GoesOn | None:
     since, goes_on = run.started_at or run.decided_at, False
     for report in reports:
         is_later = report.started_at is not None and report.started_at >= since

@@ -9,31 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from harness.errors import StateError
 from harness.platform.json_file import load, save
+from harness.store.rows import Run
 
 _FILE = "unasked.json"
-
-
-class OpenRun(Protocol):
-    """A run that is followed."""
-
-    @property
-    def job_id(self) -> int:
-        """Its job."""
-        ...
-
-    @property
-    def run_id(self) -> int | None:
-        """Its id; nothing while the start has no answer."""
-        ...
-
-    @property
-    def is_open(self) -> bool:
-        """True while it goes on."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +29,7 @@ class Unreachable:
 
 
 def record_unreachable(
-    home: Path, runs: Iterable[OpenRun], unanswered: Mapping[int, str], at: datetime
+    home: Path, runs: Iterable[Run], unanswered: Mapping[int, str], at: datetime
 ) -> None:
     """Keep which open runs a tick could not ask about, and since when; forget the others.
 

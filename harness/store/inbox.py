@@ -14,12 +14,11 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
 
 from harness.errors import ConfigurationError, StateError
 from harness.platform.files import Disk, unwritable, write_durably
 from harness.store.quarantine import Quarantine, read_regular
-from harness.store.rows import Consumed, RunStatus
+from harness.store.rows import Consumed, Run, RunStatus
 
 #: One tick reads no more messages, and no more bytes of them; the next one reads the rest.
 MESSAGES_PER_TICK = 10_000
@@ -76,26 +75,7 @@ class Message:
     path: Path | None = None
 
 
-class SeenAttempt(Protocol):
-    """An attempt as the sender of a message reads it."""
-
-    @property
-    def intent_id(self) -> str:
-        """The id of its intent."""
-        ...
-
-    @property
-    def attempt(self) -> int:
-        """Which attempt it is, from 1."""
-        ...
-
-    @property
-    def run_status(self) -> RunStatus:
-        """Its newest status."""
-        ...
-
-
-def naming_attempt(message: Message, seen: SeenAttempt) -> Message:
+def naming_attempt(message: Message, seen: Run) -> Message:
     """Return the message as one about this attempt alone, so that it counts once."""
     return replace(
         message, intent_id=seen.intent_id, attempt=seen.attempt, seen_status=seen.run_status
@@ -118,7 +98,7 @@ def send(inbox: Path, message: Message, *, disk: Disk = os) -> Path:
     return path
 
 
-def bind(message: Message, seen: SeenAttempt) -> Message:
+def bind(message: Message, seen: Run) -> Message:
     """Let a message that names no attempt be about this one permanently, in its file, too.
 
     Raises:

@@ -6,7 +6,7 @@ It needs no JVM and takes no lock.
 import fcntl
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,60 +16,11 @@ from typing import Any
 from harness.errors import ConfigurationError
 from harness.platform.clock import instant_from
 from harness.platform.json_file import UNREADABLE, load
-from harness.store.rows import (
-    HOLDING,
-    OPEN,
-    Blocker,
-    Ledger,
-    Row,
-    RunStatus,
-    Store,
-    integer,
-    text_or_none,
-    whole_or_none,
-)
+from harness.store.rows import HOLDING, OPEN, Blocker, Ledger, Row, Run, Store, integer
 from harness.store.trigger_queries import triggers_as_controls
 
 #: An empty file whose time is that of the last tick.
 _LAST_TICK = "last_tick"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFact:
-    """One intent and attempt, as its newest row has it."""
-
-    job_id: int
-    job_name: str
-    intent_id: str
-    attempt: int
-    run_id: int | None
-    run_status: RunStatus
-    decided_at: datetime
-    started_at: datetime | None
-    ended_at: datetime | None
-    recorded_at: datetime
-    event_count: int
-    message: str | None
-    run_page_url: str | None
-    #: Upstream id -> the ticks whose events it took: after the first, up to the second.
-    consumed: Mapping[str, tuple[int, int]]
-    #: The row itself.
-    row: Row
-
-    @property
-    def is_open(self) -> bool:
-        """True while the run goes on."""
-        return self.run_status in OPEN
-
-    @property
-    def is_unanswered(self) -> bool:
-        """True while the Jobs API has not said that there is a run."""
-        return self.is_open and self.run_id is None and self.run_status is not RunStatus.ACQUIRED
-
-    @property
-    def holds_job(self) -> bool:
-        """True while the run keeps its job from starting again."""
-        return self.run_status in HOLDING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +136,7 @@ def newest_probe(
     return max(rows, key=lambda row: integer(row["tick_number"]), default=None)
 
 
-def runs_now(store: Store, *, folded_through: int, only_relevant: bool = False) -> list[RunFact]:
+def runs_now(store: Store, *, folded_through: int, only_relevant: bool = False) -> list[Run]:
     """Return the newest row of each intent and attempt, oldest decision first.
 
     Args:
@@ -200,7 +151,7 @@ def runs_now(store: Store, *, folded_through: int, only_relevant: bool = False) 
     return newest_runs([*state, *tail])
 
 
-def newest_runs(rows: Iterable[Row]) -> list[RunFact]:
+def newest_runs(rows: Iterable[Row]) -> list[Run]:
     """Return the newest of the given rows of each intent and attempt, oldest decision first."""
     newest: dict[tuple[str, int], Row] = {}
     for row in rows:
@@ -210,7 +161,7 @@ def newest_runs(rows: Iterable[Row]) -> list[RunFact]:
     ordered = sorted(
         newest.values(), key=lambda row: (integer(row["decided_tick"]), step_order(row))
     )
-    return [run_from(row) for row in ordered]
+    return [Run.from_row(row) for row in ordered]
 
 
 def step_order(row: Row) -> tuple[int, int]:
@@ -218,34 +169,7 @@ def step_order(row: Row) -> tuple[int, int]:
     return integer(row["tick_number"]), integer(row["step_number"])
 
 
-def run_from(row: Row) -> RunFact:
-    """Read a run from a row of the ledger."""
-    consumed = row["consumed"]
-    recorded_at, decided_at = instant_from(row["recorded_at"]), instant_from(row["decided_at"])
-    assert recorded_at is not None and decided_at is not None and isinstance(consumed, Sequence)
-    return RunFact(
-        job_id=integer(row["job_id"]),
-        job_name=str(row["job_name"]),
-        intent_id=str(row["intent_id"]),
-        attempt=integer(row["attempt"]),
-        run_id=whole_or_none(row["run_id"]),
-        run_status=RunStatus(str(row["run_status"])),
-        decided_at=decided_at,
-        started_at=instant_from(row["started_at"]),
-        ended_at=instant_from(row["ended_at"]),
-        recorded_at=recorded_at,
-        event_count=integer(row["event_count"]),
-        message=text_or_none(row["message"]),
-        run_page_url=text_or_none(row["run_page_url"]),
-        consumed={
-            str(each["upstream_id"]): (integer(each["from_tick"]), integer(each["through_tick"]))
-            for each in consumed
-        },
-        row=row,
-    )
-
-
-def newest_run_of(store: Store, job_id: int) -> RunFact | None:
+def newest_run_of(store: Store, job_id: int) -> Run | None:
     """Return the run of a job that was decided last, with its newest state."""
     where = [("job_id", "=", job_id)]
     runs = newest_runs(
@@ -254,7 +178,7 @@ def newest_run_of(store: Store, job_id: int) -> RunFact | None:
     return runs[-1] if runs else None
 
 
-def newest_by_job(runs: Iterable[RunFact]) -> dict[int, RunFact]:
+def newest_by_job(runs: Iterable[Run]) -> dict[int, Run]:
     """Return the run of each job that was decided last."""
     return {run.job_id: run for run in runs}
 

@@ -1,10 +1,14 @@
 """The rows that the harness appends, one frozen type per ledger, and the store's protocol."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import Field, dataclass, fields, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
+
+from harness.platform.clock import instant_from
+
+Row = Mapping[str, object]
 
 
 class Ledger(StrEnum):
@@ -115,26 +119,6 @@ class TickRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventRow:
-    """A data-change event: LakeChime's nine fields and where it came from."""
-
-    tick_number: int
-    event_ts: int
-    event_id: str
-    upstream_id: str
-    table: str
-    partition: tuple[str, ...] | None
-    snapshot_id: str | None
-    snapshot_ts: int | None
-    prev_snapshot_id: str | None
-    table_format: str
-    operation_type: str
-    tags: Mapping[str, str]
-    #: Names the change itself, whatever its origin.
-    change_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeRow:
     """An upstream after a probe that changed something."""
 
@@ -149,39 +133,6 @@ class ProbeRow:
     latest_event_tick: int | None
     latest_event_at: datetime | None
     recent_events: tuple[RecentEvents, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRow:
-    """A run after one step of its life."""
-
-    tick_number: int
-    step_number: int
-    recorded_at: datetime
-    job_id: int
-    job_name: str
-    intent_id: str
-    attempt: int
-    token: str
-    run_id: int | None = None
-    run_status: RunStatus
-    #: The origin: ``decision``, ``answer``, ``poll``, ``notice``, ``operator``, ``job``.
-    reported_by: str
-    decided_tick: int
-    decided_at: datetime
-    started_at: datetime | None = None
-    ended_at: datetime | None = None
-    life_cycle_state: str | None = None
-    result_state: str | None = None
-    state: str | None = None
-    termination_code: str | None = None
-    message: str | None = None
-    run_page_url: str | None = None
-    consumed: tuple[Consumed, ...]
-    event_count: int
-    event_ids: tuple[str, ...]
-    #: The job parameters as one JSON object: a resent request has the same body.
-    parameters: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,6 +181,85 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One attempt to run a job, as its newest step left it: a row of the ledger of runs."""
+
+    tick_number: int
+    step_number: int
+    recorded_at: datetime
+    job_id: int
+    job_name: str
+    intent_id: str
+    attempt: int
+    token: str
+    run_id: int | None = None
+    run_status: RunStatus
+    #: The origin: ``decision``, ``answer``, ``poll``, ``notice``, ``operator``, ``job``.
+    reported_by: str
+    decided_tick: int
+    decided_at: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    life_cycle_state: str | None = None
+    result_state: str | None = None
+    state: str | None = None
+    termination_code: str | None = None
+    message: str | None = None
+    run_page_url: str | None = None
+    consumed: tuple[Consumed, ...]
+    event_count: int
+    event_ids: tuple[str, ...]
+    #: The job parameters as one JSON object: a resent request has the same body.
+    parameters: str
+
+    @property
+    def is_open(self) -> bool:
+        """True while the run goes on."""
+        return self.run_status in OPEN
+
+    @property
+    def holds_job(self) -> bool:
+        """True while the run keeps its job from starting again."""
+        return self.run_status in HOLDING
+
+    @property
+    def is_unanswered(self) -> bool:
+        """True while the Jobs API has not said that there is a run."""
+        return self.is_open and self.run_id is None and self.run_status is not RunStatus.ACQUIRED
+
+    @property
+    def words(self) -> tuple[str | None, ...]:
+        """The state in the words of the Jobs API, as far as they are worth a row."""
+        return self.life_cycle_state, self.result_state, self.state, self.termination_code
+
+    def consumed_of(self, upstream_id: str) -> Consumed | None:
+        """Return the events of an upstream that the run takes, if it takes any."""
+        return next((each for each in self.consumed if each.upstream_id == upstream_id), None)
+
+    def step(self, tick: Tick, status: RunStatus, reported_by: str) -> "Run":
+        """Return the row of a further step; it has no number yet."""
+        return replace(
+            self,
+            tick_number=tick.number,
+            step_number=0,
+            recorded_at=tick.at,
+            run_status=status,
+            reported_by=reported_by,
+        )
+
+    @classmethod
+    def from_row(cls, row: Row) -> "Run":
+        """Read a row of the ledger, of a model over it or of the state file."""
+        values: dict[str, Any] = {each.name: row[each.name] for each in fields(cls)}
+        for name in ("recorded_at", "decided_at", "started_at", "ended_at"):
+            values[name] = instant_from(row[name])
+        values["run_status"] = RunStatus(str(row["run_status"]))
+        values["event_ids"] = tuple(values["event_ids"])
+        values["consumed"] = tuple(Consumed(**each) for each in values["consumed"])
+        return cls(**values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerEvaluationRow:
     """A tick that asks the triggers, and the instant that is their present."""
 
@@ -237,9 +267,15 @@ class TriggerEvaluationRow:
     looked_at: datetime
 
 
-LedgerRow = (
-    TickRow | EventRow | ProbeRow | RunRow | DecisionRow | ControlChangeRow | TriggerEvaluationRow
-)
+class LedgerRow(Protocol):
+    """A dataclass with a field for each column of its ledger; its other fields are not kept."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def tick_number(self) -> int:
+        """The tick that recorded it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,9 +347,6 @@ class FencingStore(Store, Protocol):
             StateError: A ledger cannot be written, or does not keep stamps.
         """
         ...
-
-
-Row = Mapping[str, object]
 
 
 def integer(value: object) -> int:

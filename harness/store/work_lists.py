@@ -1,12 +1,13 @@
 """The rows of the models' work lists: upstreams to probe, runs to follow, retries to request."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from typing import Protocol, cast
+from typing import Any, Protocol
 
+from harness.config.sources import FirstSight
 from harness.platform.clock import instant_from
-from harness.store.rows import HOLDING, OPEN, Consumed, RecentEvents, RunRow, RunStatus, Tick
+from harness.store.rows import Consumed, RecentEvents, Row, Run
 
 #: The ``sensor_source`` of a trigger. No control row may have it: its probe is SQL, and no probe's.
 EVENT_TRIGGER = "event_trigger"
@@ -27,25 +28,32 @@ class ConsumedTicks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WatchedUpstream:
+class Upstream:
     """One row of ``queue_upstreams``: what to probe, and how its last row left it."""
 
     upstream_id: str
-    sensor_source: str
+    source: str
     sensor_id: str
-    sensor_read_type: str
-    upstream_key: str | None
-    preprocess_query: str | None
-    job_ids: tuple[int, ...]
-    position: str | None
-    upstream_value: str | None
-    latest_event_tick: int | None
-    latest_event_at: datetime | None
-    recent_events: tuple[RecentEvents, ...]
+    read_type: str
+    upstream_key: str | None = None
+    preprocess_query: str | None = None
+    job_ids: tuple[int, ...] = ()
+    #: JSON text of the last probe that moved; ``None`` at first observation.
+    position: str | None = None
+    #: The largest value of ``upstream_key`` seen so far, as text; ``None`` when there is no key.
+    upstream_value: str | None = None
+    latest_event_tick: int | None = None
+    latest_event_at: datetime | None = None
+    recent_events: tuple[RecentEvents, ...] = ()
     #: What the newest run of each job has taken.
     taken: tuple[ConsumedTicks, ...] = ()
-    failing_since: datetime | None
-    reason: str | None
+    failing_since: datetime | None = None
+    reason: str | None = None
+    #: What the configuration says now; set by each sweep, and in no row.
+    on_first_sight: FirstSight = FirstSight.EVENT
+    #: Snapshots of events that a killed tick recorded without recording the cursor after them; set
+    #: by each sweep, and in no row.
+    reported_snapshots: frozenset[str] = frozenset()
 
     @property
     def boundaries(self) -> frozenset[int]:
@@ -53,7 +61,7 @@ class WatchedUpstream:
         consumed = (tick for each in self.taken for tick in (each.from_tick, each.through_tick))
         return frozenset({NOTHING_CONSUMED, *consumed})
 
-    def consumed_by(self, job_id: int, consumed: Consumed) -> "WatchedUpstream":
+    def consumed_by(self, job_id: int, consumed: Consumed) -> "Upstream":
         """Return a copy after a start of the job."""
         others = (each for each in self.taken if each.job_id != job_id)
         mine = ConsumedTicks(
@@ -62,97 +70,30 @@ class WatchedUpstream:
         return replace(self, taken=(*others, mine))
 
     @classmethod
-    def from_row(cls, row: Mapping[str, object]) -> "WatchedUpstream":
-        """Read a row of the model, or of the file."""
-        values = dict(row)
-        values["job_ids"] = tuple(cast(Iterable[int], row["job_ids"]))
+    def from_row(cls, row: Row) -> "Upstream":
+        """Read a row of the model, or of the state file."""
+        values: dict[str, Any] = {name: row[column] for name, column in _COLUMNS.items()}
+        values["job_ids"] = tuple(values["job_ids"])
         values["latest_event_at"] = instant_from(row["latest_event_at"])
         values["failing_since"] = instant_from(row["failing_since"])
         values["recent_events"] = tuple(
-            RecentEvents(
-                tick_number=int(each["tick_number"]),
-                event_at=cast(datetime, instant_from(each["event_at"])),
-                event_count=int(each["event_count"]),
-            )
-            for each in cast(Iterable[Mapping[str, str]], row["recent_events"] or ())
+            RecentEvents(**{**each, "event_at": instant_from(each["event_at"])})
+            for each in values["recent_events"] or ()
         )
-        values["taken"] = tuple(
-            ConsumedTicks(**dict(each))  # type: ignore[arg-type]
-            for each in cast(Iterable[Mapping[str, object]], row["taken"] or ())
-        )
-        return cls(**values)  # type: ignore[arg-type]
+        values["taken"] = tuple(ConsumedTicks(**each) for each in values["taken"] or ())
+        return cls(**values)
+
+    def to_row(self) -> dict[str, object]:
+        """Return what ``from_row`` reads."""
+        return {column: getattr(self, name) for name, column in _COLUMNS.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FollowedRun:
-    """One row of ``queue_runs_to_follow``: a run that goes on, or that holds its job."""
-
-    job_id: int
-    job_name: str
-    intent_id: str
-    attempt: int
-    token: str
-    run_id: int | None
-    run_status: RunStatus
-    is_open: bool
-    holds_job: bool
-    consumed: tuple[Consumed, ...]
-    event_ids: tuple[str, ...]
-    parameters: str
-    decided_tick: int
-    decided_at: datetime
-    started_at: datetime | None
-    ended_at: datetime | None
-    life_cycle_state: str | None
-    result_state: str | None
-    state: str | None
-    termination_code: str | None
-    message: str | None
-    run_page_url: str | None
-    recorded_at: datetime
-
-    @classmethod
-    def from_row(cls, row: Mapping[str, object]) -> "FollowedRun":
-        """Read a row of the model, or of the file."""
-        values = dict(row)
-        values["run_status"] = RunStatus(str(row["run_status"]))
-        values["event_ids"] = tuple(cast(Iterable[str], row["event_ids"]))
-        values["consumed"] = tuple(
-            Consumed(**dict(each))  # type: ignore[arg-type]
-            for each in cast(Iterable[Mapping[str, object]], row["consumed"])
-        )
-        for name in ("decided_at", "started_at", "ended_at", "recorded_at"):
-            values[name] = instant_from(row[name])
-        return cls(**values)  # type: ignore[arg-type]
-
-    @classmethod
-    def from_step(cls, row: RunRow) -> "FollowedRun":
-        """Follow a run from one of its own ledger rows."""
-        shared = {
-            field.name: getattr(row, field.name)
-            for field in fields(cls)
-            if hasattr(row, field.name)
-        }
-        shared["is_open"] = row.run_status in OPEN
-        shared["holds_job"] = row.run_status in HOLDING
-        return cls(**shared)
-
-    def step(self, tick: Tick, status: RunStatus, reported_by: str) -> RunRow:
-        """Return the row of a further step; it has no number yet."""
-        kept = {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if field.name not in ("run_status", "is_open", "holds_job", "recorded_at")
-        }
-        return RunRow(
-            **kept,
-            tick_number=tick.number,
-            step_number=0,
-            recorded_at=tick.at,
-            run_status=status,
-            reported_by=reported_by,
-            event_count=len(self.event_ids),
-        )
+_RENAMED = {"source": "sensor_source", "read_type": "sensor_read_type"}
+_COLUMNS = {
+    each.name: _RENAMED.get(each.name, each.name)
+    for each in fields(Upstream)
+    if each.name not in ("on_first_sight", "reported_snapshots")
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +111,7 @@ class PlannedRetry:
         values = dict(row) | {"retry_at": instant_from(row["retry_at"])}
         return cls(**values)  # type: ignore[arg-type]
 
-    def is_about(self, run: FollowedRun) -> bool:
+    def is_about(self, run: Run) -> bool:
         """Return whether this is the attempt that failed."""
         return (self.intent_id, self.attempt) == (run.intent_id, run.attempt)
 
@@ -193,7 +134,7 @@ class StateView(Protocol):
         ...
 
     @property
-    def runs(self) -> Sequence[FollowedRun]:
+    def runs(self) -> Sequence[Run]:
         """The runs that are followed."""
         ...
 
@@ -203,7 +144,7 @@ class StateView(Protocol):
         ...
 
     @property
-    def triggers(self) -> Sequence[WatchedUpstream]:
+    def triggers(self) -> Sequence[Upstream]:
         """The upstreams that are evaluated in SQL."""
         ...
 

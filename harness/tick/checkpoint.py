@@ -17,12 +17,12 @@ from harness.platform.spark.session import unreadable
 from harness.record.probes import orphans_among
 from harness.record.registrations import known_tables
 from harness.settle.retry_policy import planned_retries
-from harness.store.rows import Ledger, Store, integer
-from harness.store.work_lists import FollowedRun, Orphan, PlannedRetry, WatchedUpstream
+from harness.store.rows import Ledger, Run, Store, integer
+from harness.store.work_lists import Orphan, PlannedRetry, Upstream
 from harness.tick.state import TickState
 
 #: Raised when the file's meaning changes; a file of another version is not read.
-VERSION = 5
+VERSION = 6
 
 #: The tables that make the file stale when anything else has written to them.
 WATCHED_TABLES = (
@@ -70,15 +70,17 @@ def _state_in(content: Any, store: Store) -> TickState | None:
         return None
     content["tick_at"] = instant_from(content["tick_at"])
     content["triggers_due_at"] = instant_from(content["triggers_due_at"])
-    content["upstreams"] = tuple(map(WatchedUpstream.from_row, content["upstreams"]))
+    content["upstreams"] = tuple(map(Upstream.from_row, content["upstreams"]))
     content["orphans"] = tuple(Orphan(**each) for each in content["orphans"])
-    content["runs"] = tuple(map(FollowedRun.from_row, content["runs"]))
+    content["runs"] = tuple(map(Run.from_row, content["runs"]))
     content["retries"] = tuple(map(PlannedRetry.from_row, content["retries"]))
     return TickState(**content)
 
 
 def _json(value: object) -> object:
     """Write what JSON does not know, one level at a time: the file has thousands of upstreams."""
+    if isinstance(value, Upstream):
+        return value.to_row()
     return value.isoformat() if isinstance(value, datetime) else _plain(value)
 
 
@@ -94,9 +96,9 @@ def load_from_models(context: Context) -> TickState:
     Something may have been left undone, so the first tick decides in any case.
     """
     ended, compacted, tick_at = _last_ended(context)
-    upstreams = tuple(map(WatchedUpstream.from_row, context.rows("queue_upstreams")))
+    upstreams = tuple(map(Upstream.from_row, context.rows("queue_upstreams")))
     recent = context.store.read(Ledger.EVENTS, where=[("tick_number", ">", compacted)])
-    runs = tuple(map(FollowedRun.from_row, context.rows("queue_runs_to_follow")))
+    runs = tuple(map(Run.from_row, context.rows("queue_runs_to_follow")))
     return TickState(
         tick_number=_last_number(context, ended),
         ended_tick_number=ended,

@@ -34,8 +34,8 @@ from harness.settle.settle import settle
 from harness.settle.unreachable_runs import record_unreachable
 from harness.store.inbox import Message, receive, remove
 from harness.store.quarantine import Quarantine, Quarantined, quarantined_settings
-from harness.store.rows import ProbeOutcome, RunRow, Tick
-from harness.store.work_lists import AT_ONCE, WatchedUpstream
+from harness.store.rows import ProbeOutcome, Run, Tick
+from harness.store.work_lists import AT_ONCE, Upstream
 from harness.tick.checkpoint import load_from_models, load_state, save_state
 from harness.tick.install import Installation, desk_of, published_of
 from harness.tick.report import Settlement, TickReport, clock_warnings, counts_of
@@ -70,9 +70,9 @@ class TickOptions:
     #: When the command began (`time.monotonic`), for the time that it took; else the tick itself.
     began: float | None = None
 
-    def wants(self, upstream: WatchedUpstream) -> bool:
+    def wants(self, upstream: Upstream) -> bool:
         """Return whether this tick probes the upstream."""
-        by_source = not self.sources or upstream.sensor_source in self.sources
+        by_source = not self.sources or upstream.source in self.sources
         return by_source and (not self.jobs or bool(self.jobs & set(upstream.job_ids)))
 
 
@@ -165,7 +165,7 @@ class Engine:
                 findings = replace(findings, released=found.recorded)
                 state = state.with_evaluation(found)
         skipped: tuple[str, ...] = ("decide", "fire", "publish")
-        started: tuple[RunRow, ...] = ()
+        started: tuple[Run, ...] = ()
         publication = None
         if _must_decide(state, tick, findings):
             skipped = ()
@@ -215,7 +215,7 @@ class Engine:
         context.dbt.seed_controls()
         changes = record_changes(context.rows, context.store, tick)
         context.forget_jobs()
-        upstreams = tuple(map(WatchedUpstream.from_row, context.rows("queue_upstreams")))
+        upstreams = tuple(map(Upstream.from_row, context.rows("queue_upstreams")))
         self._has_trigger_terms = False
         # An edit may be what puts an upstream right.
         self._sweeps.try_again(row.upstream_id for row in changes)
@@ -322,7 +322,7 @@ class Engine:
 
     def _fire(
         self, state: TickState, starts: Sequence[Start], tick: Tick, steps: Steps
-    ) -> tuple[tuple[RunRow, ...], TickState]:
+    ) -> tuple[tuple[Run, ...], TickState]:
         if not starts:
             return (), state
         rows = fire(starts, tick=tick, firing=self._context.firing, steps=steps)

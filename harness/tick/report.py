@@ -12,8 +12,8 @@ from harness.settle.manual_runs import ManualRuns
 from harness.settle.settle import Settled
 from harness.store.inbox import Message
 from harness.store.quarantine import Quarantined
-from harness.store.rows import RunRow, RunStatus, Tick
-from harness.store.work_lists import WatchedUpstream
+from harness.store.rows import Run, RunStatus, Tick
+from harness.store.work_lists import Upstream
 
 #: Starts without a run: not answered yet, or nothing more is to be expected without intervention.
 _NO_RUN = frozenset({RunStatus.INTENDED, RunStatus.REFUSED, RunStatus.PARKED})
@@ -24,12 +24,12 @@ class Settlement:
     """What became of the runs that had been started before the tick."""
 
     #: Steps of runs that Heartbeat did not start: jobs on their own schedule, and by hand.
-    pull_steps: tuple[RunRow, ...] = ()
+    pull_steps: tuple[Run, ...] = ()
     manual_runs: ManualRuns = field(default_factory=ManualRuns)
     settled: Settled = field(default_factory=Settled)
 
     @property
-    def steps(self) -> tuple[RunRow, ...]:
+    def steps(self) -> tuple[Run, ...]:
         """The newest row of each run that took a step."""
         return (*self.pull_steps, *self.settled.rows)
 
@@ -47,9 +47,9 @@ class TickReport:
     sensed: Sweep = field(default_factory=Sweep)
     findings: Findings = field(default_factory=Findings)
     #: The triggers that cannot be evaluated, whether or not this tick tried.
-    failing_triggers: tuple[WatchedUpstream, ...] = ()
+    failing_triggers: tuple[Upstream, ...] = ()
     settlement: Settlement = field(default_factory=Settlement)
-    started: tuple[RunRow, ...] = ()
+    started: tuple[Run, ...] = ()
     publication: Publication | None = None
     control_changes: int = 0
     warnings: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ def counts_of(
     results: Sequence[ProbeResult],
     findings: Findings,
     settlement: Settlement,
-    started: Sequence[RunRow],
+    started: Sequence[Run],
 ) -> Mapping[str, int]:
     """Return what a tick did in numbers, under the names of ``ledger_ticks``."""
     return {

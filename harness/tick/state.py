@@ -9,15 +9,8 @@ from datetime import datetime
 
 from harness.decide.triggers import Evaluation
 from harness.publish.publish import Publication
-from harness.store.rows import RunRow, Tick
-from harness.store.work_lists import (
-    AT_ONCE,
-    EVENT_TRIGGER,
-    FollowedRun,
-    Orphan,
-    PlannedRetry,
-    WatchedUpstream,
-)
+from harness.store.rows import Run, Tick
+from harness.store.work_lists import AT_ONCE, EVENT_TRIGGER, Orphan, PlannedRetry, Upstream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +22,8 @@ class TickState:
     tick_at: datetime | None
     #: Ledger rows up to this tick are in the current-state tables.
     folded_through: int
-    upstreams: tuple[WatchedUpstream, ...]
-    runs: tuple[FollowedRun, ...]
+    upstreams: tuple[Upstream, ...]
+    runs: tuple[Run, ...]
     #: Which of them start again automatically.
     retries: tuple[PlannedRetry, ...] = ()
     #: The controls CSV that is seeded, by its checksum.
@@ -54,17 +47,17 @@ class TickState:
         return self.tick_number > self.ended_tick_number
 
     @property
-    def sensed(self) -> tuple[WatchedUpstream, ...]:
+    def sensed(self) -> tuple[Upstream, ...]:
         """The upstreams that a probe looks at."""
-        return tuple(each for each in self.upstreams if each.sensor_source != EVENT_TRIGGER)
+        return tuple(each for each in self.upstreams if each.source != EVENT_TRIGGER)
 
     @property
-    def triggers(self) -> tuple[WatchedUpstream, ...]:
+    def triggers(self) -> tuple[Upstream, ...]:
         """The upstreams whose look is SQL."""
-        return tuple(each for each in self.upstreams if each.sensor_source == EVENT_TRIGGER)
+        return tuple(each for each in self.upstreams if each.source == EVENT_TRIGGER)
 
     @property
-    def failing_triggers(self) -> tuple[WatchedUpstream, ...]:
+    def failing_triggers(self) -> tuple[Upstream, ...]:
         """The triggers that cannot be evaluated."""
         return tuple(each for each in self.triggers if each.failing_since is not None)
 
@@ -86,18 +79,18 @@ class TickState:
             must_decide=must_decide,
         )
 
-    def with_runs(self, rows: Iterable[RunRow]) -> "TickState":
+    def with_runs(self, rows: Iterable[Run]) -> "TickState":
         """Return a copy in which runs have taken further steps."""
         rows = tuple(rows)
         if not rows:
             return self
         runs = {run.job_id: run for run in self.runs}
         for row in rows:
-            runs[row.job_id] = FollowedRun.from_step(row)
+            runs[row.job_id] = row
         kept = [run for run in runs.values() if run.is_open or run.holds_job]
         return replace(self.with_consumed(rows), runs=tuple(kept))
 
-    def with_consumed(self, rows: Iterable[RunRow]) -> "TickState":
+    def with_consumed(self, rows: Iterable[Run]) -> "TickState":
         """Return a copy in which runs have taken events; no run is followed because of it."""
         upstreams = {each.upstream_id: each for each in self.upstreams}
         for row in rows:
@@ -122,7 +115,7 @@ class TickState:
             must_decide=self.must_decide or found.waits_otherwise,
         )
 
-    def with_upstreams(self, changed: Mapping[str, WatchedUpstream]) -> "TickState":
+    def with_upstreams(self, changed: Mapping[str, Upstream]) -> "TickState":
         """Return a copy with some upstreams replaced."""
         upstreams = tuple(changed.get(each.upstream_id, each) for each in self.upstreams)
         return replace(self, upstreams=upstreams)

@@ -16,8 +16,18 @@ from harness.platform.clock import instant_from
 from harness.platform.format import instant
 from harness.settle.pull_consumers import consumed_of, done_through, last_step
 from harness.store.inbox import Message, MessageKind, naming_attempt, peek, send
-from harness.store.queries import SCHEDULED_JOBS, RunFact, Sensor, newest_probe, newest_runs
-from harness.store.rows import HOLDING, OPEN, REQUEUING, Consumed, Ledger, RunStatus, Store, integer
+from harness.store.queries import SCHEDULED_JOBS, Sensor, newest_probe, newest_runs
+from harness.store.rows import (
+    HOLDING,
+    OPEN,
+    REQUEUING,
+    Consumed,
+    Ledger,
+    Run,
+    RunStatus,
+    Store,
+    integer,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +152,7 @@ def _not_scheduled(sensor: Sensor) -> str:
     )
 
 
-def _run_of_heartbeat(place: Place, sensor: Sensor) -> RunFact | None:
+def _run_of_heartbeat(place: Place, sensor: Sensor) -> Run | None:
     """Return the job's run that Heartbeat started and that goes on, or holds the job."""
     wanted = sorted(status.value for status in (OPEN | HOLDING) - REQUEUING)
     own_job = ("job_id", "=", sensor.job_id)
@@ -152,14 +162,9 @@ def _run_of_heartbeat(place: Place, sensor: Sensor) -> RunFact | None:
     return followed[-1] if followed else None
 
 
-def _in_its_hands(store: Store, run: RunFact, sensor: Sensor) -> list[dict[str, object]]:
-    if sensor.upstream_id not in run.consumed:
-        return []
-    from_tick, through_tick = run.consumed[sensor.upstream_id]
-    consumed = Consumed(
-        upstream_id=sensor.upstream_id, from_tick=from_tick, through_tick=through_tick
-    )
-    return as_payload(events_of(consumed, store))
+def _in_its_hands(store: Store, run: Run, sensor: Sensor) -> list[dict[str, object]]:
+    consumed = run.consumed_of(sensor.upstream_id)
+    return as_payload(events_of(consumed, store)) if consumed else []
 
 
 def _tail(place: Place, job_id: int) -> list[dict[str, object]]:

@@ -1,216 +1,191 @@
-{#- The first and last snapshot of the changes and, where all rows are read instead, the reason. Without a first
-    snapshot all rows are new. -#}
-{% macro _range_of_changes(relation, table, given) -%}
-    {%- set since = var('heartbeat_from_snapshot', none) -%}
-    {%- set until = var('heartbeat_to_snapshot', none) -%}
-    {%- if model.config.materialized == 'refresh' -%}
-        {#- A rebuilt one has the earlier batches in its own batch archive. -#}
-        {%- set is_built_whole = load_relation(this) is none -%}
-    {%- else -%}
-        {%- set is_built_whole = model.config.materialized == 'incremental' and not is_incremental() -%}
-    {%- endif -%}
-    {%- set events = heartbeat._run_payload(given) -%}
-    {%- if given is none and until is not none -%}
-        {%- set range = {'since': since, 'until': until} -%}
-    {%- elif events is not none -%}
-        {%- set range = heartbeat._chain_of_events(heartbeat._events_of_table(events, table), table) -%}
-    {%- elif is_built_whole or flags.WHICH not in ('run', 'build', 'retry') -%}
-        {%- set range = {'since': none, 'until': none} -%}
-    {%- else -%}
-        {%- do exceptions.raise_compiler_error(
-            "changed_rows: this run was handed no events, so nobody knows which rows of " ~ table.name ~ " it has "
-            ~ "not seen: let Heartbeat start it, set the variable heartbeat_events (or heartbeat_from_snapshot and "
-            ~ "heartbeat_to_snapshot), or build the model anew with --full-refresh") -%}
-    {%- endif -%}
-    {%- if is_built_whole -%}
-        {%- do return({'since': none, 'until': range.until, 'why': "this model is built anew, of all rows"}) -%}
-    {%- endif -%}
-    {%- do return(range) -%}
-{%- endmacro %}
-
-{#- The events in the payload of this run; none if it has no payload, which differs from an empty list. -#}
-{% macro _run_payload(given=none) -%}
-    {%- set handed = given if given is not none else var('heartbeat_events', env_var('HEARTBEAT_EVENTS', '')) -%}
-    {%- if handed is string -%}
-        {%- if not handed | trim -%}
-            {%- do return(none) -%}
-        {%- endif -%}
-        {%- set handed = fromjson(handed) -%}
-    {%- endif -%}
-    {%- if handed is mapping and handed.events_file is defined -%}
-        {%- set lines = heartbeat._query_rows("select value from text.`" ~ handed.events_file ~ "`") -%}
-        {%- set handed = fromjson(lines | map('first') | join('\n')) -%}
-    {%- endif -%}
-    {%- if handed is none or handed is mapping or handed is not sequence -%}
-        {%- do exceptions.raise_compiler_error(
-            "changed_rows: what this run was handed is neither a JSON list of events nor a reference with an "
-            ~ "events_file: pass on what Heartbeat started the job with, as the variable heartbeat_events") -%}
-    {%- endif -%}
-    {%- do return(handed) -%}
-{%- endmacro %}
-
-{#- The events of one table, by its name, or by its folder where the sensor watches the folder. -#}
-{% macro _events_of_table(events, table) -%}
-    {%- set names = [] -%}
-    {%- for name in [table.name, table.location] -%}
-        {%- do names.append(heartbeat._plain_name(name)) -%}
-    {%- endfor -%}
-    {%- set found = [] -%}
-    {%- for event in events if event.table and heartbeat._plain_name(event.table) in names -%}
-        {%- do found.append(dict(event, tags=event.get('tags') or {})) -%}
-    {%- endfor -%}
-    {%- do return(found) -%}
-{%- endmacro %}
-
-{#- The range that the events of one table cover, by the rules of harness/toolkit/changes/chain.py. -#}
-{% macro _chain_of_events(events, table) -%}
-    {%- set formats = events | map(attribute='table_format') | map('upper') | unique | list -%}
-    {%- set ids = events | map(attribute='tags') | selectattr('table_id', 'defined')
-        | map(attribute='table_id') | unique | list -%}
-    {%- if not events -%}
-        {%- do return({'since': none, 'until': none, 'is_nothing': true, 'why': "no event tells of it"}) -%}
-    {%- elif formats != [table.format] -%}
-        {%- do return({'since': none, 'until': none, 'why': "the table was of another format before"}) -%}
+{#- The events of one table in their order, each step once, and the range that they cover. Python calls the same macro
+    (harness/toolkit/changes/chain.py), so nothing here queries a database. A chain knows events, not the table: what is
+    missing between two events may have changed nothing. Its keys:
+    events      oldest first
+    since       the snapshot before the first change; none: all rows count as new
+    until       the snapshot after the last one; none: the table as it is now
+    partitions  of a table without snapshots those that the events name, one JSON value per level
+    fault       what prevents reading change by change: gap, fork, rewrite, schema, first_sight, recreated or unknown
+    why         the fault in words
+    marked      what the events themselves are marked with, as another fault and why; it holds even if a gap is none -#}
+{% macro _event_chain(events, format) -%}
+    {%- set others = events | map(attribute='table_format') | map('upper') | reject('eq', format) | unique | sort -%}
+    {#- Before those of one step are put together: two tables may have the same versions. -#}
+    {%- set ids = events | map(attribute='tags') | selectattr('table_id', 'defined') | map(attribute='table_id')
+        | unique(case_sensitive=true) | list -%}
+    {%- set steps = heartbeat._steps_of_events(events, format) -%}
+    {%- set chain = {'events': steps, 'since': none, 'until': none, 'partitions': none, 'fault': none, 'why': none,
+        'marked': none} -%}
+    {%- if others -%}
+        {%- do chain.update(fault='recreated', why="the table was of " ~ others | join(', ') ~ " before") -%}
     {%- elif ids | length > 1 or events | selectattr('tags.recreated', 'defined') | list -%}
-        {%- do return({'since': none, 'until': none, 'why': "the table was dropped and created again"}) -%}
-    {%- elif table.format == 'HIVE' -%}
-        {%- do return(heartbeat._chain_of_partitions(events, table)) -%}
-    {%- endif -%}
-    {%- set chain = heartbeat._chain_of_versions(events) if table.format == 'DELTA'
-        else heartbeat._chain_of_snapshots(events) -%}
-    {%- if chain.until is not none and events | selectattr('tags.first_sight', 'defined') | list -%}
-        {%- do chain.update(since=none, why="an event is the first that was seen of it") -%}
-    {%- endif -%}
-    {%- for flag in ['gap', 'rolled_back', 'replaced', 'overwrite', 'schema_changed'] -%}
-        {%- for event in events if chain.why is not defined and event.tags.get(flag, 'false') != 'false' -%}
-            {%- do chain.update(why="snapshot " ~ event.snapshot_id ~ " is marked " ~ flag) -%}
-        {%- endfor -%}
-    {%- endfor -%}
-    {%- do return(chain) -%}
-{%- endmacro %}
-
-{#- The range of events of a Delta table: each covers all versions after its predecessor. -#}
-{% macro _chain_of_versions(events) -%}
-    {%- set steps = [] -%}
-    {%- for event in events -%}
-        {%- set step = {'since': event.get('prev_snapshot_id'), 'until': event.get('snapshot_id')} -%}
-        {%- set is_version = (step.until | string).isdigit() and (step.since or '0') | string | int(-1) >= 0 -%}
-        {%- if not is_version or (step.since is not none and step.since | int >= step.until | int) -%}
-            {%- do return({'since': none, 'until': none, 'why':
-                "version " ~ step.until ~ " after version " ~ step.since ~ " is none"}) -%}
+        {%- do chain.update(fault='recreated', why="the table was dropped and created again") -%}
+    {%- elif format == 'HIVE' -%}
+        {%- do chain.update(heartbeat._chain_of_partitions(steps)) -%}
+    {%- else -%}
+        {%- do chain.update(heartbeat._chain_of_versions(steps) if format == 'DELTA'
+            else heartbeat._chain_of_snapshots(steps)) -%}
+        {%- do chain.update(marked=heartbeat._mark_of_events(chain.events)) -%}
+        {%- if chain.fault is none and chain.marked is not none -%}
+            {%- do chain.update(chain.marked) -%}
         {%- endif -%}
-        {%- set since = -1 if step.since is none else step.since | int -%}
-        {%- do steps.append({'since': since, 'until': step.until | int}) -%}
-    {%- endfor -%}
-    {%- set reached = namespace(until=none, why=none) -%}
-    {%- for step in steps | sort(attribute='since') -%}
-        {%- if reached.until is not none and step.since > reached.until and reached.why is none -%}
-            {%- set reached.why = "no event tells of version " ~ (reached.until + 1) -%}
-        {%- endif -%}
-        {%- set reached.until = [reached.until or 0, step.until] | max -%}
-    {%- endfor -%}
-    {%- set since = steps | map(attribute='since') | min -%}
-    {%- set chain = {'since': none if since < 0 else since, 'until': reached.until} -%}
-    {%- if since < 0 -%}
-        {%- do chain.update(why="no version comes before the first event") -%}
-    {%- elif reached.why is not none -%}
-        {%- do chain.update(why=reached.why) -%}
     {%- endif -%}
     {%- do return(chain) -%}
 {%- endmacro %}
 
-{#- The range of events of an Iceberg table, each of which names the snapshot before it. -#}
-{% macro _chain_of_snapshots(events) -%}
+{#- The events in their order (`order`), those of one step as one, with the tags of all. -#}
+{% macro _steps_of_events(events, format) -%}
     {%- set steps = {} -%}
-    {%- for event in events if (event.get('prev_snapshot_id'), event.get('snapshot_id')) not in steps -%}
-        {%- do steps.update({(event.get('prev_snapshot_id'), event.get('snapshot_id')): event}) -%}
+    {%- for event in events -%}
+        {%- set since = none if event.get('prev_snapshot_id') is none else event.prev_snapshot_id | string -%}
+        {%- set until = none if event.get('snapshot_id') is none else event.snapshot_id | string -%}
+        {%- set times = (event.get('snapshot_ts') or 0, event.get('event_ts') or 0) -%}
+        {%- set key = (since, until) -%}
+        {%- if format == 'DELTA' -%}
+            {%- set order = (until | int, since | int(-1)) -%}
+        {%- elif format == 'ICEBERG' -%}
+            {%- set order = times -%}
+        {%- else -%}
+            {%- set order = (times[1], times[0]) -%}
+            {%- set key = (since, until, tojson(event.get('partition')), event.get('event_id')) -%}
+        {%- endif -%}
+        {%- set step = steps.get(key, dict(event, prev_snapshot_id=since, snapshot_id=until,
+            snapshot_ts=event.get('snapshot_ts'), order=order)) -%}
+        {%- do steps.update({key: dict(step, tags=dict(step.tags, **event.tags))}) -%}
     {%- endfor -%}
-    {%- set after = dict(steps.keys()) -%}
-    {%- set snapshots = steps.values() | map(attribute='snapshot_id') | unique | list -%}
-    {%- set starts = after.keys() | reject('in', snapshots) | list -%}
-    {%- set has_fork = after | length < steps | length or snapshots | length < steps | length -%}
-    {%- set no_range = {'since': none, 'until': none, 'why': "its events do not follow each other without a break"} -%}
-    {%- if none in snapshots or not (starts or has_fork) -%}
-        {%- do return(no_range) -%}
-    {%- elif has_fork or starts | length > 1 -%}
-        {%- set told = heartbeat._ends_by_time(steps.values() | list) -%}
-        {%- do return(dict(no_range, snapshots=snapshots, **told)) -%}
-    {%- endif -%}
-    {%- set place = namespace(id=starts[0], steps=0) -%}
-    {%- for _ in steps if place.id in after -%}
-        {%- set place.id = after[place.id] -%}
-        {%- set place.steps = place.steps + 1 -%}
+    {%- do return(steps.values() | sort(attribute='order')) -%}
+{%- endmacro %}
+
+{#- The chain of a Delta table: an event covers all versions after the one before it, up to its own. Versions that only
+    maintain the table are no events, so the one before need not be the last one. -#}
+{% macro _chain_of_versions(steps) -%}
+    {%- for step in steps -%}
+        {%- set digits = (step.snapshot_id or '-') ~ (step.prev_snapshot_id or '') -%}
+        {%- if not (digits.isascii() and digits.isdigit()) or step.order[1] >= step.order[0] -%}
+            {%- do return({'fault': 'unknown', 'why':
+                "version " ~ step.snapshot_id ~ " cannot follow version " ~ step.prev_snapshot_id}) -%}
+        {%- endif -%}
     {%- endfor -%}
-    {%- if place.steps < steps | length -%}
-        {%- do return(no_range) -%}
+    {%- set until = steps[-1].snapshot_id -%}
+    {%- if heartbeat._has_first_sight(steps) -%}
+        {%- do return({'until': until, 'fault': 'first_sight', 'why': "no snapshot comes before the first event"}) -%}
     {%- endif -%}
-    {%- if starts[0] is none -%}
-        {%- do return({'since': none, 'until': place.id, 'why': "no snapshot comes before the first event"}) -%}
+    {%- set by_start = steps | sort(attribute='order.1') -%}
+    {%- set chain = {'since': by_start[0].order[1] | string, 'until': until} -%}
+    {%- set reached = namespace(version=by_start[0].order[0]) -%}
+    {%- for step in by_start -%}
+        {%- if step.order[1] > reached.version -%}
+            {%- do return(dict(chain, fault='gap', why="no event covers version " ~ (reached.version + 1))) -%}
+        {%- endif -%}
+        {%- set reached.version = [reached.version, step.order[0]] | max -%}
+    {%- endfor -%}
+    {%- do return(chain) -%}
+{%- endmacro %}
+
+{#- The chain of an Iceberg table, whose events each name the snapshot before them. -#}
+{% macro _chain_of_snapshots(steps) -%}
+    {%- if steps | selectattr('snapshot_id', 'none') | list -%}
+        {%- do return({'fault': 'recreated', 'why': "the table was replaced by one without data"}) -%}
     {%- endif -%}
-    {%- do return({'since': starts[0], 'until': place.id}) -%}
+    {%- set following = {} -%}
+    {%- set leading = {} -%}
+    {%- for step in steps -%}
+        {%- if step.prev_snapshot_id in following or step.snapshot_id in leading -%}
+            {%- set id = step.prev_snapshot_id if step.prev_snapshot_id in following else step.snapshot_id -%}
+            {%- set why = "two events lead from or to " ~ (id or "no snapshot") -%}
+            {%- do return(dict(heartbeat._ends_by_time(steps), fault='fork', why=why)) -%}
+        {%- endif -%}
+        {%- do following.update({step.prev_snapshot_id: step}) -%}
+        {%- do leading.update({step.snapshot_id: step}) -%}
+    {%- endfor -%}
+    {%- set starts = following.keys() | reject('in', leading) | list -%}
+    {%- if not starts -%}
+        {%- do return({'fault': 'fork', 'why': "the events lead in a circle"}) -%}
+    {%- elif starts | length > 1 -%}
+        {%- set why = "no event leads to snapshot " ~ (starts[1] or "the first one") -%}
+        {%- do return(dict(heartbeat._ends_by_time(steps), fault='gap', why=why)) -%}
+    {%- endif -%}
+    {%- set row = [following[starts[0]]] -%}
+    {%- for _ in steps -%}
+        {%- if row[-1].snapshot_id in following -%}
+            {%- do row.append(following[row[-1].snapshot_id]) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- set chain = {'events': row, 'until': row[-1].snapshot_id} -%}
+    {%- if row | length < steps | length -%}
+        {%- do return({'fault': 'fork', 'why': "some of the events lead in a circle"}) -%}
+    {%- elif heartbeat._has_first_sight(row) -%}
+        {%- do return(dict(chain, fault='first_sight', why="no snapshot comes before the first event")) -%}
+    {%- endif -%}
+    {%- do return(dict(chain, since=starts[0])) -%}
 {%- endmacro %}
 
 {#- The two ends of events that do not form a chain, by the times of their commits, if these are known. -#}
-{% macro _ends_by_time(events) -%}
-    {%- set times = events | map(attribute='snapshot_ts') | unique | list -%}
-    {%- set firsts = events | selectattr('prev_snapshot_id', 'none') | list
-        + events | selectattr('tags.first_sight', 'defined') | list -%}
-    {%- set taken_back = events | selectattr('tags.rolled_back', 'defined') | list -%}
-    {%- if none in times or times | length < events | length or firsts or taken_back -%}
+{% macro _ends_by_time(steps) -%}
+    {%- set times = steps | map(attribute='snapshot_ts') | unique | list -%}
+    {#- After snapshots were taken back, the newest one is not the last. -#}
+    {%- set taken_back = steps | selectattr('tags.rolled_back', 'defined') | list -%}
+    {%- if none in times or times | length < steps | length or taken_back or heartbeat._has_first_sight(steps) -%}
         {%- do return({}) -%}
     {%- endif -%}
-    {%- set in_order = events | sort(attribute='snapshot_ts') -%}
-    {%- do return({'since': in_order[0].prev_snapshot_id, 'until': in_order[-1].snapshot_id}) -%}
+    {%- do return({'since': steps[0].prev_snapshot_id, 'until': steps[-1].snapshot_id}) -%}
+{%- endmacro %}
+
+{#- Whether one of the events stands for all that the table had. -#}
+{% macro _has_first_sight(steps) -%}
+    {%- set first = steps | selectattr('prev_snapshot_id', 'none') | list
+        + steps | selectattr('tags.first_sight', 'defined') | list -%}
+    {%- do return(first | length > 0) -%}
+{%- endmacro %}
+
+{#- What an event is marked with that no change by change can follow, as fault and why; none if there is no such event. -#}
+{% macro _mark_of_events(steps) -%}
+    {%- for tag, fault, why in [
+        ('gap', 'gap', "changes before %s were lost before they were seen"),
+        ('rolled_back', 'rewrite', "snapshots were rolled back, to %s"),
+        ('replaced', 'rewrite', "the table was replaced in %s"),
+        ('overwrite', 'rewrite', "rows were overwritten in %s"),
+        ('schema_changed', 'schema', "the schema changed before %s"),
+    ] -%}
+        {%- for step in steps if step.tags.get(tag, 'false') != 'false' -%}
+            {%- do return({'fault': fault, 'why': why | format(step.snapshot_id)}) -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {%- do return(none) -%}
 {%- endmacro %}
 
 {#- The partitions that events of a table without snapshots name; each is read in full, as it is now. -#}
-{% macro _chain_of_partitions(events, table) -%}
-    {%- set whole = {'since': none, 'until': none} -%}
-    {%- set partitions = [] -%}
-    {%- for event in events -%}
-        {%- if event.get('partition') is not none -%}
-            {%- set values = [] -%}
-            {%- for value in event.partition -%}
-                {#- A producer may have omitted the quotes. -#}
-                {%- do values.append(fromjson(value, value)) -%}
-            {%- endfor -%}
-            {%- do partitions.append(values) -%}
-        {%- elif event.tags.partitions is defined and event.tags.partitions_truncated is not defined -%}
-            {%- do partitions.extend(fromjson(event.tags.partitions)) -%}
-        {%- else -%}
-            {%- do return(dict(whole, why="an event is of the table as a whole")) -%}
+{% macro _chain_of_partitions(steps) -%}
+    {%- set whole = {'fault': 'first_sight', 'why': "an event covers the entire table"} -%}
+    {%- set partitions = {} -%}
+    {%- for step in steps -%}
+        {%- set is_one = step.get('partition') is not none -%}
+        {%- set listed = none if 'partitions_truncated' in step.tags else fromjson(step.tags.get('partitions', ''), none) -%}
+        {%- set rows = [step.partition] if is_one else listed -%}
+        {%- if rows is string or rows is not iterable -%}
+            {%- do return(whole) -%}
         {%- endif -%}
+        {%- for row in rows -%}
+            {%- if row is string or row is not iterable -%}
+                {%- do return(whole) -%}
+            {%- endif -%}
+            {%- set levels = [] -%}
+            {%- for value in row -%}
+                {%- do levels.append(value | string if is_one else tojson(value)) -%}
+            {%- endfor -%}
+            {%- do partitions.update({levels | join('\n'): levels}) -%}
+        {%- endfor -%}
     {%- endfor -%}
-    {%- set levels = table.partition_columns | length -%}
-    {%- for values in partitions if values | length != levels -%}
-        {%- do return(dict(whole, why="an event names a partition of another number of levels")) -%}
-    {%- endfor -%}
-    {%- if partitions | length > 200 -%}
-        {%- do return(dict(whole, why=partitions | length ~ " partitions changed")) -%}
-    {%- endif -%}
-    {%- do return(dict(whole, partitions=partitions)) -%}
+    {%- do return({'partitions': partitions.values() | sort}) -%}
 {%- endmacro %}
 
-{#- The range, if both of its ends can still be read; else the whole table, and the reason. -#}
-{% macro _available_range(relation, table, range) -%}
-    {%- if range.is_nothing or range.until is none or table.format == 'HIVE' -%}
-        {%- do return(range) -%}
-    {%- elif range.since | string == range.until | string -%}
-        {%- do return(dict(range, is_nothing=true, why="both ends are the same snapshot")) -%}
+{#- Why partitions are not picked out one by one; none if they are. -#}
+{% macro _why_not_picked(partitions, level_count) -%}
+    {%- if partitions | length > 200 -%}
+        {%- do return(partitions | length ~ " partitions changed") -%}
     {%- endif -%}
-    {%- if table.format == 'ICEBERG' -%}
-        {%- set history = heartbeat._iceberg_history_since(relation, range) -%}
-    {%- else -%}
-        {%- set history = heartbeat._delta_history_since(relation, range) -%}
-    {%- endif -%}
-    {%- if range.until | string not in history.snapshots or history.unordered is defined -%}
-        {%- set why = history.unordered | default("snapshot " ~ range.until ~ " is not there any more", true) -%}
-        {%- do return({'since': none, 'until': none, 'why': why ~ ", so all rows are given as they are now"}) -%}
-    {%- elif range.since is not none and (range.since | string not in history.snapshots or history.lost is defined) -%}
-        {%- set why = history.lost | default("snapshot " ~ range.since ~ " is not there any more", true) -%}
-        {%- do return({'since': none, 'until': range.until, 'why': why ~ ", so all rows are given"}) -%}
-    {%- endif -%}
-    {%- set has_feed = 'enablechangedatafeed=true' in table.properties | lower | replace(' ', '') -%}
-    {%- set by_feed = has_feed and range.why is not defined and history.rewritten is not defined -%}
-    {%- do return(dict(range, by_feed=by_feed)) -%}
+    {%- for levels in partitions if levels | length != level_count -%}
+        {%- do return("an event names the partition (" ~ levels | join(', ') ~ ") of a table with " ~ level_count ~ " levels") -%}
+    {%- endfor -%}
+    {%- do return(none) -%}
 {%- endmacro %}

@@ -1,37 +1,70 @@
-{#- The data-change events of a range of time, one row per change, as in the public view. Filters that hold for all
-    rows of a change are applied to the ledger's rows, as literals, so that whole files are skipped; two clocks that
-    report one snapshot may differ by a day. -#}
+{#- The data-change events of a range of time, one row per change; the public view is the same without a range. Filters
+    that hold for all rows of a change are applied to the ledger's rows, as literals, so that whole files are skipped. -#}
 {% macro data_change_events_between(
     start, end, table=none, partition=none, tags=none, operation=none, by='registration'
 ) -%}
-    {%- set instant = heartbeat._event_time_column(by) -%}
-    {%- set leeway = 86400000 if by == 'snapshot' else 0 -%}
-    {%- set from_ms = heartbeat._epoch_milliseconds(start, 'start') -%}
-    {%- set to_ms = heartbeat._epoch_milliseconds(end, 'end') -%}
-    {%- if from_ms and to_ms and from_ms | int > to_ms | int -%}
-        {{ exceptions.raise_compiler_error("start " ~ start ~ " comes after end " ~ end ~ "; swap the two") }}
-    {%- endif -%}
+    {%- set asked = heartbeat._event_question({'start': start, 'end': end, 'table': table, 'partition': partition,
+        'tags': tags, 'operation': operation, 'by': by}) -%}
     select
         event_ts, `table`, `partition`, snapshot_id, snapshot_ts, prev_snapshot_id, table_format,
         operation_type, tags, change_name as event_id, upstream_id, tick_number
     from (
+        -- By columns alone, so that a condition on the table or the time reaches the files.
         select
             *,
-            coalesce(change_id, event_id) as change_name,
             row_number() over (
-                partition by event_ts, `table`, coalesce(change_id, event_id)
+                partition by event_ts, `table`, change_name
                 order by tick_number desc, cardinality(tags) desc, event_id asc
             ) as newest_first
-        from {{ ref('ledger_data_change_events') }}
-        where upstream_id not like 'trigger:%'
-            {{- " and " ~ instant ~ " >= " ~ (from_ms | int - leeway) if from_ms }}
-            {{- " and " ~ instant ~ " < " ~ (to_ms | int + leeway) if to_ms }}
-            {%- if table is not none %}
-            and {{ heartbeat._table_spelling('`table`') }} = {{ heartbeat._table_spelling(heartbeat._sql_literal(table, 'string')) }}
-            {%- endif %}
+        from (
+            -- Events recorded before changes had names of their own are one each.
+            select *, coalesce(change_id, event_id) as change_name
+            from {{ ref('ledger_data_change_events') }}
+            -- What a trigger passes on is a copy of an event that is here already.
+            where upstream_id not like 'trigger:%'
+                {{- " and " ~ asked.column ~ " >= " ~ (asked.start - asked.leeway) if asked.start is not none }}
+                {{- " and " ~ asked.column ~ " < " ~ (asked.end + asked.leeway) if asked.end is not none }}
+                {%- if asked.table is not none %}
+                and {{ heartbeat._table_spelling('`table`') }}
+                    = {{ heartbeat._table_spelling(heartbeat._sql_literal(asked.table, 'string')) }}
+                {%- endif %}
+        ) as originals
     ) as events
     where newest_first = 1
-        {{- " and " ~ instant ~ " >= " ~ from_ms if from_ms }}
-        {{- " and " ~ instant ~ " < " ~ to_ms if to_ms }}
-        and {{ heartbeat._event_condition('events', partition, tags, operation) }}
+        {{- " and " ~ asked.column ~ " >= " ~ asked.start if asked.start is not none }}
+        {{- " and " ~ asked.column ~ " < " ~ asked.end if asked.end is not none }}
+        {{- " and operation_type = '" ~ asked.operation ~ "'" if asked.operation is not none }}
+        {%- for key, value in asked.tags.items() %}
+        and try_element_at(tags, {{ heartbeat._sql_literal(key, 'string') }}) = {{ heartbeat._sql_literal(value, 'string') }}
+        {%- endfor %}
+        {%- if asked.partition is not none %}
+        and {{ heartbeat._has_partition(asked.partition) }}
+        {%- endif %}
+{%- endmacro %}
+
+{#- A condition: the event names this partition, itself or in its tag partitions. -#}
+{% macro _has_partition(levels) -%}
+    {%- set wanted -%}
+        array({% for level in levels %}{{ heartbeat._sql_literal(level, 'string') }}{{ ", " if not loop.last }}{% endfor %})
+    {%- endset -%}
+    coalesce(
+        transform(
+            `partition`,
+            level -> if(
+                level like '"%',
+                coalesce(get_json_object(concat('[', level, ']'), '$[0]'), level),
+                level
+            )
+        ) = {{ wanted }},
+        exists(
+            from_json(try_element_at(tags, 'partitions'), 'array<array<string>>'),
+            named -> transform(named, level -> coalesce(level, 'null')) = {{ wanted }}
+        )
+        {%- if levels | length == 1 %}
+        or exists(
+            from_json(try_element_at(tags, 'partitions'), 'array<string>'),
+            named -> array(coalesce(named, 'null')) = {{ wanted }}
+        )
+        {%- endif %}
+    )
 {%- endmacro %}

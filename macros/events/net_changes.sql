@@ -1,11 +1,12 @@
-{#- The net changes between two states of a table, from either source: a row that came and went is unchanged. With
-    keys, a removed row and an added row of one key are two states of it. -#}
-{% macro _net_changes_sql(relation, range, columns, keys, preimages) -%}
+{#- The net changes between two states of a table: a row that came and went is unchanged. With keys, a removed row and
+    an added row of one key are two states of it. Python executes the same text, so nothing here queries a database
+    (harness/toolkit/changes/net_changes.py). -#}
+{% macro _net_changes_sql(signed_rows, columns, keys, preimages) -%}
 {%- set names = columns | map(attribute='quoted') | join(", ") -%}
 with
 
 signed_rows as (
-    {{ heartbeat._signed_rows_sql(relation, range, columns) }}
+    {{ signed_rows }}
 ),
 
 counted_rows as (
@@ -15,107 +16,95 @@ counted_rows as (
     having sum(_change_sign) <> 0
 ),
 
+-- The row occurs as often as it was added or removed; no column of a table may have either name.
 changed as (
     select {{ names }}, if(_change_sign > 0, 'insert', 'delete') as _change_type
     from counted_rows
-    lateral view explode(sequence(1, cast(abs(_change_sign) as int))) each_row as _copy
+    lateral view explode(sequence(1, abs(_change_sign))) each_row as _change_type
 )
 {%- if keys %},
 
-{{ heartbeat._updates_by_key_sql(columns, keys, preimages) }}
+{{ heartbeat._updates_by_key_sql(columns, keys) }}
+
+select * from by_key
+{%- if not preimages %}
+where _change_type <> 'update_preimage'
+{%- endif %}
 {%- else %}
 
 select * from changed
 {%- endif %}
 {%- endmacro %}
 
-{#- Each added row with 1 and each removed row with -1: from the change data feed, else from both states. -#}
-{% macro _signed_rows_sql(relation, range, columns) -%}
-{%- set names = columns | map(attribute='quoted') | join(", ") -%}
-{%- if range.by_feed %}
-    select {{ names }}, if(_change_type in ('insert', 'update_postimage'), 1, -1) as _change_sign
-    from table_changes('{{ relation }}', {{ range.since | int + 1 }}, {{ range.until | int }})
-{%- else %}
-    select {{ names }}, 1 as _change_sign
-    from {{ relation }} version as of {{ range.until | int }}
+{#- A CTE of _net_changes_sql: of a key on both sides, the removed row is the earlier state of the added row. -#}
+{% macro _updates_by_key_sql(columns, keys) -%}
+{%- set key_names = columns | selectattr('name', 'in', keys) | map(attribute='quoted') | join(", ") -%}
+by_key as (
+    select {{ columns | map(attribute='quoted') | join(", ") }},
+        case
+            when min(_change_type) over (partition by {{ key_names }})
+                = max(_change_type) over (partition by {{ key_names }}) then _change_type
+            when _change_type = 'insert' then 'update_postimage'
+            else 'update_preimage'
+        end as _change_type
+    from changed
+)
+{%- endmacro %}
+
+{#- Each added row with 1 and each removed row with -1, from what a table records of each of its changes. -#}
+{% macro _rows_of_log_sql(log, columns) -%}
+    select {{ columns | map(attribute='quoted') | join(", ") }},
+        if(lower(_change_type) in ('insert', 'update_postimage'), 1, -1) as _change_sign
+    from {{ log }}
+{%- endmacro %}
+
+{#- The same from both states of the table. -#}
+{% macro _rows_of_states_sql(old, new, columns) -%}
+    select {{ columns | map(attribute='quoted') | join(", ") }}, 1 as _change_sign
+    from {{ new }}
     union all
     select
         {%- for column in columns %}
-        {{ column.quoted if column.is_old else "cast(null as " ~ column.type ~ ")" }},
+        {{ column.quoted if column.is_old else "null" }},
         {%- endfor %}
         -1
-    from {{ relation }} version as of {{ range.since | int }}
-{%- endif %}
+    from {{ old }}
 {%- endmacro %}
 
-{#- The end of _net_changes_sql with keys: of a key on both sides, the removed row is the earlier state of the added
-    row. -#}
-{% macro _updates_by_key_sql(columns, keys, preimages) -%}
-{%- set names = columns | map(attribute='quoted') | join(", ") -%}
-{%- set key_names = columns | selectattr('name', 'in', keys) | map(attribute='quoted') | join(", ") -%}
-of_keys as (
-    select *,
-        min(_change_type) over (partition by {{ key_names }})
-        <> max(_change_type) over (partition by {{ key_names }}) as _is_update
-    from changed
-)
-
-select {{ names }},
-    case
-        when not _is_update then _change_type
-        when _change_type = 'insert' then 'update_postimage'
-        else 'update_preimage'
-    end as _change_type
-from of_keys
-{%- if not preimages %}
-where not (_is_update and _change_type = 'delete')
-{%- endif %}
-{%- endmacro %}
-
-{#- The columns of the later state of a table, and which of them the earlier state had; `none` if the type of a column
-    has changed. -#}
-{% macro _columns_to_compare(relation, range, keys) -%}
-    {%- set query = "describe query select * from " ~ relation ~ " version as of " -%}
-    {%- set before = dict(heartbeat._query_rows(query ~ range.since, 2)) -%}
+{#- The columns of the later state of a table, and which of them the earlier one had, from the names and types of both. -#}
+{% macro _columns_to_compare(before, after) -%}
     {%- set columns = [] -%}
-    {%- for name, type in heartbeat._query_rows(query ~ range.until, 2) -%}
-        {%- if before.get(name, type) != type -%}
-            {%- do return(none) -%}
-        {%- endif -%}
-        {%- do columns.append(
-            {'name': name, 'quoted': adapter.quote(name), 'type': type, 'is_old': name in before}) -%}
-    {%- endfor -%}
-    {%- set names = columns | map(attribute='name') | list -%}
-    {%- for key in keys if key not in names -%}
-        {%- do exceptions.raise_compiler_error(
-            "changed_rows: the key " ~ key ~ " is no column of " ~ relation ~ "; it has " ~ names | join(', ')) -%}
-    {%- endfor -%}
-    {%- for name in ['_change_type', '_change_sign'] if name in names -%}
-        {%- do exceptions.raise_compiler_error(
-            "changed_rows: " ~ relation ~ " has a column " ~ name ~ ", a name that its changes need: rename it") -%}
+    {%- for name, type in after.items() -%}
+        {%- do columns.append({'name': name, 'quoted': adapter.quote(name), 'is_old': name in before}) -%}
     {%- endfor -%}
     {%- do return(columns) -%}
 {%- endmacro %}
 
-{#- Rows without a former state, each as an insertion: the whole table, some partitions, or none. -#}
-{% macro _gained_rows_sql(relation, table, range) -%}
-select *, 'insert' as _change_type
-from {{ relation }}
-{%- if range.is_nothing %}
-where false
-{%- elif range.partitions is defined %}
-where false
-    {%- for values in range.partitions %}
-    or (
-        {%- for column in table.partition_columns %}
-        {%- set value = values[loop.index0] %}
-        {{ "and " if not loop.first -}}
-        {{ adapter.quote(column.name) }} <=> cast(
-            {{- "null" if value is none else heartbeat._sql_literal(value, 'string') }} as {{ column.type }})
-        {%- endfor %}
-    )
-    {%- endfor %}
-{%- elif range.until is not none %}
-version as of {{ range.until | int }}
-{%- endif %}
+{#- Why two states of a table cannot be compared row by row, from the names and types of both; none if they can. Spark
+    does not distinguish two values of some types, or not all of them. -#}
+{% macro _why_not_compared(before, after) -%}
+    {%- for name, type in after.items() -%}
+        {%- if 'variant' in type or 'collate ' in type -%}
+            {%- do return("values of its column " ~ name ~ " cannot be compared") -%}
+        {%- elif before.get(name, type) != type -%}
+            {%- do return("its column " ~ name ~ " is of another type than before") -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- if not after.keys() | select('in', before) | list -%}
+        {%- do return("it has none of the columns that it had") -%}
+    {%- endif -%}
+    {%- do return(none) -%}
+{%- endmacro %}
+
+{#- Refuses keys that are no columns, and a column with a name of ours. -#}
+{% macro _check_columns(table, names, keys) -%}
+    {%- for key in keys if key not in names -%}
+        {%- do exceptions.raise_compiler_error(
+            "changed_rows: the key " ~ key ~ " is no column of " ~ table ~ "; it has " ~ names | join(', ')) -%}
+    {%- endfor -%}
+    {%- for name in ['_change_type', '_change_sign'] if name in names -%}
+        {%- do exceptions.raise_compiler_error(
+            "changed_rows: " ~ table ~ " has a column " ~ name ~ ", a name that its changes need: rename it, or read "
+            ~ "the table itself") -%}
+    {%- endfor -%}
 {%- endmacro %}

@@ -26,6 +26,9 @@ followed as (
 final as (
 
     select
+        int_runs_now.tick_number,
+        int_runs_now.step_number,
+        int_runs_now.recorded_at,
         int_runs_now.job_id,
         int_runs_now.job_name,
         int_runs_now.intent_id,
@@ -33,9 +36,11 @@ final as (
         int_runs_now.token,
         int_runs_now.run_id,
         int_runs_now.run_status,
+        int_runs_now.reported_by,
         followed.is_open,
         followed.holds_job,
         int_runs_now.consumed,
+        int_runs_now.event_count,
         int_runs_now.event_ids,
         int_runs_now.parameters,
         int_runs_now.decided_tick,
@@ -47,8 +52,7 @@ final as (
         int_runs_now.state,
         int_runs_now.termination_code,
         int_runs_now.message,
-        int_runs_now.run_page_url,
-        int_runs_now.recorded_at
+        int_runs_now.run_page_url
     from followed
     inner join int_runs_now
         on followed.intent_id = int_runs_now.intent_id

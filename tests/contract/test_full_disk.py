@@ -10,10 +10,10 @@ import pytest
 
 from harness.controls.edits import PublishedTable
 from harness.errors import ExitCode, StateError
-from harness.events.event import Operation, TableFormat
+from harness.events.event import ChangeEvent, Operation, TableFormat
 from harness.record.probes import record
 from harness.sense.backoff import BackOff, Failing, save_back_off
-from harness.sense.probe import DataChange, ProbeResult
+from harness.sense.probe import ProbeResult
 from harness.store.inbox import Message, MessageKind, receive, send
 from harness.store.local import LocalStore
 from harness.store.quarantine import Quarantine
@@ -117,13 +117,13 @@ def test_what_cannot_be_set_aside_on_a_read_only_disk_stays_and_is_reported(
 
 
 def _record(store: LocalStore, number: int = 1) -> None:
-    change = DataChange(
+    change = ChangeEvent(
         table="flights",
         snapshot_id="4",
         snapshot_ts=None,
         prev_snapshot_id=None,
         table_format=TableFormat.DELTA,
-        operation=Operation.APPEND,
+        operation_type=Operation.APPEND,
         lineage="a",
     )
     result = ProbeResult(upstream_id=_UPSTREAM.upstream_id, position="at 4", events=(change,))

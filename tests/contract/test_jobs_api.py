@@ -19,7 +19,7 @@ from harness.platform.databricks.client import ClientSettings, DatabricksJobs
 from harness.platform.databricks.fake import FakeJobs
 from harness.platform.jobs_emulator.api.requests import run_now_from
 from harness.settle.settle import settle
-from harness.store.rows import RunRow, RunStatus, Tick
+from harness.store.rows import Run, RunStatus, Tick
 from tests.support.following import firing_of, intended
 from tests.support.jobs_emulator.faults import Fault, FaultKind, When
 from tests.support.jobs_emulator.scripts import ScriptedJob
@@ -353,7 +353,7 @@ def test_a_deleted_job_may_be_one_whose_runs_are_not_listed_though_they_go_on(
     assert report.outcome is None
 
 
-def _after_a_lost_answer(workspace: Workspace) -> RunRow:
+def _after_a_lost_answer(workspace: Workspace) -> Run:
     """Settle a start whose answer was lost, once its job is gone."""
     workspace.add_job(JOB)
     workspace.lose_next_answer()

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from harness.config.sources import FirstSight
+from harness.events.event import ChangeEvent
 from harness.sense.pool import ProbePool
-from harness.sense.probe import DataChange, ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
+from harness.store.work_lists import Upstream
 from tests.support.sources.worlds import WORLDS, World
 
 AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
@@ -48,9 +50,9 @@ class Watcher:
             )
         return result
 
-    def reported(self) -> list[DataChange]:
+    def reported(self) -> list[ChangeEvent]:
         """Look as often as data needs to be told, and return the events."""
-        events: list[DataChange] = []
+        events: list[ChangeEvent] = []
         for _ in range(self.world.probes_until_reported):
             result = self.probe_once()
             assert result.failure is None, result.failure
@@ -80,8 +82,8 @@ def watcher(world: World) -> Watcher:
     return watcher
 
 
-def ids(events: list[DataChange]) -> list[str]:
-    return [event.event_id("u") for event in events]
+def ids(events: list[ChangeEvent]) -> list[str]:
+    return [event.id_at("u") for event in events]
 
 
 # First sight

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.errors import StateError
+from harness.events.event import EventRow, Operation, TableFormat
 from harness.store.catalog import CatalogStore
 from harness.store.rows import (
     Consumed,
-    EventRow,
     FencingStore,
     FencingToken,
     Ledger,
@@ -19,7 +19,7 @@ from harness.store.rows import (
     ProbeOutcome,
     ProbeRow,
     RecentEvents,
-    RunRow,
+    Run,
     RunStatus,
     Store,
 )
@@ -81,8 +81,8 @@ def _event(tick_number: int, name: str) -> EventRow:
         snapshot_id="7",
         snapshot_ts=None,
         prev_snapshot_id=None,
-        table_format="DELTA",
-        operation_type="APPEND",
+        table_format=TableFormat.DELTA,
+        operation_type=Operation.APPEND,
         tags={"operation": "WRITE", "it's": "quoted"},
         change_id=name,
     )
@@ -144,7 +144,7 @@ def test_ids_above_what_a_double_holds_are_exact(
     store.append(
         Ledger.RUNS,
         [
-            RunRow(
+            Run(
                 tick_number=1,
                 step_number=1,
                 recorded_at=AT,

@@ -10,6 +10,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from harness.errors import ExitCode, StateError
+from harness.events.event import EventRow, Operation, TableFormat
 from harness.fire.intents import Start, fire
 from harness.fire.submit import Firing, Steps
 from harness.platform.clock import FakeClock
@@ -18,7 +19,7 @@ from harness.platform.databricks.rate_limit import TokenBucket
 from harness.store.delta_commits import commit_with, force_table, newest_commit
 from harness.store.integrity import lost_commits, require_intact
 from harness.store.local import LocalStore
-from harness.store.rows import Consumed, EventRow, Ledger, RunRow, RunStatus, Tick
+from harness.store.rows import Consumed, Ledger, Run, RunStatus, Tick
 from harness.tick.checkpoint import save_state
 from harness.tick.state import TickState
 from tests.support.disk_ledgers import create_ledgers
@@ -65,18 +66,18 @@ def an_event(number: int) -> EventRow:
         snapshot_id=str(number),
         snapshot_ts=None,
         prev_snapshot_id=None,
-        table_format="DELTA",
-        operation_type="APPEND",
+        table_format=TableFormat.DELTA,
+        operation_type=Operation.APPEND,
         tags={},
         change_id=f"event {number}",
     )
 
 
-def a_step(number: int) -> RunRow:
+def a_step(number: int) -> Run:
     return run(number, 1, AT, RunStatus.SUCCEEDED, job_id=7, intent_id=f"old {number}")
 
 
-def start(store: LocalStore, jobs: FakeJobs, folder: Path) -> list[RunRow]:
+def start(store: LocalStore, jobs: FakeJobs, folder: Path) -> list[Run]:
     clock = FakeClock(AT)
     firing = Firing(
         api=jobs,
@@ -144,7 +145,7 @@ def test_no_job_starts_whose_intent_cannot_be_written(
     DAMAGE[damage](tmp_path / "heartbeat.db" / Ledger.RUNS)
 
     with pytest.raises(
-        StateError, match=r"ledger_runs cannot be written: .* doctor` says"
+        StateError, match=r"ledger_runs cannot be written: .* doctor` shows"
     ) as reported:
         start(store, jobs, tmp_path)
     assert jobs.requests == []

@@ -17,7 +17,7 @@ from harness.config.workspace_secrets import secrets_for
 from harness.context import Context
 from harness.errors import ConfigurationError
 from harness.platform.masking import masked
-from harness.sense.probe import Upstream
+from harness.store.work_lists import Upstream
 from tests.support.golden import AT
 
 VALUE = "pässword-of-the-shop"

@@ -18,13 +18,14 @@ from harness.config.sources import FirstSight
 from harness.context import Context
 from harness.controls.header import COLUMNS
 from harness.errors import DecideError, LockedError, StateError
+from harness.events.event import EventRow
 from harness.fire.submit import Firing
 from harness.platform.clock import FakeClock
 from harness.platform.databricks.api import JobsApi
 from harness.store.queries import step_order
-from harness.store.rows import EventRow, FencingToken, Ledger, LedgerRow
+from harness.store.rows import FencingToken, Ledger, LedgerRow
 from harness.store.state_dir import StateDir
-from harness.store.work_lists import WatchedUpstream
+from harness.store.work_lists import Upstream
 from harness.store.writer.fencing import FencedStore, HeldLease
 from harness.store.writer.lease import Lease
 from harness.tick.checkpoint import load_from_models, load_state
@@ -193,7 +194,7 @@ class _Process(Context):
             "store": machine.store,
             "dbt": Dbt(machine),
             "session": _Session(machine.store),
-            "looker": machine.wiring.probe_pool(machine.sources, machine.clock),
+            "probe_pool": machine.wiring.probe_pool(machine.sources, machine.clock),
             "jobs": machine.wiring.jobs(machine.jobs),
         }
         self.__dict__.update(parts)
@@ -354,7 +355,7 @@ class Machine:
         ]
 
 
-def _sorted(upstream: WatchedUpstream | None) -> WatchedUpstream | None:
+def _sorted(upstream: Upstream | None) -> Upstream | None:
     """The order of what jobs have taken means nothing."""
     if upstream is None:
         return None

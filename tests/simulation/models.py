@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
-from harness.store.rows import HOLDING, OPEN, REQUEUING, Ledger
+from harness.store.rows import HOLDING, OPEN, REQUEUING, Ledger, RunStatus
 from harness.store.work_lists import EVENT_TRIGGER
 from tests.simulation.policies import Policy, policy_of
 from tests.simulation.triggers import triggers_of
@@ -148,16 +148,9 @@ class Models:
         return consumed
 
     def _runs_to_follow(self) -> list[Row]:
-        followed = []
-        for row in self.newest_runs().values():
-            flags = {
-                "is_open": row["run_status"] in OPEN,
-                "holds_job": row["run_status"] in HOLDING,
-            }
-            # A job on its own schedule reports by itself; the Jobs API is not asked.
-            if any(flags.values()) and row["run_status"] != "ACQUIRED":
-                followed.append({name: (row | flags)[name] for name in _FOLLOWED})
-        return followed
+        # A job on its own schedule reports by itself; the Jobs API is not asked.
+        followed = (OPEN | HOLDING) - {RunStatus.ACQUIRED}
+        return [row for row in self.newest_runs().values() if row["run_status"] in followed]
 
     def retries(self) -> dict[int, datetime]:
         """Return when the failed runs of jobs start again by themselves."""
@@ -321,12 +314,6 @@ class Models:
 _LOOKED_AT = (
     *("position", "upstream_value", "latest_event_tick", "latest_event_at", "recent_events"),
     *("failing_since", "reason"),
-)
-_FOLLOWED = (
-    *("job_id", "job_name", "intent_id", "attempt", "token", "run_id", "run_status", "is_open"),
-    *("holds_job", "consumed", "event_ids", "parameters", "decided_tick", "decided_at"),
-    *("started_at", "ended_at", "life_cycle_state", "result_state", "state", "termination_code"),
-    *("message", "run_page_url", "recorded_at"),
 )
 
 

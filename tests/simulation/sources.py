@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from harness.config.sources import FirstSight
-from harness.events.event import Operation, TableFormat
-from harness.sense.probe import DataChange, Probe, ProbeResult, Upstream
+from harness.events.event import ChangeEvent, Operation, TableFormat
+from harness.sense.probe import Probe, ProbeResult
+from harness.store.work_lists import Upstream
 from tests.simulation.upstreams import Other, Row, Systems, look_at
 
 
@@ -141,14 +142,14 @@ def _after_a_gap(source: Source, upstream: Upstream, after: int) -> ProbeResult:
     )
 
 
-def change(upstream: Upstream, version: int) -> DataChange:
+def change(upstream: Upstream, version: int) -> ChangeEvent:
     """Return the event of one version."""
-    return DataChange(
+    return ChangeEvent(
         table=upstream.sensor_id,
         snapshot_id=str(version),
         snapshot_ts=None,
         prev_snapshot_id=None,
         table_format=TableFormat.DELTA,
-        operation=Operation.APPEND,
+        operation_type=Operation.APPEND,
         lineage="1",
     )

@@ -14,7 +14,7 @@ from typing import cast
 
 from harness.config.connections import IcebergCatalog, JdbcDatabase, SapSystem, SapSystems
 from harness.platform.storage import LocalStorage, Storages
-from harness.sense.probe import Probe, ProbeResult, Upstream
+from harness.sense.probe import Probe, ProbeResult
 from harness.sense.sources.iceberg.catalog import Catalogs
 from harness.sense.sources.iceberg.probe import IcebergProbe
 from harness.sense.sources.jdbc.probe import JdbcProbe
@@ -22,6 +22,7 @@ from harness.sense.sources.kafka.filter import Admission
 from harness.sense.sources.kafka.probe import KafkaProbe
 from harness.sense.sources.sap import SapProbe
 from harness.sense.sources.trigger_file import TriggerFileProbe
+from harness.store.work_lists import Upstream
 from tests.support.databases import FakeNewRows, FakeQueries, FakeRuns
 from tests.support.fake_kafka import FakeKafka, FakeQuestions
 from tests.support.iceberg_tables import IcebergFolder
@@ -219,7 +220,7 @@ class Table(Other):
         there = self.marks()
         for event in result.events:
             known = self.there_at.get(upstream.position, frozenset())
-            self.reported_events.setdefault(event.event_id(upstream.upstream_id), set()).update(
+            self.reported_events.setdefault(event.id_at(upstream.upstream_id), set()).update(
                 there - known
             )
         if result.position != upstream.position:

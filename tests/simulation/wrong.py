@@ -12,9 +12,10 @@ from typing import Any, cast
 from harness.platform.clock import FakeClock
 from harness.platform.databricks.api import JobsApi, Refused, RunNowAnswer, RunReport, Unknown
 from harness.platform.format import iso
-from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
 from harness.store.queries import Sensor
-from harness.store.rows import FencingToken, Ledger, LedgerRow, RunRow, RunStatus
+from harness.store.rows import FencingToken, Ledger, LedgerRow, Run, RunStatus
+from harness.store.work_lists import Upstream
 from harness.toolkit.consume import Caller, Place, acquire, processed
 from tests.simulation.fate import Fate
 from tests.simulation.machine import Ledgers, SkewedClock, Wiring
@@ -85,7 +86,7 @@ class _EffectBeforeIntent(Ledgers):
 
 def _is_decision(row: LedgerRow) -> bool:
     return (
-        isinstance(row, RunRow)
+        isinstance(row, Run)
         and row.run_status is RunStatus.INTENDED
         and row.reported_by == "decision"
     )
@@ -249,7 +250,7 @@ class _AppliesTwice(Ledgers):
         by_operator = [
             replace(row, step_number=row.step_number + 1000)
             for row in rows
-            if isinstance(row, RunRow) and row.reported_by == "operator"
+            if isinstance(row, Run) and row.reported_by == "operator"
         ]
         super().append(ledger, [*rows, *by_operator], stamp)
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from harness.sense.probe import DataChange, Probe, Upstream
-from harness.toolkit.changes import Changed, ChangeEvent, changed_rows
+from harness.events.event import ChangeEvent
+from harness.sense.probe import Probe
+from harness.store.work_lists import Upstream
+from harness.toolkit.changes import Changed, changed_rows
 from tests.support.golden import Watcher
 from tests.support.services.iceberg import Lake
 
@@ -23,19 +25,9 @@ AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
 Row = tuple[int, str | None]
 
 
-def as_event(change: DataChange) -> ChangeEvent:
+def as_event(change: ChangeEvent) -> ChangeEvent:
     """What a job is handed of a change that was sensed."""
-    return ChangeEvent(
-        event_ts=1_000,
-        table=change.table,
-        partition=change.partition,
-        snapshot_id=change.snapshot_id,
-        snapshot_ts=change.snapshot_ts,
-        prev_snapshot_id=change.prev_snapshot_id,
-        table_format=change.table_format,
-        operation_type=change.operation,
-        tags=change.tags,
-    )
+    return replace(change, event_ts=1_000, lineage=None)
 
 
 def told(frame: "DataFrame") -> Counter[tuple[object, ...]]:
@@ -119,7 +111,7 @@ class DeltaOrders:
 
     def events(self, story: Story) -> list[ChangeEvent]:
         """Do all steps, look after each, and return what was not lost."""
-        changes = list[DataChange]()
+        changes = list[ChangeEvent]()
         for step in story.steps:
             self.do(step)
             result = self.watcher.probe_once()
@@ -157,14 +149,14 @@ class IcebergOrders:
         snapshots = self.lake.session.sql(f"select * from {self.name}.snapshots").collect()
         return int(min(snapshots, key=lambda each: each["committed_at"])["snapshot_id"])
 
-    def probe_once(self) -> Sequence[DataChange]:
+    def probe_once(self) -> Sequence[ChangeEvent]:
         [result] = self.probe.probe([self.upstream], at=AT)
         assert result.failure is None, result.failure
         self.upstream = replace(self.upstream, position=result.position)
         return result.events
 
     def events(self, story: Story) -> list[ChangeEvent]:
-        changes = list[DataChange]()
+        changes = list[ChangeEvent]()
         for step in story.steps:
             self.do(step)
             changes += self.probe_once()
@@ -174,7 +166,7 @@ class IcebergOrders:
         return changed_rows(self.lake.session, events, **more)  # type: ignore[arg-type]
 
 
-def kept(changes: Sequence[DataChange], story: Story) -> list[ChangeEvent]:
+def kept(changes: Sequence[ChangeEvent], story: Story) -> list[ChangeEvent]:
     """The events that were not lost, in another order than they came."""
     left = [each for index, each in enumerate(changes) if index not in story.lost]
     return [as_event(change) for change in reversed(left)]

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from harness.config.connections import Database, JdbcDatabase, SapSystem, SapSystems
+from harness.events.event import ChangeEvent
 from harness.sense.database_queries import (
     Answer,
     Column,
@@ -17,10 +18,11 @@ from harness.sense.database_queries import (
     QueryRefusedError,
     QueryTooSlowError,
 )
-from harness.sense.probe import DataChange, ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
 from harness.sense.sources.jdbc.compare import SinceRows
 from harness.sense.sources.jdbc.probe import JdbcProbe
 from harness.sense.sources.sap import SapProbe
+from harness.store.work_lists import Upstream
 
 AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
 NOW = "2025-04-23 21:40:00"
@@ -139,7 +141,7 @@ class Shop:
                 )
         return results
 
-    def events(self, name: str = "orders") -> list[DataChange]:
+    def events(self, name: str = "orders") -> list[ChangeEvent]:
         result = self.results()[name]
         assert result.failure is None, result.failure
         return list(result.events)

@@ -213,6 +213,7 @@ INSTANTS: Sequence[tuple[datetime | str | int, int]] = (
     (-1, -1),
     ("2026-03-01", MARCH),
     ("20260301", MARCH),
+    ("2026-W09-7", MARCH),
     ("2026-03-01T00:00Z", MARCH),
     (" 2026-03-01 00:00:00 ", MARCH),
     ("2026-02-28T16:00-08:00", MARCH),

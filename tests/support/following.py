@@ -12,8 +12,7 @@ from harness.platform.databricks.fake import FakeJobs
 from harness.platform.databricks.rate_limit import TokenBucket
 from harness.settle.settle import Settled, settle
 from harness.store.inbox import Message, MessageKind
-from harness.store.rows import HOLDING, OPEN, Consumed, RunStatus, Tick
-from harness.store.work_lists import FollowedRun
+from harness.store.rows import Consumed, Run, RunStatus, Tick
 from tests.support.memory_store import MemoryStore
 
 JOB = 2**53 + 1
@@ -21,40 +20,30 @@ AT = datetime(2026, 3, 1, 8, tzinfo=UTC)
 TICK = Tick(number=9, at=AT + timedelta(minutes=5))
 
 
-def run_of(
-    jobs: FakeJobs, *, status: RunStatus = RunStatus.STARTED, attempt: int = 1
-) -> FollowedRun:
-    started = replace(intended(), run_id=jobs.start_by_hand(JOB), started_at=AT, attempt=attempt)
-    return replace(started, run_status=status, is_open=status in OPEN, holds_job=status in HOLDING)
+def run_of(jobs: FakeJobs, *, status: RunStatus = RunStatus.STARTED, attempt: int = 1) -> Run:
+    run_id = jobs.start_by_hand(JOB)
+    return replace(intended(), run_id=run_id, started_at=AT, attempt=attempt, run_status=status)
 
 
-def intended() -> FollowedRun:
+def intended() -> Run:
     """A start that the Jobs API has not answered yet."""
-    status = RunStatus.INTENDED
-    return FollowedRun(
+    return Run(
+        tick_number=3,
+        step_number=1,
+        recorded_at=AT,
         job_id=JOB,
         job_name="daily",
         intent_id="intent",
         attempt=1,
         token="token",
-        run_id=None,
-        run_status=status,
-        is_open=status in OPEN,
-        holds_job=status in HOLDING,
-        consumed=(Consumed(upstream_id="u", from_tick=-1, through_tick=3),),
-        event_ids=("e",),
-        parameters=json.dumps({"heartbeat_intent_id": "intent", "heartbeat_token": "token"}),
+        run_status=RunStatus.INTENDED,
+        reported_by="decision",
         decided_tick=3,
         decided_at=AT,
-        started_at=None,
-        ended_at=None,
-        life_cycle_state=None,
-        result_state=None,
-        state=None,
-        termination_code=None,
-        message=None,
-        run_page_url=None,
-        recorded_at=AT,
+        consumed=(Consumed(upstream_id="u", from_tick=-1, through_tick=3),),
+        event_count=1,
+        event_ids=("e",),
+        parameters=json.dumps({"heartbeat_intent_id": "intent", "heartbeat_token": "token"}),
     )
 
 
@@ -66,7 +55,7 @@ def fake_jobs() -> FakeJobs:
 
 def settled(
     jobs: JobsApi,
-    run: FollowedRun,
+    run: Run,
     *messages: Message,
     tick: Tick = TICK,
     store: MemoryStore | None = None,

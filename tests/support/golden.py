@@ -9,10 +9,11 @@ from pathlib import Path
 from harness.config.sources import FirstSight
 from harness.errors import ProbeFailedError
 from harness.platform.storage import FileStat, Listed, LocalStorage, Storage, Storages
-from harness.sense.probe import NewFiles, ProbeResult, Upstream
+from harness.sense.probe import NewFiles, ProbeResult
 from harness.sense.sources.delta.history import HistoryRow
 from harness.sense.sources.delta.probe import DeltaProbe
 from harness.sense.table_locations import NoSuchTableError
+from harness.store.work_lists import Upstream
 from tests.support.watching import AT, Watching
 
 FIELDS = (("id", "long"), ("day", "date"), ("name", "string"))
@@ -242,4 +243,4 @@ class Watcher(Watching):
         """Look, and return what the events did; a failure is no answer."""
         result = self.probe_once()
         assert result.failure is None, result.failure
-        return [event.operation.value for event in result.events]
+        return [event.operation_type.value for event in result.events]

@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+from harness.events.event import EventRow, Operation, TableFormat
 from harness.store.rows import (
     Blocker,
     Consumed,
     ControlChangeRow,
     DecisionRow,
-    EventRow,
     Ledger,
     LedgerRow,
     ProbeOutcome,
     ProbeRow,
-    RunRow,
+    Run,
     RunStatus,
     TickRow,
 )
@@ -137,15 +137,15 @@ def event(tick: int, at: datetime, upstream_id: str, snapshot: str) -> EventRow:
         snapshot_id=snapshot,
         snapshot_ts=int(at.timestamp() * 1000),
         prev_snapshot_id=None,
-        table_format="DELTA",
-        operation_type="APPEND",
+        table_format=TableFormat.DELTA,
+        operation_type=Operation.APPEND,
         tags={"rows_written": "1204"},
         change_id=f"e{tick}",
     )
 
 
-def run(tick: int, step: int, at: datetime, status: RunStatus, **changed: object) -> RunRow:
-    row = RunRow(
+def run(tick: int, step: int, at: datetime, status: RunStatus, **changed: object) -> Run:
+    row = Run(
         tick_number=tick,
         step_number=step,
         recorded_at=at,

@@ -10,8 +10,9 @@ from harness.controls.header import COLUMNS
 from harness.controls.load import CONTROLS, checksum_of
 from harness.errors import DecideError
 from harness.platform.clock import FakeClock
-from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
 from harness.store.state_dir import StateDir
+from harness.store.work_lists import Upstream
 from harness.tick.checkpoint import save_state
 from harness.tick.engine import Engine
 from harness.tick.state import TickState

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from harness.sense.probe import DataChange, Probe, ProbeResult, Upstream
+from harness.events.event import ChangeEvent
+from harness.sense.probe import Probe, ProbeResult
+from harness.store.work_lists import Upstream
 
 AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
 
@@ -30,7 +32,7 @@ class Watching:
             )
         return result
 
-    def reported(self) -> Sequence[DataChange]:
+    def reported(self) -> Sequence[ChangeEvent]:
         """Look, and return the events; it has to succeed."""
         result = self.probe_once()
         assert result.failure is None, result.failure

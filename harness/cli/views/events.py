@@ -10,8 +10,8 @@ from harness.cli.views.terminal import Column, line, print_table
 from harness.errors import ConfigurationError
 from harness.events.event import ChangeEvent
 from harness.events.partition import PartitionError, levels_given, plain_text
-from harness.events.query import PARTITIONS, Instant
 from harness.platform.format import count, duration
+from harness.toolkit.changes.search import PARTITIONS, Instant
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COLUMNS = (

@@ -12,8 +12,7 @@ from harness.inspect.explain import Answer, Verdict, answer_to
 from harness.inspect.job_history import Dependency, History
 from harness.inspect.tick_summary import STYLES
 from harness.platform.format import age, count, instant
-from harness.store.queries import RunFact
-from harness.store.rows import Row, RunStatus
+from harness.store.rows import Row, Run, RunStatus
 
 _STYLES = {
     Verdict.RUNNING: "bold green",
@@ -103,7 +102,7 @@ def _dependency_in_words(each: Dependency, at: datetime) -> tuple[str, str | tup
     return what, _taker_in_words(each.consumed_by) if each.consumed_by else "nothing has come yet"
 
 
-def _taker_in_words(run: RunFact) -> str:
+def _taker_in_words(run: Run) -> str:
     if run.run_status is RunStatus.ACQUIRED:
         return "passed to the job, not processed yet"
     if run.run_status is RunStatus.RELEASED:
@@ -187,7 +186,7 @@ def _show_healing(console: Console, healing: Healing, at: datetime) -> None:
     print_table(console, columns, rows)
 
 
-def _took(run: RunFact, at: datetime) -> str:
+def _took(run: Run, at: datetime) -> str:
     if run.started_at is None:
         return "-"
     if run.is_open:

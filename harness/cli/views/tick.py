@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from harness.cli.views.terminal import Column, line, print_table
+from harness.events.event import EventRow
 from harness.inspect.attention import names_of, reason_beside, reason_of_waiting
 from harness.inspect.tick_summary import (
     STYLES,
@@ -19,7 +20,7 @@ from harness.inspect.tick_summary import (
     runs_of,
 )
 from harness.platform.format import age, instant, size, upstream_name
-from harness.store.rows import EventRow, RunRow, RunStatus
+from harness.store.rows import Run, RunStatus
 
 if TYPE_CHECKING:
     from harness.tick.report import TickReport
@@ -155,7 +156,7 @@ def _show_deferred(console: Console, report: "TickReport") -> None:
     _section(console, "deferred", columns, rows, style="yellow")
 
 
-def _show_requeued(console: Console, runs: Sequence[RunRow]) -> None:
+def _show_requeued(console: Console, runs: Sequence[Run]) -> None:
     columns = (
         Column(title="job", may_shrink=True),
         Column(title="run"),
@@ -168,7 +169,7 @@ def _show_requeued(console: Console, runs: Sequence[RunRow]) -> None:
     _section(console, "requeued for a retry", columns, rows, style="yellow")
 
 
-def _show_discarded(console: Console, runs: Sequence[RunRow]) -> None:
+def _show_discarded(console: Console, runs: Sequence[Run]) -> None:
     columns = (
         Column(title="job", may_shrink=True),
         Column(title="run"),
@@ -187,7 +188,7 @@ def _show_discarded(console: Console, runs: Sequence[RunRow]) -> None:
     _section(console, "released", columns, rows, style="yellow")
 
 
-def _show_started(console: Console, started: Sequence[RunRow]) -> None:
+def _show_started(console: Console, started: Sequence[Run]) -> None:
     columns = (
         Column(title="job", may_shrink=True),
         Column(title="run"),
@@ -208,7 +209,7 @@ def _show_started(console: Console, started: Sequence[RunRow]) -> None:
     _section(console, "started", columns, rows, style="green")
 
 
-def _start_in_words(row: RunRow) -> tuple[str, str]:
+def _start_in_words(row: Run) -> tuple[str, str]:
     if row.run_status is RunStatus.REFUSED:
         return f"refused: {row.message}", "red"
     if row.run_id is None and row.termination_code is not None:
@@ -221,7 +222,7 @@ def _start_in_words(row: RunRow) -> tuple[str, str]:
     return "", ""
 
 
-def _show_ended(console: Console, ended: Sequence[RunRow]) -> None:
+def _show_ended(console: Console, ended: Sequence[Run]) -> None:
     columns = (
         Column(title="job", may_shrink=True),
         Column(title="run"),

@@ -121,7 +121,7 @@ def _vanished(patient: Patient) -> list[Path]:
     store = patient.store
     compacted = folded_through(store, last_decision(patient.home.status))
     runs = runs_now(store, folded_through=compacted, only_relevant=True)
-    files = [file_of(str(run.row["parameters"])) for run in runs if run.is_open]
+    files = [file_of(run.parameters) for run in runs if run.is_open]
     return [path for path in files if path is not None and not path.exists()]
 
 

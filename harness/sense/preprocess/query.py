@@ -6,7 +6,7 @@ from decimal import Decimal, InvalidOperation
 from harness.config.sources import Source
 from harness.errors import ProbeFailedError
 from harness.platform.sql_names import column_in_sql, is_column
-from harness.sense.probe import Upstream
+from harness.store.work_lists import Upstream
 
 _PLACEHOLDER = re.compile(
     r"""'\?upstream_value'|"\?upstream_value"|`\?upstream_key`|\?upstream_(?:value|key)\b"""

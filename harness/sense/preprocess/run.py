@@ -14,7 +14,8 @@ from harness.platform.text import first_line
 from harness.sense.preprocess.policy import NEW_DATA, uncalled, unread
 from harness.sense.preprocess.query import is_larger, needed_key, rendered
 from harness.sense.preprocess.spark_plan import NO_VARIABLES, use_in
-from harness.sense.probe import QueryBounds, Upstream
+from harness.sense.probe import QueryBounds
+from harness.store.work_lists import Upstream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,7 +17,7 @@ from harness.config.connections import SapSystem, SapSystems
 from harness.config.identifiers import Name, names_from
 from harness.config.sources import FirstSight
 from harness.errors import ProbeFailedError
-from harness.events.event import Operation, TableFormat
+from harness.events.event import ChangeEvent, Operation, TableFormat
 from harness.sense.cursor import read_cursor
 from harness.sense.database_queries import (
     Dialect,
@@ -29,7 +29,8 @@ from harness.sense.database_queries import (
     listed,
 )
 from harness.sense.preprocess.query import rendered
-from harness.sense.probe import DataChange, ProbeResult, Upstream, failed
+from harness.sense.probe import ProbeResult, failed
+from harness.store.work_lists import Upstream
 
 _CURSOR_VERSION = 1
 #: Ended well: G is green, F is completed.
@@ -254,15 +255,15 @@ def _by_start(run: Run) -> tuple[str, str]:
 
 def _events(
     upstream: Upstream, system: SapSystem, runs: Sequence[Run], former: str | None
-) -> Iterator[DataChange]:
+) -> Iterator[ChangeEvent]:
     for run in runs:
-        yield DataChange(
+        yield ChangeEvent(
             table=upstream.sensor_id,
             snapshot_id=run.log_id,
             snapshot_ts=_milliseconds(run, system.time_zone),
             prev_snapshot_id=former,
             table_format=TableFormat.SAP,
-            operation=Operation.APPEND,
+            operation_type=Operation.APPEND,
             tags={"chain": _chain(upstream), "status": run.status, "started": run.load_date},
             lineage="",
         )

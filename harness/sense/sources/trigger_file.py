@@ -18,11 +18,12 @@ from typing import Any
 
 from harness.config.sources import FirstSight
 from harness.errors import ProbeFailedError
-from harness.events.event import Operation, TableFormat
+from harness.events.event import ChangeEvent, Operation, TableFormat
 from harness.platform.storage import Listed, Storages, is_remote, normalized, reason_of
 from harness.platform.text import storable
 from harness.sense.cursor import read_cursor
-from harness.sense.probe import DataChange, ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
+from harness.store.work_lists import Upstream
 
 _CURSOR_VERSION = 2
 _NAME_SIZE, _IDENTITY_SIZE = 16, 12
@@ -140,7 +141,7 @@ def is_trigger(name: str) -> bool:
 
 def _compare(
     upstream: Upstream, folder: str, listing: frozenset[Listed], before: _Cursor
-) -> tuple[_Cursor, tuple[DataChange, ...]]:
+) -> tuple[_Cursor, tuple[ChangeEvent, ...]]:
     now = {(_digest(file.name, _NAME_SIZE), _identity(folder, file)): file for file in listing}
     # A cursor of an earlier version knows the beginning of each digest.
     seen = {(name[: before.name_size], identity) for name, identity in now}
@@ -170,14 +171,14 @@ def _by_name(files: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return by_name
 
 
-def _event(upstream: Upstream, file: Listed, identity: str, former: str | None) -> DataChange:
-    return DataChange(
+def _event(upstream: Upstream, file: Listed, identity: str, former: str | None) -> ChangeEvent:
+    return ChangeEvent(
         table=upstream.sensor_id,
         snapshot_id=identity,
         snapshot_ts=file.mtime_ns // 1_000_000,
         prev_snapshot_id=former,
         table_format=TableFormat.FILE,
-        operation=Operation.APPEND if former is None else Operation.UPDATE,
+        operation_type=Operation.APPEND if former is None else Operation.UPDATE,
         tags={"path": storable(f"{upstream.sensor_id}/{file.name}"), "size": str(file.length)},
         lineage="",
     )

@@ -7,14 +7,14 @@ is gone all rows are new.
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import ProbeFailedError
 from harness.platform.delta_log import list_log
 from harness.platform.spark.session import message_of
 from harness.platform.sql_names import in_sql, is_path
-from harness.platform.storage import HadoopStorage, LocalStorage, Storage, Storages, normalized
+from harness.platform.storage import Storage, Storages, normalized
 from harness.sense.new_rows import by_partition, plain, rows_of, union
 from harness.sense.probe import NewFile, NewFiles
 from harness.sense.sources.delta.schema import Table
@@ -29,7 +29,7 @@ from harness.toolkit.changes.answer import (
     incremental,
     nothing,
 )
-from harness.toolkit.changes.chain import Chain, Fault, since_of, version_of, with_flags
+from harness.toolkit.changes.chain import Chain, Fault
 from harness.toolkit.changes.delta_log import (
     Commit,
     LogGoneError,
@@ -48,7 +48,6 @@ log = logging.getLogger(__name__)
 
 #: New files of more partitions than this are not picked out one by one.
 _MOST_PARTITIONS = 100
-_CAME = ("insert", "update_postimage")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,13 +117,12 @@ def _of_span(question: Question, span: _Span) -> Changed:
 def _fault(question: Question, span: _Span, new: "DataFrame") -> str | None:
     """Report why changes cannot be read one by one; the log knows better than the events."""
     chain = question.chain
+    why = chain.why
     if chain.fault is Fault.GAP:
         lost = _untold(chain, span.commits)
-        if lost is not None:
-            return f"no event covers version {lost}"
-        chain = with_flags(replace(chain, fault=None))
-    if chain.fault is not None:
-        return chain.why
+        why = chain.marked if lost is None else f"no event covers version {lost}"
+    if why is not None:
+        return why
     if any(commit.schema is not None for commit in span.commits):
         if has_new_schema(span.commits):
             return "the schema changed on the way"
@@ -138,7 +136,9 @@ def _fault(question: Question, span: _Span, new: "DataFrame") -> str | None:
 
 def _untold(chain: Chain, commits: Sequence[Commit]) -> int | None:
     """Return the first version that changed data and that no event covers."""
-    reported = [(since_of(event), version_of(event)) for event in chain.events]
+    reported = [
+        (int(event.prev_snapshot_id or -1), int(event.snapshot_id or 0)) for event in chain.events
+    ]
     for commit in commits:
         is_reported = any(before < commit.version <= last for before, last in reported)
         if commit.changes_data and not is_reported:
@@ -195,8 +195,6 @@ def _table(storage: Storage, path: str) -> Table | None:
 
 
 def _feed(question: Question, span: _Span, new: "DataFrame") -> "DataFrame":
-    from pyspark.sql import functions as f
-
     reader = (
         question.session.read.format("delta")
         .option("readChangeFeed", "true")
@@ -208,9 +206,7 @@ def _feed(question: Question, span: _Span, new: "DataFrame") -> "DataFrame":
     # Delta looks for the feed only when it plans to read it.
     plan: Any = rows
     plan._jdf.queryExecution().executedPlan()
-    came = f.col("_change_type").isin(*_CAME)
-    names = [field.name for field in new.schema]
-    return of_log(rows, came, names, question.keys)
+    return of_log(rows, new.schema, question.keys)
 
 
 def _compared(question: Question, span: _Span, new: "DataFrame", why: str) -> Changed:
@@ -281,7 +277,7 @@ def _path(question: Question) -> str:
 
 
 def _storage(question: Question, path: str) -> Storage:
-    return Storages(LocalStorage(), HadoopStorage(lambda: question.session)).of(path)
+    return Storages().of(path)
 
 
 def _cannot_be_had(version: int, error: Exception) -> str:

@@ -12,10 +12,9 @@ from harness.platform.sql_names import in_sql
 from harness.sense.sources.hive.metastore import SparkHiveCatalog
 from harness.sense.sources.hive.new_rows import rows_of
 from harness.toolkit.changes.answer import Changed, Question, Range, full_table, incremental
+from harness.toolkit.changes.macros import macros
 from harness.toolkit.changes.net_changes import check_columns, gained
 
-#: More partitions than this are not picked out one by one.
-_MOST_PARTITIONS = 200
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -31,23 +30,14 @@ def changed(question: Question) -> Changed:
         table = SparkHiveCatalog(lambda: question.session).table(name)
     except ProbeFailedError as error:
         return full_table(question, rows, None, str(error))
-    why = _not_picked(table.partition_columns, chain.partitions)
+    levels = len(table.partition_columns)
+    why = macros().call._why_not_picked(chain.partitions, levels)
     if why is not None:
         return full_table(question, rows, None, why)
     check_columns(rows.schema, question.keys)
     names = [_name(table.partition_columns, values) for values in chain.partitions]
     picked = rows_of(name, table, names)(question.session)
     return incremental(gained(picked), Range(partitions=chain.partitions))
-
-
-def _not_picked(columns: Sequence[str], partitions: Sequence[Sequence[str]]) -> str | None:
-    if len(partitions) > _MOST_PARTITIONS:
-        return f"{len(partitions)} partitions changed"
-    for values in partitions:
-        if len(values) != len(columns):
-            listed = ", ".join(values)
-            return f"an event names the partition ({listed}) of a table with {len(columns)} levels"
-    return None
 
 
 def _name(columns: Sequence[str], values: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ are new.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.errors import ProbeFailedError
@@ -25,7 +25,7 @@ from harness.toolkit.changes.answer import (
     incremental,
     nothing,
 )
-from harness.toolkit.changes.chain import Fault, with_flags
+from harness.toolkit.changes.chain import Fault
 from harness.toolkit.changes.net_changes import check_columns, gained, of_log, why_not_compared
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _fault(question: Question, line: _Line) -> str | None:
         lost = [each.id for each in line.changes if str(each.id) not in reported]
         if lost:
             return f"no event covers snapshot {lost[0]}"
-        return with_flags(replace(chain, fault=None, why=None)).why
+        return chain.marked
     return chain.why
 
 
@@ -126,8 +126,6 @@ def _change_by_change(
     question: Question, line: _Line, new: "DataFrame", ends: tuple[int, int]
 ) -> "tuple[DataFrame | None, str | None]":
     """Return the changed rows, or why they cannot be read without comparing."""
-    from pyspark.sql import functions as f
-
     names = [field.name for field in new.schema]
     if all(operation_of(each) is Operation.APPEND for each in line.changes):
         rows = _read(question, **_between(ends))
@@ -141,7 +139,7 @@ def _change_by_change(
     log = _read(question, "changes", **_between(ends))
     if not set(names) <= set(log.columns):
         return None, "the columns have changed since"
-    return of_log(log, f.col("_change_type") == "INSERT", names, question.keys), None
+    return of_log(log, new.schema, question.keys), None
 
 
 def _compared(question: Question, new: "DataFrame", where: Range, why: str) -> Changed:

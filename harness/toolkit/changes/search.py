@@ -1,35 +1,72 @@
 """Answers which data-change events there were, from the ledger; on the local target without a JVM.
 
 Rows of one change, whatever its origin, are one event: the newest of them, as in the public view
-``data_change_events``.
+``data_change_events``. What may be asked, the macro ``data_change_events_between`` reads with the
+same code; which event answers, it says in SQL, and a table of cases is run against both.
 """
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TypedDict, Unpack
 
 from harness.errors import ConfigurationError
 from harness.events.event import ChangeEvent
 from harness.events.order import Row, in_order
-from harness.events.query import (
-    By,
-    Instant,
-    Question,
-    by_of,
-    check_range,
-    instant_ms,
-    question_about,
-)
+from harness.events.partition import levels_in, plain_text
 from harness.platform.sql_names import parts_of, table_key
 from harness.store.rows import Ledger, Store, integer
+from harness.toolkit.changes.macros import macros
 
+#: The tag of an event that has changed several partitions: a JSON list of them.
+PARTITIONS = "partitions"
 #: What a trigger has released are copies of events that the ledger has already.
 COPIES = "trigger:"
 
-#: Two origins of one snapshot may differ by so much in when it was made.
-_CLOCKS_DIFFER_MS = 86_400_000
+#: What may be given as an instant: aware, ISO 8601 (UTC where no zone is stated), or milliseconds.
+Instant = datetime | str | int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Which events are wanted, checked; what is ``None`` or empty asks for nothing."""
+
+    table: str | None
+    #: One value per level, as plain text.
+    partition: Sequence[str] | None
+    tags: Mapping[str, str]
+    operation: str | None
+    #: Milliseconds since the epoch: from the first, up to and without the second.
+    start: int | None
+    end: int | None
+    #: Whose time the range is in.
+    column: str
+    #: Two origins of one snapshot may differ by so much in when it was made.
+    leeway: int
+
+    def is_met_by(self, event: ChangeEvent) -> bool:
+        """Return whether an event is one of those that are wanted."""
+        at = event.event_ts if self.column == "event_ts" else event.snapshot_ts
+        return (
+            (self.table is None or table_key(event.table) == table_key(self.table))
+            and self.operation in (None, event.operation_type)
+            and self.tags.items() <= event.tags.items()
+            and (self.partition is None or tuple(self.partition) in partitions_of(event))
+            and (self.start is None or (at is not None and self.start <= at))
+            and (self.end is None or (at is not None and at < self.end))
+        )
+
+
+def partitions_of(event: ChangeEvent) -> frozenset[tuple[str, ...]]:
+    """Return the partitions that an event names, each level as plain text.
+
+    Of a list that was cut off only those are known that are still in it.
+    """
+    one = None if event.partition is None else frozenset({event.partition})
+    named = one or levels_in(event.tags.get(PARTITIONS))
+    return frozenset(tuple(map(plain_text, levels)) for levels in named)
 
 
 class Wanted(TypedDict, total=False):
@@ -89,20 +126,13 @@ def question_of(table: str | None, wanted: Wanted) -> Question:
         raise ConfigurationError(
             f"Events cannot be selected by '{unknown[0]}='; allowed beside the table are {allowed}"
         )
-    start, end = wanted.get("start"), wanted.get("end")
-    question = replace(
-        question_about(
-            table=table,
-            partition=wanted.get("partition"),
-            tags=wanted.get("tags"),
-            operation=wanted.get("operation"),
-        ),
-        start=None if start is None else instant_ms(start, "The start"),
-        end=None if end is None else instant_ms(end, "The end"),
-        by=by_of(wanted.get("by") or By.REGISTRATION),
-    )
-    check_range(question.start, question.end)
-    return question
+    try:
+        return Question(**macros().call._event_question({**wanted, "table": table}))
+    except (ValueError, OverflowError) as error:
+        # Such as a day that its month does not have.
+        ends = {"The start": wanted.get("start"), "The end": wanted.get("end")}
+        given = [f"{name} '{value}'" for name, value in ends.items() if value is not None]
+        raise ConfigurationError(f"{' or '.join(given)} is no instant: {error}") from error
 
 
 def find(store: Store, question: Question) -> list[ChangeEvent]:
@@ -124,8 +154,7 @@ def find(store: Store, question: Question) -> list[ChangeEvent]:
 
 def _within(question: Question) -> list[tuple[str, str, object]]:
     """Return conditions that every row of an event meets, by which most rows are never read."""
-    is_registration = question.by is By.REGISTRATION
-    column, leeway = ("event_ts", 0) if is_registration else ("snapshot_ts", _CLOCKS_DIFFER_MS)
+    column, leeway = question.column, question.leeway
     conditions = [
         (column, ">=", None if question.start is None else question.start - leeway),
         (column, "<", None if question.end is None else question.end + leeway),

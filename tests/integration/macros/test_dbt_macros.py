@@ -312,8 +312,8 @@ def test_the_feed_is_read_where_it_covers_the_range(shop: Shop, read: Mapping[st
 
 
 def test_why_changes_are_not_read_one_by_one_is_said(shop: Shop, read: Mapping[str, Rows]) -> None:
-    assert "changed_rows of shop.replaced: snapshot 1 is marked replaced" in shop.said
-    assert "changed_rows of shop.overwritten: no version comes before the first event" in shop.said
+    assert "changed_rows of shop.replaced: the table was replaced in 1" in shop.said
+    assert "changed_rows of shop.overwritten: no snapshot comes before the first event" in shop.said
 
 
 def test_where_the_log_is_not_read_the_history_tells_the_same_but_for_partitions(

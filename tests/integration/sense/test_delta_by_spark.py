@@ -13,10 +13,10 @@ from harness.errors import ProbeFailedError
 from harness.platform.storage import LocalStorage, Storages
 from harness.sense.new_rows import SparkNewRows
 from harness.sense.pool import ProbePool
-from harness.sense.probe import Upstream
 from harness.sense.sources.delta.history import SparkTableHistory, operation_by_name
 from harness.sense.sources.delta.probe import DeltaProbe
 from harness.sense.table_locations import SparkTableLocator
+from harness.store.work_lists import Upstream
 from tests.support.golden import AT, CountingStorage, FakeLocator, FakeNewRows, Watcher
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def test_an_overwrite_of_one_partition_names_that_partition(shop: Shop) -> None:
 
     [event] = shop.watcher.probe_once().events
 
-    assert (event.operation, event.partition, event.tags["overwrite"]) == (
+    assert (event.operation_type, event.partition, event.tags["overwrite"]) == (
         "UPDATE",
         ('"tue"',),
         "true",
@@ -188,7 +188,7 @@ def test_first_sight_of_a_table_known_only_by_its_checkpoint_is_one_event(shop: 
 
     [event] = shop.watcher.probe_once().events
 
-    assert (event.snapshot_id, event.operation, event.tags["first_sight"]) == (
+    assert (event.snapshot_id, event.operation_type, event.tags["first_sight"]) == (
         "4",
         "UPDATE",
         "true",
@@ -262,7 +262,7 @@ def test_after_a_sleep_beyond_the_retention_of_the_log_there_is_one_event_and_al
     assert (
         result.gap is not None and f"versions 2 to {int(kept[0].stem) - 1} are gone" in result.gap
     )
-    assert (event.operation, event.snapshot_id, event.tags["gap"]) == ("UPDATE", "21", "true")
+    assert (event.operation_type, event.snapshot_id, event.tags["gap"]) == ("UPDATE", "21", "true")
     assert shop.saw() == []
     assert shop.saw(ROWS, "delete from {t}") == ["APPEND", "DELETE"]
 
@@ -389,7 +389,7 @@ class TestByName:
 
         [event] = watcher.probe_once().events
 
-        assert (event.operation, event.tags["replaced"], event.tags["schema_changed"]) == (
+        assert (event.operation_type, event.tags["replaced"], event.tags["schema_changed"]) == (
             "DELETE",
             "true",
             "true",

@@ -227,7 +227,7 @@ def test_a_managed_table_created_again_is_a_new_life_whatever_its_version(
 
     assert gone is not None
     assert [event.tags["recreated"] for event in events] == ["true"] * min(appends, 1)
-    assert old.event_id("u") not in [event.event_id("u") for event in events]
+    assert old.id_at("u") not in [event.id_at("u") for event in events]
 
 
 def test_a_managed_table_by_its_path_is_a_failure_that_tells_the_way_out(

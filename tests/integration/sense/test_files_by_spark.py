@@ -1,4 +1,4 @@
-"""The rows of new files, whatever they are made of; and files that only Hadoop reaches."""
+"""The rows of new files, whatever they are made of."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.errors import ProbeFailedError
-from harness.platform.storage import HadoopStorage, LocalStorage, Storages
+from harness.platform.storage import LocalStorage, Storages
 from harness.sense.preprocess.run import SparkQuestions
-from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
 from harness.sense.sources.file.listing import find, place_of
 from harness.sense.sources.file.new_rows import rows_of
 from harness.sense.sources.file.probe import FileProbe
+from harness.store.work_lists import Upstream
 from tests.support.golden import AT
 
 if TYPE_CHECKING:
@@ -80,8 +81,7 @@ class Watcher:
     """Looks at one place again and again."""
 
     def __init__(self, spark: "SparkSession", sensor_id: str, query: str | None = None) -> None:
-        hadoop = HadoopStorage(lambda: spark)
-        self.probe = FileProbe(Storages(hadoop, hadoop), SparkQuestions(lambda: spark))
+        self.probe = FileProbe(Storages(), SparkQuestions(lambda: spark))
         self.upstream = Upstream(
             upstream_id="u",
             source="file",
@@ -108,19 +108,3 @@ def test_what_spark_writes_is_told_by_its_marker(spark: "SparkSession", tmp_path
     assert [event.tags["path"] for event in watcher.probe_once().events] == [
         f"{tmp_path}/out 1/_SUCCESS"
     ]
-
-
-def test_a_folder_is_listed_by_hadoop_as_it_is_by_this_machine(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
-    for name in ("a.csv", "ü [1]; isDirectory=no.csv", "day=1/b, c.csv", "other/d.csv"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("x")
-    place = place_of(str(tmp_path))
-
-    def listed(storage: HadoopStorage | LocalStorage) -> list[tuple[str, int, int]]:
-        return sorted(
-            (each.path, each.length, each.mtime_ns // 1_000_000) for each in find(storage, place)
-        )
-
-    assert listed(HadoopStorage(lambda: spark)) == listed(LocalStorage())

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.events.event import Operation
-from harness.sense.probe import DataChange, Probe, Upstream
+from harness.events.event import ChangeEvent, Operation
+from harness.sense.probe import Probe
 from harness.sense.registry import ProbeServices, known_sources
 from harness.sense.sources.hive.metastore import SparkHiveCatalog
+from harness.store.work_lists import Upstream
 from tests.support.watching import Watching
 
 if TYPE_CHECKING:
@@ -51,9 +52,9 @@ class Orders(Watching):
             self.spark.sql(statement.format(t=self.name))
         return self
 
-    def reported(self) -> Sequence[DataChange]:
+    def reported(self) -> Sequence[ChangeEvent]:
         """Look twice, as is needed for files that may still be written."""
-        events: list[DataChange] = []
+        events: list[ChangeEvent] = []
         for _ in range(2):
             result = self.probe_once()
             assert result.failure is None, result.failure
@@ -77,8 +78,8 @@ def orders(request: Any, spark: "SparkSession", probe: Probe, schema: str) -> Or
     return orders
 
 
-def seen(events: Sequence[DataChange]) -> list[tuple[Operation, tuple[str, ...] | None]]:
-    return [(event.operation, event.partition) for event in events]
+def seen(events: Sequence[ChangeEvent]) -> list[tuple[Operation, tuple[str, ...] | None]]:
+    return [(event.operation_type, event.partition) for event in events]
 
 
 THIRD = "insert into {t} values (3, date '2025-04-03', 2)"

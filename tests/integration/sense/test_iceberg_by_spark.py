@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.config.sources import FirstSight
-from harness.events.event import Operation
-from harness.sense.probe import DataChange, Probe, ProbeResult, Upstream
+from harness.events.event import ChangeEvent, Operation
+from harness.sense.probe import Probe, ProbeResult
+from harness.store.work_lists import Upstream
 from tests.support.services.iceberg import Lake
 
 if TYPE_CHECKING:
@@ -71,11 +72,11 @@ class Orders:
         )
         return result
 
-    def reported(self) -> Sequence[DataChange]:
+    def reported(self) -> Sequence[ChangeEvent]:
         return self.probe_once().events
 
     def operations(self) -> list[Operation]:
-        return [event.operation for event in self.reported()]
+        return [event.operation_type for event in self.reported()]
 
     def asking(self, query: str, **more: Any) -> "Orders":
         """Let it have another query from now on, as another upstream at the same place has."""
@@ -200,7 +201,7 @@ def test_partitions_are_named_whatever_the_summary_names(
 
     assert (first.partition, second.partition) == (('"2025/04 23"',), None)
     assert second.tags["partitions"] == '[["a"],["b"],[null]]'
-    assert (third.partition, third.operation) == (('"a"',), Operation.DELETE)
+    assert (third.partition, third.operation_type) == (('"a"',), Operation.DELETE)
 
 
 def test_partitions_are_named_as_iceberg_names_them(make: Callable[..., Orders]) -> None:
@@ -301,7 +302,7 @@ def test_a_rollback_is_an_update(orders: Orders) -> None:
     orders.call(f"rollback_to_snapshot('{{t}}', {before})")
     [event] = orders.reported()
 
-    assert (event.operation, event.snapshot_id, event.tags["rolled_back"]) == (
+    assert (event.operation_type, event.snapshot_id, event.tags["rolled_back"]) == (
         Operation.UPDATE,
         str(before),
         "true",
@@ -326,7 +327,7 @@ def test_history_that_is_expired_past_our_snapshot_is_a_gap(orders: Orders) -> N
     orders.call(EXPIRE)
     result = orders.probe_once()
 
-    assert [(event.operation, event.tags["gap"]) for event in result.events] == [
+    assert [(event.operation_type, event.tags["gap"]) for event in result.events] == [
         (Operation.UPDATE, "true")
     ]
     assert "are gone" in (result.gap or "")
@@ -337,7 +338,10 @@ def test_history_that_is_expired_up_to_our_snapshot_is_none(orders: Orders) -> N
     orders.call(EXPIRE)
     result = orders.probe_once()
 
-    assert ([event.operation for event in result.events], result.gap) == ([Operation.APPEND], None)
+    assert ([event.operation_type for event in result.events], result.gap) == (
+        [Operation.APPEND],
+        None,
+    )
 
 
 @pytest.mark.parametrize("commits", [1, 5])
@@ -352,7 +356,7 @@ def test_a_replaced_table_is_told(orders: Orders) -> None:
     orders.sql("create or replace table {t} using iceberg as select 1 as id")
     [event] = orders.reported()
 
-    assert (event.operation, event.tags["replaced"]) == (Operation.UPDATE, "true")
+    assert (event.operation_type, event.tags["replaced"]) == (Operation.UPDATE, "true")
 
 
 def test_a_table_replaced_by_an_empty_one_is_a_deletion(orders: Orders) -> None:

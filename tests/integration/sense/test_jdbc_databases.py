@@ -12,12 +12,14 @@ import pytest
 
 from harness.config.connections import JdbcDatabase
 from harness.config.secrets import EnvironmentSecrets
+from harness.events.event import ChangeEvent
 from harness.sense.database_queries import Answer, Kind, Query, QueryRefusedError
 from harness.sense.pool import ProbePool
-from harness.sense.probe import DataChange, ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
 from harness.sense.sources.jdbc.databases import SqlQueries
 from harness.sense.sources.jdbc.new_rows import SparkTableRows
 from harness.sense.sources.jdbc.probe import JdbcProbe
+from harness.store.work_lists import Upstream
 from tests.support.services.databases import Writer
 from tests.support.services.postgres import Postgres
 
@@ -81,7 +83,7 @@ class Shop:
                 )
         return {result.upstream_id: result for result in results}
 
-    def events(self, name: str = "orders") -> list[DataChange]:
+    def events(self, name: str = "orders") -> list[ChangeEvent]:
         result = self.results()[name]
         assert result.failure is None, result.failure
         return list(result.events)

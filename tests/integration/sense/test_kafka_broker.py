@@ -23,8 +23,9 @@ from harness.config.connections import Connections, KafkaCluster
 from harness.config.secrets import EnvironmentSecrets
 from harness.platform.masking import masked
 from harness.sense.pool import ProbePool
-from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
 from harness.sense.registry import ProbeServices, known_sources
+from harness.store.work_lists import Upstream
 from tests.support.golden import AT
 from tests.support.services.kafka.broker import PASSWORD, USER, Broker
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
 from harness.sense.registry import ProbeServices, known_sources
 from harness.sense.sources.upstream_sensor.rows import LakeRowReader
+from harness.store.work_lists import Upstream
 from tests.support.golden import AT
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from deltalake import write_deltalake
 
 from examples.incremental.count_rows import count_rows
 from harness.errors import ConfigurationError, ProbeFailedError
-from harness.sense.probe import Probe, Upstream
+from harness.sense.probe import Probe
+from harness.store.work_lists import Upstream
 from harness.toolkit.changes import ChangeEvent, changed_rows, read
 from tests.conftest import PROJECT
 from tests.support.changing_tables import AT, DeltaOrders, IcebergOrders, Story, as_event, told

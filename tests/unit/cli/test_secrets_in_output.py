@@ -27,9 +27,10 @@ from harness.platform.jobs_emulator.server import Endpoint
 from harness.platform.logs import set_up_logging
 from harness.platform.masking import mask_environment
 from harness.sense.pool import ProbePool
-from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
 from harness.sense.sources.jdbc.session import credentials
 from harness.sense.sources.kafka.connection import connector
+from harness.store.work_lists import Upstream
 from tests.support.canaries import Canary, found_below, found_in
 from tests.support.golden import AT
 

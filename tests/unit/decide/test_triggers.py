@@ -10,16 +10,9 @@ import pytest
 from harness.controls.triggers.parse import EVENT_TRIGGERS
 from harness.decide.trigger_due import Findings, TriggerTables, triggers_are_due
 from harness.decide.triggers import evaluate_triggers
+from harness.events.event import EventRow, Operation, TableFormat
 from harness.record.probes import Recorded, orphans_among
-from harness.store.rows import (
-    Consumed,
-    EventRow,
-    Ledger,
-    ProbeOutcome,
-    ProbeRow,
-    RecentEvents,
-    Tick,
-)
+from harness.store.rows import Consumed, Ledger, ProbeOutcome, ProbeRow, RecentEvents, Tick
 from harness.store.work_lists import AT_ONCE, EVENT_TRIGGER
 from harness.tick.state import TickState
 from tests.support.following import intended
@@ -30,9 +23,7 @@ from tests.support.watched import NEVER_SEEN
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TICK = Tick(number=9, at=NOON)
 SLOT, LATER_SLOT = NOON - timedelta(hours=6), NOON - timedelta(hours=5)
-DAILY = replace(
-    NEVER_SEEN, upstream_id="trigger:daily", sensor_source=EVENT_TRIGGER, sensor_id="daily"
-)
+DAILY = replace(NEVER_SEEN, upstream_id="trigger:daily", source=EVENT_TRIGGER, sensor_id="daily")
 STATE = TickState(
     tick_number=8,
     tick_at=NOON - timedelta(minutes=1),
@@ -56,8 +47,8 @@ EVENT = EventRow(
     snapshot_id="s4",
     snapshot_ts=900,
     prev_snapshot_id=None,
-    table_format="HIVE",
-    operation_type="APPEND",
+    table_format=TableFormat.HIVE,
+    operation_type=Operation.APPEND,
     tags={"complete": "daily"},
     change_id="c4",
 )

@@ -6,14 +6,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from harness.events.event import EventRow, Operation, TableFormat
 from harness.events.payload import file_of, restore_payloads
 from harness.fire.intents import Start, fire
 from harness.fire.submit import Firing, Steps
 from harness.platform.clock import FakeClock
 from harness.platform.databricks.fake import FakeJobs
 from harness.platform.databricks.rate_limit import TokenBucket
-from harness.store.rows import Consumed, EventRow, Ledger, RunRow, RunStatus, Tick
-from harness.store.work_lists import FollowedRun
+from harness.store.rows import Consumed, Ledger, Run, RunStatus, Tick
 from tests.support.memory_store import MemoryStore
 
 JOB = 2**53 + 1
@@ -70,8 +70,8 @@ def _event(tick_number: int, version: int, upstream_id: str = "u") -> EventRow:
         snapshot_id=str(version),
         snapshot_ts=None,
         prev_snapshot_id=None,
-        table_format="DELTA",
-        operation_type="APPEND",
+        table_format=TableFormat.DELTA,
+        operation_type=Operation.APPEND,
         tags={},
         change_id=f"event {version}",
     )
@@ -79,7 +79,7 @@ def _event(tick_number: int, version: int, upstream_id: str = "u") -> EventRow:
 
 def _fired(
     jobs: FakeJobs, *, origin: str = "here", payloads: Path = Path("nowhere"), events: int = 0
-) -> tuple[list[RunRow], Store]:
+) -> tuple[list[Run], Store]:
     store = Store()
     store.append(
         Ledger.EVENTS, [_event(1, 8), _event(2, 9), _event(4, 11), _event(4, 10), _event(5, 12)]
@@ -163,8 +163,8 @@ def test_the_intent_is_written_with_its_events_and_token_before_the_call() -> No
     jobs = _jobs()
     _, store = _fired(jobs)
     intent, started = store.rows[Ledger.RUNS]
-    assert isinstance(intent, RunRow)
-    assert isinstance(started, RunRow)
+    assert isinstance(intent, Run)
+    assert isinstance(started, Run)
     assert (intent.run_status, started.run_status) == (RunStatus.INTENDED, RunStatus.STARTED)
     assert intent.token == jobs.requests[0].token
     assert json.loads(intent.parameters) == jobs.requests[0].parameters
@@ -205,7 +205,7 @@ def test_a_file_of_events_that_vanished_is_written_anew_while_its_run_goes_on(
     payload = file.read_text()
     file.unlink()
 
-    restore_payloads([FollowedRun.from_step(row)], store)
+    restore_payloads([row], store)
 
     assert file.read_text() == payload
 
@@ -216,7 +216,7 @@ def test_a_file_of_events_is_not_written_anew_for_a_run_that_has_ended(tmp_path:
     file.unlink()
 
     ended = replace(row, run_status=RunStatus.FAILED)
-    restore_payloads([FollowedRun.from_step(ended)], store)
+    restore_payloads([ended], store)
 
     assert not file.exists()
 
@@ -252,7 +252,7 @@ def test_of_many_starts_each_is_recorded_once_with_its_own_answer() -> None:
         steps=Steps(),
     )
 
-    rows = [row for row in store.rows[Ledger.RUNS] if isinstance(row, RunRow)]
+    rows = [row for row in store.rows[Ledger.RUNS] if isinstance(row, Run)]
     intents, answers = rows[:200], rows[200:]
     assert {row.run_status for row in intents} == {RunStatus.INTENDED}
     assert len({row.step_number for row in rows}) == 400

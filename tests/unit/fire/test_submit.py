@@ -13,8 +13,7 @@ from harness.platform.databricks.api import RunNowAnswer, RunReport, Unknown
 from harness.platform.databricks.fake import FakeJobs
 from harness.platform.stopping import Interrupted, Stop
 from harness.settle.settle import POLLED_LATER, Settled, settle
-from harness.store.rows import Ledger, RunRow, RunStatus, Tick
-from harness.store.work_lists import FollowedRun
+from harness.store.rows import Ledger, Run, RunStatus, Tick
 from tests.support.following import JOB, TICK, fake_jobs, firing_of, intended, run_of, settled
 from tests.support.memory_store import MemoryStore
 
@@ -49,16 +48,16 @@ def tick_after(seconds: float) -> Tick:
     return Tick(number=TICK.number + 1, at=TICK.at + timedelta(seconds=seconds))
 
 
-def start(job_id: int) -> FollowedRun:
+def start(job_id: int) -> Run:
     return replace(intended(), job_id=job_id, token=f"token of {job_id}")
 
 
-def fresh(firing: Firing, *job_ids: int) -> list[RunRow]:
+def fresh(firing: Firing, *job_ids: int) -> list[Run]:
     intents = [start(each).step(TICK, RunStatus.INTENDED, "decision") for each in job_ids]
     return send(intents, tick=TICK, firing=firing, steps=Steps())
 
 
-def again(firing: Firing, seconds: float, *runs: FollowedRun) -> Settled:
+def again(firing: Firing, seconds: float, *runs: Run) -> Settled:
     return settle(runs, (), tick=tick_after(seconds), firing=firing, steps=Steps())
 
 
@@ -73,7 +72,7 @@ def test_after_too_many_requests_the_other_starts_of_the_tick_are_not_sent() -> 
 def test_a_start_that_was_held_back_is_sent_when_the_time_has_come() -> None:
     jobs = Busy(THROTTLED)
     firing = process(jobs)
-    runs = [FollowedRun.from_step(row) for row in fresh(firing, JOB, OTHER)]
+    runs = fresh(firing, JOB, OTHER)
     early = again(firing, 59, *runs)
     assert jobs.asked == [JOB]
     assert early.rows == ()
@@ -87,7 +86,7 @@ def test_a_start_that_broke_in_the_workspace_waits_and_holds_up_no_other() -> No
     firing = process(jobs)
     first, second = fresh(firing, JOB, OTHER)
     assert {first.run_status, second.run_status} == {RunStatus.INTENDED, RunStatus.STARTED}
-    broken = FollowedRun.from_step(first if first.job_id == JOB else second)
+    broken = first if first.job_id == JOB else second
     assert again(firing, 29, broken).rows == ()
     assert jobs.asked == [JOB, OTHER]
     (row,) = again(firing, 30, broken).rows
@@ -98,14 +97,14 @@ def test_a_start_whose_answer_was_lost_is_sent_again_by_the_next_tick() -> None:
     jobs = Busy(Unknown(message="reset"))
     firing = process(jobs)
     (lost,) = fresh(firing, JOB)
-    (row,) = again(firing, 0, FollowedRun.from_step(lost)).rows
+    (row,) = again(firing, 0, lost).rows
     assert row.run_status is RunStatus.STARTED
 
 
 def test_a_fresh_process_need_not_wait_since_the_token_is_safe_to_send() -> None:
     jobs = Busy(BROKEN)
     (broken,) = fresh(process(jobs), JOB)
-    (row,) = again(process(jobs), 1, FollowedRun.from_step(broken)).rows
+    (row,) = again(process(jobs), 1, broken).rows
     assert row.run_status is RunStatus.STARTED
 
 
@@ -148,7 +147,7 @@ def test_a_login_that_is_refused_leaves_the_start_as_it_is_and_sends_it_again() 
     assert (row.run_status, row.run_id, row.ended_at) == (RunStatus.INTENDED, None, None)
     assert row.termination_code is None
     jobs._forbidden.clear()
-    (row,) = settled(jobs, FollowedRun.from_step(row), tick=tick_after(1)).rows
+    (row,) = settled(jobs, row, tick=tick_after(1)).rows
     assert row.run_status is RunStatus.STARTED
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from io import StringIO
 from pathlib import Path
@@ -19,16 +19,14 @@ from harness.store.queries import (
     JobReasons,
     LastDecision,
     LockHolder,
-    RunFact,
     holder_of,
     last_decision,
     last_tick_at,
     newest_runs,
     note_tick,
-    run_from,
     runs_now,
 )
-from harness.store.rows import Blocker, Ledger, RunStatus
+from harness.store.rows import Blocker, Ledger, Run, RunStatus
 from harness.store.writer.lock import ProcessLock
 from tests.support.ledgers import JOB, TEN, FakeStore, a_day, minutes, run
 
@@ -41,7 +39,7 @@ NOTHING_NEW = Blocker(
 )
 
 
-def status_of(count: int, runs: Sequence[RunFact] = (), **blockers: Blocker) -> Status:
+def status_of(count: int, runs: Sequence[Run] = (), **blockers: Blocker) -> Status:
     """So many jobs, each waiting unless a reason is given for its name (``job_3``)."""
     control = [
         dict.fromkeys(CONTROL_COLUMNS)
@@ -68,9 +66,8 @@ def status_of(count: int, runs: Sequence[RunFact] = (), **blockers: Blocker) -> 
     )
 
 
-def a_run(job_id: int, status: RunStatus, **changed: object) -> RunFact:
-    row = replace(run(1, 1, minutes(590), status), job_id=job_id, intent_id=str(job_id), **changed)
-    return run_from(asdict(row))
+def a_run(job_id: int, status: RunStatus, **changed: object) -> Run:
+    return run(1, 1, minutes(590), status, job_id=job_id, intent_id=str(job_id), **changed)
 
 
 def page(status: Status, *, every_job: bool = False) -> list[str]:
@@ -125,7 +122,7 @@ def test_a_run_that_has_succeeded_needs_nothing() -> None:
     assert not any(line.startswith("needs attention") for line in lines)
 
 
-def waiting_in_a_queue(minutes_ago: float) -> RunFact:
+def waiting_in_a_queue(minutes_ago: float) -> Run:
     return a_run(
         1,
         RunStatus.STARTED,

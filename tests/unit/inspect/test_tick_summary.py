@@ -13,11 +13,12 @@ from harness.decide.trigger_due import Findings
 from harness.inspect.tick_summary import as_json, headline, is_noteworthy, problems
 from harness.publish.publish import Publication
 from harness.record.probes import Recorded
-from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
 from harness.sense.schedule import Deferred, Sweep
 from harness.settle.settle import Settled
 from harness.store.quarantine import Quarantined
-from harness.store.rows import Blocker, RunRow, RunStatus, Tick
+from harness.store.rows import Blocker, Run, RunStatus, Tick
+from harness.store.work_lists import Upstream
 from harness.tick.report import Settlement, TickReport
 from tests.support.ledgers import JOB, ORDERS, TEN, decision, event, minutes, run
 
@@ -40,16 +41,16 @@ def idle(**values: object) -> TickReport:
     return replace(report, **values)  # type: ignore[arg-type]
 
 
-def started(status: RunStatus, **changed: object) -> RunRow:
+def started(status: RunStatus, **changed: object) -> Run:
     return run(7, 2, TEN, status, **changed)
 
 
-def busy(*rows: RunRow) -> TickReport:
+def busy(*rows: Run) -> TickReport:
     recorded = Recorded(events=(event(7, TEN, ORDERS, "41"),))
     return idle(findings=Findings(recorded=recorded), started=rows)
 
 
-def with_settled(*rows: RunRow, **unanswered: str) -> TickReport:
+def with_settled(*rows: Run, **unanswered: str) -> TickReport:
     reported = {int(name.removeprefix("job_")): reason for name, reason in unanswered.items()}
     return idle(settlement=Settlement(settled=Settled(rows=rows, unanswered=reported)))
 

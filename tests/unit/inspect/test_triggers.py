@@ -9,6 +9,7 @@ from harness.cli.views.status import Page as StatusPage
 from harness.cli.views.terminal import console_for
 from harness.cli.views.tick import show
 from harness.decide.trigger_due import Findings
+from harness.events.event import EventRow
 from harness.inspect.attention import jobs_of
 from harness.inspect.explain import Verdict, answer_to, as_json
 from harness.inspect.job_history import History, history_of
@@ -20,7 +21,7 @@ from harness.record.probes import Recorded
 from harness.sense.probe import ProbeResult
 from harness.sense.schedule import Sweep
 from harness.store.queries import JobReasons, LastDecision
-from harness.store.rows import Blocker, Consumed, EventRow, Ledger, ProbeOutcome, RunStatus, Tick
+from harness.store.rows import Blocker, Consumed, Ledger, ProbeOutcome, RunStatus, Tick
 from harness.store.trigger_queries import FailingTrigger
 from harness.tick.report import TickReport
 from tests.support.ledgers import JOB, ORDERS, TEN, FakeStore, decision, event, minutes, probe, run

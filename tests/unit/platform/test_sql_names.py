@@ -6,7 +6,7 @@ from harness.controls.identifiers import upstream_key_problem
 from harness.errors import ProbeFailedError
 from harness.platform.sql_names import in_sql, table_key
 from harness.sense.preprocess.query import rendered
-from harness.sense.probe import Upstream
+from harness.store.work_lists import Upstream
 
 KEYS = (
     "load_date",

@@ -12,7 +12,8 @@ from harness.cli.common import print_json, print_line
 from harness.errors import ConfigurationError, ExitCode
 from harness.platform.text import escaped, json_text, mapped, storable
 from harness.sense.pool import ProbePool
-from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
+from harness.store.work_lists import Upstream
 from tests.support.golden import AT
 from tests.support.hostile import EVERYTHING, HALF, PRINTABLE, UNSEEN
 

@@ -7,7 +7,8 @@ import pyarrow as pa
 from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
-from harness.record.correlate import SameChanges, event_row
+from harness.events.event import EventRow
+from harness.record.correlate import SameChanges
 from harness.store.rows import Ledger, Tick
 from tests.support.disk_ledgers import create_ledgers
 from tests.support.ledgers import event
@@ -34,7 +35,7 @@ def test_a_ledger_that_got_its_newest_column_later_takes_rows_and_gives_the_old_
 
     rows = sorted(store.read(Ledger.EVENTS), key=lambda row: str(row["event_id"]))
     assert [row["change_id"] for row in rows] == [None, "e2"]
-    assert event_row(rows[0]) == old
+    assert EventRow.from_row(rows[0]) == old
 
     same = SameChanges(store, Tick(number=3, at=AT))
     same.read([old])

@@ -4,11 +4,11 @@ import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from harness.events.event import Operation, TableFormat
+from harness.events.event import ChangeEvent, EventRow, Operation, TableFormat
 from harness.record.probes import Known, orphans_among, record
-from harness.sense.probe import DataChange, ProbeResult
-from harness.store.rows import Consumed, EventRow, Ledger, ProbeOutcome, ProbeRow, Tick
-from harness.store.work_lists import WatchedUpstream
+from harness.sense.probe import ProbeResult
+from harness.store.rows import Consumed, Ledger, ProbeOutcome, ProbeRow, Tick
+from harness.store.work_lists import Upstream
 from tests.support.memory_store import MemoryStore
 from tests.support.watched import NEVER_SEEN
 
@@ -19,14 +19,14 @@ FLIGHTS = replace(
 )
 
 
-def _change(version: str) -> DataChange:
-    return DataChange(
+def _change(version: str) -> ChangeEvent:
+    return ChangeEvent(
         table="flights",
         snapshot_id=version,
         snapshot_ts=None,
         prev_snapshot_id=None,
         table_format=TableFormat.DELTA,
-        operation=Operation.APPEND,
+        operation_type=Operation.APPEND,
         lineage="a",
     )
 
@@ -36,7 +36,7 @@ def _result(**values: object) -> ProbeResult:
 
 
 def _recorded(
-    look: ProbeResult, upstream: WatchedUpstream = FLIGHTS, known: frozenset[str] = frozenset()
+    look: ProbeResult, upstream: Upstream = FLIGHTS, known: frozenset[str] = frozenset()
 ) -> tuple[list[EventRow], list[ProbeRow], MemoryStore]:
     store = MemoryStore()
     result = record(
@@ -86,7 +86,7 @@ def test_a_look_that_recovers_is_recorded_even_if_nothing_is_new() -> None:
 
 
 def test_an_event_that_a_killed_tick_left_is_news_but_no_second_row() -> None:
-    event_id = _change("4").event_id(FLIGHTS.upstream_id)
+    event_id = _change("4").id_at(FLIGHTS.upstream_id)
     events, probes, _ = _recorded(
         _result(position="at 4", events=(_change("4"),)), known=frozenset({event_id})
     )
@@ -137,7 +137,7 @@ def test_the_first_tick_after_every_boundary_is_kept_whoever_takes_what_and_when
                 assert next((tick for tick in kept if tick > boundary), None) == first
 
 
-def _after_news(upstream: WatchedUpstream, number: int) -> WatchedUpstream:
+def _after_news(upstream: Upstream, number: int) -> Upstream:
     tick = Tick(number=number, at=TICK.at + timedelta(minutes=number))
     found = record(
         [_result(position=f"at {number}", events=(_change(str(number)),))],
@@ -148,7 +148,7 @@ def _after_news(upstream: WatchedUpstream, number: int) -> WatchedUpstream:
     return found.changed[upstream.upstream_id]
 
 
-def _range(upstream: WatchedUpstream, after: int, through: int) -> Consumed:
+def _range(upstream: Upstream, after: int, through: int) -> Consumed:
     return Consumed(upstream_id=upstream.upstream_id, from_tick=after, through_tick=through)
 
 

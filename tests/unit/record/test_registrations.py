@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from harness.events.event import ChangeEvent, EventRow, Operation, TableFormat
 from harness.record.batch_inbox import receive_batches, remove_batches, send_batch, waiting
-from harness.record.correlate import SameChanges, event_row
+from harness.record.correlate import SameChanges
 from harness.record.probes import Known, record
 from harness.record.registrations import Registered, ingest, known_tables
-from harness.sense.probe import DataChange, ProbeResult
+from harness.sense.probe import ProbeResult
 from harness.store.quarantine import quarantined
 from harness.store.rows import Ledger, Store, Tick
-from harness.store.work_lists import WatchedUpstream
-from harness.toolkit.changes import ChangeEvent, Operation, TableFormat
+from harness.store.work_lists import Upstream
 from tests.support.disk_ledgers import create_ledgers
 from tests.support.memory_store import MemoryStore
 from tests.support.watched import NEVER_SEEN
@@ -43,7 +43,7 @@ class World:
     def tick(
         self,
         *seen: str,
-        upstreams: Sequence[WatchedUpstream] = (ORDERS,),
+        upstreams: Sequence[Upstream] = (ORDERS,),
         dies: bool = False,
         tags: Mapping[str, str] | None = None,
         made_at: int | None = MADE_AT,
@@ -84,15 +84,15 @@ class World:
 
 
 def _seen(
-    snapshot: str, upstream: WatchedUpstream, tags: Mapping[str, str] | None, made_at: int | None
-) -> DataChange:
-    return DataChange(
+    snapshot: str, upstream: Upstream, tags: Mapping[str, str] | None, made_at: int | None
+) -> ChangeEvent:
+    return ChangeEvent(
         table=upstream.sensor_id,
         snapshot_id=snapshot,
         snapshot_ts=made_at,
         prev_snapshot_id=str(int(snapshot) - 1),
         table_format=TableFormat.DELTA,
-        operation=Operation.APPEND,
+        operation_type=Operation.APPEND,
         tags={"engine": "spark", **(tags or {})},
         lineage="a",
     )
@@ -259,7 +259,7 @@ def test_the_tags_of_a_triggers_copy_are_in_no_later_event_of_the_same_change(wo
     world.tick("3")
     (seen,) = world.store.read(Ledger.EVENTS)
     tags = {"trigger_id": "daily", "trigger_slot": "2026-03-01T12:00:00Z"}
-    copy = replace(event_row(seen), tick_number=2, upstream_id="trigger:daily", tags=tags)
+    copy = replace(EventRow.from_row(seen), tick_number=2, upstream_id="trigger:daily", tags=tags)
     world.store.append(Ledger.EVENTS, [copy])
     world.number = 2
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.sense.backoff import BackOff, end_back_off, load_back_off, save_back_off
-from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
+from harness.store.work_lists import Upstream
 from tests.support.golden import AT
 
 HOUR = 3600.0

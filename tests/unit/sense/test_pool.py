@@ -10,7 +10,8 @@ import pytest
 from harness.platform.logs import FileFormatter, log_as_tick
 from harness.platform.masking import mask
 from harness.sense.pool import ProbePool
-from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
+from harness.store.work_lists import Upstream
 from tests.support.golden import AT
 
 

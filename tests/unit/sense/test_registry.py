@@ -7,8 +7,9 @@ import pytest
 
 from harness.config.sources import Source
 from harness.errors import ConfigurationError
-from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
 from harness.sense.registry import ProbeServices, Registry, known_sources
+from harness.store.work_lists import Upstream
 
 
 def no_session() -> object:

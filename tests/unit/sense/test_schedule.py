@@ -9,22 +9,22 @@ import pytest
 
 from harness.config.load import load_settings
 from harness.sense.backoff import BackOff, load_back_off
-from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
 from harness.sense.schedule import Listening, Sweep, Sweeps
-from harness.store.work_lists import WatchedUpstream
+from harness.store.work_lists import Upstream
 from tests.support.golden import AT
 from tests.support.watched import NEVER_SEEN
 
 NOBODY = Listening()
 
 
-def watched(name: str, *, fails: bool = True) -> WatchedUpstream:
+def watched(name: str, *, fails: bool = True) -> Upstream:
     return replace(
         NEVER_SEEN,
         upstream_id=name,
-        sensor_source="kafka",
+        source="kafka",
         sensor_id=f"shop: {name}",
-        sensor_read_type="stream",
+        read_type="stream",
         failing_since=AT if fails else None,
         reason="it is down." if fails else None,
     )
@@ -64,7 +64,7 @@ class Ticking:
     probe_pool: FakeLooker = field(default_factory=FakeLooker)
     number: int = 0
     text: str = ""
-    upstreams: list[WatchedUpstream] = field(
+    upstreams: list[Upstream] = field(
         default_factory=lambda: [watched("dead"), watched("alive", fails=False)]
     )
 
@@ -73,7 +73,7 @@ class Ticking:
         (self.folder / "heartbeat.yml").write_text(self.text)
         return Sweeps(load_settings(self.folder, {}), self.folder / "back_off.json")
 
-    def tick(self, upstreams: Sequence[WatchedUpstream] | None = None) -> Sweep:
+    def tick(self, upstreams: Sequence[Upstream] | None = None) -> Sweep:
         at = AT + timedelta(seconds=30 * self.number)
         self.number += 1
         wanted = self.upstreams if upstreams is None else upstreams

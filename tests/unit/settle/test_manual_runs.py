@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from harness.events.event import EventRow, Operation, TableFormat
 from harness.fire.submit import Steps
 from harness.fire.token import TOKEN_PARAMETER
 from harness.platform.clock import FakeClock
@@ -15,14 +16,13 @@ from harness.store.inbox import Message, MessageKind
 from harness.store.rows import (
     Consumed,
     ControlChangeRow,
-    EventRow,
     Ledger,
     ProbeOutcome,
     ProbeRow,
     RunStatus,
     Tick,
 )
-from harness.store.work_lists import EVENT_TRIGGER, WatchedUpstream
+from harness.store.work_lists import EVENT_TRIGGER, Upstream
 from harness.tick.state import TickState
 from tests.support.following import JOB, firing_of, intended
 from tests.support.memory_store import MemoryStore
@@ -32,9 +32,7 @@ from tests.support.watched import NEVER_SEEN
 BEGAN = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LONG_BEFORE = BEGAN - timedelta(hours=1)
 AT = BEGAN + timedelta(hours=1)
-TRIGGER = replace(
-    NEVER_SEEN, upstream_id="event_trigger:t", sensor_source=EVENT_TRIGGER, job_ids=(JOB,)
-)
+TRIGGER = replace(NEVER_SEEN, upstream_id="event_trigger:t", source=EVENT_TRIGGER, job_ids=(JOB,))
 
 
 class World:
@@ -46,7 +44,7 @@ class World:
         self.jobs.add_job(JOB)
         self.store = MemoryStore((*Ledger, "dependency_state"))
         self.store.append(Ledger.CONTROLS, [control("u"), control("paused", "PAUSED")])
-        self.upstreams: tuple[WatchedUpstream, ...] = ()
+        self.upstreams: tuple[Upstream, ...] = ()
 
     def event(self, tick: int, at: datetime, upstream: str = "u") -> None:
         self.store.append(Ledger.EVENTS, [event(tick, at, upstream)])
@@ -109,8 +107,8 @@ def event(tick: int, at: datetime, upstream: str) -> EventRow:
         snapshot_id="1",
         snapshot_ts=None,
         prev_snapshot_id=None,
-        table_format="delta",
-        operation_type="APPEND",
+        table_format=TableFormat.DELTA,
+        operation_type=Operation.APPEND,
         tags={},
         change_id=f"{upstream}-{tick}-{at:%H%M}",
     )

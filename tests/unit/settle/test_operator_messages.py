@@ -9,17 +9,16 @@ import pytest
 from harness.platform.databricks.api import Outcome
 from harness.settle.operator_messages import LONGEST_REASON
 from harness.store.inbox import Message, MessageKind, receive, send
-from harness.store.rows import HOLDING, RunStatus
-from harness.store.work_lists import FollowedRun
+from harness.store.rows import HOLDING, Run, RunStatus
 from tests.support.following import AT, JOB, TICK, fake_jobs, notice, run_of, settled
 
 
-def held(status: RunStatus = RunStatus.FAILED, **changed: object) -> FollowedRun:
+def held(status: RunStatus = RunStatus.FAILED, **changed: object) -> Run:
     run = replace(run_of(fake_jobs(), status=status), ended_at=AT, message="no such column")
     return replace(run, **changed)  # type: ignore[arg-type]
 
 
-def asks(kind: MessageKind, run: FollowedRun, **more: str | None) -> Message:
+def asks(kind: MessageKind, run: Run, **more: str | None) -> Message:
     """What the command line leaves in the inbox about a run."""
     return Message(
         kind=kind,
@@ -37,9 +36,8 @@ def test_a_release_lets_a_job_go_whatever_held_it(status: RunStatus) -> None:
     run = held(status)
     (row,) = settled(fake_jobs(), run, asks(MessageKind.RELEASE, run)).rows
     assert (row.run_status, row.reported_by) == (RunStatus.RELEASED, "operator")
-    after = FollowedRun.from_step(row)
-    assert not after.holds_job
-    assert not after.is_open
+    assert not row.holds_job
+    assert not row.is_open
 
 
 def test_a_release_keeps_who_asked_for_it_why_and_what_the_run_had_come_to() -> None:

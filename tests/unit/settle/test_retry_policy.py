@@ -12,8 +12,8 @@ from harness.platform.databricks.api import Outcome
 from harness.platform.databricks.fake import FakeJobs
 from harness.settle.retry_policy import planned_retries, request_due_retries
 from harness.store.inbox import Message, MessageKind, send
-from harness.store.rows import Ledger, RunStatus
-from harness.store.work_lists import FollowedRun, PlannedRetry
+from harness.store.rows import Ledger, Run, RunStatus
+from harness.store.work_lists import PlannedRetry
 from harness.tick.checkpoint import load_state
 from harness.tick.state import TickState
 from tests.support.following import AT, JOB, TICK, fake_jobs, firing_of, run_of, settled
@@ -24,7 +24,7 @@ OVER = TICK.at
 NOT_OVER = TICK.at + timedelta(microseconds=1)
 
 
-def failed(jobs: FakeJobs, outcome: Outcome = Outcome.FAILED) -> FollowedRun:
+def failed(jobs: FakeJobs, outcome: Outcome = Outcome.FAILED) -> Run:
     """A run that the API has seen to its bad end, as the tick finds it."""
     run = run_of(jobs, status=RunStatus(outcome))
     assert run.run_id is not None
@@ -32,12 +32,12 @@ def failed(jobs: FakeJobs, outcome: Outcome = Outcome.FAILED) -> FollowedRun:
     return replace(run, ended_at=AT, message="disk full")
 
 
-def planned(run: FollowedRun, **other: object) -> PlannedRetry:
+def planned(run: Run, **other: object) -> PlannedRetry:
     values = {"job_id": run.job_id, "intent_id": run.intent_id, "attempt": run.attempt}
     return PlannedRetry(**{**values, "retry_at": OVER, **other})  # type: ignore[arg-type]
 
 
-def state_with(run: FollowedRun, *retries: PlannedRetry) -> TickState:
+def state_with(run: Run, *retries: PlannedRetry) -> TickState:
     return TickState(
         tick_number=8,
         tick_at=AT,
@@ -52,7 +52,7 @@ def state_with(run: FollowedRun, *retries: PlannedRetry) -> TickState:
 
 
 def wanted(
-    jobs: FakeJobs, run: FollowedRun, retry: PlannedRetry, *messages: Message
+    jobs: FakeJobs, run: Run, retry: PlannedRetry, *messages: Message
 ) -> list[tuple[str, str]]:
     """Settle once; return the status and the teller of every step that was recorded."""
     store = MemoryStore()

@@ -11,8 +11,7 @@ from harness.platform.databricks.fake import FakeJobs
 from harness.platform.jobs_emulator.runs.states import Phase
 from harness.settle.run_progress import LOST_AFTER, NO_STATE, NOT_KNOWN, PARKED_AFTER
 from harness.store.inbox import Message, MessageKind
-from harness.store.rows import HOLDING, RunRow, RunStatus, Tick
-from harness.store.work_lists import FollowedRun
+from harness.store.rows import HOLDING, Run, RunStatus, Tick
 from tests.support.following import AT, JOB, TICK, fake_jobs, notice, run_of, settled
 from tests.support.jobs_emulator.scripts import phase_from
 
@@ -37,14 +36,14 @@ class Bench:
     def says(self, words: Mapping[str, object]) -> None:
         self.jobs.put_phase(self.run_id, phase_from(words) if words else Phase())
 
-    def tick(self, *messages: Message, minutes: float = 1) -> RunRow | None:
+    def tick(self, *messages: Message, minutes: float = 1) -> Run | None:
         """Settle once more, and go on from what came of it."""
         self.ticks += 1
         tick = Tick(number=TICK.number + self.ticks, at=self.run.recorded_at)
         tick = replace(tick, at=tick.at + timedelta(minutes=minutes))
         rows = settled(self.jobs, self.run, *messages, tick=tick).rows
         if rows:
-            self.run = FollowedRun.from_step(rows[0])
+            self.run = rows[0]
         return rows[0] if rows else None
 
 
@@ -226,7 +225,7 @@ def test_a_run_that_succeeded_before_it_could_be_cancelled_has_succeeded() -> No
 
 
 def held(bench: Bench, status: RunStatus = RunStatus.FAILED) -> None:
-    bench.run = replace(bench.run, run_status=status, is_open=False, holds_job=True)
+    bench.run = replace(bench.run, run_status=status)
 
 
 @pytest.mark.parametrize("status", sorted(HOLDING))

@@ -14,13 +14,12 @@ from harness.platform.databricks.fake import FakeJobs
 from harness.settle.run_progress import LOST_AFTER, NOT_KNOWN
 from harness.settle.settle import RESEND_FOR
 from harness.store.inbox import Message, MessageKind, naming_attempt
-from harness.store.rows import Ledger, RunRow, RunStatus, Tick
-from harness.store.work_lists import FollowedRun
+from harness.store.rows import Ledger, Run, RunStatus, Tick
 from tests.support.following import AT, JOB, TICK, fake_jobs, intended, notice, run_of, settled
 from tests.support.memory_store import MemoryStore
 
 
-def failed() -> tuple[FakeJobs, FollowedRun]:
+def failed() -> tuple[FakeJobs, Run]:
     """A job that is held by its last run."""
     jobs = fake_jobs()
     run = run_of(jobs, status=RunStatus.FAILED)
@@ -113,7 +112,7 @@ def test_a_run_that_fails_after_it_has_reported_its_success_is_held_also_when_th
         reported = settled(jobs, run, report)
         (row,) = reported.rows
         assert (row.run_status, reported.waiting) == (RunStatus.FAILED, ())
-        again = settled(jobs, FollowedRun.from_step(row), report)
+        again = settled(jobs, row, report)
         assert (again.rows, again.waiting) == ((), ())
 
 
@@ -185,7 +184,7 @@ def test_a_clock_that_went_back_does_not_keep_a_lost_run_going_on() -> None:
 
     (noted,) = settled(jobs, noted_ahead).rows
     later = Tick(number=10, at=TICK.at + LOST_AFTER)
-    (row,) = settled(jobs, FollowedRun.from_step(noted), tick=later).rows
+    (row,) = settled(jobs, noted, tick=later).rows
 
     assert row.run_status is RunStatus.LOST
 
@@ -262,7 +261,7 @@ def test_a_start_that_stays_without_an_answer_is_told_at_every_tick_and_recorded
     jobs = fake_jobs()
     jobs.go_down()
     (first,) = settled(jobs, intended()).rows
-    again = settled(jobs, FollowedRun.from_step(first))
+    again = settled(jobs, first)
     assert again.rows == ()
     assert again.unanswered == {JOB: first.message}
 
@@ -304,7 +303,7 @@ def test_a_start_that_is_refused_when_sent_again_is_parked_in_the_words_of_the_a
 
 
 def _status(row: object) -> str:
-    assert isinstance(row, RunRow)
+    assert isinstance(row, Run)
     return row.run_status
 
 
@@ -425,7 +424,7 @@ def test_a_refusal_proves_nothing_while_the_runs_cannot_be_listed_and_is_not_ask
 
     # Meanwhile the job is there again: the token would start a run now, and nobody asked for that.
     jobs.add_job(JOB)
-    again = settled(jobs, FollowedRun.from_step(row))
+    again = settled(jobs, row)
 
     assert (again.rows, again.unanswered) == ((), {JOB: "the list did not come"})
     assert len(jobs.requests) == 1
@@ -469,7 +468,7 @@ def test_after_those_days_a_start_without_a_run_is_parked_for_the_operator() -> 
     assert f"`retry {JOB}`" in (row.message or "")
     assert "7 days" in (row.message or "")
     assert jobs.requests == []
-    assert FollowedRun.from_step(row).holds_job
+    assert row.holds_job
 
 
 def test_after_those_days_a_list_that_does_not_come_decides_nothing() -> None:
@@ -482,10 +481,8 @@ def test_after_those_days_a_list_that_does_not_come_decides_nothing() -> None:
     assert jobs.requests == []
 
 
-def _parked() -> FollowedRun:
-    return replace(
-        intended(), run_status=RunStatus.PARKED, is_open=False, holds_job=True, message="parked"
-    )
+def _parked() -> Run:
+    return replace(intended(), run_status=RunStatus.PARKED, message="parked")
 
 
 def test_a_retry_of_a_parked_start_gives_its_events_back() -> None:

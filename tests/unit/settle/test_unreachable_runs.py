@@ -1,7 +1,7 @@
 """A run that nobody could ask about is remembered from the first time on, and told after a while."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,8 +16,7 @@ from harness.inspect.status import Status
 from harness.platform.databricks.api import RunReport
 from harness.platform.databricks.fake import FakeJobs
 from harness.settle.unreachable_runs import Unreachable, load_unreachable, record_unreachable
-from harness.store.queries import RunFact
-from harness.store.rows import RunStatus
+from harness.store.rows import Run, RunStatus
 from harness.tick.checkpoint import load_state, save_state
 from harness.tick.engine import Engine
 from tests.support.following import JOB as FOLLOWED_JOB
@@ -30,17 +29,12 @@ AT = datetime(2026, 3, 1, 10, tzinfo=UTC)
 DOWN = {1: "the Jobs API did not report on run 70: 503"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Followed:
-    job_id: int = 1
-    run_id: int | None = 70
-    is_open: bool = True
+def followed(run_id: int | None = 70, status: RunStatus = RunStatus.STARTED) -> Run:
+    return a_run(1, status, run_id=run_id)
 
 
-def note(
-    home: Path, after: int, unanswered: dict[int, str], *runs: Followed
-) -> dict[int, Unreachable]:
-    record_unreachable(home, runs or [Followed()], unanswered, AT + timedelta(minutes=after))
+def note(home: Path, after: int, unanswered: dict[int, str], *runs: Run) -> dict[int, Unreachable]:
+    record_unreachable(home, runs or [followed()], unanswered, AT + timedelta(minutes=after))
     return load_unreachable(home)
 
 
@@ -58,7 +52,7 @@ def test_a_run_that_could_be_asked_about_is_forgotten(tmp_path: Path) -> None:
 
 def test_another_run_of_the_job_begins_anew(tmp_path: Path) -> None:
     note(tmp_path, 0, DOWN)
-    assert note(tmp_path, 5, DOWN, Followed(run_id=71))[1].since == AT + timedelta(minutes=5)
+    assert note(tmp_path, 5, DOWN, followed(71))[1].since == AT + timedelta(minutes=5)
 
 
 def test_a_clock_that_went_back_makes_the_silence_no_shorter_than_it_is(tmp_path: Path) -> None:
@@ -66,9 +60,9 @@ def test_a_clock_that_went_back_makes_the_silence_no_shorter_than_it_is(tmp_path
     assert note(tmp_path, 0, DOWN)[1].since == AT
 
 
-@pytest.mark.parametrize("run", [Followed(run_id=None), Followed(is_open=False)])
+@pytest.mark.parametrize("run", [followed(None), followed(status=RunStatus.SUCCEEDED)])
 def test_a_start_without_an_answer_and_a_run_that_is_over_are_told_otherwise(
-    tmp_path: Path, run: Followed
+    tmp_path: Path, run: Run
 ) -> None:
     assert note(tmp_path, 0, DOWN, run) == {}
 
@@ -86,24 +80,24 @@ def silent(status: Status, minutes_ago: int, run_id: int = 70) -> Status:
 
 
 @pytest.fixture
-def runs() -> Sequence[RunFact]:
+def runs() -> Sequence[Run]:
     return [a_run(1, RunStatus.STARTED, run_id=70, started_at=status_of(1).now)]
 
 
 def test_a_run_that_nobody_could_ask_about_for_long_needs_attention(
-    runs: Sequence[RunFact],
+    runs: Sequence[Run],
 ) -> None:
     lines = section(page(silent(status_of(3, runs), 16)), "needs attention 1")
     assert "unreachable" in lines
     assert "the state of run 70 is unknown: 503" in " ".join(lines.split())
 
 
-def test_a_run_that_nobody_could_ask_about_for_a_moment_only_runs(runs: Sequence[RunFact]) -> None:
+def test_a_run_that_nobody_could_ask_about_for_a_moment_only_runs(runs: Sequence[Run]) -> None:
     assert "70" in section(page(silent(status_of(3, runs), 14)), "running 1")
 
 
 def test_the_silence_of_an_older_run_says_nothing_of_the_one_that_goes_on(
-    runs: Sequence[RunFact],
+    runs: Sequence[Run],
 ) -> None:
     assert "70" in section(page(silent(status_of(3, runs), 600, run_id=69)), "running 1")
 

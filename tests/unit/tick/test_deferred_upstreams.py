@@ -1,6 +1,6 @@
 """What keeps failing, tick by tick, each in a process of its own: without Spark and dbt."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +8,7 @@ import pytest
 from harness.errors import DecideError
 from harness.sense.backoff import load_back_off
 from harness.store.rows import Ledger, ProbeOutcome
-from harness.store.work_lists import WatchedUpstream
+from harness.store.work_lists import Upstream
 from harness.tick.engine import Engine
 from harness.tick.report import TickReport
 from tests.support.small_world import NOON, SmallWorld
@@ -18,9 +18,9 @@ ROW = "trigger_file,orders,batch,{description},,,1,daily,UNPAUSED,TRUE\n"
 ORDERS = replace(
     NEVER_SEEN,
     upstream_id="trigger_file:orders:00000000",
-    sensor_source="trigger_file",
+    source="trigger_file",
     sensor_id="orders",
-    sensor_read_type="batch",
+    read_type="batch",
     failing_since=NOON,
     reason="it is down.",
 )
@@ -38,9 +38,9 @@ CHANGED = {
     "control_id": "orders_1",
     "change": "changed",
     "upstream_id": ORDERS.upstream_id,
-    "sensor_source": ORDERS.sensor_source,
+    "sensor_source": ORDERS.source,
     "sensor_id": ORDERS.sensor_id,
-    "sensor_read_type": ORDERS.sensor_read_type,
+    "sensor_read_type": ORDERS.read_type,
     "asset_description": "edited",
     "upstream_key": None,
     "preprocess_query": None,
@@ -57,7 +57,7 @@ class World(SmallWorld):
     def __init__(self, project: Path) -> None:
         super().__init__(project, ROW.format(description="as it was"))
         self.probe_pool.reason = "it is down."
-        self.models["queue_upstreams"] = lambda: [asdict(ORDERS)]
+        self.models["queue_upstreams"] = lambda: [ORDERS.to_row()]
         self.models["queue_control_changes"] = lambda: [CHANGED]
         self.remember(upstreams=(ORDERS,))
 
@@ -121,7 +121,7 @@ def left_alone(world: World) -> list[str]:
 
 @pytest.mark.parametrize("others", [(), (PAYMENTS,)], ids=["all rows left", "one row left"])
 def test_what_is_in_force_no_longer_is_not_shown_as_failing(
-    world: World, others: tuple[WatchedUpstream, ...]
+    world: World, others: tuple[Upstream, ...]
 ) -> None:
     world.ticks(3)
     # Its rows left the CSV, or were paused, and the tick that fed that was killed afterwards.

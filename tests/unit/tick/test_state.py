@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from harness.store.rows import Consumed, RecentEvents
-from harness.store.work_lists import ConsumedTicks, Orphan, WatchedUpstream
+from harness.store.work_lists import ConsumedTicks, Orphan, Upstream
 from harness.tick.checkpoint import VERSION, load_state, save_state
 from harness.tick.state import TickState
 from tests.support.following import intended
 from tests.support.memory_store import MemoryStore
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-UPSTREAM = WatchedUpstream(
+UPSTREAM = Upstream(
     upstream_id="kafka:shop: orders:1a2b3c4d",
-    sensor_source="kafka",
+    source="kafka",
     sensor_id="shop: orders",
-    sensor_read_type="streaming",
+    read_type="streaming",
     upstream_key=None,
     preprocess_query="select 'ä' from sensor_new_data",
     job_ids=(2**53 + 1, 7),

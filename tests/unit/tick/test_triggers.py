@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from tests.support.watched import NEVER_SEEN
 DAILY = replace(
     NEVER_SEEN,
     upstream_id="trigger:daily",
-    sensor_source=EVENT_TRIGGER,
+    source=EVENT_TRIGGER,
     sensor_id="daily",
     job_ids=(1,),
 )
@@ -46,7 +46,7 @@ class World(SmallWorld):
         self.results: list[dict[str, object]] = []
         self.asked = 0
         self.models.update(
-            queue_upstreams=lambda: [asdict(NEVER_SEEN), asdict(DAILY)],
+            queue_upstreams=lambda: [NEVER_SEEN.to_row(), DAILY.to_row()],
             queue_control_changes=lambda: [],
             queue_trigger_evaluations=self._ask,
             trigger_set=lambda: [],
@@ -184,7 +184,7 @@ def test_a_trigger_that_cannot_be_evaluated_is_recorded_once_and_shown_by_every_
     world.results = []
     (world.project / EVENT_TRIGGERS).write_text(text(row()))
     failing = replace(DAILY, position=PLACE, failing_since=NOON, reason="there is no time zone")
-    world.models["queue_upstreams"] = lambda: [asdict(NEVER_SEEN), asdict(failing)]
+    world.models["queue_upstreams"] = lambda: [NEVER_SEEN.to_row(), failing.to_row()]
     recovered = world.tick(minutes=1)
     assert outcomes(world)[1:] == [("trigger:daily", "recovered", None)]
     assert (recovered.is_clean, recovered.skipped) == (True, ())

@@ -15,8 +15,7 @@ from harness.settle.operator_messages import Applied, apply_messages
 from harness.settle.pull_consumers import apply
 from harness.store.inbox import Message, MessageKind, peek, receive, remove, send
 from harness.store.queries import find_sensor
-from harness.store.rows import Consumed, Ledger, ProbeOutcome, RunRow, RunStatus, Tick
-from harness.store.work_lists import FollowedRun
+from harness.store.rows import Consumed, Ledger, ProbeOutcome, Run, RunStatus, Tick
 from harness.tick.state import TickState
 from harness.toolkit.consume import Caller, Place, acquire, processed
 from tests.support.ledgers import JOB, ORDERS, TEN, FakeStore, control, event, minutes, probe, run
@@ -33,7 +32,7 @@ class Desk:
         self.store = FakeStore()
         self.inbox = inbox
         self.clock = 0
-        self.followed: tuple[FollowedRun, ...] = ()
+        self.followed: tuple[Run, ...] = ()
         self.store.append(Ledger.CONTROLS, [control(1, TEN, "sales.orders")])
         if is_scheduled:
             self.store.tables["scheduled_jobs"] = [{"job_id": JOB, "note": None}]
@@ -66,7 +65,7 @@ class Desk:
             self.inbox, Message(kind=kind, job_id=JOB, sent_at=minutes(self.clock), taken=consumed)
         )
 
-    def ticks(self, number: int, *, is_killed: bool = False) -> list[RunRow]:
+    def ticks(self, number: int, *, is_killed: bool = False) -> list[Run]:
         messages = receive(self.inbox)
         tick = Tick(number=number, at=minutes(number))
         state = replace(state_of(ORDERS), runs=self.followed)
@@ -291,7 +290,7 @@ def test_no_tick_between_what_was_processed_and_what_comes_next_is_left_out(desk
 
 def test_what_heartbeat_started_keeps_its_events_when_a_message_comes_late(desk: Desk) -> None:
     started = run(2, 1, minutes(2), RunStatus.STARTED, run_id=70)
-    desk.followed = (FollowedRun.from_step(started),)
+    desk.followed = (started,)
     desk.tells(MessageKind.ACQUIRED, from_tick=-1, through_tick=3)
     assert desk.ticks(4) == []
 
@@ -444,7 +443,7 @@ def test_the_run_that_heartbeat_started_is_followed_on_all_the_same(desk: Desk) 
 def test_following_runs_leaves_what_jobs_say_of_themselves_alone(desk: Desk) -> None:
     desk.arrives(3)
     desk.senses()
-    started = FollowedRun.from_step(run(2, 1, minutes(2), RunStatus.STARTED, run_id=70))
+    started = run(2, 1, minutes(2), RunStatus.STARTED, run_id=70)
     tick = Tick(number=4, at=minutes(4))
     assert apply_messages(peek(desk.inbox), {JOB: started}, tick) == Applied()
 

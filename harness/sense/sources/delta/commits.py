@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from harness.config.sources import FirstSight
 from harness.errors import ProbeFailedError
-from harness.events.event import Operation, TableFormat
+from harness.events.event import ChangeEvent, Operation, TableFormat
 from harness.events.partition import Partitions, partition_fields
 from harness.platform.delta_log import (
     COMMIT_LIMIT_BYTES,
@@ -25,7 +25,6 @@ from harness.platform.delta_log import (
 from harness.platform.sql_names import parts_of
 from harness.platform.storage import Storage
 from harness.sense.cursor import next_lineage
-from harness.sense.probe import DataChange
 from harness.sense.sources.delta.classify import operation_of, partitions_of, tags_of
 from harness.sense.sources.delta.cursor import Cursor, first_cursor
 from harness.sense.sources.delta.schema import Column, Table, has_plain_features, table_of
@@ -47,7 +46,7 @@ _FLAGS = ("schema_changed", "overwrite", "replaced", "by_history")
 class Change:
     """One event, and what it describes."""
 
-    event: DataChange
+    event: ChangeEvent
     #: None when it describes the whole table, or when the log was not read.
     commits: tuple[Commit, ...] = ()
     partitions: Partitions = field(default_factory=Partitions)
@@ -118,7 +117,7 @@ def _as_one(changes: Sequence[Change]) -> Change:
     first, last = events[0], events[-1]
     partitions = _partitions_of(changes)
     partition, partition_tags = partition_fields(partitions)
-    operations = {event.operation for event in events}
+    operations = {event.operation_type for event in events}
     tags = {
         "coalesced_from": str(first.snapshot_id),
         "coalesced_commits": str(len(changes)),
@@ -132,14 +131,14 @@ def _as_one(changes: Sequence[Change]) -> Change:
         last,
         partition=partition,
         prev_snapshot_id=first.prev_snapshot_id,
-        operation=operations.pop() if len(operations) == 1 else Operation.UPDATE,
+        operation_type=operations.pop() if len(operations) == 1 else Operation.UPDATE,
         tags={key: value for key, value in tags.items() if value is not None},
     )
     commits = tuple(commit for change in changes for commit in change.commits)
     return Change(event=event, commits=commits, partitions=partitions)
 
 
-def _names(events: Sequence[DataChange]) -> list[str]:
+def _names(events: Sequence[ChangeEvent]) -> list[str]:
     return sorted({event.tags["operation"] for event in events if "operation" in event.tags})
 
 
@@ -214,14 +213,14 @@ def change_of(cursor: Cursor, commit: Commit, sensor_id: str, operation: Operati
     }
     if cursor.has_new_schema:
         tags["schema_changed"] = "true"
-    event = DataChange(
+    event = ChangeEvent(
         table=sensor_id,
         partition=partition,
         snapshot_id=str(commit.version),
         snapshot_ts=commit.timestamp_ms,
         prev_snapshot_id=_text(cursor.data_version, below=commit.version),
         table_format=TableFormat.DELTA,
-        operation=operation,
+        operation_type=operation,
         tags=tags,
         lineage=cursor.lineage,
     )
@@ -351,15 +350,15 @@ def _gap(subject: Subject, cursor: Cursor, current: Current, folder: LogFolder) 
 
 def _entire_table(
     cursor: Cursor, current: Current, subject: Subject, operation: Operation, tag: str
-) -> DataChange:
+) -> ChangeEvent:
     before = cursor.data_version
-    return DataChange(
+    return ChangeEvent(
         table=subject.sensor_id,
         snapshot_id=str(current.newest.version),
         snapshot_ts=current.newest.timestamp_ms,
         prev_snapshot_id=None if before is None else str(before),
         table_format=TableFormat.DELTA,
-        operation=operation,
+        operation_type=operation,
         tags={tag: "true", "table_id": current.table.table_id},
         lineage=cursor.lineage,
     )

@@ -11,12 +11,13 @@ from harness.events.event import Operation
 from harness.platform.delta_log import Commit, FileAction
 from harness.platform.sql_names import column_in_sql
 from harness.sense.preprocess.query import is_larger, rendered
-from harness.sense.probe import NewFile, NewFiles, NewRows, Upstream
+from harness.sense.probe import NewFile, NewFiles, NewRows
 from harness.sense.sources.delta.classify import added_files, operation_of
 from harness.sense.sources.delta.commits import Change, Finding
 from harness.sense.sources.delta.cursor import Cursor
 from harness.sense.sources.delta.schema import Column
 from harness.sense.sources.delta.table_identity import Current
+from harness.store.work_lists import Upstream
 
 _LONGEST_TAG = 1000
 

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from harness.config.sources import FirstSight
-from harness.events.event import Operation, TableFormat
+from harness.events.event import ChangeEvent, Operation, TableFormat
 from harness.platform.storage import FileStat
 from harness.sense.cursor import next_lineage
-from harness.sense.probe import DataChange, Upstream
 from harness.sense.sources.delta.commits import (
     VERSIONS_PER_PROBE,
     Change,
@@ -22,6 +21,7 @@ from harness.sense.sources.delta.commits import (
 from harness.sense.sources.delta.cursor import Cursor
 from harness.sense.sources.delta.history import HistoryRow, TableHistory, operation_by_name
 from harness.sense.sources.delta.schema import Column
+from harness.store.work_lists import Upstream
 
 #: Versions that may come in between two questions.
 _IN_BETWEEN = 100
@@ -170,13 +170,13 @@ def _change(
         tags["user_metadata"] = row.user_metadata[:1000]
     if row.metrics:
         tags["metrics"] = json.dumps(dict(row.metrics))[:1000]
-    event = DataChange(
+    event = ChangeEvent(
         table=upstream.sensor_id,
         snapshot_id=str(row.version),
         snapshot_ts=row.timestamp_ms,
         prev_snapshot_id=None if cursor.data_version is None else str(cursor.data_version),
         table_format=TableFormat.DELTA,
-        operation=operation,
+        operation_type=operation,
         tags=tags,
         lineage=cursor.lineage,
     )

@@ -10,7 +10,7 @@ from harness.platform.delta_log import IncompleteLogError, commit_path
 from harness.platform.sql_names import is_path
 from harness.platform.storage import FileStat, Storage, Storages, normalized, reason_of
 from harness.sense.preprocess.query import needed_key
-from harness.sense.probe import NewRows, ProbeResult, Upstream
+from harness.sense.probe import NewRows, ProbeResult
 from harness.sense.sources.delta.commits import (
     READING_SECONDS,
     Finding,
@@ -29,6 +29,7 @@ from harness.sense.sources.delta.history_probe import (
     is_by_history,
 )
 from harness.sense.table_locations import Places, TableLocator
+from harness.store.work_lists import Upstream
 
 
 @dataclass(frozen=True, slots=True)

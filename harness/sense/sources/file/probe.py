@@ -8,11 +8,12 @@ from harness.config.sources import FirstSight
 from harness.errors import ProbeFailedError
 from harness.platform.storage import Storage, Storages, reason_of
 from harness.sense.preprocess.run import Questions, evaluate
-from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
 from harness.sense.sources.file.cursor import Cursor, NewFile, compare, cursor_from, identities_of
 from harness.sense.sources.file.events import events_of
 from harness.sense.sources.file.listing import Found, Place, data_beside, find, place_of
 from harness.sense.sources.file.new_rows import rows_of
+from harness.store.work_lists import Upstream
 
 
 @dataclass(frozen=True, slots=True)

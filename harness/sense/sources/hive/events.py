@@ -6,8 +6,7 @@ from dataclasses import replace
 from hashlib import sha256
 from urllib.parse import unquote
 
-from harness.events.event import Operation, TableFormat
-from harness.sense.probe import DataChange
+from harness.events.event import ChangeEvent, Operation, TableFormat
 from harness.sense.sources.hive.cursor import WHOLE_TABLE, Cursor, PartitionChange
 from harness.sense.sources.hive.partitions import EMPTY, State
 
@@ -19,7 +18,7 @@ _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 def events_of(
     table: str, changes: Sequence[PartitionChange], cursor: Cursor
-) -> tuple[DataChange, ...]:
+) -> tuple[ChangeEvent, ...]:
     """Return one event per partition, or a single one for very many.
 
     Args:
@@ -32,7 +31,7 @@ def events_of(
     return tuple(_of_one(table, each, cursor) for each in changes)
 
 
-def event_of_all(table: str, states: Mapping[str, State], cursor: Cursor, tag: str) -> DataChange:
+def event_of_all(table: str, states: Mapping[str, State], cursor: Cursor, tag: str) -> ChangeEvent:
     """Describe a table as a whole, as it is now."""
     held = [state for state in states.values() if state.identity != EMPTY]
     operation = Operation.APPEND if tag == "first_sight" else Operation.UPDATE
@@ -49,7 +48,7 @@ def values_of(name: str) -> tuple[str | None, ...]:
     return tuple(None if value == _NULL_PARTITION else value for value in values)
 
 
-def _of_one(table: str, changes: PartitionChange, cursor: Cursor) -> DataChange:
+def _of_one(table: str, changes: PartitionChange, cursor: Cursor) -> ChangeEvent:
     states = [] if changes.state is None else [changes.state]
     event = _event(table, cursor, states, changes.operation)
     former = None if changes.former in (None, EMPTY) else changes.former
@@ -67,7 +66,7 @@ def _of_one(table: str, changes: PartitionChange, cursor: Cursor) -> DataChange:
     )
 
 
-def _of_many(table: str, changes: Sequence[PartitionChange], cursor: Cursor) -> DataChange:
+def _of_many(table: str, changes: Sequence[PartitionChange], cursor: Cursor) -> ChangeEvent:
     operations = {each.operation for each in changes}
     operation = operations.pop() if len(operations) == 1 else Operation.UPDATE
     event = _event(table, cursor, [each.state for each in changes if each.state], operation)
@@ -80,18 +79,20 @@ def _of_many(table: str, changes: Sequence[PartitionChange], cursor: Cursor) -> 
     return replace(event, snapshot_id=snapshot_id, tags=tags)
 
 
-def _event(table: str, cursor: Cursor, states: Iterable[State], operation: Operation) -> DataChange:
+def _event(
+    table: str, cursor: Cursor, states: Iterable[State], operation: Operation
+) -> ChangeEvent:
     states = list(states)
     identities = sorted(state.identity for state in states)
     newest = [state.newest_ms for state in states if state.newest_ms is not None]
-    return DataChange(
+    return ChangeEvent(
         table=table,
         # Of a single partition it is the hash of its own identity, which the next one names.
         snapshot_id=_hash(b"".join(identities)),
         snapshot_ts=max(newest, default=None),
         prev_snapshot_id=None,
         table_format=TableFormat.HIVE,
-        operation=operation,
+        operation_type=operation,
         tags={
             "files": str(sum(state.files for state in states)),
             "size": str(sum(state.size for state in states)),

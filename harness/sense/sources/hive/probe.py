@@ -6,23 +6,24 @@ from datetime import datetime
 
 from harness.config.sources import FirstSight
 from harness.errors import ProbeFailedError
-from harness.events.event import Operation
+from harness.events.event import ChangeEvent, Operation
 from harness.platform.storage import Storages, reason_of
 from harness.sense.cursor import next_lineage
 from harness.sense.preprocess.run import Questions, evaluate
-from harness.sense.probe import DataChange, ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
 from harness.sense.sources.hive.cursor import WHOLE_TABLE, Cursor, compare, cursor_from
 from harness.sense.sources.hive.events import event_of_all, events_of
 from harness.sense.sources.hive.metastore import HiveCatalog, HiveTable
 from harness.sense.sources.hive.new_rows import rows_of
 from harness.sense.sources.hive.partitions import EMPTY, State, states_of
+from harness.store.work_lists import Upstream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
     table: HiveTable
     position: Cursor
-    events: tuple[DataChange, ...]
+    events: tuple[ChangeEvent, ...]
     #: Where the new rows are; ``None`` stands for the whole table.
     partitions: Sequence[str] | None
 
@@ -140,7 +141,7 @@ def _all_of(
     table: HiveTable,
     states: Mapping[str, State],
     start: Cursor,
-    event_at: Callable[[Cursor], DataChange],
+    event_at: Callable[[Cursor], ChangeEvent],
 ) -> _Found:
     """Report a table as a whole, as it is now."""
     cursor = replace(start, known={name: state.identity for name, state in states.items()})

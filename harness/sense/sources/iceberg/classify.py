@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from harness.events.event import Operation, TableFormat
-from harness.sense.probe import DataChange
+from harness.events.event import ChangeEvent, Operation, TableFormat
 from harness.sense.sources.iceberg.cursor import Cursor
 from harness.sense.sources.iceberg.metadata import Snapshot
 
@@ -55,7 +54,7 @@ def operation_of(snapshot: Snapshot) -> Operation | None:
     return None if counted else operation
 
 
-def event_of(table: str, cursor: Cursor, snapshot: Snapshot, operation: Operation) -> DataChange:
+def event_of(table: str, cursor: Cursor, snapshot: Snapshot, operation: Operation) -> ChangeEvent:
     """Describe one snapshot as an event, without its partitions: those are in its manifests.
 
     Args:
@@ -77,15 +76,15 @@ def change_of(
     snapshot: Snapshot,
     operation: Operation,
     tags: Mapping[str, str],
-) -> DataChange:
+) -> ChangeEvent:
     """Describe a change that led to a snapshot; the cursor is the one before it."""
-    return DataChange(
+    return ChangeEvent(
         table=table,
         snapshot_id=str(snapshot.id),
         snapshot_ts=snapshot.timestamp_ms,
         prev_snapshot_id=None if cursor.data is None else str(cursor.data),
         table_format=TableFormat.ICEBERG,
-        operation=operation,
+        operation_type=operation,
         tags={**tags, "table_id": cursor.uuid},
         lineage=cursor.lineage,
     )

@@ -14,9 +14,9 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from harness.events.event import ChangeEvent
 from harness.events.partition import Partitions, partition_fields
 from harness.platform.storage import Storages, normalized
-from harness.sense.probe import DataChange
 from harness.sense.sources.iceberg.avro import (
     AvroError,
     Budget,
@@ -56,7 +56,7 @@ _ZONE = "+00:00"
 
 def with_partitions(
     found: Finding, specs: Mapping[int, Sequence[PartitionField]], storages: Storages
-) -> tuple[DataChange, ...]:
+) -> tuple[ChangeEvent, ...]:
     """Return the events of a probe, each with the partitions that its snapshot touched.
 
     Args:
@@ -77,7 +77,7 @@ def with_partitions(
     )
 
 
-def _named(event: DataChange, snapshot: Snapshot, manifests: "_Manifests") -> DataChange:
+def _named(event: ChangeEvent, snapshot: Snapshot, manifests: "_Manifests") -> ChangeEvent:
     try:
         touched = manifests.touched_by(snapshot)
     except BudgetError:
@@ -92,7 +92,7 @@ def _named(event: DataChange, snapshot: Snapshot, manifests: "_Manifests") -> Da
     return replace(event, partition=partition, tags={**event.tags, **tags})
 
 
-def _unnamed(event: DataChange, why: str) -> DataChange:
+def _unnamed(event: ChangeEvent, why: str) -> ChangeEvent:
     _, tags = partition_fields(Partitions(are_all=False))
     return replace(event, tags={**event.tags, **tags, NOT_NAMED: why})
 

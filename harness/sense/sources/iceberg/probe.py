@@ -7,13 +7,14 @@ from harness.config.sources import FirstSight
 from harness.errors import ProbeFailedError
 from harness.platform.storage import Storages, normalized, reason_of
 from harness.sense.preprocess.run import Questions, evaluate
-from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
 from harness.sense.sources.iceberg.catalog import Catalogs, newest_in, table_from
 from harness.sense.sources.iceberg.cursor import Cursor, Pointer, cursor_from
 from harness.sense.sources.iceberg.metadata import read_metadata
 from harness.sense.sources.iceberg.new_rows import rows_of
 from harness.sense.sources.iceberg.partitions import with_partitions
 from harness.sense.sources.iceberg.snapshots import Finding, Table, first_sight, follow
+from harness.store.work_lists import Upstream
 
 
 class IcebergProbe:

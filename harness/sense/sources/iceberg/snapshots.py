@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from harness.events.event import Operation, TableFormat
+from harness.events.event import ChangeEvent, Operation, TableFormat
 from harness.sense.cursor import next_lineage
-from harness.sense.probe import DataChange
 from harness.sense.sources.iceberg.classify import change_of, event_of, operation_of
 from harness.sense.sources.iceberg.cursor import Cursor, Pointer
 from harness.sense.sources.iceberg.metadata import Metadata, Snapshot
@@ -33,7 +32,7 @@ class Finding:
     """What a probe of the metadata found, before anyone asked the rows."""
 
     position: Cursor
-    events: tuple[DataChange, ...] = ()
+    events: tuple[ChangeEvent, ...] = ()
     rows: NewRows | None = None
     gap: str | None = None
     #: The snapshots that have an event of their own, which touches no more than they did.
@@ -122,7 +121,7 @@ def _is_newer(snapshot: Snapshot, before: Cursor) -> bool:
 
 def _reported(table: Table, before: Cursor, snapshots: Sequence[Snapshot]) -> Finding:
     """Report each snapshot that changed data, up to the limit of one probe."""
-    cursor, events, overwrites = before, list[DataChange](), list[int]()
+    cursor, events, overwrites = before, list[ChangeEvent](), list[int]()
     reported = list[Snapshot]()
     for snapshot in snapshots[:SNAPSHOTS_PER_PROBE]:
         operation = operation_of(snapshot)
@@ -178,13 +177,13 @@ def _replaced(table: Table, before: Cursor, snapshots: Sequence[Snapshot]) -> Fi
     if found.events and found.events[0].snapshot_id == str(first.id):
         event = found.events[0]
         tags = {**event.tags, **tags}
-        event = replace(event, operation=Operation.UPDATE, tags=tags)
+        event = replace(event, operation_type=Operation.UPDATE, tags=tags)
         found = replace(found, events=found.events[1:], reported=found.reported[1:])
         return _with_first(found, event)
     return _with_first(found, change_of(table.sensor_id, before, first, Operation.UPDATE, tags))
 
 
-def _with_first(found: Finding, event: DataChange) -> Finding:
+def _with_first(found: Finding, event: ChangeEvent) -> Finding:
     """Put an event before the others, after which the whole table counts as new."""
     rows = None if found.rows is None else replace(found.rows, since=None)
     return replace(found, events=(event, *found.events), rows=rows)
@@ -193,13 +192,13 @@ def _with_first(found: Finding, event: DataChange) -> Finding:
 def _emptied(table: Table, before: Cursor) -> Finding:
     """Report that the table was replaced by one without any snapshot."""
     lineage = next_lineage(before.lineage, before.uuid)
-    event = DataChange(
+    event = ChangeEvent(
         table=table.sensor_id,
         snapshot_id=None,
         snapshot_ts=None,
         prev_snapshot_id=None if before.data is None else str(before.data),
         table_format=TableFormat.ICEBERG,
-        operation=Operation.DELETE,
+        operation_type=Operation.DELETE,
         tags={"replaced": "true", "table_id": before.uuid},
         lineage=lineage,
     )

@@ -8,10 +8,10 @@ from typing import Protocol
 from harness.config.connections import Database, JdbcDatabase
 from harness.config.sources import FirstSight
 from harness.errors import ProbeFailedError
-from harness.events.event import Operation, TableFormat
+from harness.events.event import ChangeEvent, Operation, TableFormat
 from harness.sense.database_queries import DatabaseDownError, Dialect, Value
 from harness.sense.preprocess.query import rendered
-from harness.sense.probe import DataChange, ProbeResult, Upstream, failed
+from harness.sense.probe import ProbeResult, failed
 from harness.sense.sources.jdbc.cursor import (
     Change,
     Cursor,
@@ -23,6 +23,7 @@ from harness.sense.sources.jdbc.cursor import (
 from harness.sense.sources.jdbc.session import QuerySession
 from harness.sense.sources.jdbc.values import milliseconds
 from harness.sense.sources.jdbc.watermark_sql import Seen, Subject, Window, subject_of
+from harness.store.work_lists import Upstream
 
 _LEAST_SECONDS = 1.0
 
@@ -250,7 +251,7 @@ def _is_event(change: _Change, upstream: Upstream) -> bool:
     return change.news is not Change.FEWER
 
 
-def _event(change: _Change, upstream: Upstream) -> DataChange:
+def _event(change: _Change, upstream: Upstream) -> ChangeEvent:
     before, after = change.before, change.after
     tags = {"upstream_key": change.subject.key_name}
     if after.largest is not None:
@@ -260,13 +261,13 @@ def _event(change: _Change, upstream: Upstream) -> DataChange:
     if before is not None and change.news is Change.EMPTIED:
         tags["largest_value_fell"] = "true"
     has_fallen = "largest_value_fell" in tags
-    return DataChange(
+    return ChangeEvent(
         table=upstream.sensor_id,
         snapshot_id=after.snapshot_id,
         snapshot_ts=milliseconds(after.kind, after.largest),
         prev_snapshot_id=None if before is None else before.snapshot_id,
         table_format=TableFormat.JDBC,
-        operation=Operation.UPDATE if has_fallen else Operation.APPEND,
+        operation_type=Operation.UPDATE if has_fallen else Operation.APPEND,
         tags=tags,
         lineage=str(after.life),
     )

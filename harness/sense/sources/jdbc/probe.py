@@ -7,10 +7,11 @@ from datetime import datetime
 from harness.config.connections import JdbcDatabase
 from harness.config.identifiers import relation_from
 from harness.sense.database_queries import Queries
-from harness.sense.probe import ProbeResult, Upstream, failed
+from harness.sense.probe import ProbeResult, failed
 from harness.sense.sources.jdbc.compare import Comparison, NewTableRows
 from harness.sense.sources.jdbc.session import QuerySession
 from harness.sense.sources.jdbc.watermark_sql import NO_RELATION
+from harness.store.work_lists import Upstream
 
 
 class JdbcProbe:

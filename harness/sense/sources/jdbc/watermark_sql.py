@@ -11,7 +11,7 @@ from harness.config.identifiers import Name, Relation, relation_from
 from harness.errors import ProbeFailedError
 from harness.platform.sql_names import is_column, parts_of
 from harness.sense.database_queries import Answer, Column, Dialect, Kind, Query, Value
-from harness.sense.probe import Upstream
+from harness.store.work_lists import Upstream
 
 NO_RELATION = "its sensor_id is neither connection: schema.table nor connection: (select ...)"
 

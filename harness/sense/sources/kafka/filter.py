@@ -7,10 +7,11 @@ from harness.config.identifiers import TopicName
 from harness.config.sources import FirstSight
 from harness.errors import ProbeFailedError
 from harness.sense.preprocess.run import Questions, evaluate
-from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
 from harness.sense.sources.kafka.new_rows import rows_of
 from harness.sense.sources.kafka.offsets import Finding, event_of
 from harness.sense.sources.kafka.types import Cluster, Problem, Read, Wanted
+from harness.store.work_lists import Upstream
 
 #: One message proves that there is data.
 _PROOF = 1

@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from harness.events.event import Operation, TableFormat
-from harness.sense.probe import DataChange
+from harness.events.event import ChangeEvent, Operation, TableFormat
 from harness.sense.sources.kafka.cursor import Cursor
 from harness.sense.sources.kafka.types import Range
 
@@ -109,18 +108,18 @@ def compare(cursor: Cursor | None, now: TopicNow, starts: Mapping[int, int]) -> 
     )
 
 
-def event_of(finding: Finding, table: str, more_tags: Mapping[str, str]) -> DataChange:
+def event_of(finding: Finding, table: str, more_tags: Mapping[str, str]) -> ChangeEvent:
     """Return the one event of a probe of a topic."""
     before = None if finding.is_recreated else finding.before
     touched = sorted({*finding.ranges, *finding.lost, *finding.truncated})
-    return DataChange(
+    return ChangeEvent(
         table=table,
         partition=(str(touched[0]),) if len(touched) == 1 else None,
         snapshot_id=_offsets_text(finding.after.offsets),
         snapshot_ts=None,
         prev_snapshot_id=None if before is None else _offsets_text(before.offsets),
         table_format=TableFormat.KAFKA,
-        operation=Operation.UPDATE if finding.truncated else Operation.APPEND,
+        operation_type=Operation.UPDATE if finding.truncated else Operation.APPEND,
         tags={**_tags(finding), **more_tags},
         lineage=finding.after.lineage,
     )

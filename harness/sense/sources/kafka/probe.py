@@ -6,11 +6,12 @@ from datetime import datetime
 
 from harness.config.identifiers import TopicName, topic_name_from
 from harness.errors import ConfigurationError, ProbeFailedError
-from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
 from harness.sense.sources.kafka.cursor import Cursor, cursor_from
 from harness.sense.sources.kafka.filter import Admission, Found
 from harness.sense.sources.kafka.offsets import Finding, TopicNow, compare, unknown_starts
 from harness.sense.sources.kafka.types import Cluster, Place, Problem, Topic
+from harness.store.work_lists import Upstream
 
 Connect = Callable[[str], Cluster]
 

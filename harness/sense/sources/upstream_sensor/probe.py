@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from harness.config.sources import FirstSight
 from harness.errors import ProbeFailedError
-from harness.events.event import Operation, TableFormat
+from harness.events.event import ChangeEvent, Operation, TableFormat
 from harness.platform.storage import reason_of
 from harness.sense.cursor import read_cursor
 from harness.sense.preprocess.run import Questions, Rows, evaluate
-from harness.sense.probe import DataChange, ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
 from harness.sense.sources.upstream_sensor.rows import COLUMNS, SensorRow, instant_of, is_later
 from harness.sense.sources.upstream_sensor.tables import Known, SensorsTables
+from harness.store.work_lists import Upstream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -140,7 +141,7 @@ def _when(row: SensorRow) -> tuple[float, str]:
 
 def _events(
     table: str, changes: Sequence[SensorRow], before: _Cursor | None
-) -> tuple[DataChange, ...]:
+) -> tuple[ChangeEvent, ...]:
     last = dict(before.finished) if before else {}
     events = []
     for row in changes:
@@ -149,7 +150,7 @@ def _events(
     return tuple(events)
 
 
-def _event(table: str, row: SensorRow, former: str | None) -> DataChange:
+def _event(table: str, row: SensorRow, former: str | None) -> ChangeEvent:
     found = instant_of(row.changed_at)
     tags = {
         "sensor_id": row.sensor_id,
@@ -158,13 +159,13 @@ def _event(table: str, row: SensorRow, former: str | None) -> DataChange:
         "upstream_key": row.upstream_key,
         "upstream_value": row.upstream_value,
     }
-    return DataChange(
+    return ChangeEvent(
         table=table,
         snapshot_id=f"{row.sensor_id}@{row.changed_at}",
         snapshot_ts=round(found.timestamp() * 1000) if found else None,
         prev_snapshot_id=None if former is None else f"{row.sensor_id}@{former}",
         table_format=TableFormat.SENSOR,
-        operation=Operation.UPDATE,
+        operation_type=Operation.UPDATE,
         tags={key: value for key, value in tags.items() if value},
         lineage="",
     )

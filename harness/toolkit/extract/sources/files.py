@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 
 from harness.errors import ConfigurationError, ExtractError, ProbeFailedError
-from harness.platform.storage import HadoopStorage, LocalStorage, Storages, reason_of
+from harness.platform.storage import Storages, reason_of
 from harness.sense.new_rows import literal, union
 from harness.sense.sources.file.listing import Found, find, place_of
 from harness.toolkit.extract.lookback import one_sentence
@@ -168,7 +168,7 @@ class Files:
 
     def _listed(self, bronze: Bronze) -> list[Found]:
         place = place_of(self.path)
-        storage = Storages(LocalStorage(), HadoopStorage(lambda: bronze.session)).of(place.base)
+        storage = Storages().of(place.base)
         try:
             found = find(storage, place)
         except (ProbeFailedError, OSError) as error:

@@ -22,8 +22,8 @@ from harness.sense.backoff import Failing
 from harness.sense.probe import ProbeResult
 from harness.sense.schedule import Deferred, Sweep
 from harness.settle.settle import Settled
-from harness.store.queries import JobReasons, LastDecision, run_from
-from harness.store.rows import Blocker, Ledger, RunStatus, Tick
+from harness.store.queries import JobReasons, LastDecision
+from harness.store.rows import Blocker, Ledger, Run, RunStatus, Tick
 from harness.tick.report import Settlement, TickReport
 from tests.support.hostile import EVERYTHING
 from tests.support.ledgers import JOB, TEN, FakeStore, control, decision, event, minutes, probe, run
@@ -84,7 +84,7 @@ def a_status() -> Status:
         now=minutes(60),
         control=[row],
         sensors=[],
-        runs=[run_from(each) for each in store.tables[Ledger.RUNS]],
+        runs=[Run.from_row(each) for each in store.tables[Ledger.RUNS]],
         decision=LastDecision(tick_id="7-x", tick_number=7, tick_at=TEN, jobs=(reasons,)),
         holder=None,
         last_tick_at=TEN,

@@ -11,8 +11,7 @@ from harness.sense.backoff import BackOff, Failing, save_back_off
 from harness.settle.unreachable_runs import record_unreachable
 from harness.store.local import LocalStore
 from harness.store.queries import note_tick
-from harness.store.rows import Ledger, RunRow, RunStatus
-from harness.store.work_lists import FollowedRun
+from harness.store.rows import Ledger, Run, RunStatus
 from tests.support.ledgers import run, tick
 from tests.support.patients import NOON, levels, only
 
@@ -98,7 +97,7 @@ def test_unreadable_upstreams_of_one_table_are_named_by_their_queries(patient: P
     )
 
 
-def a_run(job_id: int, status: RunStatus, run_id: int | None = 1) -> RunRow:
+def a_run(job_id: int, status: RunStatus, run_id: int | None = 1) -> Run:
     row = run(1, job_id, NOON, status, run_id=run_id, intent_id=str(job_id))
     return replace(row, job_id=job_id, job_name=f"job {job_id}")
 
@@ -140,10 +139,9 @@ def test_a_run_that_nobody_could_ask_about_for_long_is_told(
 ) -> None:
     row = replace(a_run(1, RunStatus.STARTED), decided_at=NOON, started_at=NOON)
     store.append(Ledger.RUNS, [row])
-    followed = FollowedRun.from_step(row)
-    record_unreachable(patient.home.folder, [followed], {1: "503"}, NOON - timedelta(minutes=14))
+    record_unreachable(patient.home.folder, [row], {1: "503"}, NOON - timedelta(minutes=14))
     assert levels(runs(patient)) == [Level.OK]
-    record_unreachable(patient.home.folder, [followed], {1: "503"}, NOON - timedelta(minutes=16))
+    record_unreachable(patient.home.folder, [row], {1: "503"}, NOON - timedelta(minutes=16))
     found = only(runs(patient), Level.ATTENTION)
     assert found.what == "1 job with an unreachable run: job 1"
 

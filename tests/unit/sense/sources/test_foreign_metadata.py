@@ -14,14 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from harness.events.event import ChangeEvent
 from harness.platform.storage import FileStat, Listed, Listing, Storages
 from harness.sense.pool import storable_result
-from harness.sense.probe import DataChange, Probe, ProbeResult, Upstream
+from harness.sense.probe import Probe, ProbeResult
 from harness.sense.sources.delta.probe import DeltaProbe
 from harness.sense.sources.iceberg import metadata
 from harness.sense.sources.iceberg.avro import AvroError, Budget, BudgetError, read_container
 from harness.sense.sources.iceberg.catalog import Catalogs
 from harness.sense.sources.iceberg.probe import IcebergProbe
+from harness.store.work_lists import Upstream
 from tests.support.golden import (
     AT,
     FakeHistory,
@@ -107,7 +109,7 @@ def looked(probe: Probe, source: str, table: Path, cursor: str | None = None) ->
     return result
 
 
-def assert_storable(event: DataChange) -> None:
+def assert_storable(event: ChangeEvent) -> None:
     texts = [
         event.table,
         event.lineage,

@@ -12,8 +12,8 @@ import pytest
 from harness.config.sources import FirstSight
 from harness.events.event import TableFormat
 from harness.platform.storage import LocalStorage, Storages
-from harness.sense.probe import Upstream
 from harness.sense.sources.trigger_file import TriggerFileProbe
+from harness.store.work_lists import Upstream
 from tests.support.golden import AT
 from tests.support.hostile import PRINTABLE, UNSEEN
 from tests.support.watching import Watching
@@ -52,7 +52,7 @@ class Folder(Watching):
     def reported(self) -> list[tuple[str, str]]:
         result = self.probe_once()
         assert result.failure is None, result.failure
-        return [(event.tags["path"], event.operation.value) for event in result.events]
+        return [(event.tags["path"], event.operation_type.value) for event in result.events]
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ def test_a_file_put_back_is_another_event_than_before(folder: Folder) -> None:
     folder.put("go")
     [again] = folder.probe_once().events
 
-    assert first.event_id("u") != again.event_id("u")
+    assert first.id_at("u") != again.id_at("u")
 
 
 def test_the_same_file_looked_at_twice_has_the_same_event_id(folder: Folder) -> None:
@@ -163,7 +163,7 @@ def test_the_same_file_looked_at_twice_has_the_same_event_id(folder: Folder) -> 
     for _ in range(2):
         folder.restart()
         [result] = folder.probe.probe([folder.upstream], at=AT)
-        ids |= {event.event_id("u") for event in result.events}
+        ids |= {event.id_at("u") for event in result.events}
 
     assert len(ids) == 1
 
@@ -363,7 +363,7 @@ def test_after_a_position_of_version_1_only_what_changed_is_told(folder: Folder)
     result = folder.probe_once()
 
     assert [
-        (event.tags["path"], event.operation.value, event.prev_snapshot_id, event.lineage)
+        (event.tags["path"], event.operation_type.value, event.prev_snapshot_id, event.lineage)
         for event in result.events
     ] == [
         ("my_trigger/a", "UPDATE", former, "4"),

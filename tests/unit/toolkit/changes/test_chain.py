@@ -95,6 +95,21 @@ def test_a_table_that_was_created_again_has_no_range(
     assert ends(chain) == (None, None)
 
 
+@BOTH
+def test_a_table_that_was_created_again_has_no_range_though_both_have_the_same_first_snapshot(
+    kind: TableFormat,
+) -> None:
+    chain = chain_of([step(None, 1, kind, table_id="one"), step(None, 1, kind, table_id="two")])
+
+    assert chain.fault is Fault.RECREATED
+    assert ends(chain) == (None, None)
+
+
+@pytest.mark.parametrize("listed", ["7", '"a"', "[7]", '["a"]', "null"])
+def test_a_hive_event_whose_tag_is_no_list_of_partitions_is_of_the_whole_table(listed: str) -> None:
+    assert chain_of([of_partition(partitions=listed)]).fault is Fault.FIRST_SIGHT
+
+
 def test_versions_that_only_maintain_a_delta_table_are_no_gap() -> None:
     assert chain_of([step(4, 5), step(5, 9)]).is_complete
 
@@ -151,7 +166,12 @@ def test_after_a_rollback_the_newest_snapshot_of_a_broken_chain_is_not_the_last(
 
 
 def test_an_iceberg_table_replaced_by_one_without_data_is_another_table() -> None:
-    assert chain_of([step(4, 5, ICEBERG), step(5, None, ICEBERG)]).fault is Fault.RECREATED
+    replaced = at(step(5, None, ICEBERG), 7)
+
+    assert chain_of([step(4, 5, ICEBERG), replaced]).fault is Fault.RECREATED
+    forked = chain_of([at(step(4, 5, ICEBERG), 5), at(step(4, 6, ICEBERG), 6), replaced])
+    assert forked.fault is Fault.RECREATED
+    assert ends(forked) == (None, None)
 
 
 def test_the_partitions_of_hive_events_are_put_together() -> None:

@@ -15,12 +15,11 @@ from deltalake import DeltaTable, write_deltalake
 
 from harness.cli.app import main
 from harness.errors import ConfigurationError, ExitCode, StateError
-from harness.events.query import Question, instant_ms
 from harness.store.local import LocalStore
 from harness.store.rows import Ledger
 from harness.tick.housekeeping import compact_table
 from harness.toolkit import changes
-from harness.toolkit.changes.search import find, question_of
+from harness.toolkit.changes.search import Question, find, question_of
 from tests.support.disk_ledgers import create_ledgers
 from tests.support.event_questions import (
     CASES,
@@ -88,7 +87,7 @@ def test_question(case: Case, store: LocalStore) -> None:
 
 
 def test_events_come_in_the_order_of_their_registration(store: LocalStore) -> None:
-    found = find(store, Question())
+    found = find(store, asked({}))
     assert [event.event_ts for event in found] == sorted(event.event_ts or 0 for event in found)
 
 
@@ -101,7 +100,7 @@ def test_an_event_that_two_have_told_has_the_tags_of_its_newest_row(store: Local
 def test_an_instant_may_be_said_in_several_ways(
     said: datetime | str | int, milliseconds: int
 ) -> None:
-    assert instant_ms(said, "The start") == milliseconds
+    assert asked({"start": said}).start == milliseconds
 
 
 @pytest.mark.parametrize(
@@ -111,7 +110,7 @@ def test_what_is_no_instant_is_told_in_one_sentence(said: object) -> None:
     with pytest.raises(
         ConfigurationError, match=r"^The start '.*' is no instant; write "
     ) as reported:
-        instant_ms(said, "The start")  # type: ignore[arg-type]
+        asked({"start": said})
     assert "\n" not in str(reported.value)
 
 
@@ -119,6 +118,7 @@ def test_what_is_no_instant_is_told_in_one_sentence(said: object) -> None:
     ("wanted", "said"),
     [
         ({"start": "2026-03-02", "end": "2026-03-01"}, "The range begins at 2026-03-02T00:00:00Z, after"),
+        ({"start": "2026-02-30"}, "The start '2026-02-30' is no instant: day is out of range for month"),
         ({"operation": "MERGE"}, "There is no operation 'MERGE'; allowed are APPEND, DELETE, UPDATE"),
         ({"by": "arrival"}, "Events cannot be selected by 'arrival'; allowed are registration and snapshot"),
         ({"strat": 0}, "Events cannot be selected by 'strat='; allowed beside the table are by, end,"),

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.sense.probe import DataChange, ProbeResult
+from harness.events.event import ChangeEvent
+from harness.sense.probe import ProbeResult
 from harness.sense.sources.delta.commits import (
     FILES_PER_PROBE,
     REPORTED_SINGLY,
@@ -52,7 +53,7 @@ def appends(table: GoldenTable, count: int, **more: object) -> None:
         table.commit(info("WRITE"), add(f"f{next(NUMBERS)}", **more))
 
 
-def versions(events: Iterable[DataChange]) -> list[int]:
+def versions(events: Iterable[ChangeEvent]) -> list[int]:
     """Return every version that the events tell of, as often as they do."""
     reported: list[int] = []
     for event in events:
@@ -61,7 +62,7 @@ def versions(events: Iterable[DataChange]) -> list[int]:
     return reported
 
 
-def last(result: ProbeResult) -> DataChange:
+def last(result: ProbeResult) -> ChangeEvent:
     return result.events[-1]
 
 
@@ -164,7 +165,7 @@ def test_together_they_are_an_append_only_if_each_is(
     appends(table, REPORTED_SINGLY + 5)
     table.commit(*actions)
 
-    assert last(watcher.probe_once()).operation == operation
+    assert last(watcher.probe_once()).operation_type == operation
 
 
 def test_deletions_together_are_a_deletion(table: GoldenTable, watcher: Watcher) -> None:
@@ -172,7 +173,7 @@ def test_deletions_together_are_a_deletion(table: GoldenTable, watcher: Watcher)
     for _ in range(3):
         table.commit(info("DELETE"), remove("a"))
 
-    assert last(watcher.probe_once()).operation == "DELETE"
+    assert last(watcher.probe_once()).operation_type == "DELETE"
 
 
 def test_the_names_of_what_was_done_are_kept(table: GoldenTable, watcher: Watcher) -> None:
@@ -190,7 +191,7 @@ def partitioned(tmp_path: Path) -> GoldenTable:
     return GoldenTable(tmp_path / "by_day").create(partitions=["day"])
 
 
-def beyond(table: GoldenTable, *days: str) -> DataChange:
+def beyond(table: GoldenTable, *days: str) -> ChangeEvent:
     """Let that many commits more than are told singly come, and return the last event."""
     watcher = Watcher(str(table.path))
     watcher.probe_once()
@@ -247,8 +248,8 @@ def test_a_look_that_is_made_again_tells_the_same_though_more_has_come(
 
     again = watcher.probe_once()
 
-    assert [event.event_id("u") for event in again.events] == [
-        event.event_id("u") for event in lost.events
+    assert [event.id_at("u") for event in again.events] == [
+        event.id_at("u") for event in lost.events
     ]
     assert again.events == lost.events
 
@@ -256,12 +257,12 @@ def test_a_look_that_is_made_again_tells_the_same_though_more_has_come(
 def test_however_often_it_dies_each_commit_is_told_once(
     table: GoldenTable, watcher: Watcher
 ) -> None:
-    recorded: dict[str, DataChange] = {}
+    recorded: dict[str, ChangeEvent] = {}
     for _ in range(3):
         appends(table, REPORTED_SINGLY + 240)
-        recorded |= {event.event_id("u"): event for event in watcher.die_after_the_events().events}
+        recorded |= {event.id_at("u"): event for event in watcher.die_after_the_events().events}
     for _ in range(4):
-        recorded |= {event.event_id("u"): event for event in watcher.probe_once().events}
+        recorded |= {event.id_at("u"): event for event in watcher.probe_once().events}
 
     assert sorted(versions(recorded.values())) == [*range(1, table.version + 1)]
 

@@ -149,7 +149,9 @@ def test_two_commits_between_two_looks_are_two_events(table: GoldenTable, watche
 
     events = watcher.probe_once().events
 
-    reported = [(event.snapshot_id, event.prev_snapshot_id, event.operation) for event in events]
+    reported = [
+        (event.snapshot_id, event.prev_snapshot_id, event.operation_type) for event in events
+    ]
     assert reported == [("2", "1", "APPEND"), ("4", "2", "DELETE")]
 
 
@@ -169,4 +171,4 @@ def test_the_same_commit_looked_at_twice_has_the_same_event_id(
 
     first, again = watcher.peek(), watcher.peek()
 
-    assert first.events[0].event_id("u-1") == again.events[0].event_id("u-1")
+    assert first.events[0].id_at("u-1") == again.events[0].id_at("u-1")

@@ -161,7 +161,7 @@ def test_a_log_cleaned_past_our_position_is_one_event_and_a_gap_in_words(
     result = watcher.probe_once()
 
     [event] = result.events
-    assert (event.operation, event.tags["gap"], event.snapshot_id, event.prev_snapshot_id) == (
+    assert (event.operation_type, event.tags["gap"], event.snapshot_id, event.prev_snapshot_id) == (
         "UPDATE",
         "true",
         "7",
@@ -179,7 +179,11 @@ def test_after_a_gap_the_next_append_is_an_ordinary_event(
 
     [event] = watcher.probe_once().events
 
-    assert (event.operation, event.prev_snapshot_id, event.lineage) == ("APPEND", "7", gap.lineage)
+    assert (event.operation_type, event.prev_snapshot_id, event.lineage) == (
+        "APPEND",
+        "7",
+        gap.lineage,
+    )
 
 
 def test_a_log_cleaned_up_to_our_own_commit_loses_nothing(
@@ -259,7 +263,7 @@ def test_a_table_created_again_is_one_event_of_a_new_life(
 
     [event] = watcher.probe_once().events
 
-    assert (event.operation, event.tags["recreated"], event.prev_snapshot_id) == (
+    assert (event.operation_type, event.tags["recreated"], event.prev_snapshot_id) == (
         "UPDATE",
         "true",
         None,
@@ -289,7 +293,7 @@ def test_the_same_version_of_two_lives_is_two_events(table: GoldenTable) -> None
     [new] = watcher.probe_once().events
 
     assert old.snapshot_id == new.snapshot_id
-    assert old.event_id("u-1") != new.event_id("u-1")
+    assert old.id_at("u-1") != new.id_at("u-1")
 
 
 def test_a_table_created_again_without_data_is_silent_until_its_first_rows(

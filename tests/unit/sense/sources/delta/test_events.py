@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.sense.probe import DataChange
+from harness.events.event import ChangeEvent
 from tests.support.golden import GoldenTable, Watcher, add, info, metadata, protocol, remove
 
 
-def one_event(table: GoldenTable, *actions: dict[str, object]) -> DataChange:
+def one_event(table: GoldenTable, *actions: dict[str, object]) -> ChangeEvent:
     watcher = Watcher(str(table.path))
     watcher.probe_once()
     table.commit(*actions)
@@ -174,7 +174,7 @@ def test_metrics_of_another_writer_say_the_same(plain: GoldenTable) -> None:
 
 
 def test_a_commit_without_a_word_of_itself_is_an_event_all_the_same(plain: GoldenTable) -> None:
-    assert one_event(plain, add("a")).operation == "APPEND"
+    assert one_event(plain, add("a")).operation_type == "APPEND"
 
 
 def test_a_long_note_is_cut(plain: GoldenTable) -> None:

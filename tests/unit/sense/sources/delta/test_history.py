@@ -82,7 +82,7 @@ def test_each_version_that_changed_data_is_an_event(watcher: Watcher) -> None:
     ]
 
     reported = [
-        (event.snapshot_id, event.prev_snapshot_id, event.operation.value)
+        (event.snapshot_id, event.prev_snapshot_id, event.operation_type.value)
         for event in watcher.probe_once().events
     ]
 
@@ -134,7 +134,7 @@ def test_a_table_created_again_is_a_new_life_whatever_its_version(
         str(newest),
         None,
     )
-    assert new.event_id("u") != old.event_id("u")
+    assert new.id_at("u") != old.id_at("u")
     assert watcher.operations() == []
 
 

@@ -7,7 +7,7 @@ import pytest
 from harness.config.sources import FirstSight
 from harness.errors import ProbeFailedError
 from harness.sense.preprocess.query import rendered
-from harness.sense.probe import Upstream
+from harness.store.work_lists import Upstream
 from tests.support.golden import FakeNewRows, GoldenTable, Watcher, add, info, remove, stats, vector
 
 

@@ -10,8 +10,9 @@ from harness.config.sources import FirstSight
 from harness.events.event import TableFormat
 from harness.platform.storage import FileStat, Listed, Listing, LocalStorage, Storages
 from harness.sense.preprocess.run import Rows
-from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
 from harness.sense.sources.file.probe import FileProbe
+from harness.store.work_lists import Upstream
 from tests.support.watching import Watching
 
 
@@ -66,7 +67,7 @@ class Place(Watching):
             assert result.failure is None, result.failure
             events += result.events
         return [
-            (os.path.relpath(event.tags["path"], self.root), event.operation.value)
+            (os.path.relpath(event.tags["path"], self.root), event.operation_type.value)
             for event in events
         ]
 
@@ -252,7 +253,7 @@ def test_a_deletion_is_no_event(known: Place) -> None:
 
 
 def ids(result: ProbeResult) -> list[str]:
-    return [event.event_id("u") for event in result.events]
+    return [event.id_at("u") for event in result.events]
 
 
 def test_a_file_put_back_is_another_event_than_before(place: Place) -> None:
@@ -452,7 +453,11 @@ def test_very_many_files_are_one_event_that_counts_them(place: Place) -> None:
     place.probe_once()
     [event] = place.probe_once().events
 
-    assert (event.tags["files"], event.tags["size"], event.operation) == ("101", "202", "APPEND")
+    assert (event.tags["files"], event.tags["size"], event.operation_type) == (
+        "101",
+        "202",
+        "APPEND",
+    )
 
 
 def test_many_files_are_an_event_each(place: Place) -> None:

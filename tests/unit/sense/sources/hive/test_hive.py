@@ -11,12 +11,12 @@ import pytest
 
 from harness.config.sources import FirstSight
 from harness.errors import ProbeFailedError
-from harness.events.event import Operation
+from harness.events.event import ChangeEvent, Operation
 from harness.platform.storage import LocalStorage, Storages
 from harness.sense.preprocess.run import Rows
-from harness.sense.probe import DataChange, Upstream
 from harness.sense.sources.hive.metastore import HiveTable, locations_in, names_of
 from harness.sense.sources.hive.probe import HiveProbe
+from harness.store.work_lists import Upstream
 from tests.support.watching import Watching
 
 
@@ -120,12 +120,12 @@ def plain(tmp_path: Path) -> Metastore:
     return Metastore(tmp_path / "orders")
 
 
-def operations(events: Sequence[DataChange]) -> list[tuple[Operation, tuple[str, ...] | None]]:
-    return [(event.operation, event.partition) for event in events]
+def operations(events: Sequence[ChangeEvent]) -> list[tuple[Operation, tuple[str, ...] | None]]:
+    return [(event.operation_type, event.partition) for event in events]
 
 
-def ids(events: Sequence[DataChange]) -> list[str]:
-    return [event.event_id("u") for event in events]
+def ids(events: Sequence[ChangeEvent]) -> list[str]:
+    return [event.id_at("u") for event in events]
 
 
 # Partitions
@@ -284,7 +284,7 @@ def test_very_many_partitions_are_one_event(watcher: Watcher, days: Metastore) -
         days.add(f"day={number}")
     [event] = watcher.reported()
 
-    assert (event.operation, event.partition, event.tags["partitions_count"]) == (
+    assert (event.operation_type, event.partition, event.tags["partitions_count"]) == (
         Operation.APPEND,
         None,
         "101",
@@ -376,7 +376,7 @@ def test_first_sight_is_one_append_for_the_whole_table(days: Metastore) -> None:
     days.add("day=2")
     [event] = Watcher(days).reported()
 
-    assert (event.operation, event.tags["first_sight"], event.tags["partitions_count"]) == (
+    assert (event.operation_type, event.tags["first_sight"], event.tags["partitions_count"]) == (
         Operation.APPEND,
         "true",
         "2",
@@ -401,7 +401,7 @@ def test_a_table_created_again_is_one_update_of_a_new_life(
     days.add("day=2")
     [event] = watcher.reported()
 
-    assert (event.operation, event.tags["recreated"]) == (Operation.UPDATE, "true")
+    assert (event.operation_type, event.tags["recreated"]) == (Operation.UPDATE, "true")
     assert event.lineage == f"{days.created_ms}/1"
 
 

@@ -9,15 +9,16 @@ import pytest
 
 from harness.config.connections import Database, IcebergCatalog
 from harness.config.sources import FirstSight
-from harness.events.event import Operation, TableFormat
+from harness.events.event import ChangeEvent, Operation, TableFormat
 from harness.platform.storage import FileStat, LocalStorage, Storages
 from harness.sense.database_queries import Answer, DatabaseDownError, Dialect, Query
 from harness.sense.preprocess.run import Rows
-from harness.sense.probe import DataChange, ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
 from harness.sense.sources.iceberg import partitions
 from harness.sense.sources.iceberg import snapshots as follow
 from harness.sense.sources.iceberg.catalog import Catalogs
 from harness.sense.sources.iceberg.probe import IcebergProbe
+from harness.store.work_lists import Upstream
 from tests.support.iceberg_tables import ADDED, DELETED, EXISTING, TEXT, IcebergFolder, entry
 from tests.support.watching import AT, Watching
 
@@ -129,16 +130,16 @@ def watcher(table: IcebergFolder) -> Watcher:
     return watcher
 
 
-def operations(events: Sequence[DataChange]) -> list[Operation]:
-    return [event.operation for event in events]
+def operations(events: Sequence[ChangeEvent]) -> list[Operation]:
+    return [event.operation_type for event in events]
 
 
-def snapshots(events: Sequence[DataChange]) -> list[int]:
+def snapshots(events: Sequence[ChangeEvent]) -> list[int]:
     return [int(event.snapshot_id or 0) for event in events]
 
 
-def ids(events: Sequence[DataChange]) -> list[str]:
-    return [event.event_id("u") for event in events]
+def ids(events: Sequence[ChangeEvent]) -> list[str]:
+    return [event.id_at("u") for event in events]
 
 
 # Which snapshots are news
@@ -491,7 +492,7 @@ def test_a_rollback_is_an_update_that_says_so(watcher: Watcher, table: IcebergFo
     table.turn_to(before)
     [event] = watcher.reported()
 
-    assert (event.operation, event.snapshot_id, event.prev_snapshot_id) == (
+    assert (event.operation_type, event.snapshot_id, event.prev_snapshot_id) == (
         Operation.UPDATE,
         str(before),
         str(taken_back),
@@ -605,7 +606,7 @@ def test_an_expiry_past_our_snapshot_is_one_update_that_says_so(
     table.expire(known, lost)
     result = watcher.probe_once()
 
-    assert [(e.operation, e.snapshot_id, e.tags["gap"]) for e in result.events] == [
+    assert [(e.operation_type, e.snapshot_id, e.tags["gap"]) for e in result.events] == [
         (Operation.UPDATE, str(newest), "true")
     ]
     assert f"between {known} and {oldest} are gone" in (result.gap or "")
@@ -640,7 +641,7 @@ def test_a_table_created_again_is_one_update_of_a_new_life(
     newest = table.append()
     [event] = watcher.reported()
 
-    assert (event.operation, event.snapshot_id, event.prev_snapshot_id) == (
+    assert (event.operation_type, event.snapshot_id, event.prev_snapshot_id) == (
         Operation.UPDATE,
         str(newest),
         None,
@@ -684,7 +685,7 @@ def test_a_replaced_table_is_an_update_that_says_so(watcher: Watcher, table: Ice
     snapshot = table.append(parent=None)
     [event] = watcher.reported()
 
-    assert (event.operation, event.snapshot_id, event.tags["replaced"]) == (
+    assert (event.operation_type, event.snapshot_id, event.tags["replaced"]) == (
         Operation.UPDATE,
         str(snapshot),
         "true",
@@ -739,7 +740,7 @@ def test_first_sight_of_appends_alone_is_one_append(table: IcebergFolder) -> Non
     newest = table.append()
     [event] = Watcher(str(table.path)).reported()
 
-    assert (event.operation, event.snapshot_id, event.tags["first_sight"]) == (
+    assert (event.operation_type, event.snapshot_id, event.tags["first_sight"]) == (
         Operation.APPEND,
         str(newest),
         "true",

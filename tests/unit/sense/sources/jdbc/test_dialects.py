@@ -18,7 +18,6 @@ from harness.sense.database_queries import (
     Query,
     Value,
 )
-from harness.sense.probe import Upstream
 from harness.sense.sources.jdbc.address import sqlalchemy_url
 from harness.sense.sources.jdbc.dialects import (
     columns_of,
@@ -35,6 +34,7 @@ from harness.sense.sources.jdbc.watermark_sql import (
     windows_query,
 )
 from harness.sense.sources.sap import SapProbe
+from harness.store.work_lists import Upstream
 from tests.support.databases import AT, FakeRuns
 
 HANA = "jdbc:sap://bw.example.com:30015"

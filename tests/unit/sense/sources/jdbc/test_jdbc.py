@@ -79,7 +79,7 @@ def test_each_late_row_is_another_event() -> None:
     first = shop.events()
     shop.add(TEN)
 
-    assert len({event.event_id("u") for event in [*first, *shop.events()]}) == 2
+    assert len({event.id_at("u") for event in [*first, *shop.events()]}) == 2
 
 
 def test_a_row_older_than_the_overlap_is_not_seen() -> None:
@@ -123,7 +123,7 @@ def test_when_the_largest_key_falls_the_same_value_is_news_again() -> None:
     shop.run(f"delete from orders where changed = '{TEN}'")
     fallen = shop.events()
     shop.add(TEN)
-    ids = {event.event_id("u") for event in [*first, *shop.events()]}
+    ids = {event.id_at("u") for event in [*first, *shop.events()]}
 
     assert (fallen, len(ids)) == ([], 2)
 
@@ -145,7 +145,7 @@ def test_a_table_that_was_loaded_anew_with_smaller_keys_is_news() -> None:
     shop.add("2001-01-01 00:00:00")
     [event] = shop.events()
 
-    assert (event.operation, event.tags["largest_value_fell"]) == (Operation.UPDATE, "true")
+    assert (event.operation_type, event.tags["largest_value_fell"]) == (Operation.UPDATE, "true")
 
 
 def test_a_key_in_the_future_does_not_hide_what_comes_after() -> None:

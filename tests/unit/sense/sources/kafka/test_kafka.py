@@ -8,11 +8,11 @@ import pytest
 
 from harness.config.sources import FirstSight
 from harness.errors import ProbeFailedError
-from harness.events.event import Operation
-from harness.sense.probe import DataChange, Upstream
+from harness.events.event import ChangeEvent, Operation
 from harness.sense.sources.kafka.filter import Admission
 from harness.sense.sources.kafka.probe import KafkaProbe
 from harness.sense.sources.kafka.types import Place, Problem
+from harness.store.work_lists import Upstream
 from tests.support.fake_kafka import FakeKafka, FakeQuestions
 from tests.support.golden import AT
 from tests.support.watching import Watching
@@ -36,12 +36,12 @@ class Watcher(Watching):
         self.upstream = upstream(**more)
         self.probe = KafkaProbe(self.kafka.connect, Admission(self.questions))
 
-    def events(self) -> list[DataChange]:
+    def events(self) -> list[ChangeEvent]:
         result = self.probe_once()
         assert result.failure is None, result.failure
         return list(result.events)
 
-    def event(self) -> DataChange:
+    def event(self) -> ChangeEvent:
         [event] = self.events()
         return event
 
@@ -115,7 +115,7 @@ def test_an_event_tells_from_where_to_where(known: Watcher) -> None:
 
     event = known.event()
 
-    assert event.operation is Operation.APPEND
+    assert event.operation_type is Operation.APPEND
     assert (event.table, event.partition) == ("shop/orders", ("0",))
     assert (event.prev_snapshot_id, event.snapshot_id) == ('{"0":3,"1":0}', '{"0":5,"1":0}')
     assert (event.tags["offsets"], event.tags["records_upper_bound"]) == ('{"0":[3,5]}', "2")
@@ -217,18 +217,18 @@ def test_a_truncation_is_an_event_that_assumes_nothing_and_a_gap(known: Watcher)
     assert result.gap == (
         "its offsets fell back (partition 0 from 3 to 1), so messages were lost or replaced"
     )
-    assert result.events[0].operation is Operation.UPDATE
+    assert result.events[0].operation_type is Operation.UPDATE
     assert result.events[0].tags["truncated"] == '{"0":[3,1]}'
 
 
 def test_the_same_offset_after_a_truncation_is_another_event(known: Watcher) -> None:
     known.kafka.send("orders", "d")
-    first = known.event().event_id("u")
+    first = known.event().id_at("u")
     known.kafka.truncate("orders", 2)
     known.probe_once()
     known.kafka.send("orders", "x", "y")
 
-    assert known.event().event_id("u") != first
+    assert known.event().id_at("u") != first
 
 
 def test_an_old_answer_is_asked_for_again_by_a_new_client(known: Watcher) -> None:
@@ -258,12 +258,12 @@ def test_a_topic_created_again_is_read_from_its_start(known: Watcher) -> None:
 def test_a_topic_created_again_at_the_very_same_offsets_is_another_event() -> None:
     watcher = Watcher()
     watcher.kafka.send("orders", "a")
-    first = watcher.event().event_id("u")
+    first = watcher.event().id_at("u")
     watcher.kafka.delete("orders")
     watcher.kafka.create("orders", 2)
     watcher.kafka.send("orders", "a")
 
-    assert watcher.event().event_id("u") != first
+    assert watcher.event().id_at("u") != first
 
 
 def test_a_topic_created_again_and_still_empty_is_a_gap_and_no_event(known: Watcher) -> None:

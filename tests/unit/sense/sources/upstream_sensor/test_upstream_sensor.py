@@ -13,10 +13,11 @@ from harness.config.sources import FirstSight
 from harness.errors import ProbeFailedError
 from harness.events.event import TableFormat
 from harness.platform.storage import LocalStorage, Storages
-from harness.sense.probe import ProbeResult, Upstream
+from harness.sense.probe import ProbeResult
 from harness.sense.sources.upstream_sensor.probe import UpstreamSensorProbe, split
 from harness.sense.sources.upstream_sensor.rows import LakeRowReader, SensorRow
 from harness.sense.sources.upstream_sensor.tables import SensorsTables
+from harness.store.work_lists import Upstream
 from tests.support.golden import AT, FakeLocator
 from tests.support.sources.worlds import sensors
 from tests.unit.sense.sources.file.test_file import FakeQuestions
