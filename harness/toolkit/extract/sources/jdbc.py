@@ -129,7 +129,7 @@ class Jdbc(ByColumn):
 def _reader_of(
     session: "SparkSession", database: Database, secrets: SecretResolver
 ) -> "DataFrameReader":
-    """Return what reads a table of a database; it has yet to be told which."""
+    """Return what reads a table of a database; which table has yet to be set."""
     address = database.url
     if not address.startswith("jdbc:"):
         raise ConfigurationError(
