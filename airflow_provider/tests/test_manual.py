@@ -7,7 +7,7 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 
 PACKAGE = Path(__file__).resolve().parents[1]
-MANUAL = PACKAGE.parent / "docs" / "airflow.md"
+MANUAL = PACKAGE.parent / "docs" / "how-to" / "use_airflow.md"
 EXAMPLES = PACKAGE / "examples"
 SHOWN = re.findall(r"```(?:python|text)\n(.*?)```", MANUAL.read_text(encoding="utf-8"), re.DOTALL)
 

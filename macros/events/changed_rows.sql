@@ -52,12 +52,12 @@
         {%- set range = {'since': none, 'until': none} -%}
     {%- else -%}
         {%- do exceptions.raise_compiler_error(
-            "changed_rows: this run was handed no events, so nobody knows which rows of " ~ table.name ~ " it has "
+            "changed_rows: this run was handed no events, so it is not known which rows of " ~ table.name ~ " it has "
             ~ "not seen: let Heartbeat start it, set the variable heartbeat_events (or heartbeat_from_snapshot and "
-            ~ "heartbeat_to_snapshot), or build the model anew with --full-refresh") -%}
+            ~ "heartbeat_to_snapshot), or build the model again with --full-refresh") -%}
     {%- endif -%}
     {%- if is_built_whole -%}
-        {%- do return({'since': none, 'until': range.until, 'why': "this model is built anew, of all rows"}) -%}
+        {%- do return({'since': none, 'until': range.until, 'why': "this model is built again, of all rows"}) -%}
     {%- endif -%}
     {%- do return(range) -%}
 {%- endmacro %}
@@ -99,7 +99,7 @@
 {#- The range that the events of one table cover; of a table without snapshots, the values of its partitions. -#}
 {% macro _chain_of_events(events, table) -%}
     {%- if not events -%}
-        {%- do return({'since': none, 'until': none, 'is_nothing': true, 'why': "no event tells of it"}) -%}
+        {%- do return({'since': none, 'until': none, 'is_nothing': true, 'why': "there is no event of it"}) -%}
     {%- endif -%}
     {%- set chain = heartbeat._event_chain(events, table.format) -%}
     {%- set range = {'since': chain.since, 'until': chain.until} -%}

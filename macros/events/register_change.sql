@@ -7,11 +7,11 @@
         {%- set table = heartbeat._table_facts(this) -%}
         {%- set events = [] -%}
         {%- for commit in heartbeat._commits_of_build(this, table, partition) -%}
-            {%- set told = heartbeat._event_of_commit(commit, table, tags, partition) -%}
+            {%- set event = heartbeat._event_of_commit(commit, table, tags, partition) -%}
             {%- if operation is not none -%}
-                {%- do told.update(operation_type=operation | upper) -%}
+                {%- do event.update(operation_type=operation | upper) -%}
             {%- endif -%}
-            {%- do events.append(told) -%}
+            {%- do events.append(event) -%}
         {%- endfor -%}
         {%- if events -%}
             {{ heartbeat._write_to_inbox(events) }}

@@ -2,7 +2,7 @@
 {% macro _check_registration(tags, partition, operation) -%}
     {%- if model is not defined or model.resource_type not in ('model', 'seed', 'snapshot') -%}
         {%- do exceptions.raise_compiler_error(
-            "register_change: it tells of a table that was just built, so it stands in the post_hook of a model, "
+            "register_change: it describes a table that was just built, so it stands in the post_hook of a model, "
             ~ "a seed or a snapshot, and nowhere else") -%}
     {%- endif -%}
     {#- dbt never runs the hooks of an ephemeral model, so this is checked while it parses, before the model has its
@@ -60,29 +60,29 @@
             {%- set found.is_enough = earlier or commits | length < count -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- set told = [] -%}
+    {%- set linked = [] -%}
     {%- for commit in found.commits -%}
         {%- if loop.first or commit.snapshot_ts >= began -%}
             {%- set before = loop.nextitem.snapshot_id if not loop.last else none -%}
-            {%- do told.append(dict(commit, prev_snapshot_id=before)) -%}
+            {%- do linked.append(dict(commit, prev_snapshot_id=before)) -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- do return(told) -%}
+    {%- do return(linked) -%}
 {%- endmacro %}
 
 {#- One data-change event, with the fields that a producer sets; the tick that ingests it sets the time. -#}
 {% macro _event_of_commit(commit, table, tags, partition) -%}
     {%- set found = commit.get('partitions', []) | select | list -%}
     {%- set is_one = found | length == 1 and not commit.get('is_truncated') -%}
-    {%- set told = {'dbt_model': model.unique_id} -%}
+    {%- set found_tags = {'dbt_model': model.unique_id} -%}
     {%- for key in ['operation_name', 'overwrite', 'replaced'] if commit.get(key) -%}
-        {%- do told.update({key | replace('_name', ''): commit[key]}) -%}
+        {%- do found_tags.update({key | replace('_name', ''): commit[key]}) -%}
     {%- endfor -%}
     {%- if table.table_id is defined -%}
-        {%- do told.update(table_id=table.table_id) -%}
+        {%- do found_tags.update(table_id=table.table_id) -%}
     {%- endif -%}
     {%- if partition is none -%}
-        {%- do told.update(heartbeat._partition_tags([] if is_one else found, commit.get('is_truncated'))) -%}
+        {%- do found_tags.update(heartbeat._partition_tags([] if is_one else found, commit.get('is_truncated'))) -%}
     {%- endif -%}
     {%- set given = none if partition is none else heartbeat._partition_argument(partition, table) -%}
     {%- do return({
@@ -93,7 +93,7 @@
         'prev_snapshot_id': commit.get('prev_snapshot_id'),
         'table_format': table.format,
         'operation_type': commit.operation,
-        'tags': dict(tags or {}, **told),
+        'tags': dict(tags or {}, **found_tags),
         'event_id': none if commit.get('snapshot_id') else local_md5(invocation_id ~ model.unique_id),
     }) -%}
 {%- endmacro %}

@@ -23,8 +23,8 @@ from harness.platform.storage import (
     normalized,
     reason_of,
 )
-from harness.sense.probe import Upstream
 from harness.sense.sources.delta.probe import DeltaProbe
+from harness.store.work_lists import Upstream
 from tests.support.golden import AT, FakeHistory, FakeLocator, FakeNewRows
 from tests.support.services.s3 import object_store
 

@@ -225,16 +225,16 @@ def _compared(
     confirmed = new & before.pending
     if not confirmed and new == before.pending:
         return before, ()
-    told = sorted((runs[each] for each in confirmed), key=_by_start)
+    confirmed_runs = sorted((runs[each] for each in confirmed), key=_by_start)
     floor = max(before.floor, floor)
-    reported = {**before.reported, **{run.log_id: run.day for run in told}}
+    reported = {**before.reported, **{run.log_id: run.day for run in confirmed_runs}}
     after = _Cursor(
         floor=floor,
         reported={each: day for each, day in reported.items() if day >= floor},
         pending=frozenset(new - confirmed),
-        last=told[-1].log_id if told else before.last,
+        last=confirmed_runs[-1].log_id if confirmed_runs else before.last,
     )
-    return after, tuple(told)
+    return after, tuple(confirmed_runs)
 
 
 def _first_sight(upstream: Upstream, floor: str, runs: Mapping[str, Run]) -> _Cursor:
