@@ -22,7 +22,7 @@ _MOST_MARKS = 16
 
 
 class Change(Enum):
-    """What a window tells."""
+    """What a window shows."""
 
     #: Nothing has changed.
     NONE = auto()

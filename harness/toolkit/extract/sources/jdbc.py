@@ -212,7 +212,7 @@ class _QuerySession:
         except ValueError as error:
             raise ExtractError(
                 f"{self._source.name}: {self._source.column} has the value {text!r}, which cannot"
-                " be compared; mend that row, or extract without piece"
+                " be compared; correct that row, or extract without piece"
             ) from error
 
 
