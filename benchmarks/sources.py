@@ -41,11 +41,11 @@ from benchmarks.upstreams import (  # noqa: E402
 )
 from harness.context import Context  # noqa: E402
 from harness.platform.spark.jars import add_iceberg  # noqa: E402
-from harness.platform.spark.session import JAVA_COMPILER, start_session  # noqa: E402
+from harness.platform.spark.session import start_session  # noqa: E402
 from harness.tick.engine import Engine, TickOptions  # noqa: E402
 from harness.tick.report import TickReport  # noqa: E402
 from tests.support.services.kafka.broker import Broker  # noqa: E402
-from tests.support.services.postgres import Postgres, postgres_driver  # noqa: E402
+from tests.support.services.postgres import Postgres  # noqa: E402
 
 JOBS = 100
 #: Busy ticks until a resident process is warm.
@@ -53,10 +53,6 @@ WARMING = 6
 IDLE_TICKS = 20
 REPEATS = 3
 SAMPLE = 20
-#: Spark has the drivers of databases as it has the Delta jars: as files that are named to it.
-JARS = "HEARTBEAT_DELTA_JARS"
-#: Sources that are looked at without a JVM.
-WITHOUT_JVM = frozenset({"delta_table", "trigger_file", "kafka", "iceberg_table"})
 
 
 def main() -> None:
@@ -67,7 +63,7 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=SAMPLE, help="upstreams sensed alone")
     parser.add_argument("--warming", type=int, default=WARMING, help="busy ticks before measuring")
     parser.add_argument("--warm", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--cold", nargs="+", help=argparse.SUPPRESS)
+    parser.add_argument("--cold", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--lake", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     fewest = max(1, options.warming)
@@ -78,7 +74,7 @@ def main() -> None:
     elif options.warm:
         warm(options.warm, options.sample, options.warming)
     elif options.cold:
-        cold(Path(options.cold[0]), frozenset(options.cold[1:]))
+        cold(options.cold)
     else:
         bench(options)
 
@@ -95,7 +91,6 @@ def bench(options: argparse.Namespace) -> None:
         if options.iceberg:
             run_part(["--lake", str(place.folder)])
         run_part([*parts, "--warming", str(options.warming)])
-        run_part(["--cold", str(place.folder), *sorted(WITHOUT_JVM)])
         run_part(["--cold", str(place.folder)])
 
 
@@ -122,8 +117,6 @@ def servers():  # type: ignore[no-untyped-def]
         database = Postgres()
         ends.callback(database.remove)
         database.start()
-        jars = [os.environ.get(JARS, ""), str(postgres_driver())]
-        os.environ[JARS] = ",".join(jar for jar in jars if jar)
         yield lambda each, iceberg: Place(
             folder=folder,
             each=each,
@@ -253,11 +246,11 @@ def changed(
     numbers = list(numbers)
     kinds = list(kinds)
     # What is reported at the second probe only comes a tick before the others.
-    for results in sorted({kind.results for kind in kinds}, reverse=True):
+    for probes in sorted({kind.probes_until_reported for kind in kinds}, reverse=True):
         for kind in kinds:
-            if kind.results == results:
+            if kind.probes_until_reported == probes:
                 kind.change(numbers)
-        if results > 1:
+        if probes > 1:
             sound(engine.tick())
     took, report = timed(lambda: sound(engine.tick()))
     assert isinstance(report, TickReport)
@@ -292,15 +285,14 @@ def usual(context: Context, kind: Kind, sample: int, our_each: float) -> None:
     line(kind.count, "  ratio", each / our_each)
 
 
-def cold(folder: Path, sources: frozenset[str]) -> None:
-    """Time an idle tick in this fresh process."""
-    os.environ[JAVA_COMPILER] = "1"
+def cold(folder: Path) -> None:
+    """Time an idle tick in this fresh process, which starts no JVM."""
     count = total(kinds_of(place_in(folder)))
     os.chdir(folder / "project")
     context = BenchContext(folder / "project", folder / "home", JOBS)
-    options = TickOptions(sources=sources)
-    what = "idle tick, fresh process" + (", no JVM" if sources else "")
-    tell(count, what, lambda: sound(Engine(context).tick(options)))
+    tell(count, "idle tick, fresh process, no JVM", lambda: sound(Engine(context).tick()))
+    if "session" in vars(context):
+        raise SystemExit("an idle tick has started Spark")
     os._exit(0)
 
 

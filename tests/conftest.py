@@ -148,18 +148,28 @@ def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Broker"]
 
 
 @pytest.fixture(scope="session")
-def postgres(spark: "SparkSession") -> Iterator["Postgres"]:
-    """A PostgreSQL of this test process, whose driver Spark has."""
-    from tests.support.services.postgres import NoPostgresError, Postgres, postgres_driver
+def postgres() -> Iterator["Postgres"]:
+    """A PostgreSQL of this test process."""
+    from tests.support.services.postgres import NoPostgresError, Postgres
 
     try:
-        driver = postgres_driver()
         server = Postgres()
     except NoPostgresError as error:
         pytest.skip(f"PostgreSQL cannot be had here: {error}.")
     try:
         server.start()
-        spark.sql(f"add jar '{driver}'")
         yield server
     finally:
         server.remove()
+
+
+@pytest.fixture(scope="session")
+def postgres_of_spark(postgres: "Postgres", spark: "SparkSession") -> "Postgres":
+    """The same, and Spark has its JDBC driver."""
+    from tests.support.services.postgres import NoPostgresError, postgres_driver
+
+    try:
+        spark.sql(f"add jar '{postgres_driver()}'")
+    except NoPostgresError as error:
+        pytest.skip(f"PostgreSQL's JDBC driver cannot be had here: {error}.")
+    return postgres

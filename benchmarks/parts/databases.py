@@ -1,12 +1,12 @@
 """Upstreams that are in one database: tables, and process chains with SAP's names and types."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import psycopg
 
 from benchmarks.parts.place import Place
-from harness.config.connections import Database
 from harness.config.sources import Source
-from harness.sense.sources.jdbc.jvm import driver_of
 from tests.support.services.postgres import run_script
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class DatabaseTables:
 
     source = Source.JDBC
     key = "changed"
-    looks = 1
+    probes_until_reported = 1
     usual = "a connection and a select max(...) of its own"
 
     def __init__(self, place: Place) -> None:
@@ -60,7 +60,7 @@ class DatabaseTables:
     def alone(self, session: "SparkSession", number: int) -> Callable[[], object]:
         """Return the usual way to look at one of them."""
         query = f"select max(changed) from {self.table(number)}"
-        return lambda: ask_alone(session, self._place.database, query)
+        return lambda: ask_alone(self._place.database, query)
 
 
 class ProcessChains:
@@ -68,7 +68,7 @@ class ProcessChains:
 
     source = Source.SAP_BW
     key = "LOAD_DATE"
-    looks = 2
+    probes_until_reported = 2
     usual = "a connection and a query of its own"
     log_table = f"{SCHEMA}.rspclogchain"
 
@@ -111,16 +111,11 @@ class ProcessChains:
             f"select max(datum || zeit) from {self.log_table} where analyzed_status in ('G', 'F')"
             f" and chain_id = '{self.sensor_id(number)}'"
         )
-        return lambda: ask_alone(session, self._place.database, query)
+        return lambda: ask_alone(self._place.database, query)
 
 
-def ask_alone(session: "SparkSession", url: str, query: str) -> str | None:
+def ask_alone(url: str, query: str) -> object:
     """Connect, run one query that gives one value, and hang up."""
-    spark: Any = session
-    connection = driver_of(spark, Database(url=url)).connect(url, spark._jvm.java.util.Properties())
-    try:
-        rows = connection.createStatement().executeQuery(query)
-        rows.next()
-        return rows.getString(1)
-    finally:
-        connection.close()
+    with psycopg.connect(url.removeprefix("jdbc:")) as connection:
+        row = connection.execute(query).fetchone()
+    return None if row is None else row[0]

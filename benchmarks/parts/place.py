@@ -44,7 +44,7 @@ class Kind(Protocol):
     #: ``upstream_key`` of its rows.
     key: str
     #: Probes until new data is reported.
-    results: int
+    probes_until_reported: int
     #: What the usual way is, in words.
     usual: str
 

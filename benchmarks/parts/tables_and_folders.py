@@ -20,7 +20,7 @@ class DeltaTables:
 
     source = Source.DELTA_TABLE
     key = ""
-    looks = 1
+    probes_until_reported = 1
     usual = "an availableNow query of its own"
 
     def __init__(self, place: Place) -> None:
@@ -51,7 +51,7 @@ class TriggerFolders:
 
     source = Source.TRIGGER_FILE
     key = ""
-    looks = 1
+    probes_until_reported = 1
     usual = "an availableNow query of its own"
 
     def __init__(self, place: Place) -> None:
@@ -91,7 +91,7 @@ class IcebergTables:
 
     source = Source.ICEBERG_TABLE
     key = ""
-    looks = 1
+    probes_until_reported = 1
     usual = "an availableNow query of its own"
 
     def __init__(self, place: Place) -> None:

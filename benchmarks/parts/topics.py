@@ -24,7 +24,7 @@ class KafkaTopics:
 
     source = Source.KAFKA
     key = ""
-    looks = 1
+    probes_until_reported = 1
     usual = "a consumer of its own, asked for its partitions' offsets"
 
     def __init__(self, place: Place) -> None:

@@ -48,8 +48,11 @@ def _listed(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-JdbcUrl = Annotated[
-    str, StringConstraints(pattern=r"^jdbc:\w+:.+"), AfterValidator(_without_secret)
+#: A JDBC URL, or one of SQLAlchemy.
+DatabaseUrl = Annotated[
+    str,
+    StringConstraints(pattern=r"^(jdbc:\w+:|[a-z]\w*(\+\w+)?://).+"),
+    AfterValidator(_without_secret),
 ]
 HostAndPort = Annotated[str, StringConstraints(pattern=r"^[^\s:/@,]+:\d{1,5}$")]
 
@@ -92,11 +95,14 @@ class KafkaCluster(Section):
 
 
 class Database(Section):
-    """One database that is asked over JDBC."""
+    """One database that is asked by SQL."""
 
-    url: JdbcUrl = Field(description="JDBC address, without a password in it.")
+    url: DatabaseUrl = Field(
+        description="Address as a JDBC or SQLAlchemy URL, without a password in it."
+    )
     driver: Text | None = Field(
-        default=None, description="Class of the driver, where the URL needs it."
+        default=None,
+        description="Class of the JDBC driver by which Spark extracts, where it has another.",
     )
     user: Text | None = Field(default=None, description="User to log in as.")
     password: SecretReference | None = Field(default=None, description="Password of that user.")
@@ -143,12 +149,13 @@ class IcebergCatalog(Section):
     warehouse: Annotated[Text, AfterValidator(_absolute)] | None = Field(
         default=None, description="Folder of a catalog of Iceberg's type hadoop."
     )
-    url: JdbcUrl | None = Field(
+    url: DatabaseUrl | None = Field(
         default=None,
-        description="JDBC address of a catalog of Iceberg's type jdbc, without a password in it.",
+        description="Address of a catalog of Iceberg's type jdbc, without a password in it.",
     )
     driver: Text | None = Field(
-        default=None, description="Class of the driver, where the URL needs it."
+        default=None,
+        description="Class of the JDBC driver by which Spark extracts, where it has another.",
     )
     user: Text | None = Field(default=None, description="User to log in as.")
     password: SecretReference | None = Field(default=None, description="Password of that user.")

@@ -1,7 +1,7 @@
 """What a probe asks a database and gets: ``Query`` in, ``Answer`` out, ``Queries`` between."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
@@ -42,20 +42,45 @@ class Value:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Query:
-    """A statement that only reads, and its parameters in their order."""
+    """A statement that only reads: pieces of SQL, and the parameters between them."""
 
-    text: str
-    parameters: tuple[Value, ...] = ()
+    pieces: tuple[str | Value, ...]
+
+    def written(self, mark: str = "?", percent: str = "%") -> str:
+        """Return the SQL, with a mark for each parameter, which may have its number in it."""
+        written, number = [], 0
+        for piece in self.pieces:
+            if isinstance(piece, Value):
+                number += 1
+                written.append(mark.format(number))
+            else:
+                written.append(piece.replace("%", percent))
+        return "".join(written)
+
+    @property
+    def parameters(self) -> tuple[Value, ...]:
+        """The parameters in their order."""
+        return tuple(piece for piece in self.pieces if isinstance(piece, Value))
+
+
+def listed(values: Sequence[Value]) -> Iterator[str | Value]:
+    """Return the pieces of a list of values, as it stands after IN."""
+    for number, value in enumerate(values):
+        yield ", " if number else "("
+        yield value
+    yield ")"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column of an answer; its type in the database's own word."""
+    """One column of an answer."""
 
     kind: Kind
+    #: In the database's or the driver's own word; empty as long as no value shows it.
     type_name: str
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,28 +93,28 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """What has to be known of a database before it can be asked."""
+    """How statements for a database are written."""
 
-    quote: str = '"'
+    #: What stands before a quoted name, and what after it.
+    quotes: str = '""'
     bare_names: Case = Case.AS_WRITTEN
-    #: The functions of JDBC's own list for dates and times that it knows, in upper case.
-    time_functions: frozenset[str] = frozenset()
+    #: Expressions for the second, the minute and the day of a time stamp ``{0}``, where known.
+    parts: Mapping[str, str] = field(default_factory=dict)
 
     def quoted(self, names: Sequence[Name]) -> str:
         """Spell a name in quotes, out of which no character leads."""
-        return ".".join(self._quoted(name) for name in names)
+        before, after = self.quotes[0], self.quotes[-1]
+        return ".".join(
+            f"{before}{self.spelled(name).replace(after, after * 2)}{after}" for name in names
+        )
 
-    def _quoted(self, name: Name) -> str:
-        text = name.text
-        if not name.is_exact:
-            match self.bare_names:
-                case Case.UPPER:
-                    text = text.upper()
-                case Case.LOWER:
-                    text = text.lower()
-                case Case.AS_WRITTEN:
-                    pass
-        return f"{self.quote}{text.replace(self.quote, self.quote * 2)}{self.quote}"
+    def spelled(self, name: Name) -> str:
+        """Spell one name as the database has it."""
+        if not name.is_exact and self.bare_names is Case.UPPER:
+            return name.text.upper()
+        if not name.is_exact and self.bare_names is Case.LOWER:
+            return name.text.lower()
+        return name.text
 
 
 class QueryRefusedError(ProbeFailedError):
@@ -107,16 +132,18 @@ class DatabaseDownError(ProbeFailedError):
 class Queries(Protocol):
     """Asks databases. Safe to use from many threads; one question at a time per database."""
 
-    def dialect(self, database: Database, *, within: float) -> Dialect:
-        """Return how to write statements for a database.
+    def dialect(self, database: Database) -> Dialect:
+        """Return how to write statements for a database, which is not connected to for that.
 
         Raises:
-            DatabaseDownError: It cannot be reached within so many seconds.
+            DatabaseDownError: Nothing here can connect to such a database.
         """
         ...
 
-    def ask(self, database: Database, query: Query, *, within: float) -> Answer:
-        """Run one query.
+    def ask(
+        self, database: Database, query: Query, *, within: float, most: int | None = None
+    ) -> Answer:
+        """Run one query, and return its first rows, so many at most.
 
         Raises:
             QueryRefusedError: The database does not run it.

@@ -85,27 +85,23 @@ def _delta(services: ProbeServices) -> Probe:
 
 
 def _jdbc(services: ProbeServices) -> Probe:
-    from harness.sense.sources.jdbc.jvm import JvmQueries
+    from harness.sense.sources.jdbc.databases import SqlQueries
     from harness.sense.sources.jdbc.new_rows import SparkTableRows
     from harness.sense.sources.jdbc.probe import JdbcProbe
 
-    return JdbcProbe(
-        services.connections.jdbc,
-        JvmQueries(services.session, services.secrets),
-        SparkTableRows(services.session, services.secrets, services.queries),
-    )
+    queries = SqlQueries(services.secrets)
+    rows = SparkTableRows(services.session, queries, services.queries)
+    return JdbcProbe(services.connections.jdbc, queries, rows)
 
 
 def _sap(services: ProbeServices) -> Probe:
-    from harness.sense.sources.jdbc.jvm import JvmQueries
+    from harness.sense.sources.jdbc.databases import SqlQueries
     from harness.sense.sources.jdbc.new_rows import SparkTableRows
     from harness.sense.sources.sap import SapProbe
 
-    return SapProbe(
-        services.connections.sap,
-        JvmQueries(services.session, services.secrets),
-        SparkTableRows(services.session, services.secrets, services.queries),
-    )
+    queries = SqlQueries(services.secrets)
+    rows = SparkTableRows(services.session, queries, services.queries)
+    return SapProbe(services.connections.sap, queries, rows)
 
 
 def _trigger_file(services: ProbeServices) -> Probe:
@@ -162,14 +158,11 @@ def _iceberg(services: ProbeServices) -> Probe:
     from harness.sense.preprocess.run import SparkQuestions
     from harness.sense.sources.iceberg.catalog import Catalogs
     from harness.sense.sources.iceberg.probe import IcebergProbe
-    from harness.sense.sources.jdbc.jvm import JvmQueries
+    from harness.sense.sources.jdbc.databases import SqlQueries
 
     return IcebergProbe(
         Storages(),
-        Catalogs(
-            services.connections.iceberg,
-            JvmQueries(services.session, services.secrets),
-        ),
+        Catalogs(services.connections.iceberg, SqlQueries(services.secrets)),
         SparkQuestions(services.session, services.queries),
     )
 

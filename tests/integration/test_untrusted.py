@@ -27,6 +27,7 @@ from harness.store.local import LocalStore
 from tests.support.canaries import Canary, found_below, found_in
 from tests.support.copied import copy_project
 from tests.support.hostile import FORMATS, JINJA, PATHS, PRINTABLE, QUOTES, SQL, UNSEEN, VARIABLE
+from tests.support.services.postgres import Postgres
 
 #: One JVM starts, on a machine that may have other things to do.
 pytestmark = pytest.mark.timeout(900)
@@ -39,7 +40,7 @@ set_up = harness.platform.logs.set_up_logging
 
 def loudly(*arguments, **named):
     set_up(*arguments, **named)
-    for name in (None, "py4j", "databricks", "urllib3", "requests", "dbt", "pyspark", "harness"):
+    for name in (None, "py4j", "sqlalchemy", "psycopg", "databricks", "urllib3", "requests", "dbt", "pyspark", "harness"):
         logging.getLogger(name).setLevel(logging.DEBUG)
 
 harness.platform.logs.set_up_logging = loudly
@@ -120,6 +121,8 @@ class World:
     folder: Path
     workspace: Workspace
     canaries: dict[str, Canary]
+    #: A database that admits everybody, whatever the password.
+    database: str
     said: dict[str, subprocess.CompletedProcess[str]] = field(default_factory=dict)
 
     @property
@@ -165,7 +168,7 @@ class World:
             "spark.eventLog.enabled true\nspark.eventLog.compress false\n"
             f"spark.eventLog.rolling.enabled false\nspark.eventLog.dir file://{self.folder}/events\n"
         )
-        gone = f"jdbc:derby:{self.folder}/gone"
+        gone = "jdbc:postgresql://127.0.0.1:1/gone"
         (self.project / "heartbeat.yml").write_text(
             f"""
 trigger_files: {{root: {self.folder}/triggers}}
@@ -176,7 +179,7 @@ connections:
     shop: {{bootstrap_servers: "127.0.0.1:1", security_protocol: SASL_PLAINTEXT,
            sasl_mechanism: PLAIN, user: u, password: "env:KAFKA_LOGIN", timeout_seconds: 2}}
   jdbc:
-    shop: {{url: "jdbc:derby:memory:shop;create=true", user: u, password: "secret:shop/jdbc"}}
+    shop: {{url: "{self.database}", password: "secret:shop/jdbc"}}
     gone: {{url: "{gone}", user: u, password: "env:GONE_LOGIN"}}
   sap: {{sap_bw: {{url: "{gone}", user: u, password: "env:SAP_LOGIN"}}}}
   iceberg: {{lake: {{url: "{gone}", user: u, password: "env:ICEBERG_LOGIN"}}}}
@@ -202,7 +205,7 @@ connections:
             ("kafka", "shop: orders", "", ""),
             (
                 "jdbc",
-                "shop: (select 1 as id from sysibm.sysdummy1)",
+                "shop: (select 1 as id)",
                 "id",
                 "select * from sensor_new_data where id > 0",
             ),
@@ -224,13 +227,13 @@ connections:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(tmp_path_factory: pytest.TempPathFactory, postgres: Postgres) -> Iterator[World]:
     canaries = {kind: Canary(kind) for kind in ("kafka", "jdbc", "sap", "gone", "iceberg")}
     # A header takes no other characters.
     canaries["workspace"] = Canary("workspace", around="a-token-{}/x")
     with Workspace({"jdbc": canaries["jdbc"].value}) as workspace:
         threading.Thread(target=workspace.serve_forever, args=(0.01,), daemon=True).start()
-        world = World(tmp_path_factory.mktemp("untrusted"), workspace, canaries)
+        world = World(tmp_path_factory.mktemp("untrusted"), workspace, canaries, postgres.url)
         world.set_up()
         world.run("validate", "validate", "--debug")
         world.run("tick", "tick", "--debug")
@@ -260,7 +263,7 @@ def probes(world: World) -> list[dict[str, object]]:
 def test_each_secret_was_used(world: World) -> None:
     output = " ".join(str(row["reason"]) for row in probes(world))
     assert "brokers can be reached" in output
-    assert output.count("gone' not found") == 3
+    assert output.count("port 1 failed: Connection refused") == 3
     assert world.workspace.logins >= {f"Bearer {world.canaries['workspace'].value}"}
     assert {row["run_status"] for row in world.read("ledger_runs")} == {"INTENDED"}
     log = (world.folder / "home" / "logs" / "heartbeat.log").read_text()

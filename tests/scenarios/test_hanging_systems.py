@@ -74,7 +74,7 @@ def systems(story: Story, kafka_broker: Broker, postgres: Postgres) -> Iterator[
     others = file.read_text()
     connections = CONFIGURATION.format(address=kafka_broker.address, url=postgres.url)
     file.write_text(others + connections)
-    systems = Systems(kafka_broker, postgres, Writer(story.home.spark, postgres.url))
+    systems = Systems(kafka_broker, postgres, Writer(postgres.url))
     story.restart()
     try:
         yield systems

@@ -36,6 +36,8 @@ class FakeQueries:
         self.sql.create_function("clock", 0, lambda: self.now)
         self.now = NOW
         self.kind = Kind.TIME
+        #: The driver's word for the type; the kind, where it has none of its own.
+        self.type_name: str | None = None
         self.asked: list[str] = []
         self.is_down = False
         #: Names of tables whose lock somebody holds.
@@ -44,23 +46,25 @@ class FakeQueries:
         self.on_wait: Callable[[float], None] = lambda seconds: None
         self._dialect = dialect or Dialect()
 
-    def dialect(self, database: Database, *, within: float) -> Dialect:
-        self._reach()
+    def dialect(self, database: Database) -> Dialect:
         return self._dialect
 
-    def ask(self, database: Database, query: Query, *, within: float) -> Answer:
+    def ask(
+        self, database: Database, query: Query, *, within: float, most: int | None = None
+    ) -> Answer:
         self._reach()
-        self.asked.append(query.text)
-        if any(f'"{name}"' in query.text for name in self.locked):
+        self.asked.append(query.written())
+        if any(f'"{name}"' in query.written() for name in self.locked):
             self.on_wait(within)
             raise QueryTooSlowError("the database gave the query up: it waited for a lock")
-        text = query.text.replace("current_timestamp", "clock()")
+        text = query.written().replace("current_timestamp", "clock()")
         try:
             rows = self.sql.execute(text, [self._bound(each) for each in query.parameters])
         except sqlite3.Error as error:
             raise QueryRefusedError(f"the database refuses the query: {error}") from error
         found = [tuple(None if each is None else str(each) for each in row) for row in rows]
-        column = Column(kind=self.kind, type_name=self.kind.value)
+        name = self.kind.value if self.type_name is None else self.type_name
+        column = Column(kind=self.kind, type_name=name)
         return Answer(columns=(column,) * len(rows.description), rows=found)
 
     def _bound(self, value: Any) -> object:

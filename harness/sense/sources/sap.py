@@ -19,7 +19,15 @@ from harness.config.sources import FirstSight
 from harness.errors import ProbeFailedError
 from harness.events.event import ChangeEvent, Operation, TableFormat
 from harness.sense.cursor import read_cursor
-from harness.sense.database_queries import Dialect, Kind, Queries, Query, QueryTooSlowError, Value
+from harness.sense.database_queries import (
+    Dialect,
+    Kind,
+    Queries,
+    Query,
+    QueryTooSlowError,
+    Value,
+    listed,
+)
 from harness.sense.preprocess.query import rendered
 from harness.sense.probe import ProbeResult, failed
 from harness.store.work_lists import Upstream
@@ -162,7 +170,7 @@ class SapProbe:
                 raise QueryTooSlowError(f"the database did not answer within {limit}")
             return seconds
 
-        dialect = self._queries.dialect(system, within=left())
+        dialect = self._queries.dialect(system)
         if source not in self._today:
             answer = self._queries.ask(system, _clock_query(system, dialect), within=left())
             self._today[source] = _day_of(answer.rows[0][1])
@@ -190,23 +198,21 @@ def _day_of(clock: str | None) -> date:
 def _clock_query(system: SapSystem, dialect: Dialect) -> Query:
     day = dialect.quoted((Name("DATUM"),))
     table = dialect.quoted(names_from(system.log_table))
-    return Query(text=f"select max({day}) as newest, current_timestamp as asked_at from {table}")
+    return Query((f"select max({day}) as newest, current_timestamp as asked_at from {table}",))
 
 
 def _runs_query(system: SapSystem, dialect: Dialect, floor: str, chains: Sequence[str]) -> Query:
     columns = [dialect.quoted((Name(name),)) for name in _COLUMNS]
     chain, _, day, _, status = columns
-    good = sorted(_GOOD)
-    return Query(
-        text=f"select {', '.join(columns)}, current_timestamp as asked_at"
-        f" from {dialect.quoted(names_from(system.log_table))}"
-        f" where {day} >= ? and {status} in ({_marks(good)}) and {chain} in ({_marks(chains)})",
-        parameters=tuple(Value(kind=Kind.TEXT, text=each) for each in (floor, *good, *chains)),
+    text = (
+        f"select {', '.join(columns)}, current_timestamp as asked_at"
+        f" from {dialect.quoted(names_from(system.log_table))} where {day} >= "
     )
-
-
-def _marks(values: Sequence[str]) -> str:
-    return ", ".join("?" for _ in values)
+    first, *good = (Value(kind=Kind.TEXT, text=each) for each in (floor, *sorted(_GOOD)))
+    named = [Value(kind=Kind.TEXT, text=each) for each in chains]
+    return Query(
+        (text, first, f" and {status} in ", *listed(good), f" and {chain} in ", *listed(named))
+    )
 
 
 def _compared(

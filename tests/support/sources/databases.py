@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pytest
 
@@ -10,9 +10,6 @@ from harness.config.connections import Connections
 from harness.sense.probe import Probe
 from harness.sense.registry import ProbeServices, known_sources
 from tests.support.services.databases import Writer
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 class DatabaseTable:
@@ -26,10 +23,12 @@ class DatabaseTable:
         "select * from sensor_new_data where id < 0",
     )
 
-    def __init__(self, spark: "SparkSession", url: str) -> None:
-        self._spark = spark
-        self._schema = f"s{time.monotonic_ns()}"
-        self._writer = Writer(spark, url).run(f"create schema {self._schema}")
+    def __init__(self, request: pytest.FixtureRequest, url: str, schema: str | None = None) -> None:
+        self._request = request
+        self._writer = Writer(url)
+        self._schema = schema or f"s{time.monotonic_ns()}"
+        if schema is None:
+            self._writer.run(f"create schema {self._schema}")
         self._connections = {"jdbc": {"shop": {"url": url}}}
         self._rows = 0
         self.sensor_id = f"shop: {self._schema}.orders"
@@ -37,7 +36,7 @@ class DatabaseTable:
 
     def probe(self) -> Probe:
         services = ProbeServices(
-            session=lambda: self._spark,
+            session=lambda: self._request.getfixturevalue("spark"),
             trigger_files_root="",
             connections=Connections.model_validate(self._connections),
         )
@@ -48,7 +47,7 @@ class DatabaseTable:
 
     def add(self) -> None:
         self._rows += 1
-        changed = f"{{ts '2025-04-23 21:{self._rows:02}:00'}}"
+        changed = f"'2025-04-23 21:{self._rows:02}:00'"
         self._writer.run(f"insert into {self._schema}.orders values ({self._rows}, {changed})")
 
     def take_away(self) -> None:
@@ -61,23 +60,18 @@ class DatabaseTable:
         self._writer.run(f"alter table {self._schema}.{name} rename to {other}")
 
 
-class DerbyTable(DatabaseTable):
-    """The same in Derby, which spells names in upper case."""
+class SqliteTable(DatabaseTable):
+    """The same in a file of SQLite, which knows time stamps as text alone."""
 
     def __init__(self, request: pytest.FixtureRequest, root: Path) -> None:
-        spark = request.getfixturevalue("spark")
-        super().__init__(spark, "jdbc:derby:memory:worlds;create=true")
-
-    def _rename(self, name: str, other: str) -> None:
-        self._writer.run(f"rename table {self._schema}.{name} to {other}")
+        super().__init__(request, f"jdbc:sqlite:{root}/shop.db", "main")
 
 
 class PostgresTable(DatabaseTable):
     """The same in PostgreSQL, which spells names in lower case."""
 
     def __init__(self, request: pytest.FixtureRequest, root: Path) -> None:
-        spark = request.getfixturevalue("spark")
-        super().__init__(spark, request.getfixturevalue("postgres").url)
+        super().__init__(request, request.getfixturevalue("postgres").url)
 
 
 class ProcessChain(DatabaseTable):
@@ -92,8 +86,8 @@ class ProcessChain(DatabaseTable):
     )
 
     def __init__(self, request: pytest.FixtureRequest, root: Path) -> None:
-        spark, url = request.getfixturevalue("spark"), request.getfixturevalue("postgres").url
-        super().__init__(spark, url)
+        url = request.getfixturevalue("postgres").url
+        super().__init__(request, url)
         log = f"{self._schema}.orders"
         self._connections = {"sap": {"sap_bw": {"url": url, "log_table": log}}}  # type: ignore[assignment]
         # Nobody can tell a chain that is missing from one that has not run.

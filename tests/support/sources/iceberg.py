@@ -71,7 +71,8 @@ class CatalogTable(_IcebergTable):
     """One in a catalog of type jdbc, in PostgreSQL."""
 
     def __init__(self, request: pytest.FixtureRequest, root: Path) -> None:
-        spark, url = request.getfixturevalue("spark"), request.getfixturevalue("postgres").url
+        spark = request.getfixturevalue("spark")
+        url = request.getfixturevalue("postgres_of_spark").url
         # Iceberg asks Java's own list of drivers, in which Spark puts those that came later.
         drivers = spark._jvm.org.apache.spark.sql.execution.datasources.jdbc.DriverRegistry
         drivers.register("org.postgresql.Driver")
@@ -84,7 +85,7 @@ class CatalogTable(_IcebergTable):
             "jdbc.schema-version": "V1",
         }
         super().__init__(spark, {"url": url, "catalog_name": name}, lake_of(spark, written, name))
-        self._writer = Writer(spark, url)
+        self._writer = Writer(url)
 
     def create(self) -> None:
         self._lake.sql(f"create namespace {self._lake.name}.sales")

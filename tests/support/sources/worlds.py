@@ -16,7 +16,7 @@ from deltalake import write_deltalake
 
 from harness.sense.probe import Probe
 from harness.sense.registry import ProbeServices, known_sources
-from tests.support.sources.databases import DerbyTable, PostgresTable, ProcessChain
+from tests.support.sources.databases import PostgresTable, ProcessChain, SqliteTable
 from tests.support.sources.hive import HivePartitions
 from tests.support.sources.iceberg import CatalogTable, WarehouseTable
 from tests.support.sources.kafka import KafkaTopic
@@ -210,7 +210,7 @@ WORLDS: dict[str, Callable[[pytest.FixtureRequest, Path], World]] = {
     "file": Files,
     "delta_upstream_sensor": UpstreamSensor,
     "kafka": KafkaTopic,
-    "jdbc-derby": DerbyTable,
+    "jdbc-sqlite": SqliteTable,
     "jdbc-postgres": PostgresTable,
     "sap": ProcessChain,
     "iceberg-warehouse": WarehouseTable,

@@ -107,15 +107,19 @@ def _is_table(sensor_id: str) -> bool:
 
 
 def _query(catalog: str, tables: Sequence[TableName]) -> Query:
-    each = "(table_namespace = ? and table_name = ?)"
-    texts = [catalog, *(text for table in tables for text in (table.namespace, table.name))]
-    return Query(
-        text=(
-            "select table_namespace, table_name, metadata_location from iceberg_tables"
-            f" where catalog_name = ? and ({' or '.join([each] * len(tables))})"
-        ),
-        parameters=tuple(Value(kind=Kind.TEXT, text=text) for text in texts),
-    )
+    pieces: list[str | Value] = [
+        "select table_namespace, table_name, metadata_location from iceberg_tables"
+        " where catalog_name = ",
+        _text(catalog),
+    ]
+    for number, table in enumerate(tables):
+        before = " or (table_namespace = " if number else " and ((table_namespace = "
+        pieces += [before, _text(table.namespace), " and table_name = ", _text(table.name), ")"]
+    return Query((*pieces, ")"))
+
+
+def _text(text: str) -> Value:
+    return Value(kind=Kind.TEXT, text=text)
 
 
 _HINT = "version-hint.text"

@@ -12,7 +12,14 @@ from harness.events.event import ChangeEvent, Operation, TableFormat
 from harness.sense.database_queries import DatabaseDownError, Dialect, Value
 from harness.sense.preprocess.query import rendered
 from harness.sense.probe import ProbeResult, failed
-from harness.sense.sources.jdbc.cursor import Change, Cursor, change_in, cursor_from, start_after
+from harness.sense.sources.jdbc.cursor import (
+    Change,
+    Cursor,
+    change_in,
+    cursor_from,
+    is_same,
+    start_after,
+)
 from harness.sense.sources.jdbc.session import QuerySession
 from harness.sense.sources.jdbc.values import milliseconds
 from harness.sense.sources.jdbc.watermark_sql import Seen, Subject, Window, subject_of
@@ -25,9 +32,9 @@ _LEAST_SECONDS = 1.0
 class SinceRows:
     """The rows of a table that are new, as far as its key can tell."""
 
-    #: As a statement names it after FROM.
+    #: As a statement names it after FROM, and its key as a statement names it.
     relation: str
-    key_name: str
+    key: str
     #: Where they begin; ``None`` for all rows.
     start: Value | None
     #: Whether the start is among them, and rows without a key as well.
@@ -190,7 +197,7 @@ class Comparison:
 
     def _since(self, change: _Change) -> SinceRows:
         before, subject = change.before, change.subject
-        rows = SinceRows(relation=subject.relation, key_name=subject.key_name, start=None)
+        rows = SinceRows(relation=subject.relation, key=subject.key, start=None)
         if before is None or before.largest is None or change.news is Change.EMPTIED:
             return rows
         last = Value(kind=before.kind, text=before.largest)
@@ -213,11 +220,14 @@ def unmoved(upstream: Upstream) -> ProbeResult:
 
 def _after(before: Cursor, change: Change, seen: Seen) -> Cursor:
     after = before.with_seen(seen)
+    if before.largest is None and seen.largest is not None:
+        # Only now is there a value to see the type by, where the driver has no word for it.
+        after = replace(after, kind=seen.column.kind, type_name=seen.column.type_name)
     if change is Change.GROWN:
         return replace(after, late=0)
     if change is Change.LATE:
         return replace(after, late=before.late + 1)
-    if seen.largest != before.largest:
+    if not is_same(before, seen):
         # It fell: the same value may come again and be other rows.
         return replace(after, late=0, life=before.life + 1, marks=())
     return after

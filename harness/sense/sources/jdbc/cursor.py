@@ -22,7 +22,7 @@ _MOST_MARKS = 16
 
 
 class Change(Enum):
-    """What a window tells."""
+    """What a window shows."""
 
     #: Nothing has changed.
     NONE = auto()
@@ -101,13 +101,23 @@ def change_in(before: Cursor, seen: Seen) -> Change:
         return Change.GROWN
     if seen.rows > before.rows or seen.nulls > before.nulls:
         return Change.LATE
-    if (seen.rows, seen.nulls, seen.largest) != (before.rows, before.nulls, before.largest):
+    if (seen.rows, seen.nulls) != (before.rows, before.nulls) or not is_same(before, seen):
         return Change.FEWER
     return Change.NONE if seen.check == before.check else Change.LATE
 
 
+def is_same(before: Cursor, seen: Seen) -> bool:
+    """Return whether the largest key is the one of before.
+
+    The same number or instant may be written in another way, such as in another zone.
+    """
+    if seen.largest == before.largest or seen.largest is None or before.largest is None:
+        return seen.largest == before.largest
+    return rank(before.kind, seen.largest) == rank(before.kind, before.largest)
+
+
 def _has_grown(before: Cursor, seen: Seen) -> bool:
-    if seen.largest is None or seen.largest == before.largest:
+    if seen.largest is None or is_same(before, seen):
         return False
     if before.largest is None:
         return True

@@ -55,7 +55,7 @@ T = TypeVar("T")
 class Worker:
     """One lasting thread. A daemon: what hangs in it does not keep the process from ending.
 
-    The thread lasts because each Python thread that calls the JVM holds a thread there.
+    The thread lasts because some drivers admit a connection only in the thread that made it.
     """
 
     def __init__(self, name: str) -> None:
@@ -138,7 +138,7 @@ class QuerySession:
 
     def dialect(self) -> Dialect:
         """Return how to write statements for the database."""
-        return self._queries.dialect(self._database, within=self.left)
+        return self._queries.dialect(self._database)
 
     def largest(self, subject: Subject) -> Answer | None:
         """Request the largest key of one table; ``None`` when that failed."""
@@ -204,7 +204,9 @@ def _batches(windows: Iterable[Window]) -> Iterator[list[Window]]:
     """Put windows together whose keys are of one type, since one statement has one type."""
     by_type: dict[tuple[str, str], list[Window]] = {}
     for window in windows:
-        by_type.setdefault((window.column.kind, window.column.type_name), []).append(window)
+        # A key of an unknown type alone: another type may take digits from its values.
+        type_name = window.column.type_name or window.subject.id
+        by_type.setdefault((window.column.kind, type_name), []).append(window)
     for alike in by_type.values():
         for at in range(0, len(alike), _MOST_TABLES):
             yield alike[at : at + _MOST_TABLES]

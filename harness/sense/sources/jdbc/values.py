@@ -57,6 +57,14 @@ def moment(text: str, kind: Kind) -> datetime:
     return read + ahead if sign == "-" else read - ahead
 
 
+def instant(text: str) -> datetime:
+    """Read an instant, whose zone is UTC where it has none, such as the start of an overlap."""
+    try:
+        return moment(text, Kind.ZONED).replace(tzinfo=UTC)
+    except ValueError:
+        return moment(text, Kind.TIME).replace(tzinfo=UTC)
+
+
 def overlap_start(kind: Kind, largest: str, now: str, overlap: timedelta) -> str:
     """Return the value from which rows are read again, for a kind that knows time.
 

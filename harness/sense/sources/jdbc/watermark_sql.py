@@ -55,6 +55,8 @@ class Seen:
     check: str
     #: The database's own clock.
     now: str
+    #: The type of the key, as far as an answer without a key shows it.
+    column: Column
 
 
 def subject_of(upstream: Upstream, dialect: Dialect) -> Subject:
@@ -69,12 +71,11 @@ def subject_of(upstream: Upstream, dialect: Dialect) -> Subject:
     if not upstream.upstream_key:
         raise ProbeFailedError("upstream_key is empty; name the column that identifies new rows")
     key = key_name(upstream.upstream_key)
-    quoted = dialect.quoted((key,))
     return Subject(
         upstream=upstream,
         relation=_spelled(relation, dialect),
-        key=quoted,
-        key_name=quoted[len(dialect.quote) : -len(dialect.quote)],
+        key=dialect.quoted((key,)),
+        key_name=dialect.spelled(key),
     )
 
 
@@ -98,36 +99,32 @@ def _spelled(relation: Relation, dialect: Dialect) -> str:
 
 def largest_query(subject: Subject) -> Query:
     """Ask one table, of which nothing is known, for its largest key, its type, and the clock."""
-    return Query(
-        text=f"select max({subject.key}) as largest, current_timestamp as asked_at"
-        f" from {subject.relation}"
-    )
+    text = f"select max({subject.key}) as largest, current_timestamp as asked_at"
+    return Query((f"{text} from {subject.relation}",))
 
 
 def up_to_query(subject: Subject, start: Value, end: Value) -> Query:
     """Ask one table how many rows there are from a key to another."""
-    key = subject.key
-    return Query(
-        text=f"select count(*) as counted from {subject.relation} where {key} >= ? and {key} <= ?",
-        parameters=(start, end),
-    )
+    key, relation = subject.key, subject.relation
+    text = f"select count(*) as counted from {relation} where {key} >= "
+    return Query((text, start, f" and {key} <= ", end))
 
 
 def windows_query(windows: Sequence[Window], dialect: Dialect) -> Query:
     """Ask many tables in one statement; their keys must be of one type."""
-    parts, parameters = [], []
+    pieces: list[str | Value] = []
     for number, window in enumerate(windows):
-        key, relation = window.subject.key, window.subject.relation
-        where = ""
-        if window.start is not None:
-            where = f" where {key} >= ? or {key} is null"
-            parameters.append(Value(kind=window.column.kind, text=window.start))
-        parts.append(
-            f"select {number} as place, max({key}) as largest, count({key}) as with_key,"
-            f" count(*) as all_rows, {_check(key, window.column.kind, dialect)} as checked,"
-            f" current_timestamp as asked_at from {relation}{where}"
+        key, kind = window.subject.key, window.column.kind
+        pieces.append(
+            f"{' union all ' if number else ''}select {number} as place, max({key}) as largest,"
+            f" count({key}) as with_key, count(*) as all_rows,"
+            f" {_check(key, kind, dialect)} as checked, current_timestamp as asked_at"
+            f" from {window.subject.relation}"
         )
-    return Query(text=" union all ".join(parts), parameters=tuple(parameters))
+        if window.start is not None:
+            start = Value(kind=kind, text=window.start)
+            pieces += [f" where {key} >= ", start, f" or {key} is null"]
+    return Query(tuple(pieces))
 
 
 def seen_in(answer: Answer) -> dict[int, Seen]:
@@ -140,6 +137,7 @@ def seen_in(answer: Answer) -> dict[int, Seen]:
             nulls=int(all_rows or 0) - int(with_key or 0),
             check=_plain(check),
             now=now or "",
+            column=answer.columns[1],
         )
     return seen
 
@@ -158,10 +156,9 @@ def _check(key: str, kind: Kind, dialect: Dialect) -> str:
     """Return an expression for a sum that does not depend on the order of the rows."""
     if kind is Kind.NUMBER:
         return f"sum(cast({key} as decimal(31, 7)))"
-    known = dialect.time_functions
-    if kind is Kind.DATE and "DAYOFMONTH" in known:
-        return f"sum({{fn dayofmonth({key})}})"
-    if kind in {Kind.TIME, Kind.ZONED} and {"SECOND", "MINUTE"} <= known:
-        seconds = f"{{fn second({key})}} + 60 * {{fn minute({key})}}"
-        return f"sum(cast({seconds} as decimal(31, 6)))"
+    parts = {name: part.format(key) for name, part in dialect.parts.items()}
+    if kind is Kind.DATE and "day" in parts:
+        return f"sum({parts['day']})"
+    if kind in {Kind.TIME, Kind.ZONED} and "second" in parts:
+        return f"sum(cast({parts['second']} + 60 * {parts['minute']} as decimal(31, 6)))"
     return "0"

@@ -15,8 +15,8 @@ from harness.config.identifiers import relation_from
 from harness.config.secrets import EnvironmentSecrets, SecretResolver
 from harness.errors import ConfigurationError, ExtractError, ProbeFailedError
 from harness.sense import database_queries as queries
-from harness.sense.sources.jdbc.jvm import JvmQueries
-from harness.sense.sources.jdbc.new_rows import reader_of
+from harness.sense.sources.jdbc.databases import SqlQueries
+from harness.sense.sources.jdbc.session import credentials
 from harness.sense.sources.jdbc.values import moment
 from harness.sense.sources.jdbc.watermark_sql import key_name
 from harness.toolkit.extract.lookback import one_sentence
@@ -43,6 +43,16 @@ _SET_UTC = {
     "jdbc:mysql:": "SET time_zone = '+00:00'",
     "jdbc:mariadb:": "SET time_zone = '+00:00'",
     "jdbc:oracle:": "ALTER SESSION SET TIME_ZONE = 'UTC'",
+}
+#: Classes of the JDBC drivers, for those that the address names.
+_DRIVERS = {
+    "postgresql": "org.postgresql.Driver",
+    "mysql": "com.mysql.cj.jdbc.Driver",
+    "mariadb": "org.mariadb.jdbc.Driver",
+    "oracle": "oracle.jdbc.OracleDriver",
+    "sqlserver": "com.microsoft.sqlserver.jdbc.SQLServerDriver",
+    "sap": "com.sap.db.jdbc.Driver",
+    "sqlite": "org.sqlite.JDBC",
 }
 _UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Z"})
 #: No two clocks on Earth differ by more.
@@ -89,7 +99,7 @@ class Jdbc(ByColumn):
         ends = session.ends(newest, kind) if self.piece is not None else None
         span = span_of(self, newest, ends)
         with one_sentence(self.name):
-            reader = reader_of(bronze.session, self.database, self.secrets)
+            reader = _reader_of(bronze.session, self.database, self.secrets)
             reader = reader.option("dbtable", session.relation)
             if kind is not Kind.INSTANT:
                 return batch_of(reader.load(), span, session.column)
@@ -116,6 +126,29 @@ class Jdbc(ByColumn):
         return replace(batch, frame=rows, since=span.since_text, is_more=span.is_more)
 
 
+def _reader_of(
+    session: "SparkSession", database: Database, secrets: SecretResolver
+) -> "DataFrameReader":
+    """Return what reads a table of a database; which table has yet to be set."""
+    address = database.url
+    if not address.startswith("jdbc:"):
+        raise ConfigurationError(
+            "Spark reads the rows of a database by its JDBC driver; write the address of the"
+            " source as a JDBC URL, such as jdbc:postgresql://host:5432/name"
+        )
+    reader = session.read.format("jdbc").options(
+        url=address,
+        fetchsize=1000,
+        # A time stamp without a zone is the same digits here as there.
+        preferTimestampNTZ=True,
+    )
+    # Spark would ask DriverManager, which knows a driver only when Spark has used it before.
+    driver = database.driver or _DRIVERS.get(address.split(":")[1])
+    if driver is not None:
+        reader = reader.option("driver", driver)
+    return reader.options(**credentials(database, secrets))
+
+
 def _zones(session: "SparkSession") -> set[str]:
     """Return the zones in which Spark may write an instant into a query of a database."""
     jvm: Any = session.sparkContext._jvm
@@ -130,18 +163,18 @@ class _QuerySession:
 
     def __init__(self, bronze: Bronze, source: Jdbc) -> None:
         self._source = source
-        self._queries = JvmQueries(lambda: bronze.session, source.secrets)
+        self._queries = SqlQueries(source.secrets)
         self._within = source.database.timeout_seconds
-        dialect = self._queries.dialect(source.database, within=self._within)
+        dialect = self._queries.dialect(source.database)
         found = relation_from(f"source: {source.table}")
         if found is None:
             raise ConfigurationError(
                 f"{source.table!r} is no name of a table in a database; allowed are schema.table"
                 " and (select ...)"
             )
-        quoted = dialect.quoted((key_name(source.column),))
-        self._key = quoted
-        name = quoted[len(dialect.quote) : -len(dialect.quote)]
+        key = key_name(source.column)
+        self._key = dialect.quoted((key,))
+        name = dialect.spelled(key)
         #: The column as Spark names it.
         self.column = name if name.isidentifier() else f"`{name}`"
         #: The table as a statement names it after FROM.
@@ -149,7 +182,7 @@ class _QuerySession:
 
     def kind(self) -> Kind:
         """Return how the values of the column are compared."""
-        found = self._query(f"select {self._key} from {self.relation} where 1 = 0").columns[0]
+        found = self._query(f"select max({self._key}) from {self.relation}").columns[0]
         kind = _KINDS.get(found.kind)
         if kind is None:
             raise ConfigurationError(
@@ -166,11 +199,11 @@ class _QuerySession:
             first, last = self._query(text).rows[0]
         else:
             bound = queries.Value(kind=_ASKED[kind], text=_bound(newest))
-            first, last = self._query(f"{text} where {self._key} > ?", bound).rows[0]
+            first, last = self._query(f"{text} where {self._key} > ", bound).rows[0]
         return self._value(first, kind), self._value(last, kind)
 
-    def _query(self, text: str, *parameters: queries.Value) -> queries.Answer:
-        query = queries.Query(text=text, parameters=parameters)
+    def _query(self, *pieces: str | queries.Value) -> queries.Answer:
+        query = queries.Query(pieces)
         return self._queries.ask(self._source.database, query, within=self._within)
 
     def _value(self, text: str | None, kind: Kind) -> Value | None:
@@ -179,7 +212,7 @@ class _QuerySession:
         except ValueError as error:
             raise ExtractError(
                 f"{self._source.name}: {self._source.column} has the value {text!r}, which cannot"
-                " be compared; mend that row, or extract without piece"
+                " be compared; correct that row, or extract without piece"
             ) from error
 
 

@@ -27,7 +27,7 @@ class Shop:
     def __init__(self, spark: "SparkSession", url: str) -> None:
         self.spark, self.name = spark, f"x{next(_NUMBERS)}"
         self.database = extract.Database(url=url)
-        self.writer = Writer(spark, url)
+        self.writer = Writer(url)
         self.writer.run(f"create schema {self.name}")
         self.lake = Lake(spark, self.name)
         self.source = extract.Jdbc(
@@ -47,8 +47,8 @@ class Shop:
 
 
 @pytest.fixture
-def shop(postgres: Postgres, spark: "SparkSession") -> Iterator[Shop]:
-    shop = Shop(spark, postgres.url)
+def shop(postgres_of_spark: Postgres, spark: "SparkSession") -> Iterator[Shop]:
+    shop = Shop(spark, postgres_of_spark.url)
     yield shop
     shop.writer.close()
     shop.lake.drop()

@@ -33,10 +33,12 @@ class CatalogDatabase:
         self.asked: list[Query] = []
         self.is_down = False
 
-    def dialect(self, database: Database, *, within: float) -> Dialect:
+    def dialect(self, database: Database) -> Dialect:
         raise AssertionError("nobody needs it")
 
-    def ask(self, database: Database, query: Query, *, within: float) -> Answer:
+    def ask(
+        self, database: Database, query: Query, *, within: float, most: int | None = None
+    ) -> Answer:
         self.asked.append(query)
         if self.is_down:
             raise DatabaseDownError("the database cannot be reached: refused")

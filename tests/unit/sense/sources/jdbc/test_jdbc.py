@@ -238,6 +238,26 @@ def test_all_tables_of_a_database_are_one_statement() -> None:
     assert len(shop.queries.asked) == 1
 
 
+def test_keys_whose_type_no_value_has_shown_are_asked_apart_and_get_their_type_later() -> None:
+    shop = Shop()
+    shop.queries.kind, shop.queries.type_name = Kind.TEXT, ""
+    shop.table("a")
+    shop.table("b")
+    shop.sighted().results()
+    apart = len(shop.queries.asked)
+    shop.queries.kind, shop.queries.type_name = Kind.NUMBER, "int"
+    shop.add(9, to="a")
+    shop.add(7, to="b")
+    shop.results()
+    shop.queries.asked.clear()
+    shop.add(10, to="a")
+    found = shop.events("a")
+
+    # The statement for all, and another for the window of the one that changed.
+    assert (apart, len(shop.queries.asked)) == (2, 2)
+    assert [event.snapshot_id for event in found] == ["10"]
+
+
 def test_statements_are_bounded() -> None:
     shop = Shop()
     for number in range(101):
@@ -362,7 +382,7 @@ def test_a_key_that_names_no_column_is_a_failure(key: str | None, told: str) -> 
 
 
 def test_names_are_quoted_in_the_case_of_the_database() -> None:
-    shop = Shop(dialect=Dialect(quote="`", bare_names=Case.UPPER))
+    shop = Shop(dialect=Dialect(quotes="``", bare_names=Case.UPPER))
     shop.watch('sales."or`ders"')
     shop.results()
 

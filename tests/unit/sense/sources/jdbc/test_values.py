@@ -1,13 +1,12 @@
 """Values of a key column, as drivers write them."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from harness.errors import ProbeFailedError
-from harness.sense.database_queries import Case, Kind
-from harness.sense.sources.jdbc.dialects import dialect_of, kind_of, login_limits
-from harness.sense.sources.jdbc.values import moment, overlap_start, rank
+from harness.sense.database_queries import Kind
+from harness.sense.sources.jdbc.values import instant, moment, overlap_start, rank
 
 HALF_PAST = datetime.fromisoformat("2025-04-23T21:30:00")
 
@@ -92,54 +91,6 @@ def test_a_clock_that_cannot_be_read_is_told() -> None:
         overlap_start(Kind.TIME, "2025-04-23 21:30:00", "noon", timedelta(minutes=10))
 
 
-@pytest.mark.parametrize(
-    ("code", "name", "kind"),
-    [
-        (93, "timestamp", Kind.TIME),
-        (93, "timestamptz", Kind.ZONED),
-        (2014, "TIMESTAMP WITH TIME ZONE", Kind.ZONED),
-        (91, "DATE", Kind.DATE),
-        (-5, "BIGINT", Kind.NUMBER),
-        (8, "float8", Kind.FLOAT),
-        (-9, "NVARCHAR", Kind.TEXT),
-        (-2, "timestamp", Kind.OTHER),
-    ],
-)
-def test_a_column_is_compared_by_its_type(code: int, name: str, kind: Kind) -> None:
-    assert kind_of(code, name) is kind
-
-
-@pytest.mark.parametrize(
-    ("url", "limits"),
-    [
-        ("jdbc:sap://h:30015", {"connectTimeout": "4000"}),
-        ("jdbc:sqlserver://h", {"loginTimeout": "4"}),
-        ("jdbc:derby:memory:x", {}),
-    ],
-)
-def test_a_login_is_limited_where_the_driver_can(url: str, limits: dict[str, str]) -> None:
-    assert login_limits(url, 4.7) == limits
-
-
-class _About:
-    def getMetaData(self) -> "_About":
-        return self
-
-    def storesUpperCaseIdentifiers(self) -> bool:
-        return False
-
-    def storesLowerCaseIdentifiers(self) -> bool:
-        return False
-
-    def getIdentifierQuoteString(self) -> str:
-        return " "
-
-    def getTimeDateFunctions(self) -> str:
-        return "second, MINUTE"
-
-
-def test_a_database_that_tells_no_quote_gets_the_usual_one() -> None:
-    dialect = dialect_of(_About())
-
-    assert (dialect.quote, dialect.bare_names) == ('"', Case.AS_WRITTEN)
-    assert dialect.time_functions == {"SECOND", "MINUTE"}
+@pytest.mark.parametrize("text", ["2025-04-23 21:30:00", "2025-04-23 23:30:00+02"])
+def test_the_start_of_an_overlap_is_an_instant_with_or_without_its_zone(text: str) -> None:
+    assert instant(text) == HALF_PAST.replace(tzinfo=UTC)
