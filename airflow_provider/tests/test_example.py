@@ -41,7 +41,7 @@ class World:
         self.lake = folder / "lake"
         self.results = folder / "results"
         self.snapshots: list[tuple[str, str]] = []
-        runpy.run_path(str(ROOT / "tests" / "copied.py"))["copy_project"](self.project)
+        runpy.run_path(str(ROOT / "tests" / "support" / "copied.py"))["copy_project"](self.project)
 
     def live(self) -> None:
         """Let the day pass."""
