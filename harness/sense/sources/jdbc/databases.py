@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.config.connections import Database
@@ -45,7 +44,7 @@ from harness.sense.sources.jdbc.session import Worker, credentials
 from harness.sense.sources.jdbc.values import instant, moment
 
 if TYPE_CHECKING:
-    from sqlalchemy import URL, Connection
+    from sqlalchemy import Connection
 
 T = TypeVar("T")
 
@@ -95,27 +94,31 @@ class _Desk:
     def __init__(self, database: Database, secrets: SecretResolver) -> None:
         self._database = database
         self._secrets = secrets
+        self._url = sqlalchemy_url(database.url)
+        #: How statements are written.
+        self.dialect = self._loaded()
         self._worker = Worker("database")
         self._connection: Connection | None = None
         #: The limit that is set in the database, in seconds.
         self._limit = 0
 
-    @cached_property
-    def _url(self) -> "URL":
-        return sqlalchemy_url(self._database.url)
-
-    @cached_property
-    def dialect(self) -> Dialect:
+    def _loaded(self) -> Dialect:
+        """Load the driver, here and outside of any time limit: that may take a second."""
         from sqlalchemy.exc import NoSuchModuleError
 
         try:
-            return dialect_of(self._url.get_dialect()())
+            known = self._url.get_dialect()
+            known.import_dbapi()
         except NoSuchModuleError as error:
             raise DatabaseDownError(
                 f"there is no SQLAlchemy dialect {self._url.drivername}; install its package"
             ) from error
         except ImportError as error:
-            raise self._no_driver(error) from error
+            raise DatabaseDownError(
+                f"the Python driver of {self._url.drivername} cannot be loaded, install it:"
+                f" {_reason(error)}"
+            ) from error
+        return dialect_of(known())
 
     def ask(self, query: Query, within: float, most: int | None) -> Answer:
         def once() -> Answer:
@@ -157,8 +160,6 @@ class _Desk:
             raise DatabaseDownError(str(error).rstrip(".")) from error
         except DBAPIError as error:
             raise self._failure(error) from None
-        except ImportError as error:
-            raise self._no_driver(error) from error
         except (SQLAlchemyError, OSError, TypeError, ValueError) as error:
             self._close()
             raise DatabaseDownError(f"the driver fails: {_reason(error)}") from None
@@ -173,12 +174,6 @@ class _Desk:
         if is_too_slow(error.orig):
             return QueryTooSlowError(f"the database gave the query up: {reason}")
         return QueryRefusedError(f"the database refuses the query: {reason}")
-
-    def _no_driver(self, error: ImportError) -> DatabaseDownError:
-        return DatabaseDownError(
-            f"the Python driver of {self._url.drivername} cannot be loaded, install it:"
-            f" {_reason(error)}"
-        )
 
     def _is_alive(self, connection: "Connection") -> bool:
         from sqlalchemy.exc import SQLAlchemyError
