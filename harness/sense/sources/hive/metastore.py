@@ -28,7 +28,7 @@ _HAS_OWN_LOG = "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"
 class HiveTable:
     """What the metastore says of a table."""
 
-    #: Milliseconds since the epoch; tells one life of a table from the next.
+    #: Milliseconds since the epoch; distinguishes one life of a table from the next.
     created_ms: int
     location: str
     #: The columns that it is partitioned by.
