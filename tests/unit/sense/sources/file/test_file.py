@@ -417,10 +417,10 @@ class Remote:
         ("s3a://bucket/in/", "s3a://bucket/in"),
         ("s3a://bucket/in/2025-*/x", "s3a://bucket/in"),
         ("abfss://box@account.dfs.core.windows.net/*", "abfss://box@account.dfs.core.windows.net/"),
-        ("dbfs:/in/_SUCCESS", "dbfs:/in"),
+        ("gs://box/in/_SUCCESS", "gs://box/in"),
     ],
 )
-def test_an_address_with_a_scheme_is_listed_by_hadoop(
+def test_an_address_with_a_scheme_is_listed_by_its_store(
     tmp_path: Path, sensor_id: str, folder: str
 ) -> None:
     place, remote = Place(tmp_path), Remote()
