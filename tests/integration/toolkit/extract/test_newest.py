@@ -135,7 +135,8 @@ def test_a_value_of_the_future_is_named_and_hides_nothing(
     assert f"the largest updated_at is {far.isoformat()}" in caplog.text
     assert "it was ignored" in caplog.text
     assert bronze.newest(day(1), future=extract.Future.TAKE) == far
-    with pytest.raises(ExtractError, match=f"is {far.isoformat().replace('+', '.')}, after.*mend"):
+    named = rf"is {far.isoformat().replace('+', '.')}, after.*fix that row"
+    with pytest.raises(ExtractError, match=named):
         bronze.newest(day(1), future=extract.Future.REFUSE)
 
 
