@@ -20,7 +20,7 @@ from benchmarks.upstreams import (  # noqa: E402
     BenchContext,
     append,
     lay_out,
-    tell,
+    print_time,
     write_controls,
 )
 from harness.tick.engine import Engine  # noqa: E402
@@ -58,11 +58,11 @@ def ticks(folder: Path, rows: int) -> None:
     os.chdir(project)
     context = BenchContext(project, folder / "home", rows // ROWS_OF_A_JOB)
     engine = Engine(context)
-    tell(rows, "first tick: build, seed, first sight of all", engine.tick)
-    tell(rows, "second tick, 50 more starts", engine.tick)
-    tell(rows, "third tick, 50 more starts", engine.tick)
+    print_time(rows, "first tick: build, seed, first sight of all", engine.tick)
+    print_time(rows, "second tick, 50 more starts", engine.tick)
+    print_time(rows, "third tick, 50 more starts", engine.tick)
     append(tables[0])
-    tell(rows, "one table changed, 50 more starts", engine.tick)
+    print_time(rows, "one table changed, 50 more starts", engine.tick)
     context.close()
 
 

@@ -117,7 +117,7 @@ def in_python(context: BenchContext, events: int, day: int) -> None:
     for name, wanted in questions(day).items():
         rest = {key: value for key, value in wanted.items() if key != "table"}
         question = question_of(wanted.get("table"), rest)  # type: ignore[arg-type]
-        tell(
+        print_time(
             events, f"Python: {name}", lambda question=question: len(find(context.store, question))
         )
 
@@ -128,10 +128,12 @@ def in_sql(context: BenchContext, events: int, day: int) -> None:
         arguments = ", ".join(f"{key}={value!r}" for key, value in wanted.items())
         compiled = dbt("compile", "--inline", f"{{{{ data_change_events_between({arguments}) }}}}")
         query = compiled.results[0].node.compiled_code  # type: ignore[attr-defined]
-        tell(events, f"SQL: {name}", lambda query=query: len(context.session.sql(query).collect()))
+        print_time(
+            events, f"SQL: {name}", lambda query=query: len(context.session.sql(query).collect())
+        )
 
 
-def tell(events: int, what: str, asking: Callable[[], int]) -> None:
+def print_time(events: int, what: str, asking: Callable[[], int]) -> None:
     """Ask once, and then so often that one time in the middle is to be trusted."""
     asking()
     reported = sorted(timed(asking) for _ in range(REPEATS))  # type: ignore[type-var]

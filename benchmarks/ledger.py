@@ -28,8 +28,8 @@ from benchmarks.upstreams import (  # noqa: E402
     lay_out,
     line,
     paths_of,
+    print_time,
     steps_of,
-    tell,
     timed,
     write_controls,
 )
@@ -140,9 +140,9 @@ def warm(folder: Path, events: int, warming: int) -> None:
     context = context_in(folder)
     engine = Engine(context)
     paths = paths_of(folder)
-    tell(events, "fresh process without a state file", engine.tick)
+    print_time(events, "fresh process without a state file", engine.tick)
     append(paths[0])
-    tell(events, "one changed, the first time", engine.tick)
+    print_time(events, "one changed, the first time", engine.tick)
     rest(engine)
     if warming:
         changes(engine, events, "one changed, while it warms up", [paths[:1]] * warming)
@@ -191,7 +191,7 @@ def changes(engine: Engine, events: int, what: str, in_turn: Sequence[Sequence[P
 def new_job(engine: Engine, events: int, folder: Path, paths: Sequence[Path]) -> None:
     """Time the tick in which a job comes to a table with a past, all of which is new to it."""
     write_controls(folder / "project", delta_rows([*paths, paths[0]]))
-    tell(events, "a new job on an old table", engine.tick)
+    print_time(events, "a new job on an old table", engine.tick)
     rest(engine)
 
 

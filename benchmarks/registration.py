@@ -111,7 +111,7 @@ def registered(count: int, what: str, home: Path, events: list[ChangeEvent]) -> 
 
 
 def events_of(count: int) -> Iterator[ChangeEvent]:
-    """Return events of many tables, as a writer would tell them."""
+    """Return events of many tables, as a writer would register them."""
     made_at = int(START.timestamp() * 1000)
     for number in range(count):
         yield ChangeEvent(

@@ -34,8 +34,8 @@ from benchmarks.upstreams import (  # noqa: E402
     BenchContext,
     copy_project,
     line,
+    print_time,
     steps_of,
-    tell,
     timed,
     write_controls,
 )
@@ -184,8 +184,8 @@ def warm(folder: Path, sample: int, warming: int) -> None:
     add_iceberg(os.environ)
     context = BenchContext(folder / "project", folder / "home", JOBS)
     engine = Engine(context)
-    tell(count, "first tick: build, seed, first sight of all", lambda: sound(engine.tick()))
-    tell(count, "second tick: first sight of chains, settle", lambda: sound(engine.tick()))
+    print_time(count, "first tick: build, seed, first sight of all", lambda: sound(engine.tick()))
+    print_time(count, "second tick: first sight of chains, settle", lambda: sound(engine.tick()))
     for number in range(warming):
         changed(engine, kinds, [number % place.each])
     rest(engine)
@@ -290,7 +290,7 @@ def cold(folder: Path) -> None:
     count = total(kinds_of(place_in(folder)))
     os.chdir(folder / "project")
     context = BenchContext(folder / "project", folder / "home", JOBS)
-    tell(count, "idle tick, fresh process, no JVM", lambda: sound(Engine(context).tick()))
+    print_time(count, "idle tick, fresh process, no JVM", lambda: sound(Engine(context).tick()))
     if "session" in vars(context):
         raise SystemExit("an idle tick has started Spark")
     os._exit(0)

@@ -103,9 +103,9 @@ def warm(project: Path, home: Path, paths: list[Path]) -> None:
     tables = len(paths)
     context = BenchContext(project, home, tables)
     engine = Engine(context)
-    tell(tables, "first tick: build, seed, first sight of all", engine.tick)
+    print_time(tables, "first tick: build, seed, first sight of all", engine.tick)
     append(paths[0])
-    tell(tables, "one changed, the first time", engine.tick)
+    print_time(tables, "one changed, the first time", engine.tick)
     for _ in range(WARMING):
         append(paths[0])
         engine.tick()
@@ -222,7 +222,7 @@ def timed(work: Callable[[], object]) -> tuple[float, object]:
     return time.perf_counter() - began, result
 
 
-def tell(tables: int, what: str, tick: Callable[[], TickReport]) -> None:
+def print_time(tables: int, what: str, tick: Callable[[], TickReport]) -> None:
     """Time a tick and print its steps."""
     took, report = timed(tick)
     line(tables, what, took, steps_of(report))

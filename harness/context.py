@@ -206,7 +206,7 @@ class Context:
         )
 
     def local_endpoint(self) -> "Endpoint":
-        """Start the local Jobs API if it is not there, and tell it the jobs of the controls."""
+        """Start the local Jobs API if it is not there, and register the jobs of the controls."""
         from harness.platform.jobs_emulator.background import ensure_running, register_jobs
 
         endpoint = ensure_running(

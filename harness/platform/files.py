@@ -73,7 +73,7 @@ class Disk(Protocol):
         ...
 
     def write(self, descriptor: int, content: bytes, /) -> int:
-        """Write as much as is taken, and tell how much that was."""
+        """Write as much as is taken, and return how much that was."""
         ...
 
     def fsync(self, descriptor: int, /) -> None:

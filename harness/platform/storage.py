@@ -83,7 +83,7 @@ class Storage(Protocol):
 
 
 def reason_of(error: ProbeFailedError | OSError, *, missing: str | None = None) -> str:
-    """Raise why a probe failed, to go on from "cannot be sensed: ".
+    """Return why a probe failed, to go on from "cannot be sensed: ".
 
     Args:
         error: What was raised.
@@ -210,10 +210,24 @@ class ObjectStorage:
         root = f"{root}://{place}"
         try:
             if root not in self._stores:
+                if not _is_known(root):
+                    raise ProbeFailedError(
+                        f"{root} is no object store; s3:, s3a:, abfss: and gs: can be read"
+                    )
                 self._stores[root] = from_url(root, **_OPTIONS)  # type: ignore[call-overload]
             yield self._stores[root], key.rstrip("/")
         except exceptions.BaseError as error:
             raise _as_of_files(error, path) from error
+
+
+def _is_known(root: str) -> bool:
+    from obstore import exceptions, parse_scheme
+
+    try:
+        parse_scheme(root)
+    except exceptions.BaseError:
+        return False
+    return True
 
 
 def _as_of_files(error: Exception, path: str) -> OSError:

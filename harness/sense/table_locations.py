@@ -57,7 +57,7 @@ class Places:
 
     A cursor has the path of its table, so that a probe need not ask the catalog. A table that was
     dropped and created again elsewhere may leave its old folder behind, where nothing ever happens
-    again; only the catalog can tell.
+    again; only the catalog knows.
     """
 
     def __init__(self, locator: TableLocator) -> None:
@@ -168,7 +168,7 @@ def described_location(session: "SparkSession", name: str) -> str:
     """Ask any catalog for the path of a table, by SQL.
 
     Raises:
-        ProbeFailedError: It is no Delta table, or the catalog does not tell.
+        ProbeFailedError: It is no Delta table, or the catalog does not answer.
         PySparkException: The catalog has no such table, or cannot be asked.
     """
     rows = session.sql(f"describe table extended {in_sql(name)}").collect()

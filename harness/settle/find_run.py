@@ -19,7 +19,7 @@ MOST_CANDIDATES = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """What the runs of a job tell about one start."""
+    """What the runs of a job show of one start."""
 
     #: The run of the start.
     found: RunReport | None = None

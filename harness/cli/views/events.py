@@ -94,7 +94,7 @@ def _tag(key: str, value: str) -> str:
 
 
 def _instant(at: int | None) -> str:
-    """Return milliseconds since the epoch as an instant; a producer's clock may tell anything."""
+    """Return milliseconds since the epoch as an instant; a producer's clock may show anything."""
     if at is None:
         return "-"
     try:

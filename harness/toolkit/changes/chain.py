@@ -1,7 +1,7 @@
 """Orders the events of one table and says from where to where they lead, and whether without break.
 
 It knows events, not tables: what is missing between two events may have changed nothing, which
-only the table's own log can tell. It never takes a list with a change missing for a whole one. The
+only the table's own log knows. It never takes a list with a change missing for a whole one. The
 rules are those of a dbt model, in macros/events/chain.sql.
 """
 
@@ -45,7 +45,7 @@ class Chain:
     since: str | None = None
     #: The snapshot after the last change; ``None``: the table as it is now.
     until: str | None = None
-    #: The partitions that changed, one JSON value per level; ``None``: only snapshots tell.
+    #: The partitions that changed, one JSON value per level; ``None``: only snapshots show them.
     partitions: tuple[tuple[str, ...], ...] | None = None
     fault: Fault | None = None
     #: The fault in words, to go on from "because ".

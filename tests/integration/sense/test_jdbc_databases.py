@@ -119,7 +119,7 @@ def pg(request: pytest.FixtureRequest, postgres: Postgres) -> Iterator[Shop]:
 
 
 @pytest.mark.parametrize(
-    ("type_name", "first", "second", "told"),
+    ("type_name", "first", "second", "expected"),
     [
         ("timestamp", "'2025-04-23 21:10:00'", "'2025-04-23 21:10:00.000001'", "2025-04-23 21:10:00.000001"),
         ("date", "'2025-04-22'", "'2025-04-23'", "2025-04-23"),
@@ -131,14 +131,14 @@ def pg(request: pytest.FixtureRequest, postgres: Postgres) -> Iterator[Shop]:
     ],
 )  # fmt: skip
 def test_keys_of_each_type_are_compared_as_such(
-    shop: Shop, type_name: str, first: str, second: str, told: str
+    shop: Shop, type_name: str, first: str, second: str, expected: str
 ) -> None:
     shop.table(f"changed {type_name}").add(first)
     shop.results()
     shop.add(second)
     [event] = shop.events()
 
-    assert (event.snapshot_id, shop.upstreams["orders"].upstream_value) == (told, told)
+    assert (event.snapshot_id, shop.upstreams["orders"].upstream_value) == (expected, expected)
     assert shop.events() == []
 
 
@@ -359,7 +359,7 @@ ORDERS = Upstream(
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "expected"),
     [
         ({"url": "jdbc:nosuch:x"}, "no Python driver is known for jdbc:nosuch; install"),
         ({"url": "nosuch://h/x"}, "there is no SQLAlchemy dialect nosuch; install its package"),
@@ -375,11 +375,11 @@ ORDERS = Upstream(
     ],
 )
 def test_a_database_that_cannot_be_connected_to_is_said_in_one_sentence(
-    request: pytest.FixtureRequest, options: dict[str, str], told: str
+    request: pytest.FixtureRequest, options: dict[str, str], expected: str
 ) -> None:
     [result] = probe_of(JdbcDatabase.model_validate(options), request).probe([ORDERS], at=AT)
 
-    assert told in (result.failure or "") and "\n" not in (result.failure or "")
+    assert expected in (result.failure or "") and "\n" not in (result.failure or "")
 
 
 def test_looks_keep_one_connection_and_start_no_spark(

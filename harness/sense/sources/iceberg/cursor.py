@@ -21,7 +21,7 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
-    """What must be remembered of a table to tell what is new in it."""
+    """What must be remembered of a table to know what is new in it."""
 
     uuid: str
     #: The last snapshot that was probed; ``None`` while there is none.

@@ -30,7 +30,7 @@ _LEAST_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinceRows:
-    """The rows of a table that are new, as far as its key can tell."""
+    """The rows of a table that are new, as far as its key shows."""
 
     #: As a statement names it after FROM, and its key as a statement names it.
     relation: str
@@ -151,7 +151,7 @@ class Comparison:
         )
 
     def _settle(self, changes: Sequence[_Change], dialect: Dialect) -> None:
-        """Request the windows that the next probe starts from, and tell what is new data."""
+        """Request the windows that the next probe starts from, and return what is new data."""
         ready = []
         for change in changes:
             try:
