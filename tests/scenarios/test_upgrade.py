@@ -71,7 +71,9 @@ class Upgraded:
         self.home = StoryHome(folder, spark, SCHEMA)
         tables = self.home.warehouse / f"{SCHEMA}.db"
         with tarfile.open(archive) as tar:
-            tar.extractall(folder / "archive", filter="data")
+            # The first releases of Python 3.11 know no filter.
+            tar.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
+            tar.extractall(folder / "archive")
         kept = folder / "archive" / "home" / "warehouse" / f"{SCHEMA}.db"
         # The metastore has absolute paths and is not kept; its tables are the metastore's own.
         for table in sorted(kept.iterdir()):
