@@ -43,6 +43,10 @@ READING_MORE = (
     "with a as (select * from orders), orders as (select 1) select * from a, sensor_new_data",
     "select * from (with orders as (select 1) select * from orders), orders, sensor_new_data",
     "with orders as (select * from orders) select * from orders, sensor_new_data",
+    # Only a table has versions, so this is no CTE.
+    "with recursive orders(n) as (select 1 from orders version as of 3) select * from"
+    " sensor_new_data",
+    "with orders as (select 1) select * from sensor_new_data, orders timestamp as of '2026-01-01'",
     "select * from sensor_new_data, lateral (select * from sales.orders)",
     "select * from sensor_new_data, sales.orders version as of 3",
     "select * from sensor_new_data, global_temp.orders",
