@@ -133,8 +133,8 @@ def _use_of(query: str, tree: exp.Query, tokens: Sequence[Token], unclear: set[s
 def _is_own(table: exp.Table) -> bool:
     """Return whether a name is that of a CTE which can be seen from where it stands.
 
-    Only a table has versions: Spark reads a name with ``version as of`` as one, whatever CTE it
-    has.
+    Only a table has versions: Spark reads a table where a version stands, also beside a CTE of the
+    same name.
     """
     if table.db or table.args.get("version") is not None:
         return False
