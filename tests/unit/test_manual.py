@@ -1,5 +1,6 @@
 """The manual: its links lead somewhere, and its reference is what the code says."""
 
+import builtins
 import importlib.util
 import re
 import sys
@@ -10,6 +11,7 @@ from types import ModuleType
 
 import pytest
 
+from harness import errors
 from harness.controls.check import check
 from harness.controls.header import COLUMNS
 from harness.controls.parse import parse_controls
@@ -48,9 +50,18 @@ def test_every_link_of_a_page_leads_to_a_file_and_a_heading(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_file_that_a_page_names_exists(page: Path) -> None:
-    pattern = r"`((?:benchmarks|bundle|docs|harness|macros|models|seeds|tests)/[\w./-]+)`"
+    pattern = r"`((?:benchmarks|bundle|docs|harness|macros|models|seeds|tests)/[\w./<>-]+)`"
     named = re.findall(pattern, _text(page))
-    assert [name for name in named if not (ROOT / name).exists()] == []
+    # `<name>` stands for any name.
+    missing = [name for name in named if not any(ROOT.glob(re.sub(r"<\w+>", "*", name)))]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_error_that_a_page_names_can_be_caught_by_that_name(page: Path) -> None:
+    named = re.findall(r"`([A-Z]\w+Error)`", _text(page))
+    known = {*vars(errors), *vars(builtins)}
+    assert [name for name in named if name not in known] == []
 
 
 def _csv_examples() -> Iterator[str]:
