@@ -30,10 +30,10 @@ from harness.config.load import load_settings  # noqa: E402
 from harness.context import Context  # noqa: E402
 from harness.controls.header import COLUMNS  # noqa: E402
 from harness.platform.databricks.api import Outcome  # noqa: E402
-from harness.platform.databricks.fake import FakeJobs  # noqa: E402
 from harness.platform.spark.session import JAVA_COMPILER, let_java_compile_all  # noqa: E402
 from harness.tick.engine import Engine  # noqa: E402
 from harness.tick.report import TickReport  # noqa: E402
+from tests.support.fake_jobs import FakeJobs  # noqa: E402
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

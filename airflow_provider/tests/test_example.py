@@ -77,8 +77,8 @@ class World:
             for name, value in os.environ.items()
             if not name.startswith(("AIRFLOW", "PYTHON", "VIRTUAL_ENV"))
         }
-        own = {"HEARTBEAT_HOME": str(self.folder / "home"), "PYTHONPATH": str(self.project)}
-        return kept | own
+        search = os.pathsep.join(map(str, (self.project, ROOT)))
+        return kept | {"HEARTBEAT_HOME": str(self.folder / "home"), "PYTHONPATH": search}
 
 
 @pytest.fixture(scope="module")

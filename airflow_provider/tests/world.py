@@ -16,14 +16,14 @@ from harness.config.load import load_settings
 from harness.context import Context
 from harness.controls.header import COLUMNS
 from harness.controls.load import CONTROLS
-from harness.platform.clock import FakeClock
 from harness.platform.databricks.api import Outcome
-from harness.platform.databricks.fake import FakeJobs
 from harness.platform.spark.jars import add_iceberg
 from harness.platform.spark.session import let_java_compile_all
 from harness.store.queries import note_tick
 from harness.tick.engine import Engine, TickOptions
 from harness.tick.single_writer import admitted
+from tests.support.fake_clock import FakeClock
+from tests.support.fake_jobs import FakeJobs
 
 TABLE = "lake.data.pageviews"
 COUNT_ROWS, REVENUE, HELD = 111, 222, 333

@@ -1,7 +1,7 @@
 """The one clock of the process, and how instants are read; all else gets them as arguments."""
 
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Protocol
 
 
@@ -27,25 +27,6 @@ class RealClock:
     def sleep(self, seconds: float) -> None:
         """Wait for that many seconds."""
         time.sleep(seconds)
-
-
-class FakeClock:
-    """A clock that stands still until it is moved; for tests and simulations."""
-
-    def __init__(self, start: datetime) -> None:
-        self._now = start
-
-    def now(self) -> datetime:
-        """Return the instant that was set."""
-        return self._now
-
-    def sleep(self, seconds: float) -> None:
-        """Move on by that many seconds without waiting."""
-        self._now += timedelta(seconds=seconds)
-
-    def set(self, instant: datetime) -> None:
-        """Jump to an instant, forwards or backwards."""
-        self._now = instant
 
 
 def instant_from(value: object) -> datetime | None:

@@ -13,13 +13,13 @@ import pytest
 
 from harness.errors import JobsApiError, NoSuchJobError
 from harness.fire.submit import Steps
-from harness.platform.clock import FakeClock
 from harness.platform.databricks.api import Accepted, JobsApi, NotAllowed, Outcome, Refused, Unknown
 from harness.platform.databricks.client import ClientSettings, DatabricksJobs
-from harness.platform.databricks.fake import FakeJobs
 from harness.platform.jobs_emulator.api.requests import run_now_from
 from harness.settle.settle import settle
 from harness.store.rows import Run, RunStatus, Tick
+from tests.support.fake_clock import FakeClock
+from tests.support.fake_jobs import FakeJobs
 from tests.support.following import firing_of, intended
 from tests.support.jobs_emulator.faults import Fault, FaultKind, When
 from tests.support.jobs_emulator.scripts import ScriptedJob

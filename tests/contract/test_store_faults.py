@@ -13,8 +13,6 @@ from harness.errors import ExitCode, StateError
 from harness.events.event import EventRow, Operation, TableFormat
 from harness.fire.intents import Start, fire
 from harness.fire.submit import Firing, Steps
-from harness.platform.clock import FakeClock
-from harness.platform.databricks.fake import FakeJobs
 from harness.platform.databricks.rate_limit import TokenBucket
 from harness.store.delta_commits import commit_with, force_table, newest_commit
 from harness.store.integrity import lost_commits, require_intact
@@ -23,6 +21,8 @@ from harness.store.rows import Consumed, Ledger, Run, RunStatus, Tick
 from harness.tick.checkpoint import save_state
 from harness.tick.state import TickState
 from tests.support.disk_ledgers import create_ledgers
+from tests.support.fake_clock import FakeClock
+from tests.support.fake_jobs import FakeJobs
 from tests.support.ledgers import run
 
 JOB = 2**53 + 1

@@ -16,12 +16,12 @@ import pytest
 from harness.config.load import load_settings
 from harness.context import Context
 from harness.errors import ExitCode, LockedError, StateError
-from harness.platform.clock import FakeClock
 from harness.store.rows import Ledger
 from harness.store.writer.lease import LEASE_SECONDS, Lease, LeaseTable
 from harness.store.writer.lease_table import CatalogLeaseTable
 from harness.store.writer.lock import ProcessLock, WriterLock
 from harness.tick.single_writer import admitted
+from tests.support.fake_clock import FakeClock
 from tests.support.leases import DeltaLeaseTable, MemoryLeaseTable, StampedLocalStore, tick_row
 from tests.support.memory_store import MemoryStore
 
@@ -94,7 +94,7 @@ HOLD = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from harness.platform.clock import FakeClock
+from tests.support.fake_clock import FakeClock
 from harness.store.writer.lease import Lease
 from harness.store.writer.lock import ProcessLock
 from tests.support.leases import DeltaLeaseTable, StampedLocalStore
@@ -153,7 +153,7 @@ import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from harness.platform.clock import FakeClock
+from tests.support.fake_clock import FakeClock
 from harness.errors import HeartbeatError
 from harness.store.writer.lease import Lease
 from harness.store.writer.fencing import FencedStore

@@ -25,15 +25,15 @@ from harness.controls.header import COLUMNS
 from harness.controls.load import CONTROLS
 from harness.controls.triggers.parse import COLUMNS as TRIGGER_COLUMNS
 from harness.controls.triggers.parse import EVENT_TRIGGERS
-from harness.platform.clock import FakeClock
 from harness.platform.databricks.api import Outcome
-from harness.platform.databricks.fake import FakeJobs
 from harness.platform.dbt import Dbt
 from harness.store.local import LocalStore
 from harness.store.rows import Store
 from harness.tick.engine import Engine, TickOptions
 from harness.tick.report import TickReport
 from tests.support.copied import copy_project
+from tests.support.fake_clock import FakeClock
+from tests.support.fake_jobs import FakeJobs
 
 if TYPE_CHECKING:
     from dbt.contracts.graph.manifest import Manifest

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.platform.clock import FakeClock
 from harness.platform.databricks.api import Outcome
-from harness.platform.databricks.fake import FakeJobs, _Run
 from harness.platform.jobs_emulator.runs import states
 from harness.store.inbox import receive
 from harness.store.rows import Ledger
 from harness.tick.engine import Engine, TickOptions
 from tests.scenarios.conftest import Killed, StoryContext, StoryHome
+from tests.support.fake_clock import FakeClock
+from tests.support.fake_jobs import FakeJobs, _Run
 from tests.upgrade.installation import (
     ARCHIVES,
     DIES,

@@ -20,7 +20,6 @@ from harness.controls.header import COLUMNS
 from harness.errors import DecideError, LockedError, StateError
 from harness.events.event import EventRow
 from harness.fire.submit import Firing
-from harness.platform.clock import FakeClock
 from harness.platform.databricks.api import JobsApi
 from harness.store.queries import step_order
 from harness.store.rows import FencingToken, Ledger, LedgerRow
@@ -37,6 +36,7 @@ from tests.simulation.fate import Fate, OneAfterTheOther
 from tests.simulation.models import CONTROLS, POLICIES, SCHEDULED, TRIGGERS, Models
 from tests.simulation.policies import Policy
 from tests.simulation.sources import ProbePool, Sources
+from tests.support.fake_clock import FakeClock
 from tests.support.leases import MemoryLeaseTable
 from tests.support.memory_store import MemoryStore
 

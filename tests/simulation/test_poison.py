@@ -10,13 +10,13 @@ import pytest
 from harness.config.load import load_settings
 from harness.config.sources import FirstSight
 from harness.inspect.tick_summary import as_json
-from harness.platform.clock import FakeClock
 from harness.store.inbox import Message, MessageKind, send
 from tests.simulation.fate import Fate
 from tests.simulation.machine import Machine, Wiring
 from tests.simulation.sources import Source
 from tests.simulation.workspace import Workspace, client_of
 from tests.simulation.world import BEGINNING, Line
+from tests.support.fake_clock import FakeClock
 
 HEALTHY, BROKEN, NEW = 101, 103, 105
 

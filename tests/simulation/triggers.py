@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness.controls.triggers.parse import COLUMNS, EVENT_TRIGGERS
 from harness.events.event import ChangeEvent, Operation, TableFormat
-from harness.platform.clock import FakeClock
+from tests.support.fake_clock import FakeClock
 from tests.support.trigger_keeper import Trigger
 
 Row = Mapping[str, object]

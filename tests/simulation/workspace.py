@@ -12,7 +12,6 @@ from urllib.parse import parse_qsl, urlsplit
 import requests
 from requests.adapters import BaseAdapter
 
-from harness.platform.clock import FakeClock
 from harness.platform.databricks.api import Outcome
 from harness.platform.databricks.client import ClientSettings, DatabricksJobs, connect
 from harness.platform.databricks.run_states import OUTCOME_OF_RESULT, RunWords, outcome_of
@@ -25,6 +24,7 @@ from harness.platform.jobs_emulator.runs.registry import Assumptions, Effects, R
 from tests.simulation.fate import Fate
 from tests.simulation.problem import RUN_NOW, Problem, draw, misbehave, response
 from tests.simulation.record import Request
+from tests.support.fake_clock import FakeClock
 from tests.support.jobs_emulator.scripts import (
     ScriptedEngine,
     ScriptedJob,

@@ -11,7 +11,6 @@ from typing import Any
 
 from harness.config.sources import FirstSight
 from harness.fire.token import TOKEN_PARAMETER
-from harness.platform.clock import FakeClock
 from harness.platform.jobs_emulator.runs.database import RunRow
 from harness.store import inbox
 from harness.store.inbox import Message, MessageKind
@@ -27,6 +26,7 @@ from tests.simulation.sources import Source
 from tests.simulation.triggers import Producers, Triggers
 from tests.simulation.upstreams import KINDS, Systems, some
 from tests.simulation.workspace import Workspace, client_of
+from tests.support.fake_clock import FakeClock
 from tests.support.trigger_keeper import Trigger
 
 BEGINNING = datetime(2026, 3, 1, 8, tzinfo=UTC)

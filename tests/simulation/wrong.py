@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from harness.platform.clock import FakeClock
 from harness.platform.databricks.api import JobsApi, Refused, RunNowAnswer, RunReport, Unknown
 from harness.platform.format import iso
 from harness.sense.probe import ProbeResult
@@ -22,6 +21,7 @@ from tests.simulation.machine import Ledgers, SkewedClock, Wiring
 from tests.simulation.models import POLICIES, Models, Row, Verdict
 from tests.simulation.policies import Policy, policy_of
 from tests.simulation.sources import ProbePool, Sources, change
+from tests.support.fake_clock import FakeClock
 from tests.support.keeper import Keeper
 from tests.support.trigger_keeper import Trigger
 

@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from harness.fire.submit import Firing, Steps
-from harness.platform.clock import FakeClock
 from harness.platform.databricks.api import JobsApi
-from harness.platform.databricks.fake import FakeJobs
 from harness.platform.databricks.rate_limit import TokenBucket
 from harness.settle.settle import Settled, settle
 from harness.store.inbox import Message, MessageKind
 from harness.store.rows import Consumed, Run, RunStatus, Tick
+from tests.support.fake_clock import FakeClock
+from tests.support.fake_jobs import FakeJobs
 from tests.support.memory_store import MemoryStore
 
 JOB = 2**53 + 1

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from harness.inspect.doctor.findings import Finding, Level
 from harness.inspect.doctor.installation import Patient, patient_of
-from harness.platform.clock import FakeClock
 from harness.tick.install import STATE_VERSION
+from tests.support.fake_clock import FakeClock
 
 PROJECT = Path(__file__).resolve().parents[2]
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -7,15 +7,16 @@ from pathlib import Path
 from harness.config.load import load_settings
 from harness.context import Context
 from harness.controls.header import COLUMNS
-from harness.controls.load import CONTROLS, checksum_of
+from harness.controls.load import CONTROLS
 from harness.errors import DecideError
-from harness.platform.clock import FakeClock
 from harness.sense.probe import ProbeResult
 from harness.store.state_dir import StateDir
 from harness.store.work_lists import Upstream
 from harness.tick.checkpoint import save_state
 from harness.tick.engine import Engine
+from harness.tick.install import desk_of
 from harness.tick.state import TickState
+from tests.support.fake_clock import FakeClock
 from tests.support.memory_store import MemoryStore
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -124,9 +125,10 @@ class SmallWorld:
 
     def remember(self, **known: object) -> None:
         """Let the next process find what a tick at noon has left, changed as said."""
+        checksum = desk_of(self.context()).checksum()
         usual = {"tick_number": 1, "folded_through": 1, "ended_tick_number": 1}
         unmoved = {"tick_at": NOON, "upstreams": (), "runs": (), "must_decide": False}
-        fields = {**usual, **unmoved, "controls_checksum": checksum_of(self.project), **known}
+        fields = {**usual, **unmoved, "controls_checksum": checksum, **known}
         save_state(self.home.state, TickState(**fields), self.store)  # type: ignore[arg-type]
 
     def context(self) -> SmallContext:

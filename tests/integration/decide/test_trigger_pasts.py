@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.events.event import ChangeEvent, EventRow
-from harness.platform.clock import FakeClock
 from harness.platform.dbt import Dbt
 from harness.store.local import LocalStore
 from harness.store.rows import Ledger, ProbeOutcome, ProbeRow, TriggerEvaluationRow
 from tests.conftest import PROJECT
 from tests.simulation.triggers import Producers, Triggers
 from tests.support.decisions import world
+from tests.support.fake_clock import FakeClock
 from tests.support.trigger_keeper import Question, Trigger, answer
 
 if TYPE_CHECKING:

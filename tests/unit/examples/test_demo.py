@@ -17,9 +17,9 @@ from harness.controls.findings import has_errors
 from harness.controls.load import job_names
 from harness.controls.parse import read_controls
 from harness.errors import ConfigurationError, JobsApiError
-from harness.platform.clock import FakeClock
 from harness.platform.databricks.api import Accepted, Outcome
-from harness.platform.databricks.fake import FakeJobs
+from tests.support.fake_clock import FakeClock
+from tests.support.fake_jobs import FakeJobs
 
 START = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 

@@ -10,10 +10,10 @@ from harness.events.event import EventRow, Operation, TableFormat
 from harness.events.payload import file_of, restore_payloads
 from harness.fire.intents import Start, fire
 from harness.fire.submit import Firing, Steps
-from harness.platform.clock import FakeClock
-from harness.platform.databricks.fake import FakeJobs
 from harness.platform.databricks.rate_limit import TokenBucket
 from harness.store.rows import Consumed, Ledger, Run, RunStatus, Tick
+from tests.support.fake_clock import FakeClock
+from tests.support.fake_jobs import FakeJobs
 from tests.support.memory_store import MemoryStore
 
 JOB = 2**53 + 1

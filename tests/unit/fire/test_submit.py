@@ -10,10 +10,10 @@ import pytest
 from harness.errors import ThrottledError
 from harness.fire.submit import HELD_BACK, Firing, Steps, send
 from harness.platform.databricks.api import RunNowAnswer, RunReport, Unknown
-from harness.platform.databricks.fake import FakeJobs
 from harness.platform.stopping import Interrupted, Stop
 from harness.settle.settle import POLLED_LATER, Settled, settle
 from harness.store.rows import Ledger, Run, RunStatus, Tick
+from tests.support.fake_jobs import FakeJobs
 from tests.support.following import JOB, TICK, fake_jobs, firing_of, intended, run_of, settled
 from tests.support.memory_store import MemoryStore
 

@@ -8,9 +8,7 @@ import pytest
 from harness.events.event import EventRow, Operation, TableFormat
 from harness.fire.submit import Steps
 from harness.fire.token import TOKEN_PARAMETER
-from harness.platform.clock import FakeClock
 from harness.platform.databricks.api import Outcome
-from harness.platform.databricks.fake import FakeJobs
 from harness.settle.manual_runs import ManualRuns, apply, reports_in
 from harness.store.inbox import Message, MessageKind
 from harness.store.rows import (
@@ -24,6 +22,8 @@ from harness.store.rows import (
 )
 from harness.store.work_lists import EVENT_TRIGGER, Upstream
 from harness.tick.state import TickState
+from tests.support.fake_clock import FakeClock
+from tests.support.fake_jobs import FakeJobs
 from tests.support.following import JOB, firing_of, intended
 from tests.support.memory_store import MemoryStore
 from tests.support.watched import NEVER_SEEN

@@ -9,13 +9,13 @@ import pytest
 from harness.errors import DecideError
 from harness.fire.submit import Steps
 from harness.platform.databricks.api import Outcome
-from harness.platform.databricks.fake import FakeJobs
 from harness.settle.retry_policy import planned_retries, request_due_retries
 from harness.store.inbox import Message, MessageKind, send
 from harness.store.rows import Ledger, Run, RunStatus
 from harness.store.work_lists import PlannedRetry
 from harness.tick.checkpoint import load_state
 from harness.tick.state import TickState
+from tests.support.fake_jobs import FakeJobs
 from tests.support.following import AT, JOB, TICK, fake_jobs, firing_of, run_of, settled
 from tests.support.memory_store import MemoryStore
 from tests.support.small_world import NOON, SmallWorld

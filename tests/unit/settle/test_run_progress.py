@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 
 from harness.platform.databricks.api import Outcome
-from harness.platform.databricks.fake import FakeJobs
 from harness.platform.jobs_emulator.runs.states import Phase
 from harness.settle.run_progress import LOST_AFTER, NO_STATE, NOT_KNOWN, PARKED_AFTER
 from harness.store.inbox import Message, MessageKind
 from harness.store.rows import HOLDING, Run, RunStatus, Tick
+from tests.support.fake_jobs import FakeJobs
 from tests.support.following import AT, JOB, TICK, fake_jobs, notice, run_of, settled
 from tests.support.jobs_emulator.scripts import phase_from
 

@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 import pytest
 
 from harness.errors import JobsApiError, UnreportedRunsError
-from harness.platform.clock import FakeClock
 from harness.platform.databricks.api import Outcome, RunReport
-from harness.platform.databricks.fake import FakeJobs
 from harness.settle.run_progress import LOST_AFTER, NOT_KNOWN
 from harness.settle.settle import RESEND_FOR
 from harness.store.inbox import Message, MessageKind, naming_attempt
 from harness.store.rows import Ledger, Run, RunStatus, Tick
+from tests.support.fake_clock import FakeClock
+from tests.support.fake_jobs import FakeJobs
 from tests.support.following import AT, JOB, TICK, fake_jobs, intended, notice, run_of, settled
 from tests.support.memory_store import MemoryStore
 

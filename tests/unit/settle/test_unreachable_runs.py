@@ -14,11 +14,11 @@ from harness.inspect.explain import answer_to
 from harness.inspect.job_history import history_of
 from harness.inspect.status import Status
 from harness.platform.databricks.api import RunReport
-from harness.platform.databricks.fake import FakeJobs
 from harness.settle.unreachable_runs import Unreachable, load_unreachable, record_unreachable
 from harness.store.rows import Run, RunStatus
 from harness.tick.checkpoint import load_state, save_state
 from harness.tick.engine import Engine
+from tests.support.fake_jobs import FakeJobs
 from tests.support.following import JOB as FOLLOWED_JOB
 from tests.support.following import run_of
 from tests.support.ledgers import JOB, a_day, minutes

@@ -12,11 +12,11 @@ from deltalake import DeltaTable, write_deltalake
 
 from harness.config.load import load_settings
 from harness.context import Context
-from harness.platform.clock import FakeClock
 from harness.store.local import LocalStore
 from harness.tick.checkpoint import load_state, save_state
 from harness.tick.housekeeping import Housekeeper, compact_table, compact_when_due, remove_old_files
 from harness.tick.state import TickState
+from tests.support.fake_clock import FakeClock
 
 PROJECT = Path(__file__).resolve().parents[3]
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

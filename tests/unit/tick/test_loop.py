@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from harness.errors import ControlsError, DecideError, HeartbeatError, LockedError, StateError
-from harness.platform.clock import FakeClock
 from harness.platform.stopping import Interrupted, Stop
 from harness.store.rows import Tick
 from harness.tick.engine import TickOptions
 from harness.tick.loop import Listeners, Pace, run_loop, seconds_to_next_slot
 from harness.tick.report import TickReport
+from tests.support.fake_clock import FakeClock
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

@@ -12,9 +12,9 @@ from urllib.parse import unquote, urlparse
 import pytest
 
 from harness.errors import ConfigurationError, ExtractError
-from harness.platform.clock import FakeClock
 from harness.toolkit import extract
 from harness.toolkit.extract import api as appending
+from tests.support.fake_clock import FakeClock
 from tests.support.lake import LONG, Given, Lake, day, zone
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.errors import ConfigurationError, ExtractError
-from harness.platform.clock import FakeClock
 from harness.toolkit import extract
+from tests.support.fake_clock import FakeClock
 from tests.support.lake import LONG, Lake, day, zone
 from tests.support.services.databases import Writer
 from tests.support.services.postgres import Postgres

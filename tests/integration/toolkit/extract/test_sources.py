@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.errors import ConfigurationError, ExtractError
-from harness.platform.clock import FakeClock
 from harness.toolkit import extract
+from tests.support.fake_clock import FakeClock
 from tests.support.lake import LONG, Lake, Log, day
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from harness.errors import ConfigurationError, ExtractError
-from harness.platform.clock import FakeClock
 from harness.toolkit import extract
+from tests.support.fake_clock import FakeClock
 from tests.support.lake import LONG, Lake, day
 from tests.support.services.kafka.broker import Broker
 

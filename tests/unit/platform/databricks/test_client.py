@@ -12,7 +12,6 @@ from databricks.sdk import WorkspaceClient
 from requests.adapters import BaseAdapter
 
 from harness.errors import JobsApiError, ThrottledError, UnreportedRunsError
-from harness.platform.clock import FakeClock
 from harness.platform.databricks.api import Accepted, NotAllowed, Unknown
 from harness.platform.databricks.client import (
     LOG_IN_AGAIN_AFTER,
@@ -22,6 +21,7 @@ from harness.platform.databricks.client import (
     connect,
 )
 from harness.platform.databricks.rate_limit import TokenBucket
+from tests.support.fake_clock import FakeClock
 
 HOST = "http://127.0.0.1:9"
 RUN = {"run_id": 5, "job_id": 1, "state": {"life_cycle_state": "RUNNING"}}

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from harness.platform.clock import FakeClock
 from harness.platform.databricks.api import Accepted, NotAllowed, Refused, RunNowAnswer, Unknown
 from harness.platform.databricks.rate_limit import TokenBucket, Waits
+from tests.support.fake_clock import FakeClock
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ExitCode, LockedError
-from harness.platform.clock import FakeClock
 from harness.platform.spark.metastore import PATIENCE_SECONDS, other_holder, require_free
+from tests.support.fake_clock import FakeClock
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 #: As Derby does: a lock on the file for as long as the process lives.

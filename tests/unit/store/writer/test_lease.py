@@ -13,8 +13,6 @@ from harness.context import Context
 from harness.errors import LockedError, StateError
 from harness.fire.intents import Start, fire
 from harness.fire.submit import Firing, Steps
-from harness.platform.clock import FakeClock
-from harness.platform.databricks.fake import FakeJobs
 from harness.platform.databricks.rate_limit import TokenBucket
 from harness.store.rows import FencingToken, Ledger, LedgerRow, Store, Tick
 from harness.store.writer.fencing import FencedStore
@@ -24,6 +22,8 @@ from harness.tick.checkpoint import load_state, save_state
 from harness.tick.engine import Engine
 from harness.tick.single_writer import admitted
 from harness.tick.state import TickState
+from tests.support.fake_clock import FakeClock
+from tests.support.fake_jobs import FakeJobs
 from tests.support.leases import DeltaLeaseTable, MemoryLeaseTable, tick_row
 from tests.support.memory_store import MemoryStore
 

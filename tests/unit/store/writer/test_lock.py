@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ExitCode, LockedError, StateError
-from harness.platform.clock import FakeClock
 from harness.store.inbox import Message, MessageKind, send
 from harness.store.writer.lock import ProcessLock
+from tests.support.fake_clock import FakeClock
 
 PROJECT = Path(__file__).resolve().parents[4]
 NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -24,7 +24,7 @@ HOLD = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from harness.platform.clock import FakeClock
+from tests.support.fake_clock import FakeClock
 from harness.store.writer.lock import ProcessLock
 
 clock = FakeClock(datetime(2026, 3, 1, 8, 12, 3, tzinfo=UTC))

@@ -10,13 +10,13 @@ import pytest
 from harness.errors import ConfigurationError, StateError
 from harness.fire.intents import Start, fire
 from harness.fire.submit import Firing, Steps
-from harness.platform.clock import FakeClock
-from harness.platform.databricks.fake import FakeJobs
 from harness.platform.databricks.rate_limit import TokenBucket
 from harness.store.rows import Consumed, Ledger, Tick
 from harness.toolkit import changes
 from harness.toolkit.changes import ChangeEvent
 from tests.support.disk_ledgers import create_ledgers
+from tests.support.fake_clock import FakeClock
+from tests.support.fake_jobs import FakeJobs
 from tests.support.ledgers import JOB, ORDERS, TEN, event, minutes
 
 #: So many do not fit into a job's parameters.

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.platform.clock import FakeClock
 from harness.platform.jobs_emulator.api.requests import RunNow, run_now_from
 from harness.platform.jobs_emulator.api.responses import ApiError
 from harness.platform.jobs_emulator.folder import set_aside
@@ -17,6 +16,7 @@ from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
 from harness.platform.jobs_emulator.runs.launcher import Began, EndedIn
 from harness.platform.jobs_emulator.runs.registry import Assumptions
 from harness.platform.jobs_emulator.runs.states import Phase
+from tests.support.fake_clock import FakeClock
 from tests.support.jobs_emulator.scripts import ScriptedEngine, ScriptedJob, ScriptedRegistry
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

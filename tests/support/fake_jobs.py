@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from harness.errors import JobsApiError, NoSuchJobError
-from harness.platform.clock import Clock, FakeClock
+from harness.platform.clock import Clock
 from harness.platform.databricks.api import (
     Accepted,
     NotAllowed,
@@ -20,6 +20,7 @@ from harness.platform.jobs_emulator.api.requests import RunNow, run_now_from
 from harness.platform.jobs_emulator.api.responses import ApiError
 from harness.platform.jobs_emulator.runs import states
 from harness.platform.jobs_emulator.runs.states import Phase
+from tests.support.fake_clock import FakeClock
 
 _PHASES: Mapping[Outcome, Phase] = {
     Outcome.SUCCEEDED: states.SUCCEEDED,
