@@ -7,14 +7,13 @@ model ``queue_control_changes``.
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
-from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
 from harness.config.sources import Source
 from harness.controls.check import Configured, check
 from harness.controls.findings import Finding, Severity, has_errors, render_findings
-from harness.controls.optional_seeds import OPTIONAL_SEEDS, SeedProblem, examine_seeds
+from harness.controls.optional_seeds import SeedProblem, examine_seeds
 from harness.controls.parse import ControlsFile, parse_controls, read_controls
 from harness.controls.triggers.parse import TriggersFile, read_triggers
 from harness.controls.triggers.parse import job_names as names_in_triggers
@@ -34,14 +33,6 @@ class Rows(Protocol):
         ...
 
 
-class Seeder(Protocol):
-    """Loads the controls CSV into its table."""
-
-    def seed_controls(self) -> None:
-        """Load it."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedControls:
     """The CSV as it is now, with its findings."""
@@ -49,7 +40,6 @@ class CheckedControls:
     controls: ControlsFile
     triggers: TriggersFile
     findings: tuple[Finding, ...]
-    checksum: str
     #: What is wrong with the seeds beside it.
     seed_problems: tuple[SeedProblem, ...] = ()
 
@@ -57,15 +47,6 @@ class CheckedControls:
     def warnings(self) -> tuple[Finding, ...]:
         """Findings that do not stop."""
         return tuple(each for each in self.findings if each.severity is Severity.WARNING)
-
-
-def checksum_of(project: Path) -> str:
-    """Return one checksum of the controls CSV and the optional seeds.
-
-    Raises:
-        ControlsError: The file cannot be read.
-    """
-    return _checksum(project, _bytes(project))
 
 
 def check_controls(
@@ -116,8 +97,7 @@ def examine_controls(
     Raises:
         ControlsError: The controls CSV cannot be read.
     """
-    data = _bytes(project)
-    controls = parse_controls(data, project / CONTROLS)
+    controls = parse_controls(_bytes(project), project / CONTROLS)
     triggers, problems = examine_seeds(project, job_names(controls))
     findings = check(
         controls,
@@ -130,7 +110,6 @@ def examine_controls(
         controls=controls,
         triggers=triggers,
         findings=tuple(findings),
-        checksum=_checksum(project, data),
         seed_problems=tuple(problems),
     )
 
@@ -203,14 +182,6 @@ def needs_iceberg_rows(project: Path) -> bool:
         # The caller that needs the file reports it.
         return False
     return any(row.source == Source.ICEBERG_TABLE and row.preprocess_query for row in rows)
-
-
-def _checksum(project: Path, controls: bytes) -> str:
-    digest = sha256(controls)
-    for seed in OPTIONAL_SEEDS:
-        file = project / seed
-        digest.update(file.read_bytes() if file.is_file() else b"")
-    return digest.hexdigest()
 
 
 def _bytes(project: Path) -> bytes:

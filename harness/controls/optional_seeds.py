@@ -10,7 +10,6 @@ from harness.controls import retry_policies
 from harness.controls.retry_policies import RETRY_POLICIES, retry_problems
 from harness.controls.triggers.check import trigger_problems
 from harness.controls.triggers.parse import COLUMNS, EVENT_TRIGGERS, TriggersFile, parse_triggers
-from harness.errors import ControlsError
 
 SCHEDULED_JOBS = Path("seeds") / "scheduled_jobs.csv"
 SENSOR_ASSETS = Path("seeds") / "sensor_assets.csv"
@@ -43,27 +42,6 @@ class SeedProblem:
         """Return it as one line for a person."""
         where = f"{self.seed}, line {self.line}:" if self.line else f"{self.seed}"
         return f"{where} {self.said}"
-
-
-def check_seeds(project: Path, names: Mapping[int, str]) -> TriggersFile:
-    """Raise when an optional seed cannot be loaded; one that has only its header is fine.
-
-    Args:
-        project: The folder with ``dbt_project.yml``.
-        names: The jobs of the controls, by their names there.
-
-    Returns:
-        The triggers.
-
-    Raises:
-        ControlsError: A file cannot be read, or has another header, a bad or a repeated row.
-    """
-    found, problems = examine_seeds(project, names)
-    if problems:
-        raise ControlsError(
-            "\n".join(["A seed has errors, so nothing moved:", *map(str, problems)])
-        )
-    return found
 
 
 def examine_seeds(

@@ -33,20 +33,6 @@ _WHOLE = re.compile(r"[1-9][0-9]{0,18}")
 _NUMBER = re.compile(r"[0-9]{1,6}(\.[0-9]{1,3})?")
 
 
-def check_retry_policies(project: Path) -> list[str]:
-    """Return one sentence for everything that is wrong; a file that is not there is fine.
-
-    Args:
-        project: The folder with ``dbt_project.yml``.
-    """
-    path = project / RETRY_POLICIES
-    try:
-        text = path.read_text(encoding="utf-8-sig") if path.is_file() else ",".join(COLUMNS)
-    except (OSError, UnicodeDecodeError) as error:
-        return [f"{RETRY_POLICIES} cannot be read: {error}"]
-    return [f"{RETRY_POLICIES}, line {line}: {message}" for line, message in retry_problems(text)]
-
-
 def retry_problems(text: str) -> Iterator[tuple[int, str]]:
     """Return line and sentence of everything that is wrong with the text of the file."""
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)

@@ -6,7 +6,6 @@ from harness.controls.findings import shown
 from harness.controls.triggers.cells import problems_of
 from harness.controls.triggers.parse import (
     COLUMNS,
-    EVENT_TRIGGERS,
     PARTITION,
     TriggerRow,
     TriggersFile,
@@ -27,17 +26,6 @@ _DEFAULTS: Mapping[str, str] = {
 
 #: Line, column, sentence.
 Problem = tuple[int, str, str]
-
-
-def check_triggers(file: TriggersFile, names: Mapping[int, str]) -> list[str]:
-    """Return one sentence for everything that is wrong, in the order of the lines.
-
-    Args:
-        file: The file.
-        names: The jobs of the controls, by their names there.
-    """
-    problems = trigger_problems(file, names)
-    return [f"{EVENT_TRIGGERS}, line {line}: {message}" for line, message in problems]
 
 
 def trigger_problems(file: TriggersFile, names: Mapping[int, str]) -> list[tuple[int, str]]:

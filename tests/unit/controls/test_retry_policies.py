@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.controls.optional_seeds import OPTIONAL_SEEDS, check_seeds
+from harness.controls.header import COLUMNS as CONTROL_COLUMNS
+from harness.controls.load import CONTROLS, check_controls
+from harness.controls.optional_seeds import OPTIONAL_SEEDS, examine_seeds
 from harness.controls.retry_policies import (
     COLUMNS,
     OUTCOMES,
     RETRY_POLICIES,
-    check_retry_policies,
 )
 from harness.errors import ControlsError
 
@@ -20,7 +21,8 @@ def told(project: Path, *lines: str, header: str = HEADER) -> list[str]:
     """Return what is said of a file with these lines, without the name of the file."""
     (project / "seeds").mkdir(exist_ok=True)
     (project / RETRY_POLICIES).write_text("\n".join([header, *lines]) + "\n")
-    return [each.removeprefix(f"{RETRY_POLICIES}, ") for each in check_retry_policies(project)]
+    _, problems = examine_seeds(project, {})
+    return [str(each).removeprefix(f"{RETRY_POLICIES}, ") for each in problems]
 
 
 @pytest.mark.parametrize(
@@ -39,7 +41,7 @@ def test_a_right_line_has_nothing_said_about_it(tmp_path: Path, line: str) -> No
 
 
 def test_without_the_file_there_are_no_policies_and_no_mistakes(tmp_path: Path) -> None:
-    assert check_retry_policies(tmp_path) == []
+    assert examine_seeds(tmp_path, {})[1] == []
 
 
 @pytest.mark.parametrize(
@@ -102,8 +104,9 @@ def test_an_open_quote_is_told_where_its_line_begins(tmp_path: Path) -> None:
 
 def test_a_mistake_stops_the_feeding_as_one_in_any_seed_does(tmp_path: Path) -> None:
     told(tmp_path, "1,many,15,,,")
+    (tmp_path / CONTROLS).write_text(",".join(CONTROL_COLUMNS))
     with pytest.raises(ControlsError, match="max_attempts: 'many' is no number of attempts"):
-        check_seeds(tmp_path, {})
+        check_controls(tmp_path, None)
 
 
 def test_an_edit_of_the_policies_is_an_edit_of_the_controls() -> None:

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.controls.load import check_controls, checksum_of, every_job_name
-from harness.controls.triggers.check import check_triggers
+from harness.controls.accept import Desk
+from harness.controls.load import check_controls, every_job_name
+from harness.controls.triggers.check import trigger_problems
 from harness.controls.triggers.parse import COLUMNS, parse_triggers, read_triggers
 from harness.controls.triggers.partitions import LETTERS, partition_problems
 from harness.errors import ControlsError
 from tests.support.copied import copy_project
+from tests.support.memory_store import MemoryStore
 from tests.support.triggers_text import row, text
 
 FILE = "seeds/event_triggers.csv"
@@ -19,8 +21,12 @@ FILE = "seeds/event_triggers.csv"
 
 def told(*rows: str, names: Mapping[int, str] | None = None) -> list[str]:
     """Return what is said of a file with these lines, without the name of the file."""
-    output = check_triggers(parse_triggers(text(*rows)), names or {})
-    return [each.removeprefix(f"{FILE}, ") for each in output]
+    return told_of(text(*rows), names)
+
+
+def told_of(content: str, names: Mapping[int, str] | None = None) -> list[str]:
+    problems = trigger_problems(parse_triggers(content), names or {})
+    return [f"line {line}: {message}" for line, message in problems]
 
 
 def snapshot(**cells: str) -> str:
@@ -244,7 +250,7 @@ def test_a_job_has_one_name_in_the_controls_and_in_the_triggers() -> None:
     ],
 )
 def test_a_file_that_has_another_shape_is_told(content: str, said: str) -> None:
-    assert check_triggers(parse_triggers(content), {}) == [f"{FILE}, {said}"]
+    assert told_of(content) == [said]
 
 
 def test_a_cell_with_a_line_break_counts_its_lines() -> None:
@@ -258,10 +264,11 @@ def test_a_cell_with_a_line_break_counts_its_lines() -> None:
 def test_errors_stop_what_checks_the_controls_and_name_every_line(tmp_path: Path) -> None:
     project = tmp_path / "project"
     copy_project(project)
-    before = checksum_of(project)
+    desk = Desk(project, tmp_path / "accepted", MemoryStore())
+    before = desk.checksum()
     (project / FILE).write_text(text(row(frequency="0"), row(trigger_id="b", tags="x")))
 
-    assert checksum_of(project) != before
+    assert desk.checksum() != before
     with pytest.raises(ControlsError) as refused:
         check_controls(project, None)
     assert [each.split(":")[0] for each in str(refused.value).splitlines()[1:]] == [
@@ -295,7 +302,7 @@ def test_the_triggers_that_the_documentation_shows_are_right() -> None:
     (shown,) = re.findall(r"```csv\n(.*?)```", PAGE, re.DOTALL)
     file = parse_triggers(shown)
     assert {each.kind for each in file.rows} == {"PARTITION", "SNAPSHOT"}
-    assert check_triggers(file, {101: "load_sales"}) == []
+    assert trigger_problems(file, {101: "load_sales"}) == []
 
 
 def test_the_levels_that_the_documentation_shows_are_right() -> None:
