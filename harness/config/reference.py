@@ -142,11 +142,3 @@ def _bounds(value: _Schema) -> str:
 def _default(value: _Schema) -> str:
     default = value.get("default")
     return "" if default in (None, []) else f"`{default}`"
-
-
-def documentation_table(keys: list[SettingsKey] | None = None) -> list[str]:
-    """Return the rows of the table in ``docs/configuration.md``."""
-    return [
-        f"| `{key.name}` | {key.type} | {key.default} | {key.meaning} |"
-        for key in keys or settings_keys()
-    ]
