@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.config.load import LOCAL_TARGET, Settings, target_of
-from harness.config.model import JobsTarget
+from harness.config.model import EngineMode, JobsTarget
 from harness.config.project import dbt_project_of
 from harness.config.workspace_secrets import secrets_for
 from harness.controls.load import every_job_name, needs_iceberg_rows
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
     from harness.platform.jobs_emulator.server import Endpoint
+    from harness.platform.spark.engine import LocalEngine
 
 log = logging.getLogger(__name__)
 #: Names the point at which a test wants this process to die.
@@ -70,6 +71,7 @@ class Context:
         self.lock: WriterLock = ProcessLock(settings.home, command="")
         #: Whether the process is to end, and what it is doing now.
         self.stop = Stop()
+        self._engine: LocalEngine | None = None
         self._endpoint: Endpoint | None = None
 
     @property
@@ -96,28 +98,57 @@ class Context:
     @cached_property
     def session(self) -> "SparkSession":
         """The one Spark session; dbt uses the same one."""
-        from harness.platform.spark.jars import add_iceberg
         from harness.platform.spark.java import find_java, use_java
-        from harness.platform.spark.session import cluster_session, start_session
+        from harness.platform.spark.session import cluster_session
 
         os.environ["HEARTBEAT_HOME"] = str(self.home.folder)
         if self.target != LOCAL_TARGET:
             # A cluster brings its own session, with its own Java and its own settings.
             return cluster_session()
         make_private(self.home.folder)
-        require_free(self.home.metastore, self.clock)
         use_java(find_java(self.environment), os.environ)
-        if needs_iceberg_rows(self.settings.project):
-            add_iceberg(os.environ)
         before, begin = self.stop.activity.words, self.stop.activity.begin
         log.info("starting Spark")
         begin("starting Spark")
-        session = start_session(self.settings.project)
+        session = self._local_session()
         # Spark has taken SIGINT for itself.
         self.stop.listen()
         self.stop.check()
         begin(before)
         return session
+
+    def _local_session(self) -> "SparkSession":
+        from harness.platform.spark.engine import LocalEngine, Wanted, engine_folder
+        from harness.platform.spark.jars import add_iceberg
+        from harness.platform.spark.session import engine_settings, start_session
+
+        keys, project, home = self.settings.engine, self.settings.project, self.home.folder
+        record = engine_folder(home).record()
+        if keys.mode is EngineMode.NONE and not (record and record.is_alive):
+            require_free(self.home.metastore, self.clock)
+            if needs_iceberg_rows(project):
+                add_iceberg(os.environ)
+            return start_session(project)
+        stays = keys.mode is not EngineMode.INLINE
+        self._engine = LocalEngine(
+            home,
+            Wanted(
+                project=project,
+                settings=engine_settings(project, home, stays=stays),
+                idle_seconds=60 * keys.idle_minutes if stays else None,
+            ),
+            before_start=lambda: require_free(self.home.metastore, self.clock),
+            clock=self.clock,
+        )
+        return self._engine.session()
+
+    def leave_engine(self) -> None:
+        """Forget a session of the engine: it may have died, and the next question finds another."""
+        if self._engine is None:
+            return
+        self.__dict__.pop("session", None)
+        self._views.forget()
+        self._engine.leave()
 
     @cached_property
     def dbt(self) -> Dbt:
@@ -303,16 +334,16 @@ class Context:
 
     def cancel(self) -> None:
         """Cancel what runs in the session, if there is one; callable from any thread."""
-        session = self.__dict__.get("session")
-        if session is None:
-            return
-        if self.target == LOCAL_TARGET:
-            session.sparkContext.cancelAllJobs()
-        else:
-            session.interruptAll()
+        from harness.platform.spark.session import cancel_all
+
+        if (session := self.__dict__.get("session")) is not None:
+            cancel_all(session)
 
     def close(self) -> None:
         """End what was started in this process; the local Jobs API goes on on its own."""
+        if self._engine is not None:
+            self.leave_engine()
+            return
         session = self.__dict__.pop("session", None)
         # A call to the JVM that was broken off leaves its connection useless: the JVM ends with us.
         is_broken = self.stop.is_wanted and self.target == LOCAL_TARGET

@@ -16,6 +16,7 @@ from harness.config.connections import Connections
 from harness.config.errors import SettingsError, problems_of
 from harness.config.model import (
     ConfigurationFile,
+    EngineKeys,
     JobId,
     Jobs,
     JobsTarget,
@@ -65,6 +66,7 @@ class Settings:
     #: The jobs of the local Jobs API, from ``commands`` or from the file that it names.
     local_jobs: Mapping[int, LocalJob]
     sensing: Sensing
+    engine: EngineKeys
     maintenance: Maintenance
     logs: Logs
     connections: Connections
@@ -122,6 +124,7 @@ def load_settings(
         jobs=content.jobs,
         local_jobs=_local_jobs(content.jobs.local.commands, project),
         sensing=content.sensing,
+        engine=content.engine,
         maintenance=content.maintenance,
         logs=content.logs,
         connections=content.connections,

@@ -256,6 +256,34 @@ class Maintenance(Section):
     )
 
 
+class EngineMode(StrEnum):
+    """Where a command of the local target has its Spark."""
+
+    #: In the command itself, with a JVM of its own.
+    NONE = "none"
+    #: In an engine that all commands of the state directory share.
+    SHARED = "shared"
+    #: In an engine that ends with the command that started it.
+    INLINE = "inline"
+
+
+class EngineKeys(Section):
+    """Spark on the local target."""
+
+    mode: EngineMode = Field(
+        default=EngineMode.NONE,
+        description="`shared`: the first command that needs Spark starts an engine in the"
+        " background, and the next ones use it; `inline`: the engine ends with its command;"
+        " `none`: each command has a JVM of its own.",
+    )
+    idle_minutes: float = Field(
+        default=30,
+        gt=0,
+        le=10_080,
+        description="A shared engine that no process has used for so long ends.",
+    )
+
+
 class Logs(Section):
     """The rotating log file."""
 
@@ -271,6 +299,7 @@ class ConfigurationFile(Section):
     trigger_files: TriggerFiles = Field(default_factory=TriggerFiles, description="Trigger files.")
     jobs: Jobs = Field(default_factory=Jobs, description="The Jobs API.")
     sensing: Sensing = Field(default_factory=Sensing, description="Looking at upstreams.")
+    engine: EngineKeys = Field(default_factory=EngineKeys, description="Spark on the local target.")
     maintenance: Maintenance = Field(default_factory=Maintenance, description="The ledgers.")
     logs: Logs = Field(default_factory=Logs, description="The log file.")
     connections: Connections = Field(

@@ -121,6 +121,7 @@ class Engine:
             except BaseException:
                 # What is in memory may be behind the ledgers now; the next tick reads them again.
                 self._state = None
+                self._context.leave_engine()
                 raise
         seconds = time.monotonic() - (began if options.began is None else options.began)
         return replace(report, wall_seconds=seconds)

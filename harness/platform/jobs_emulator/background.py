@@ -18,6 +18,7 @@ from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
 from harness.platform.jobs_emulator.runs.processes import last_line
 from harness.platform.jobs_emulator.server import Endpoint
 from harness.platform.jobs_emulator.service import DEFAULT_IDLE_MINUTES
+from harness.platform.spark.engine import without_engine
 
 _PROJECT = Path(__file__).resolve().parents[3]
 _SECONDS_TO_ANSWER = 5.0
@@ -117,7 +118,8 @@ def _spawn(folder: ApiFolder, home: Path, idle_minutes: float) -> "subprocess.Po
     with folder.log_file.open("ab") as log:
         return subprocess.Popen(
             command,
-            env={**os.environ, "PYTHONPATH": search},
+            # A job has a Spark of its own.
+            env={**without_engine(os.environ), "PYTHONPATH": search},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

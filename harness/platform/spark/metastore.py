@@ -9,11 +9,11 @@ import fcntl
 import os
 import struct
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 from harness.errors import LockedError
 from harness.platform.clock import Clock
+from harness.platform.process_tree import is_own
 
 #: A killed tick leaves a JVM behind that needs a moment to notice.
 PATIENCE_SECONDS = 30.0
@@ -45,7 +45,7 @@ def other_holder(metastore: Path) -> int | None:
     Nothing is returned when it is free, and when it is this process's own JVM.
     """
     pid = _locking(metastore / "dbex.lck")
-    return None if pid is None or _is_ours(pid) else pid
+    return None if pid is None or is_own(pid) else pid
 
 
 def _locking(file: Path) -> int | None:
@@ -58,22 +58,6 @@ def _locking(file: Path) -> int | None:
     except OSError:
         return None
     return None if answer[0] == fcntl.F_UNLCK else max(0, answer[4])
-
-
-def _is_ours(pid: int) -> bool:
-    """Return whether a process was started by this one, directly or not."""
-    while pid > 1:
-        if pid == os.getpid():
-            return True
-        pid = _parent_of(pid)
-    return False
-
-
-def _parent_of(pid: int) -> int:
-    with suppress(OSError, ValueError, IndexError):
-        # The name in brackets may hold anything; what follows it are numbers.
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    return 0
 
 
 def _named(pid: int) -> str:

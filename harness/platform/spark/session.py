@@ -1,4 +1,7 @@
-"""Starts the one Spark session, from the settings in ``profiles.yml``; dbt uses the same one."""
+"""Starts the one Spark session, from the settings in ``profiles.yml``; dbt uses the same one.
+
+It is a session of the state directory's engine, or one with a JVM in this process.
+"""
 
 import contextlib
 import logging
@@ -8,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from harness.errors import ConfigurationError, StateError
+from harness.platform.spark.jars import add_iceberg
 from harness.platform.text import first_line
 
 if TYPE_CHECKING:
@@ -16,6 +20,8 @@ if TYPE_CHECKING:
 #: How far Java compiles: 1 is quick to start, 4 is worth it for a process that stays.
 JAVA_COMPILER = "HEARTBEAT_JAVA_COMPILER"
 _LONGEST_REASON = 200
+#: The control plane is small. It is no setting of the profile: a client of Spark Connect has none.
+_MASTER = "local[2]"
 
 
 def let_java_compile_all(environment: MutableMapping[str, str]) -> None:
@@ -26,11 +32,12 @@ def let_java_compile_all(environment: MutableMapping[str, str]) -> None:
     environment.setdefault(JAVA_COMPILER, "4")
 
 
-def session_settings(project: Path) -> dict[str, str]:
+def session_settings(project: Path, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Read the local target's ``server_side_parameters``, with ``env_var`` rendered as dbt does.
 
     Args:
         project: The folder that holds ``profiles.yml``.
+        environ: The variables for ``env_var``.
 
     Raises:
         ConfigurationError: The file is missing or has no such section.
@@ -45,19 +52,39 @@ def session_settings(project: Path) -> dict[str, str]:
     except (OSError, KeyError, TypeError) as error:
         message = f"{path.name}: no heartbeat.outputs.local.server_side_parameters can be read"
         raise ConfigurationError(message) from error
+
+    def env_var(name: str, default: str | None = None) -> str:
+        value = environ.get(name, default)
+        if value is None:
+            raise ConfigurationError(f"profiles.yml: the environment variable {name} is not set")
+        return value
+
     environment = Environment(autoescape=False)
     rendered = {
-        key: environment.from_string(str(value)).render(env_var=_env_var)
+        key: environment.from_string(str(value)).render(env_var=env_var)
         for key, value in cast(Mapping[str, object], parameters).items()
     }
-    return rendered
+    return {"spark.master": _MASTER, **rendered}
 
 
-def _env_var(name: str, default: str | None = None) -> str:
-    value = os.environ.get(name, default)
-    if value is None:
-        raise ConfigurationError(f"profiles.yml: the environment variable {name} is not set")
-    return value
+def engine_settings(project: Path, home: Path, *, stays: bool) -> dict[str, str]:
+    """Return the settings of an engine: the profile's, whatever process asks for it.
+
+    Args:
+        project: The folder that holds ``profiles.yml``.
+        home: The state directory.
+        stays: It outlives the command, and is worth being compiled as well as Java can.
+    """
+    environ = {
+        **os.environ,
+        "HEARTBEAT_HOME": str(home.absolute()),
+        # It is the same for all, with every jar.
+        JAVA_COMPILER: "4" if stays else "1",
+        # The server does not start with fewer frames.
+        "HEARTBEAT_JAVA_STACK_DEPTH": "20",
+    }
+    add_iceberg(environ)
+    return session_settings(project, environ)
 
 
 def start_session(project: Path) -> "SparkSession":
@@ -86,6 +113,15 @@ def start_session(project: Path) -> "SparkSession":
     session.sparkContext.setLogLevel("OFF")
     silence_pyspark_queries()
     return session
+
+
+def cancel_all(session: "SparkSession") -> None:
+    """Cancel what runs in a session; callable from any thread."""
+    context = getattr(session, "sparkContext", None)
+    if context is None:
+        session.interruptAll()
+    else:
+        context.cancelAllJobs()
 
 
 def unreadable(relation: str, error: Exception) -> StateError | None:

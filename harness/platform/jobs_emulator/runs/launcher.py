@@ -15,11 +15,11 @@ from harness.platform.jobs_emulator.runs.processes import (
     Observer,
     Processes,
     Task,
-    born,
     signal_group,
     tail,
 )
 from harness.platform.jobs_emulator.runs.states import Phase
+from harness.platform.process_tree import born
 
 #: What the API gives back of a run's output at most.
 _LARGEST_OUTPUT = 5 * 1024 * 1024

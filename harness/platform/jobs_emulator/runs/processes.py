@@ -162,17 +162,6 @@ def signal_group(pid: int, number: signal.Signals) -> None:
         os.killpg(pid, number)
 
 
-def born(pid: int) -> str | None:
-    """Return what distinguishes a process from a later one of its number, or ``None``."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return None
-    # The name in parentheses may hold spaces; the start time is the 20th field after it.
-    return f"{boot}:{stat.rpartition(')')[2].split()[19]}"
-
-
 def last_line(log: Path) -> str:
     """Return the last line of a log that says something."""
     lines = [line.strip() for line in tail(log, _TAIL_BYTES).splitlines()]
