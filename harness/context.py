@@ -42,13 +42,31 @@ if TYPE_CHECKING:
 
     from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
     from harness.platform.jobs_emulator.server import Endpoint
-    from harness.platform.spark.engine import LocalEngine
+    from harness.platform.spark.engine import LocalEngine, Wanted
 
 log = logging.getLogger(__name__)
 #: Names the point at which a test wants this process to die.
 CRASH_VARIABLE = "HEARTBEAT_CRASH_AT"
 
 _LOCAL_REQUESTS_PER_SECOND = 500.0
+
+
+def wanted_engine(settings: Settings) -> "Wanted":
+    """Return the engine that a command of the local target asks for.
+
+    Raises:
+        ConfigurationError: ``profiles.yml`` cannot be read.
+    """
+    from harness.platform.spark.engine import Wanted
+    from harness.platform.spark.session import engine_settings
+
+    keys, project = settings.engine, settings.project
+    stays = keys.mode is not EngineMode.INLINE
+    return Wanted(
+        project=project,
+        settings=engine_settings(project, settings.home, stays=stays),
+        idle_seconds=60 * keys.idle_minutes if stays else None,
+    )
 
 
 class Context:
@@ -118,9 +136,9 @@ class Context:
         return session
 
     def _local_session(self) -> "SparkSession":
-        from harness.platform.spark.engine import LocalEngine, Wanted, engine_folder
+        from harness.platform.spark.engine import LocalEngine, engine_folder
         from harness.platform.spark.jars import add_iceberg
-        from harness.platform.spark.session import engine_settings, start_session
+        from harness.platform.spark.session import start_session
 
         keys, project, home = self.settings.engine, self.settings.project, self.home.folder
         record = engine_folder(home).record()
@@ -129,14 +147,9 @@ class Context:
             if needs_iceberg_rows(project):
                 add_iceberg(os.environ)
             return start_session(project)
-        stays = keys.mode is not EngineMode.INLINE
         self._engine = LocalEngine(
             home,
-            Wanted(
-                project=project,
-                settings=engine_settings(project, home, stays=stays),
-                idle_seconds=60 * keys.idle_minutes if stays else None,
-            ),
+            wanted_engine(self.settings),
             before_start=lambda: require_free(self.home.metastore, self.clock),
             clock=self.clock,
         )
