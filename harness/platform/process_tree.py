@@ -1,4 +1,4 @@
-"""Tells processes apart by more than their numbers, which the system gives out again."""
+"""Distinguishes processes by more than their numbers, which the system gives out again."""
 
 import os
 from contextlib import suppress
