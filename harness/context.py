@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
     from harness.platform.jobs_emulator.server import Endpoint
-    from harness.platform.spark.engine import LocalEngine
+    from harness.platform.spark.engine import GivenServer, LocalEngine
 
 log = logging.getLogger(__name__)
 #: Names the point at which a test wants this process to die.
@@ -71,7 +71,7 @@ class Context:
         self.lock: WriterLock = ProcessLock(settings.home, command="")
         #: Whether the process is to end, and what it is doing now.
         self.stop = Stop()
-        self._engine: LocalEngine | None = None
+        self._engine: LocalEngine | GivenServer | None = None
         self._endpoint: Endpoint | None = None
 
     @property
@@ -118,10 +118,19 @@ class Context:
         return session
 
     def _local_session(self) -> "SparkSession":
-        from harness.platform.spark.engine import LocalEngine, Wanted, engine_folder
+        from harness.platform.spark.engine import (
+            REMOTE,
+            GivenServer,
+            LocalEngine,
+            Wanted,
+            engine_folder,
+        )
         from harness.platform.spark.jars import add_iceberg
         from harness.platform.spark.session import engine_settings, start_session
 
+        if given := self.environment.get(REMOTE):
+            self._engine = GivenServer(given)
+            return self._engine.session()
         keys, project, home = self.settings.engine, self.settings.project, self.home.folder
         record = engine_folder(home).record()
         if keys.mode is EngineMode.NONE and not (record and record.is_alive):
@@ -334,7 +343,7 @@ class Context:
 
     def cancel(self) -> None:
         """Cancel what runs in the session, if there is one; callable from any thread."""
-        from harness.platform.spark.session import cancel_all
+        from harness.platform.spark.classic_jvm import cancel_all
 
         if (session := self.__dict__.get("session")) is not None:
             cancel_all(session)

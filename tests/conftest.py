@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadScopeScheduling
 
+    from tests.support.services.connect import Endpoint
     from tests.support.services.kafka.broker import Broker
     from tests.support.services.postgres import Postgres
 
@@ -116,7 +117,15 @@ def spark_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark(spark_home: Path) -> Iterator["SparkSession"]:
+def spark_endpoint() -> "Endpoint":
+    """Where the Spark of the process listens, once it is there."""
+    from tests.support.services.connect import Endpoint
+
+    return Endpoint()
+
+
+@pytest.fixture(scope="session")
+def spark(spark_home: Path, spark_endpoint: "Endpoint") -> Iterator["SparkSession"]:
     """The one Spark session of the process, with the settings of ``profiles.yml``."""
     from harness.platform.spark.jars import add_iceberg
     from harness.platform.spark.session import JAVA_COMPILER, let_java_compile_all, start_session
@@ -126,7 +135,8 @@ def spark(spark_home: Path) -> Iterator["SparkSession"]:
     os.chdir(PROJECT)
     # This process stays; those that tests start do not, and are told nothing of it.
     let_java_compile_all(os.environ)
-    session = start_session(PROJECT)
+    with spark_endpoint.opened_by_spark():
+        session = start_session(PROJECT)
     del os.environ[JAVA_COMPILER]
     yield session
     session.stop()

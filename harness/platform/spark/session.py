@@ -115,30 +115,19 @@ def start_session(project: Path) -> "SparkSession":
     return session
 
 
-def cancel_all(session: "SparkSession") -> None:
-    """Cancel what runs in a session; callable from any thread."""
-    context = getattr(session, "sparkContext", None)
-    if context is None:
-        session.interruptAll()
-    else:
-        context.cancelAllJobs()
-
-
 def unreadable(relation: str, error: Exception) -> StateError | None:
     """Return what to say when Spark cannot read a table; nothing when it has not said so itself.
 
     A JVM that has died gives no reason, and the next tick has to start a new one.
     """
-    from harness.platform.spark.errors import Py4JJavaError, PySparkException
+    from harness.platform.spark.classic_jvm import Py4JJavaError
+    from harness.platform.spark.errors import PySparkException
 
     if not isinstance(error, PySparkException | Py4JJavaError):
         return None
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    # The first line of a Java error only says in which call it came.
-    informative = [line for line in lines if not line.startswith("An error occurred while")]
-    message_of = (informative or lines or [type(error).__name__])[0][:_LONGEST_REASON]
     return StateError(
-        f"{relation} cannot be read: {message_of}; `python -m harness doctor` shows what to do"
+        f"{relation} cannot be read: {message_of(error)[:_LONGEST_REASON]};"
+        " `python -m harness doctor` shows what to do"
     )
 
 
