@@ -17,7 +17,7 @@ from harness.config.load import LOCAL_TARGET, Settings, target_of
 from harness.config.model import EngineMode, JobsTarget
 from harness.config.project import dbt_project_of
 from harness.config.workspace_secrets import secrets_for
-from harness.controls.load import every_job_name, needs_iceberg_rows
+from harness.controls.load import every_job_name
 from harness.fire.submit import Firing
 from harness.platform.clock import Clock, RealClock
 from harness.platform.databricks.api import JobsApi
@@ -98,7 +98,6 @@ class Context:
     @cached_property
     def session(self) -> "SparkSession":
         """The one Spark session; dbt uses the same one."""
-        from harness.platform.spark.java import find_java, use_java
         from harness.platform.spark.session import cluster_session
 
         os.environ["HEARTBEAT_HOME"] = str(self.home.folder)
@@ -106,38 +105,24 @@ class Context:
             # A cluster brings its own session, with its own Java and its own settings.
             return cluster_session()
         make_private(self.home.folder)
-        use_java(find_java(self.environment), os.environ)
         before, begin = self.stop.activity.words, self.stop.activity.begin
         log.info("starting Spark")
         begin("starting Spark")
         session = self._local_session()
-        # Spark has taken SIGINT for itself.
-        self.stop.listen()
         self.stop.check()
         begin(before)
         return session
 
     def _local_session(self) -> "SparkSession":
-        from harness.platform.spark.engine import (
-            REMOTE,
-            GivenServer,
-            LocalEngine,
-            Wanted,
-            engine_folder,
-        )
-        from harness.platform.spark.jars import add_iceberg
-        from harness.platform.spark.session import engine_settings, start_session
+        from harness.platform.spark.engine import REMOTE, GivenServer, LocalEngine, Wanted
+        from harness.platform.spark.java import find_java, use_java
+        from harness.platform.spark.session import engine_settings
 
         if given := self.environment.get(REMOTE):
             self._engine = GivenServer(given)
             return self._engine.session()
         keys, project, home = self.settings.engine, self.settings.project, self.home.folder
-        record = engine_folder(home).record()
-        if keys.mode is EngineMode.NONE and not (record and record.is_alive):
-            require_free(self.home.metastore, self.clock)
-            if needs_iceberg_rows(project):
-                add_iceberg(os.environ)
-            return start_session(project)
+        use_java(find_java(self.environment), os.environ)
         stays = keys.mode is not EngineMode.INLINE
         self._engine = LocalEngine(
             home,
@@ -350,11 +335,4 @@ class Context:
 
     def close(self) -> None:
         """End what was started in this process; the local Jobs API goes on on its own."""
-        if self._engine is not None:
-            self.leave_engine()
-            return
-        session = self.__dict__.pop("session", None)
-        # A call to the JVM that was broken off leaves its connection useless: the JVM ends with us.
-        is_broken = self.stop.is_wanted and self.target == LOCAL_TARGET
-        if session is not None and not is_broken:
-            session.stop()
+        self.leave_engine()

@@ -126,18 +126,10 @@ def spark_endpoint() -> "Endpoint":
 
 @pytest.fixture(scope="session")
 def spark(spark_home: Path, spark_endpoint: "Endpoint") -> Iterator["SparkSession"]:
-    """The one Spark session of the process, with the settings of ``profiles.yml``."""
-    from harness.platform.spark.jars import add_iceberg
-    from harness.platform.spark.session import JAVA_COMPILER, let_java_compile_all, start_session
-
+    """The one Spark session of the process, with the settings of an engine."""
     os.environ["HEARTBEAT_HOME"] = str(spark_home)
-    add_iceberg(os.environ)
     os.chdir(PROJECT)
-    # This process stays; those that tests start do not, and are told nothing of it.
-    let_java_compile_all(os.environ)
-    with spark_endpoint.opened_by_spark():
-        session = start_session(PROJECT)
-    del os.environ[JAVA_COMPILER]
+    session = spark_endpoint.opened_by_spark(PROJECT, spark_home)
     yield session
     session.stop()
 

@@ -3,23 +3,18 @@
 Each of them has a state directory and a schema of its own, and none of them starts a JVM.
 """
 
-import os
 import secrets
 import socket
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.platform.spark.engine import REMOTE, TOKEN
+from harness.platform.spark.session import engine_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_SUBMIT = "PYSPARK_SUBMIT_ARGS"
-_DEPTH = "HEARTBEAT_JAVA_STACK_DEPTH"
 
 
 def _free_port() -> int:
@@ -35,24 +30,26 @@ class Endpoint:
     port: int = field(default_factory=_free_port)
     token: str = field(default_factory=secrets.token_hex)
 
-    @contextmanager
-    def opened_by_spark(self) -> Iterator[None]:
-        """Let the session that starts inside the block listen here."""
-        settings = {
+    def opened_by_spark(self, project: Path, home: Path) -> "SparkSession":
+        """Start a session of this process, in whose JVM tests may look, and listen here."""
+        from pyspark.sql import SparkSession
+
+        from harness.platform.logs import silence_pyspark_queries
+
+        settings = engine_settings(project, home, stays=True) | {
             "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
             "spark.connect.grpc.binding.address": "127.0.0.1",
-            "spark.connect.grpc.binding.port": self.port,
+            "spark.connect.grpc.binding.port": str(self.port),
             "spark.connect.authenticate.token": self.token,
             "spark.connect.session.manager.defaultSessionTimeout": "12h",
         }
-        listed = [f"--conf {key}={value}" for key, value in settings.items()]
-        os.environ[_SUBMIT] = " ".join([*listed, "pyspark-shell"])
-        # The server does not start with fewer frames.
-        os.environ[_DEPTH] = "20"
-        try:
-            yield
-        finally:
-            del os.environ[_SUBMIT], os.environ[_DEPTH]
+        builder = SparkSession.builder.enableHiveSupport()
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("OFF")
+        silence_pyspark_queries()
+        return session
 
     def variables(self, spark: "SparkSession", home: Path) -> dict[str, str]:
         """Return the variables for processes of a state directory, with a schema of its own."""
