@@ -322,9 +322,15 @@ class Context:
         )
 
     def crash_point(self, name: str) -> None:
-        """Die here, without a word, when a test asked for it."""
-        if self.environment.get(CRASH_VARIABLE) == name:
+        """Die here, or let the engine die, without a word, when a test asked for it."""
+        wanted = self.environment.get(CRASH_VARIABLE)
+        if wanted == name:
             os.kill(os.getpid(), signal.SIGKILL)
+        elif wanted == f"engine {name}":
+            from harness.platform.spark.engine import engine_folder
+
+            if (record := engine_folder(self.home.folder).record()) is not None:
+                os.kill(record.server, signal.SIGKILL)
 
     def cancel(self) -> None:
         """Cancel what runs in the session, if there is one; callable from any thread."""
