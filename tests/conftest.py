@@ -1,6 +1,7 @@
 """Fixtures for every level. Spark starts once per test process, and only when a test asks for it."""
 
 import os
+import subprocess
 from collections.abc import Generator, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -108,6 +109,16 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 def no_secrets_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Secrets are hidden as long as a process lives: in a test, only its own."""
     monkeypatch.setattr("harness.platform.masking._MASKER", Masker())
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of two megabytes of its own."""
+    mounting = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(tmp_path)]
+    if subprocess.run(mounting, capture_output=True, check=False).returncode != 0:
+        pytest.skip("only root can mount a small file system")
+    yield tmp_path
+    subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
 
 
 @pytest.fixture(scope="session")

@@ -164,6 +164,8 @@ class Wanted:
     settings: Mapping[str, str]
     #: How long an unused engine stays; ``None`` ends it with the process that has started it.
     idle_seconds: float | None
+    #: For how long the server may be silent before it counts as frozen.
+    silent_seconds: float = 60.0
 
     @property
     def checksum(self) -> str:
@@ -291,6 +293,7 @@ class LocalEngine:
             "settings": dict(self._wanted.settings),
             "checksum": self._wanted.checksum,
             "idle_seconds": self._wanted.idle_seconds,
+            "silent_seconds": self._wanted.silent_seconds,
         }
         with contextlib.suppress(BrokenPipeError):
             print(json.dumps(request), file=process.stdin, flush=True)
