@@ -42,13 +42,31 @@ if TYPE_CHECKING:
 
     from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
     from harness.platform.jobs_emulator.server import Endpoint
-    from harness.platform.spark.engine import GivenServer, LocalEngine
+    from harness.platform.spark.engine import GivenServer, LocalEngine, Wanted
 
 log = logging.getLogger(__name__)
 #: Names the point at which a test wants this process to die.
 CRASH_VARIABLE = "HEARTBEAT_CRASH_AT"
 
 _LOCAL_REQUESTS_PER_SECOND = 500.0
+
+
+def wanted_engine(settings: Settings) -> "Wanted":
+    """Return the engine that a command of the local target asks for.
+
+    Raises:
+        ConfigurationError: ``profiles.yml`` cannot be read.
+    """
+    from harness.platform.spark.engine import Wanted
+    from harness.platform.spark.session import engine_settings
+
+    keys, project = settings.engine, settings.project
+    stays = keys.mode is not EngineMode.INLINE
+    return Wanted(
+        project=project,
+        settings=engine_settings(project, settings.home, stays=stays),
+        idle_seconds=60 * keys.idle_minutes if stays else None,
+    )
 
 
 class Context:
@@ -114,23 +132,17 @@ class Context:
         return session
 
     def _local_session(self) -> "SparkSession":
-        from harness.platform.spark.engine import REMOTE, GivenServer, LocalEngine, Wanted
+        from harness.platform.spark.engine import REMOTE, GivenServer, LocalEngine
         from harness.platform.spark.java import find_java, use_java
-        from harness.platform.spark.session import engine_settings
 
         if given := self.environment.get(REMOTE):
             self._engine = GivenServer(given)
             return self._engine.session()
-        keys, project, home = self.settings.engine, self.settings.project, self.home.folder
+        home = self.home.folder
         use_java(find_java(self.environment), os.environ)
-        stays = keys.mode is not EngineMode.INLINE
         self._engine = LocalEngine(
             home,
-            Wanted(
-                project=project,
-                settings=engine_settings(project, home, stays=stays),
-                idle_seconds=60 * keys.idle_minutes if stays else None,
-            ),
+            wanted_engine(self.settings),
             before_start=lambda: require_free(self.home.metastore, self.clock),
             clock=self.clock,
         )

@@ -16,7 +16,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     #: Another process holds the lock.
     LOCKED = 3
-    #: There is nothing new (``sense``), or nothing that was asked for (``events``).
+    #: There is nothing new (``sense``), or nothing that was asked for (``events``, ``engine``).
     NOTHING_NEW = 4
 
 

@@ -11,7 +11,18 @@ from typing import Annotated
 import typer
 
 from harness import __version__
-from harness.cli import consume, events, init, inspect, maintain, operate, project, refresh, tick
+from harness.cli import (
+    consume,
+    engine,
+    events,
+    init,
+    inspect,
+    maintain,
+    operate,
+    project,
+    refresh,
+    tick,
+)
 from harness.errors import ExitCode, HeartbeatError
 from harness.platform.text import first_line
 
@@ -51,13 +62,13 @@ def options(
     """Is there new data, and which jobs may run because of it?
 
     Exit codes: 0 done, 1 something failed and is recorded, 2 usage or configuration, 3 another
-    process holds the lock, 4 there is nothing (`sense`, `events`).
+    process holds the lock, 4 there is nothing (`sense`, `events`, `engine status`).
     """
     if debug:
         os.environ[DEBUG] = "1"
 
 
-for module in (project, init, tick, inspect, operate, consume, events, refresh, maintain):
+for module in (project, init, tick, inspect, operate, consume, events, refresh, engine, maintain):
     module.register(app)
 
 

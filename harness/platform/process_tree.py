@@ -30,6 +30,14 @@ def is_alive(pid: int, birth: str | None) -> bool:
     return (birth is None or born(pid) == birth) and not _is_zombie(pid)
 
 
+def resident_bytes(pid: int) -> int | None:
+    """Return how much memory a process has in use, or ``None`` where that cannot be read."""
+    with suppress(OSError, ValueError, IndexError):
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    return None
+
+
 def is_own(pid: int) -> bool:
     """Return whether a process is this one or was started by it, directly or not."""
     while pid > 1:

@@ -2,7 +2,15 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from harness.inspect.doctor import configuration, jobs_api, runs, state_dir, stray_files, tables
+from harness.inspect.doctor import (
+    configuration,
+    engine,
+    jobs_api,
+    runs,
+    state_dir,
+    stray_files,
+    tables,
+)
 from harness.inspect.doctor.findings import Finding, broken
 from harness.inspect.doctor.installation import Patient
 
@@ -14,6 +22,7 @@ CHECKS: Mapping[str, Check] = {
     "disk": state_dir.disk_space,
     "lock": state_dir.lock,
     "metastore": state_dir.metastore,
+    "engine": engine.engine,
     "version": state_dir.version,
     "configuration": configuration.configuration,
     "controls": configuration.controls,

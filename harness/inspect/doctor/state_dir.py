@@ -9,7 +9,7 @@ from harness.inspect.doctor.findings import Finding, attention, broken, ok
 from harness.inspect.doctor.installation import Patient
 from harness.platform.format import age, size
 from harness.platform.mounts import file_system_of, is_network
-from harness.platform.spark.metastore import other_holder
+from harness.platform.spark.metastore import is_engine, other_holder
 from harness.store.queries import holder_of
 from harness.tick.install import STATE_VERSION, state_version
 
@@ -113,12 +113,14 @@ def lock(patient: Patient) -> Iterator[Finding]:
 
 
 def metastore(patient: Patient) -> Iterator[Finding]:
-    """Only a tick has Spark's catalog open."""
+    """Only a tick, or the engine, has Spark's catalog open."""
     if not patient.is_local or not patient.home.metastore.is_dir():
         return
     pid = other_holder(patient.home.metastore)
     if pid is None:
         yield ok("metastore", "is free")
+    elif is_engine(patient.home.metastore, pid):
+        yield ok("metastore", "is open in the engine")
     elif holder_of(patient.home.folder) is not None:
         yield ok("metastore", "is open, as it is while a process is at work")
     else:

@@ -238,6 +238,12 @@ class _Greeting:
             _CLOCK.sleep(0.02)
 
 
+def greets(port: int, *, within: float) -> bool:
+    """Return whether a server greets there, after so many seconds at most."""
+    with contextlib.closing(_Greeting(port)) as greeting:
+        return greeting.has_come(within=within)
+
+
 def _watch(
     folder: EngineFolder,
     record: EngineRecord,

@@ -14,6 +14,7 @@ from pathlib import Path
 from harness.errors import LockedError
 from harness.platform.clock import Clock
 from harness.platform.process_tree import is_own
+from harness.platform.spark.engine import engine_folder
 
 #: A killed tick leaves a JVM behind that needs a moment to notice.
 PATIENCE_SECONDS = 30.0
@@ -32,10 +33,7 @@ def require_free(metastore: Path, clock: Clock) -> None:
     until = clock.now().timestamp() + PATIENCE_SECONDS
     while (pid := other_holder(metastore)) is not None:
         if clock.now().timestamp() >= until:
-            raise LockedError(
-                f"Another process has the metastore {metastore} open{_named(pid)}: "
-                "end it, or wait for it, and tick again"
-            )
+            raise LockedError(_refusal(metastore, pid))
         clock.sleep(_SECONDS_BETWEEN_CHECKS)
 
 
@@ -60,5 +58,20 @@ def _locking(file: Path) -> int | None:
     return None if answer[0] == fcntl.F_UNLCK else max(0, answer[4])
 
 
-def _named(pid: int) -> str:
-    return f" (pid {pid})" if pid else ""
+def is_engine(metastore: Path, pid: int) -> bool:
+    """Return whether a process is the engine of the metastore's state directory."""
+    record = engine_folder(metastore.parent).record()
+    return record is not None and record.server == pid and record.is_alive
+
+
+def _refusal(metastore: Path, pid: int) -> str:
+    named = f" (pid {pid})" if pid else ""
+    if is_engine(metastore, pid):
+        return (
+            f"The engine of this state directory{named} has the metastore {metastore} open: end it "
+            "with `python -m harness engine stop`, and tick again"
+        )
+    return (
+        f"Another process has the metastore {metastore} open{named}: "
+        "end it, or wait for it, and tick again"
+    )

@@ -37,6 +37,7 @@ COMMANDS = (
     "processed",
     "emit",
     "refresh",
+    "engine",
     "maintain",
     "jobs-api",
     "demo",

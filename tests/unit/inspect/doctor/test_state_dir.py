@@ -1,5 +1,6 @@
 """Where an installation lives: its folder, its disk, its lock, its metastore and its version."""
 
+import os
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,6 +20,7 @@ from harness.inspect.doctor.state_dir import (
 from harness.platform.mounts import file_system_of, is_network, network_warning
 from harness.store.writer.lock import ProcessLock
 from harness.tick.install import STATE_VERSION
+from tests.support.fake_engines import a_record, write_record
 from tests.support.patients import a_patient, levels, only, set_up
 from tests.unit.platform.spark.test_metastore import held
 
@@ -171,6 +173,19 @@ def test_a_metastore_that_another_process_has_open_is_broken_unless_somebody_is_
         with ProcessLock(patient.home.folder, command="tick"):
             beside = levels(metastore(patient))
     assert (found.where, beside) == (f"pid {pid}", [Level.OK])
+
+
+def test_a_metastore_that_the_engine_has_open_is_fine(tmp_path: Path) -> None:
+    patient = a_patient(tmp_path / "home")
+    patient.home.metastore.mkdir()
+    (patient.home.metastore / "dbex.lck").write_bytes(b"\0\0\0\x01")
+    with held(patient.home.metastore, "orphan") as pid:
+        write_record(patient.home.folder, a_record(os.getpid(), pid))
+        [found] = metastore(patient)
+        write_record(patient.home.folder, a_record(os.getpid(), os.getpid()))
+        beside = levels(metastore(patient))
+    assert (found.level, found.what) == (Level.OK, "is open in the engine")
+    assert beside == [Level.BROKEN]
 
 
 def test_a_folder_of_this_version_is_fine(tmp_path: Path) -> None:

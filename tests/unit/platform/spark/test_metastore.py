@@ -13,6 +13,7 @@ import pytest
 from harness.errors import ExitCode, LockedError
 from harness.platform.spark.metastore import PATIENCE_SECONDS, other_holder, require_free
 from tests.support.fake_clock import FakeClock
+from tests.support.fake_engines import a_record, write_record
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 #: As Derby does: a lock on the file for as long as the process lives.
@@ -75,6 +76,16 @@ def test_another_process_that_has_it_open_is_named_and_nothing_goes_on_beside_it
             require_free(metastore, clock)
     assert reported.value.exit_code is ExitCode.LOCKED
     assert (clock.now() - NOON).total_seconds() >= PATIENCE_SECONDS
+
+
+def test_an_engine_that_has_it_open_is_named_with_the_command_that_ends_it(tmp_path: Path) -> None:
+    metastore = tmp_path / "home" / "metastore"
+    metastore.mkdir(parents=True)
+    (metastore / "dbex.lck").write_bytes(b"\0\0\0\x01")
+    with held(metastore, "orphan") as pid:
+        write_record(tmp_path / "home", a_record(os.getpid(), pid))
+        with pytest.raises(LockedError, match=rf"engine of .* \(pid {pid}\) .* engine stop`"):
+            require_free(metastore, FakeClock(NOON))
 
 
 def test_the_jvm_of_a_killed_tick_is_waited_for(metastore: Path) -> None:
