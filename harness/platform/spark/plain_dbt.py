@@ -104,16 +104,15 @@ def _engine_of(folder: Path) -> tuple[str, str]:
         users = os.open(folder / "users.lock", os.O_RDWR)
         # One that is ending ends first. The process keeps the file open, and so the engine up.
         fcntl.flock(users, fcntl.LOCK_SH)
-        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-            record = _record(folder / "engine.json")
-            port = int(record["port"])
-            if _lives(record, "owner") and _lives(record, "server"):
-                if _answers(port):
-                    return f"sc://localhost:{port}", str(record["token"])
-                sys.stderr.write(
-                    f"warning: The engine of {folder.parent} does not answer, and dbt starts a"
-                    " Spark of its own: if that fails, run `python -m harness engine stop`\n"
-                )
+        record = _record(folder / "engine.json")
+        port = int(record["port"])
+        if _lives(record, "owner") and _lives(record, "server"):
+            if _answers(port):
+                return f"sc://localhost:{port}", str(record["token"])
+            sys.stderr.write(
+                f"warning: The engine of {folder.parent} does not answer, and dbt starts a"
+                " Spark of its own: if that fails, run `python -m harness engine stop`\n"
+            )
         os.close(users)
     return "", ""
 

@@ -123,6 +123,31 @@ def test_another_program_does_not_load_the_module(project: Path, engine: EngineF
     assert started(project).wait(timeout=60) == 3
 
 
+def test_another_program_with_the_word_among_its_arguments_stays_as_it_is(
+    project: Path, engine: EngineFolder
+) -> None:
+    assert remote(project, "dbt", program="other") is None
+
+
+def test_dbt_as_a_module_gets_the_engine(project: Path, engine: EngineFolder) -> None:
+    package = project / "packages" / "dbt" / "cli"
+    package.mkdir(parents=True)
+    startup = (project / "other").read_text().removesuffix(REPORT)
+    (project / "packages" / "sitecustomize.py").write_text(startup)
+    (package.parent / "__init__.py").touch()
+    (package / "main.py").write_text(f"import os, sys{REPORT}")
+    answer = subprocess.run(
+        [sys.executable, "-m", "dbt.cli.main", "seed"],
+        cwd=project,
+        env={"PYTHONPATH": str(project / "packages")},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "SPARK_REMOTE" in json.loads(answer.stdout)
+
+
 def test_dbt_in_a_folder_below_the_project_gets_the_engine(
     project: Path, engine: EngineFolder
 ) -> None:
