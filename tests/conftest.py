@@ -121,6 +121,15 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def no_engine_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """An engine outlives the command that starts it; here, no more than the tests of a file."""
+    yield
+    from tests.support.engines import end_all
+
+    end_all(tmp_path_factory.getbasetemp())
+
+
 @pytest.fixture(scope="session")
 def spark_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The state folder of this test process: its warehouse and its metastore."""

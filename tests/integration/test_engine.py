@@ -407,7 +407,7 @@ def test_an_engine_without_java_is_one_sentence(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(home / "no-java"))
-    with pytest.raises(StateError, match="^Spark does not start: .*no-java") as failed:
+    with pytest.raises(StateError, match=r"^Spark does not start: .*no-java") as failed:
         LocalEngine(home, wanted(home)).session()
     _check_that_nothing_is_left(home, failed.value)
 
@@ -426,20 +426,20 @@ def test_an_engine_on_a_full_disk_is_one_sentence_and_starts_once_there_is_room(
     home = small_disk / "home"
     engine = LocalEngine(home, wanted(home))
     filler = fill(small_disk)
-    with pytest.raises(StateError, match="(?i)no space left") as failed:
+    with pytest.raises(StateError, match=r"(?i)no space left") as failed:
         engine.session()
     assert len(str(failed.value).splitlines()) == 1
     filler.unlink()
     with engine_folder(home).starting():
         pass
     filler = fill(small_disk)
-    with pytest.raises(StateError, match="(?i)no space left") as failed:
+    with pytest.raises(StateError, match=r"(?i)no space left") as failed:
         engine.session()
     _check_that_nothing_is_left(home, failed.value)
 
 
 def test_an_engine_in_a_folder_that_is_read_only_is_one_sentence(small_disk: Path) -> None:
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], capture_output=True, check=True)
-    with pytest.raises(StateError, match="(?i)read-only file system") as failed:
+    with pytest.raises(StateError, match=r"(?i)read-only file system") as failed:
         LocalEngine(small_disk, wanted(small_disk)).session()
     assert len(str(failed.value).splitlines()) == 1

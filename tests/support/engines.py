@@ -175,7 +175,8 @@ def _main() -> None:
                 answer = [list(row) for row in session.sql(statement).collect()]
         except Exception as error:
             answer = f"{type(error).__name__}: {error}"
-        print(json.dumps(answer), flush=True)
+        sys.stdout.write(f"{json.dumps(answer)}\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":
