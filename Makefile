@@ -139,9 +139,13 @@ format: $(READY) ## Check Python with ruff
 types: $(READY) ## Check types with mypy
 	@$(BIN)/mypy
 
+# What only a session with a JVM in its own process has.
+OF_A_JVM := (_jvm|_jsparkSession|_jsc|_jdf|_gateway|sparkContext|newSession)
+
 .PHONY: imports
-imports: $(READY) ## Check the import rules between the steps
+imports: $(READY) ## Check the import rules between the steps, and that no JVM is in the process
 	@$(BIN)/lint-imports
+	@! grep -rnE '\b$(OF_A_JVM)\b' harness --include='*.py' --exclude='*_jvm.py'
 
 # Spelling, and the words that the style of the project replaces; a name in backticks may have any, and
 # so may what is public: `verdict` is a key of `explain --json`, `unasked.json` a file.

@@ -160,8 +160,7 @@ def fill_lake(folder: Path) -> None:
     """Make the Iceberg tables, which takes a Spark with Iceberg's runtime."""
     tables = IcebergTables(place_in(folder))
     os.environ["HEARTBEAT_HOME"] = str(folder / "lake-home")
-    add_iceberg(os.environ)
-    start_session(folder / "project")
+    start_session(folder / "project", folder / "lake-home")
     line(tables.count, "making the Iceberg tables", timed(tables.create)[0])
 
 
@@ -213,7 +212,6 @@ def rest(engine: Engine) -> None:
 
 def idle(context: Context, engine: Engine, kinds: list[Kind]) -> dict[str, float]:
     """Time idle ticks over all, and over each source alone; return seconds per upstream."""
-    before = spark_jobs(context)
     reported = [timed(lambda: sound(engine.tick())) for _ in range(IDLE_TICKS)]
     took, report = sorted(reported, key=lambda each: each[0])[IDLE_TICKS // 2]
     line(total(kinds), f"idle tick, warm (median of {IDLE_TICKS})", took, steps_of(report))
@@ -224,19 +222,9 @@ def idle(context: Context, engine: Engine, kinds: list[Kind]) -> dict[str, float
         alone = statistics.median(seconds)
         line(kind.count, f"  {kind.source} alone (median of {IDLE_TICKS})", alone)
         each[kind.source] = alone / kind.count
-    jobs = spark_jobs(context) - before
-    ticks = IDLE_TICKS * (1 + len(kinds))
-    print(f"{total(kinds):>7}  Spark jobs in these {ticks} idle ticks: {jobs}", flush=True)
+    if "session" in vars(context):
+        print(f"{total(kinds):>7}  Spark was asked in these idle ticks", flush=True)
     return each
-
-
-def spark_jobs(context: Context) -> int:
-    """Return how many jobs Spark has begun; it says so with a delay, which is waited for."""
-    if "session" not in vars(context):
-        return 0
-    spark = context.session.sparkContext
-    spark._jsc.sc().listenerBus().waitUntilEmpty()
-    return max(spark.statusTracker().getJobIdsForGroup(None), default=-1) + 1
 
 
 def changed(

@@ -17,7 +17,7 @@ from harness.config.load import LOCAL_TARGET, Settings, target_of
 from harness.config.model import EngineMode, JobsTarget
 from harness.config.project import dbt_project_of
 from harness.config.workspace_secrets import secrets_for
-from harness.controls.load import every_job_name, needs_iceberg_rows
+from harness.controls.load import every_job_name
 from harness.fire.submit import Firing
 from harness.platform.clock import Clock, RealClock
 from harness.platform.databricks.api import JobsApi
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
     from harness.platform.jobs_emulator.server import Endpoint
-    from harness.platform.spark.engine import LocalEngine, Wanted
+    from harness.platform.spark.engine import GivenServer, LocalEngine, Wanted
 
 log = logging.getLogger(__name__)
 #: Names the point at which a test wants this process to die.
@@ -89,7 +89,7 @@ class Context:
         self.lock: WriterLock = ProcessLock(settings.home, command="")
         #: Whether the process is to end, and what it is doing now.
         self.stop = Stop()
-        self._engine: LocalEngine | None = None
+        self._engine: LocalEngine | GivenServer | None = None
         self._endpoint: Endpoint | None = None
 
     @property
@@ -116,7 +116,6 @@ class Context:
     @cached_property
     def session(self) -> "SparkSession":
         """The one Spark session; dbt uses the same one."""
-        from harness.platform.spark.java import find_java, use_java
         from harness.platform.spark.session import cluster_session
 
         os.environ["HEARTBEAT_HOME"] = str(self.home.folder)
@@ -124,29 +123,23 @@ class Context:
             # A cluster brings its own session, with its own Java and its own settings.
             return cluster_session()
         make_private(self.home.folder)
-        use_java(find_java(self.environment), os.environ)
         before, begin = self.stop.activity.words, self.stop.activity.begin
         log.info("starting Spark")
         begin("starting Spark")
         session = self._local_session()
-        # Spark has taken SIGINT for itself.
-        self.stop.listen()
         self.stop.check()
         begin(before)
         return session
 
     def _local_session(self) -> "SparkSession":
-        from harness.platform.spark.engine import LocalEngine, engine_folder
-        from harness.platform.spark.jars import add_iceberg
-        from harness.platform.spark.session import start_session
+        from harness.platform.spark.engine import REMOTE, GivenServer, LocalEngine
+        from harness.platform.spark.java import find_java, use_java
 
-        keys, project, home = self.settings.engine, self.settings.project, self.home.folder
-        record = engine_folder(home).record()
-        if keys.mode is EngineMode.NONE and not (record and record.is_alive):
-            require_free(self.home.metastore, self.clock)
-            if needs_iceberg_rows(project):
-                add_iceberg(os.environ)
-            return start_session(project)
+        if given := self.environment.get(REMOTE):
+            self._engine = GivenServer(given)
+            return self._engine.session()
+        home = self.home.folder
+        use_java(find_java(self.environment), os.environ)
         self._engine = LocalEngine(
             home,
             wanted_engine(self.settings),
@@ -341,24 +334,23 @@ class Context:
         )
 
     def crash_point(self, name: str) -> None:
-        """Die here, without a word, when a test asked for it."""
-        if self.environment.get(CRASH_VARIABLE) == name:
+        """Die here, or let the engine die, without a word, when a test asked for it."""
+        wanted = self.environment.get(CRASH_VARIABLE)
+        if wanted == name:
             os.kill(os.getpid(), signal.SIGKILL)
+        elif wanted == f"engine {name}":
+            from harness.platform.spark.engine import engine_folder
+
+            if (record := engine_folder(self.home.folder).record()) is not None:
+                os.kill(record.server, signal.SIGKILL)
 
     def cancel(self) -> None:
         """Cancel what runs in the session, if there is one; callable from any thread."""
-        from harness.platform.spark.session import cancel_all
+        from harness.platform.spark.classic_jvm import cancel_all
 
         if (session := self.__dict__.get("session")) is not None:
             cancel_all(session)
 
     def close(self) -> None:
         """End what was started in this process; the local Jobs API goes on on its own."""
-        if self._engine is not None:
-            self.leave_engine()
-            return
-        session = self.__dict__.pop("session", None)
-        # A call to the JVM that was broken off leaves its connection useless: the JVM ends with us.
-        is_broken = self.stop.is_wanted and self.target == LOCAL_TARGET
-        if session is not None and not is_broken:
-            session.stop()
+        self.leave_engine()

@@ -1,6 +1,7 @@
 """Fixtures for every level. Spark starts once per test process, and only when a test asks for it."""
 
 import os
+import subprocess
 from collections.abc import Generator, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadScopeScheduling
 
+    from tests.support.services.connect import Endpoint
     from tests.support.services.kafka.broker import Broker
     from tests.support.services.postgres import Postgres
 
@@ -109,6 +111,25 @@ def no_secrets_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.platform.masking._MASKER", Masker())
 
 
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of two megabytes of its own."""
+    mounting = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(tmp_path)]
+    if subprocess.run(mounting, capture_output=True, check=False).returncode != 0:
+        pytest.skip("only root can mount a small file system")
+    yield tmp_path
+    subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_engine_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """An engine outlives the command that starts it; here, no more than the tests of a file."""
+    yield
+    from tests.support.engines import end_all
+
+    end_all(tmp_path_factory.getbasetemp())
+
+
 @pytest.fixture(scope="session")
 def spark_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The state folder of this test process: its warehouse and its metastore."""
@@ -116,18 +137,19 @@ def spark_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark(spark_home: Path) -> Iterator["SparkSession"]:
-    """The one Spark session of the process, with the settings of ``profiles.yml``."""
-    from harness.platform.spark.jars import add_iceberg
-    from harness.platform.spark.session import JAVA_COMPILER, let_java_compile_all, start_session
+def spark_endpoint() -> "Endpoint":
+    """Where the Spark of the process listens, once it is there."""
+    from tests.support.services.connect import Endpoint
 
+    return Endpoint()
+
+
+@pytest.fixture(scope="session")
+def spark(spark_home: Path, spark_endpoint: "Endpoint") -> Iterator["SparkSession"]:
+    """The one Spark session of the process, with the settings of an engine."""
     os.environ["HEARTBEAT_HOME"] = str(spark_home)
-    add_iceberg(os.environ)
     os.chdir(PROJECT)
-    # This process stays; those that tests start do not, and are told nothing of it.
-    let_java_compile_all(os.environ)
-    session = start_session(PROJECT)
-    del os.environ[JAVA_COMPILER]
+    session = spark_endpoint.opened_by_spark(PROJECT, spark_home)
     yield session
     session.stop()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.platform.spark.java import find_java, use_java
-from harness.platform.spark.session import let_java_compile_all, start_session
+from harness.platform.spark.session import start_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,9 +24,8 @@ def session_of_a_job() -> Iterator[tuple["SparkSession", Path]]:
     try:
         os.environ["HEARTBEAT_HOME"] = str(folder)
         os.chdir(_PROJECT)
-        let_java_compile_all(os.environ)
         use_java(find_java(os.environ), os.environ)
-        spark = start_session(_PROJECT)
+        spark = start_session(_PROJECT, folder)
         for name, value in {
             "spark.sql.codegen.wholeStage": "true",
             "spark.sql.codegen.factoryMode": "FALLBACK",

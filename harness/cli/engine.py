@@ -1,6 +1,5 @@
 """Shows, stops and restarts the engine: the Spark that commands of a state directory share."""
 
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -46,7 +45,7 @@ def engine(
 
     `status` ends with 4 when no engine runs, and with 1 when the engine does not answer. `stop` and
     `restart` end with 3 while another process uses the engine, unless --force is given. `restart`
-    starts an engine where none runs, too; with `engine.mode: none` other commands use it as well.
+    starts an engine where none runs, too.
 
     Examples:
         python -m harness engine status
@@ -131,7 +130,6 @@ def _report_stopped(stopped: "EngineRecord | None", *, is_json: bool) -> None:
 def _restart(context: "Context", *, is_forced: bool) -> None:
     from harness.config.load import LOCAL_TARGET
     from harness.config.model import EngineMode
-    from harness.context import Context
 
     keys = context.settings.engine
     if context.target != LOCAL_TARGET:
@@ -142,10 +140,8 @@ def _restart(context: "Context", *, is_forced: bool) -> None:
             "command and none can be left running: set it to shared"
         )
     _stop(context.home.folder, is_forced=is_forced)
-    shared = keys.model_copy(update={"mode": EngineMode.SHARED})
-    starter = Context(replace(context.settings, engine=shared), context.environment)
     try:
         # A session shows that the engine can be used, beyond that it runs.
-        _ = starter.session
+        _ = context.session
     finally:
-        starter.close()
+        context.close()

@@ -1,7 +1,6 @@
 """Runs ticks: one (``tick``), or many in one process (``run``)."""
 
 import logging
-import os
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
@@ -125,12 +124,10 @@ def run(
 
         python -m harness run --every 1s --for 8h --verbose
     """
-    from harness.platform.spark.session import let_java_compile_all
     from harness.tick.engine import Engine
     from harness.tick.housekeeping import Housekeeper
     from harness.tick.loop import Listeners, Pace, run_loop
 
-    let_java_compile_all(os.environ)
     pace = Pace(
         every_seconds=_duration(every, "--every").total_seconds(),
         ticks=ticks,

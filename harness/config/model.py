@@ -259,8 +259,6 @@ class Maintenance(Section):
 class EngineMode(StrEnum):
     """Where a command of the local target has its Spark."""
 
-    #: In the command itself, with a JVM of its own.
-    NONE = "none"
     #: In an engine that all commands of the state directory share.
     SHARED = "shared"
     #: In an engine that ends with the command that started it.
@@ -271,10 +269,9 @@ class EngineKeys(Section):
     """Spark on the local target."""
 
     mode: EngineMode = Field(
-        default=EngineMode.NONE,
+        default=EngineMode.SHARED,
         description="`shared`: the first command that needs Spark starts an engine in the"
-        " background, and the next ones use it; `inline`: the engine ends with its command;"
-        " `none`: each command has a JVM of its own.",
+        " background, and the next ones use it; `inline`: the engine ends with its command.",
     )
     idle_minutes: float = Field(
         default=30,

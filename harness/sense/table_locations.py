@@ -121,11 +121,11 @@ class SparkTableLocator:
 
     def locate(self, name: str) -> str:
         """Return the path of a table."""
-        from harness.platform.spark.errors import Py4JError, PySparkException
+        from harness.platform.spark.errors import SPARK_ERRORS
 
         try:
             return self._location(name).rstrip("/")
-        except (PySparkException, Py4JError) as error:
+        except SPARK_ERRORS as error:
             condition = getattr(error, "getCondition", str)() or ""
             if condition in _NO_CATALOG:
                 catalog = parts_of(name)[0]

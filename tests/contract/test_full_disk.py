@@ -1,7 +1,7 @@
 """A disk that is really full, or read-only: nothing is lost, recorded by half, or left unsaid."""
 
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +22,7 @@ from harness.store.writer.lock import ProcessLock
 from harness.tick.checkpoint import save_state
 from tests.support.disk_ledgers import create_ledgers
 from tests.support.memory_store import MemoryStore
+from tests.support.small_disk import fill
 from tests.support.watched import NEVER_SEEN
 from tests.unit.tick.test_state import STATE
 
@@ -34,16 +35,6 @@ _FAILING = BackOff(
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of two megabytes of its own."""
-    mounting = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(tmp_path)]
-    if subprocess.run(mounting, capture_output=True, check=False).returncode != 0:
-        pytest.skip("only root can mount a small file system")
-    yield tmp_path
-    subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
-
-
-@pytest.fixture
 def store(small_disk: Path) -> LocalStore:
     """Every ledger, empty."""
     return create_ledgers(small_disk)
@@ -52,7 +43,7 @@ def store(small_disk: Path) -> LocalStore:
 def test_what_a_look_found_on_a_full_disk_is_recorded_once_as_soon_as_there_is_room(
     store: LocalStore, small_disk: Path
 ) -> None:
-    filler = _fill(small_disk)
+    filler = fill(small_disk)
     with pytest.raises(StateError, match=r"cannot be written: .*No space left.*make room"):
         _record(store)
     filler.unlink()
@@ -67,7 +58,7 @@ def test_what_was_recorded_before_the_disk_was_full_can_still_be_read(
     store: LocalStore, small_disk: Path
 ) -> None:
     _record(store)
-    _fill(small_disk)
+    fill(small_disk)
     with pytest.raises(StateError):
         _record(store, number=2)
     assert [row["tick_number"] for row in store.read(Ledger.PROBES)] == [1]
@@ -130,14 +121,3 @@ def _record(store: LocalStore, number: int = 1) -> None:
     tick = Tick(number=number, at=datetime(2026, 3, 1, 8, tzinfo=UTC))
     watched = {_UPSTREAM.upstream_id: replace(_UPSTREAM, position="at 3")}
     record([result], tick=tick, watched=watched, store=store)
-
-
-def _fill(disk: Path) -> Path:
-    filler = disk / "filler"
-    with filler.open("wb", buffering=0) as file:
-        try:
-            while file.write(b"\0" * 4096):
-                pass
-        except OSError:
-            return filler
-    raise AssertionError("the disk has no end")

@@ -1,6 +1,6 @@
 """One story over the real command line: real processes, Spark, Delta, dbt and local Jobs API.
 
-Every process starts a JVM, so the story is told once, and each test asks one question about it.
+The story is told once, and each test asks one question about it.
 """
 
 import json
@@ -16,9 +16,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from pyspark.sql import SparkSession
 
 from harness.controls.header import COLUMNS
 from tests.support.copied import copy_project
+from tests.support.services.connect import Endpoint
 from tests.support.services.processes import stopped_by_ctrl_c
 
 #: Four JVMs start one after the other, on a machine that may have other things to do.
@@ -37,6 +39,8 @@ class Shell:
     """A copy of the project, and a state folder of its own."""
 
     folder: Path
+    #: By which a process finds Spark.
+    variables: dict[str, str]
     said: dict[str, Answer] = field(default_factory=dict)
 
     @property
@@ -46,7 +50,7 @@ class Shell:
     @property
     def environment(self) -> dict[str, str]:
         own = {name: each for name, each in os.environ.items() if not name.startswith("HEARTBEAT")}
-        return {**own, "HEARTBEAT_HOME": str(self.folder / "home")}
+        return own | self.variables
 
     def run(self, step: str, *arguments: str) -> Answer:
         """Run the command line; keep what it said under the name of the step."""
@@ -83,7 +87,8 @@ class Shell:
 
     def lose_a_commit(self) -> None:
         """Tick on a ledger whose newest commit a power cut has emptied; put it back afterwards."""
-        log = self.folder / "home" / "warehouse" / "heartbeat.db" / "ledger_runs" / "_delta_log"
+        schema = f"{self.variables['HEARTBEAT_SCHEMA']}.db"
+        log = self.folder / "home" / "warehouse" / schema / "ledger_runs" / "_delta_log"
         newest = max(log.glob("*.json"))
         content = newest.read_bytes()
         newest.write_bytes(b"")
@@ -123,8 +128,11 @@ class Shell:
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    shell = Shell(tmp_path_factory.mktemp("cli"))
+def shell(
+    spark: SparkSession, spark_endpoint: Endpoint, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Shell]:
+    folder = tmp_path_factory.mktemp("cli")
+    shell = Shell(folder, spark_endpoint.variables(spark, folder / "home"))
     shell.set_up()
     shell.stop("init")
     shell.run("init", "init")

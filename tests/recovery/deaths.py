@@ -6,6 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import Protocol
 
+from harness.errors import ExitCode
 from harness.platform.clock import RealClock
 from tests.recovery.machine import Machine
 from tests.support.jobs_emulator.faults import Fault, FaultKind, When
@@ -25,6 +26,11 @@ class Death(Protocol):
         """Whether the upstreams change before the tick."""
         ...
 
+    @property
+    def kills_tick(self) -> bool:
+        """Whether the process of the tick dies, and not its engine alone."""
+        ...
+
     def befall(self, machine: Machine) -> Process:
         """Start a tick that is to die."""
         ...
@@ -32,13 +38,26 @@ class Death(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AtPoint:
-    """At a named crash point: the process alone, which leaves its JVM to find out."""
+    """At a named crash point: the process alone, whose engine goes on."""
 
     point: str
     has_news: bool = False
+    kills_tick: bool = True
 
     def befall(self, machine: Machine) -> Process:
         return machine.start(dies_at=self.point)
+
+
+@dataclass(frozen=True, slots=True)
+class OfEngineAtPoint:
+    """At a named crash point: the engine alone, which the process is to find out."""
+
+    point: str
+    has_news: bool = False
+    kills_tick: bool = False
+
+    def befall(self, machine: Machine) -> Process:
+        return machine.start(dies_at=f"engine {self.point}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +68,7 @@ class FromServer:
     when: When
     number: int = 1
     has_news: bool = False
+    kills_tick: bool = True
 
     def befall(self, machine: Machine) -> Process:
         process = machine.start()
@@ -66,12 +86,13 @@ class FromServer:
 
 @dataclass(frozen=True, slots=True)
 class AtCommit:
-    """At the moment of the tick's n-th commit to a table: the process, and its JVM with it."""
+    """At the moment of the tick's n-th commit to a table: the engine, and the process with it."""
 
     #: Any table when empty.
     table: str = ""
     number: int = 1
     has_news: bool = False
+    kills_tick: bool = True
 
     def befall(self, machine: Machine) -> Process:
         before, clock = machine.commits(self.table), RealClock()
@@ -79,7 +100,9 @@ class AtCommit:
         while process.poll() is None:
             new = machine.commits(self.table) - before
             if len(new) >= self.number:
-                os.killpg(process.pid, signal.SIGKILL)
+                if self.kills_tick:
+                    os.killpg(process.pid, signal.SIGKILL)
+                machine.kill_engine()
                 break
             clock.sleep(_SECONDS_BETWEEN_CHECKS)
         return process
@@ -123,10 +146,25 @@ RELEASING: tuple[Death, ...] = (
 )
 
 
+#: The engine dies, and the tick ends cleanly, or with one sentence.
+OF_ENGINE: tuple[Death, ...] = (
+    OfEngineAtPoint("before_record", has_news=True),
+    OfEngineAtPoint("after_record"),
+    OfEngineAtPoint("after_decide", has_news=True),
+    OfEngineAtPoint("after_intents", has_news=True),
+    AtCommit("heartbeat_control", has_news=True, kills_tick=False),
+    OfEngineAtPoint("after_publish", has_news=True),
+)
+
+
 def die(machine: Machine, death: Death) -> bool:
     """Let a tick die; tell whether it did, for some come to their end before."""
     if death.has_news:
         machine.append()
     code = machine.end_of(death.befall(machine))
+    if not death.kills_tick:
+        assert code in (ExitCode.DONE, ExitCode.FAILED), f"{death}: {code}: {machine.complaint()}"
+        assert code == ExitCode.DONE or machine.complaint().count("error: ") == 1
+        return True
     assert code in (0, -signal.SIGKILL), f"{death}: {code}: {machine.complaint()}"
     return code != 0

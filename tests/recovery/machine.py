@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event
 
@@ -19,6 +19,7 @@ from harness.controls.triggers.parse import EVENT_TRIGGERS
 from harness.platform.clock import RealClock
 from harness.platform.jobs_emulator.folder import api_folder
 from harness.platform.jobs_emulator.http import Call
+from harness.platform.spark.engine import end, engine_folder
 from harness.store.local import LocalStore
 from harness.store.rows import OPEN, Ledger
 from tests.simulation.record import Request, Row, attempt_of
@@ -199,6 +200,13 @@ class Machine:
             "HEARTBEAT_CRASH_AT": dies_at,
         }
 
+    def kill_engine(self) -> None:
+        """Kill the engine's server, if there is one; its owner finds out."""
+        record = engine_folder(self.home).record()
+        if record is not None:
+            with suppress(ProcessLookupError):
+                os.kill(record.server, signal.SIGKILL)
+
     def end_of(self, process: "subprocess.Popen[bytes]") -> int:
         """Wait for a tick to end, and take down what the ledger says then."""
         try:
@@ -296,4 +304,8 @@ def serving(machine: Machine) -> Iterator[None]:
     # As its own process would: no tick may start a second one.
     with api.lock("serve", wait=True), machine.server as server:
         api.write_endpoint(server.endpoint)
-        yield
+        try:
+            yield
+        finally:
+            with engine_folder(machine.home).starting():
+                end(engine_folder(machine.home))

@@ -17,6 +17,7 @@ from harness.errors import ExitCode
 from harness.store.rows import Ledger
 from tests.recovery.deaths import (
     FOLLOWING,
+    OF_ENGINE,
     PUBLISHING,
     RELEASING,
     RESENDING,
@@ -60,6 +61,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
         _die_of(machine, STARTING)
         machine.add_trigger()
         _die_of(machine, RELEASING)
+        _die_of(machine, OF_ENGINE)
         machine.come_to_rest()
         yield Played(
             machine=machine,

@@ -48,13 +48,17 @@ _TRIGGER_COLUMNS = (
 )
 #: Gives a table a name, as its writer's Spark would.
 _NAME_TABLE = """
+import os
 import sys
 from pathlib import Path
 try:
     from harness.platform.spark.session import start_session
 except ModuleNotFoundError:  # a version before the packages
     from harness.spark import start_session
-session = start_session(Path("."))
+try:
+    session = start_session(Path("."), Path(os.environ["HEARTBEAT_HOME"]))
+except TypeError:  # a version whose Spark is in its processes
+    session = start_session(Path("."))
 session.sql("create database shop")
 session.sql(f"create table {sys.argv[1]} using delta location '{sys.argv[2]}'")
 session.stop()

@@ -31,7 +31,7 @@ def main() -> None:
 def _session() -> "SparkSession":
     from harness.platform.spark.session import start_session
 
-    return start_session(Path.cwd())
+    return start_session(Path.cwd(), Path(os.environ["HEARTBEAT_HOME"]))
 
 
 def _name_sources(session: "SparkSession", bronze: Path) -> None:

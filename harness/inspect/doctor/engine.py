@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.config.model import EngineMode
 from harness.inspect.doctor.findings import Finding, attention, broken, ok
 from harness.inspect.doctor.installation import Patient
 from harness.inspect.engine import SECONDS_TO_GREET, Condition, EngineState, read_engine
@@ -35,14 +34,7 @@ def engine(patient: Patient) -> Iterator[Finding]:
             what = "has ended without removing its record; the next command replaces it"
             yield ok(_ABOUT, what, where=folder.record_file)
         case Condition.NONE:
-            settings = patient.settings
-            is_off = settings is not None and settings.engine.mode is EngineMode.NONE
-            yield ok(
-                _ABOUT,
-                "does not run (engine.mode: none)"
-                if is_off
-                else "does not run; a command that needs Spark starts it",
-            )
+            yield ok(_ABOUT, "does not run; a command that needs Spark starts it")
 
 
 def _running(state: EngineState) -> Finding:

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.connect.client import DefaultChannelBuilder
 
+#: The variables by which PySpark finds a server.
 REMOTE = "SPARK_REMOTE"
+TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 #: PySpark sets it once a session of a server has been made.
 _MODE = "SPARK_CONNECT_MODE_ENABLED"
 _ROOT = Path(__file__).resolve().parents[3]
@@ -162,6 +164,8 @@ class Wanted:
     settings: Mapping[str, str]
     #: How long an unused engine stays; ``None`` ends it with the process that has started it.
     idle_seconds: float | None
+    #: For how long the server may be silent before it counts as frozen.
+    silent_seconds: float = 60.0
 
     @property
     def checksum(self) -> str:
@@ -220,16 +224,19 @@ class LocalEngine:
                 end(self._folder, self._clock)
                 self._before_start()
                 record = self._start()
-        self._session = _session_of(record)
+        self._session = _session_by(_channel_of(record))
+        # dbt's adapter asks for a session by the profile's settings, and gets this one. The address
+        # has no token: what this process starts learns nothing by it.
+        os.environ[REMOTE] = record.address
         return self._session
 
     def leave(self) -> None:
         """Stop to use the engine; it ends when it has been idle for long enough."""
         session, self._session = self._session, None
         if session is not None:
-            with contextlib.suppress(Exception):
-                session.stop()
             forget_session(session)
+            for name in (REMOTE, _MODE):
+                os.environ.pop(name, None)
         for held in (self._users, self._lifeline):
             if held is not None:
                 held.close()
@@ -286,6 +293,7 @@ class LocalEngine:
             "settings": dict(self._wanted.settings),
             "checksum": self._wanted.checksum,
             "idle_seconds": self._wanted.idle_seconds,
+            "silent_seconds": self._wanted.silent_seconds,
         }
         with contextlib.suppress(BrokenPipeError):
             print(json.dumps(request), file=process.stdin, flush=True)
@@ -379,7 +387,7 @@ def _channel_of(record: EngineRecord) -> "DefaultChannelBuilder":
     return DefaultChannelBuilder(f"{record.address}/;token={record.token}", channelOptions=options)
 
 
-def _session_of(record: EngineRecord) -> "SparkSession":
+def _session_by(channel: "DefaultChannelBuilder") -> "SparkSession":
     import warnings
     from typing import cast
 
@@ -388,33 +396,56 @@ def _session_of(record: EngineRecord) -> "SparkSession":
 
     import harness.platform.spark.errors  # noqa: F401 (before the rest of PySpark)
 
-    session = RemoteSession.builder.channelBuilder(_channel_of(record)).create()
+    session = RemoteSession.builder.channelBuilder(channel).create()
     # A server that has gone does not come back at this port: PySpark would ask it for ten minutes.
     session.client.set_retry_policies([DefaultPolicy(max_retries=4)])
     silence_pyspark_queries()
-    # dbt's adapter asks for a session by the profile's settings, and gets the one of the process.
-    # The address has no token: what this process starts learns nothing by it.
-    os.environ[REMOTE] = record.address
     os.environ[_MODE] = "1"
-    # It offers the server's own settings to the session again, with each statement.
+    # dbt's adapter offers the server's own settings to the session again, with each statement.
     warnings.filterwarnings("ignore", message="Failed to set spark")
     return cast("SparkSession", session)
 
 
 def forget_session(session: "SparkSession") -> None:
-    """Let PySpark make a new session when it is asked for one."""
+    """End a session, even of a server that has gone, and let PySpark make another."""
     from pyspark.sql.connect.session import SparkSession as RemoteSession
 
+    with contextlib.suppress(Exception):
+        session.stop()
     known: object = RemoteSession._default_session
     with RemoteSession._lock:
         if known is session:
             RemoteSession._default_session = None
         if getattr(RemoteSession._active_session, "session", None) is session:
             RemoteSession._active_session.session = None
-    for name in (REMOTE, _MODE):
-        os.environ.pop(name, None)
 
 
 def without_engine(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables for a process that has a Spark of its own."""
-    return {key: value for key, value in environment.items() if key not in {REMOTE, _MODE}}
+    return {key: value for key, value in environment.items() if key not in {REMOTE, TOKEN, _MODE}}
+
+
+class GivenServer:
+    """A Spark Connect server of this machine that somebody else runs.
+
+    Args:
+        address: Where it is, as SPARK_REMOTE names it; PySpark finds the token by itself.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._session: SparkSession | None = None
+
+    def session(self) -> "SparkSession":
+        """Return a session of the server; dbt gets the same one."""
+        from pyspark.sql.connect.client import DefaultChannelBuilder
+
+        self.leave()
+        self._session = _session_by(DefaultChannelBuilder(self._address))
+        return self._session
+
+    def leave(self) -> None:
+        """Stop to use the server."""
+        session, self._session = self._session, None
+        if session is not None:
+            forget_session(session)

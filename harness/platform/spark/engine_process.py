@@ -1,11 +1,12 @@
 """The process that owns an engine: it starts the Spark Connect server, watches it and ends it.
 
-It gets one line of JSON on its standard input: Spark's settings, their checksum, and for how long
-the engine stays when it is idle. It answers with one line on its standard output, which is empty
-once the engine can be used and else says in one sentence why it cannot.
+It gets one line of JSON on its standard input: Spark's settings, their checksum, for how long the
+engine stays when it is idle, and for how long the server may be silent. It answers with one line on
+its standard output, which is empty once the engine can be used and else says in one sentence why
+it cannot.
 
 It ends the server when it has been idle, when it is asked to (SIGTERM), when the state directory
-or the record in it has gone, and when the server does not greet for a minute; an engine without
+or the record in it has gone, and when the server has been silent for too long; an engine without
 an idle time ends when its standard input does. The server never outlives it.
 """
 
@@ -36,8 +37,6 @@ _ATTEMPTS = 3
 _SECONDS_TO_START = 180.0
 _SECONDS_BETWEEN_LOOKS = 1.0
 _SECONDS_BETWEEN_GREETINGS = 15.0
-#: The server greets each client at once, however much it works; unless it is frozen.
-_LONGEST_SILENCE = 60.0
 _SECONDS_TO_END = 5.0
 #: The log has errors alone; what is older is dropped beyond this size.
 _LARGEST_LOG = 4 * 2**20
@@ -71,7 +70,8 @@ def main(folder: EngineFolder) -> int:
             _answer("")
             # Nobody reads it any more.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            _watch(folder, record, server, request["idle_seconds"])
+            pulse = _Pulse(record.port, request["silent_seconds"])
+            _watch(folder, record, server, pulse, request["idle_seconds"])
         finally:
             _kill(server)
             if folder.record() == record:
@@ -248,10 +248,11 @@ def _watch(
     folder: EngineFolder,
     record: EngineRecord,
     server: "subprocess.Popen[bytes]",
+    pulse: "_Pulse",
     idle_seconds: float | None,
 ) -> None:
     """Return when the engine is to end."""
-    pulse, used = _Pulse(record.port), time.monotonic()
+    used = time.monotonic()
     while server.poll() is None and folder.record() == record and pulse.goes_on():
         _bound(folder.log_file)
         if idle_seconds is None:
@@ -278,10 +279,18 @@ def _is_unused(lock: IO[str]) -> bool:
 
 
 class _Pulse:
-    """Asks a server for its greeting again and again."""
+    """Asks a server for its greeting again and again.
 
-    def __init__(self, port: int) -> None:
-        self._port = port
+    It greets each client at once, however much it works; unless it is frozen.
+
+    Args:
+        port: Where it listens.
+        silent_seconds: For how long no greeting may come.
+    """
+
+    def __init__(self, port: int, silent_seconds: float) -> None:
+        self._port, self._silent_seconds = port, silent_seconds
+        self._every_seconds = min(_SECONDS_BETWEEN_GREETINGS, silent_seconds / 4)
         self._greeting: _Greeting | None = None
         self._greeted = time.monotonic()
 
@@ -289,12 +298,12 @@ class _Pulse:
         """Return whether it has greeted lately; never waits."""
         now = time.monotonic()
         if self._greeting is None:
-            if now - self._greeted >= _SECONDS_BETWEEN_GREETINGS:
+            if now - self._greeted >= self._every_seconds:
                 self._greeting = _Greeting(self._port)
         elif self._greeting.has_come():
             self._greeting.close()
             self._greeting, self._greeted = None, now
-        return now - self._greeted < _SECONDS_BETWEEN_GREETINGS + _LONGEST_SILENCE
+        return now - self._greeted < self._every_seconds + self._silent_seconds
 
 
 def _bound(log: Path) -> None:

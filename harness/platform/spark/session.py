@@ -1,35 +1,25 @@
-"""Starts the one Spark session, from the settings in ``profiles.yml``; dbt uses the same one.
+"""Spark's settings, from ``profiles.yml``, and the sessions of processes that are no commands."""
 
-It is a session of the state directory's engine, or one with a JVM in this process.
-"""
-
-import contextlib
-import logging
 import os
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from harness.errors import ConfigurationError, StateError
 from harness.platform.spark.jars import add_iceberg
-from harness.platform.text import first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: How far Java compiles: 1 is quick to start, 4 is worth it for a process that stays.
+    from harness.platform.spark.engine import LocalEngine
+
+#: How far Java compiles: 1 is quick to start, 4 is worth it for an engine that stays.
 JAVA_COMPILER = "HEARTBEAT_JAVA_COMPILER"
 _LONGEST_REASON = 200
 #: The control plane is small. It is no setting of the profile: a client of Spark Connect has none.
 _MASTER = "local[2]"
-
-
-def let_java_compile_all(environment: MutableMapping[str, str]) -> None:
-    """Let Java compile what runs often as well as it can, by default.
-
-    A process that ends after a minute would spend a third of its time on that in vain.
-    """
-    environment.setdefault(JAVA_COMPILER, "4")
+#: What keeps the engines of jobs.
+_OF_THIS_PROCESS: list["LocalEngine"] = []
 
 
 def session_settings(project: Path, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -87,41 +77,23 @@ def engine_settings(project: Path, home: Path, *, stays: bool) -> dict[str, str]
     return session_settings(project, environ)
 
 
-def start_session(project: Path) -> "SparkSession":
-    """Start the session, or return the one that runs already.
+def start_session(project: Path, home: Path) -> "SparkSession":
+    """Start Spark for a process such as a job; it ends with the process.
 
     Args:
         project: The folder that holds ``profiles.yml`` and ``log4j2.properties``.
+        home: The folder of the warehouse and its metastore; no other process uses them meanwhile.
 
     Raises:
-        StateError: The JVM or the embedded metastore does not start.
+        StateError: Spark does not start.
     """
-    import harness.platform.spark.errors  # noqa: F401, I001 (before PySpark, which it lets in)
-    from pyspark.sql import SparkSession
+    import harness.platform.spark.errors  # noqa: F401 (before the rest of PySpark)
+    from harness.platform.spark.engine import LocalEngine, Wanted
 
-    from harness.platform.logs import silence_pyspark_queries
-
-    builder = SparkSession.builder.enableHiveSupport()
-    for key, value in session_settings(project).items():
-        builder = builder.config(key, value)
-    try:
-        with _silenced_launch():
-            session = builder.getOrCreate()
-    except Exception as error:
-        reason = first_line(error, repr(error))
-        raise StateError(f"Spark does not start: {reason}") from error
-    session.sparkContext.setLogLevel("OFF")
-    silence_pyspark_queries()
-    return session
-
-
-def cancel_all(session: "SparkSession") -> None:
-    """Cancel what runs in a session; callable from any thread."""
-    context = getattr(session, "sparkContext", None)
-    if context is None:
-        session.interruptAll()
-    else:
-        context.cancelAllJobs()
+    settings = engine_settings(project, home, stays=False)
+    engine = LocalEngine(home, Wanted(project=project, settings=settings, idle_seconds=None))
+    _OF_THIS_PROCESS.append(engine)
+    return engine.session()
 
 
 def unreadable(relation: str, error: Exception) -> StateError | None:
@@ -129,16 +101,14 @@ def unreadable(relation: str, error: Exception) -> StateError | None:
 
     A JVM that has died gives no reason, and the next tick has to start a new one.
     """
-    from harness.platform.spark.errors import Py4JJavaError, PySparkException
+    from harness.platform.spark.classic_jvm import Py4JJavaError
+    from harness.platform.spark.errors import PySparkException
 
     if not isinstance(error, PySparkException | Py4JJavaError):
         return None
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    # The first line of a Java error only says in which call it came.
-    informative = [line for line in lines if not line.startswith("An error occurred while")]
-    message_of = (informative or lines or [type(error).__name__])[0][:_LONGEST_REASON]
     return StateError(
-        f"{relation} cannot be read: {message_of}; `python -m harness doctor` shows what to do"
+        f"{relation} cannot be read: {message_of(error)[:_LONGEST_REASON]};"
+        " `python -m harness doctor` shows what to do"
     )
 
 
@@ -147,23 +117,6 @@ def cluster_session() -> "SparkSession":
     from pyspark.sql import SparkSession
 
     return SparkSession.builder.getOrCreate()
-
-
-@contextlib.contextmanager
-def _silenced_launch():  # type: ignore[no-untyped-def]
-    """Keep the resolver's and the launcher's lines off the terminal: the JVM inherits fd 2."""
-    saved = os.dup(2)
-    null = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(null, 2)
-        yield
-    finally:
-        os.dup2(saved, 2)
-        os.close(saved)
-        os.close(null)
-
-
-log = logging.getLogger(__name__)
 
 
 def message_of(error: Exception) -> str:

@@ -38,6 +38,10 @@ JARS = Path("share", "heartbeat", "jars")
 ICEBERG = "iceberg"
 #: Beside them: the classes of a session, as Java keeps them.
 ARCHIVE = JARS.with_name("classes.jsa")
+#: The module that lets plain dbt use an engine, as the environment has it: the package may lie in
+#: a checkout, where not every Python of the environment finds it.
+PLAIN_DBT = "heartbeat_plain_dbt"
+_PLAIN_DBT = Path(__file__).with_name("plain_dbt.py")
 #: Work that loads most of the classes that a tick loads.
 _TRAINING = (
     "create table trained using delta as select 1 as id, current_timestamp() as seen_at",
@@ -61,8 +65,9 @@ def prepare(project: Path, environ: dict[str, str]) -> list[str]:
     jars, archive = Path(sys.prefix) / JARS, Path(sys.prefix) / ARCHIVE
     copied = fetch_jars(project, jars, archive)
     size = archive.stat().st_size if archive.exists() else 0
-    startup = Path(sysconfig.get_path("purelib")) / "heartbeat.pth"
-    startup.write_text(startup_line(java, archive_size=size))
+    packages = Path(sysconfig.get_path("purelib"))
+    shutil.copyfile(_PLAIN_DBT, packages / f"{PLAIN_DBT}.py")
+    (packages / "heartbeat.pth").write_text(startup_line(java, archive_size=size))
     return [
         f"Java {java.version}: {java.home} ({java.source})",
         f"Delta and Iceberg: {copied} jars in {jars}",
@@ -216,7 +221,8 @@ def startup_line(java: JavaHome, *, archive_size: int = 0) -> str:
     """Return the line that each Python of this environment runs when it starts.
 
     It sets where plain ``dbt`` finds the jars, the archive of classes and, where the machine has no
-    Java, which one to use. What a person has set already stays as it is.
+    Java, which one to use. What a person has set already stays as it is. For dbt alone it looks
+    for an engine.
 
     Args:
         java: The Java that sessions run on.
@@ -236,4 +242,6 @@ def startup_line(java: JavaHome, *, archive_size: int = 0) -> str:
             f"os.environ.setdefault({name!r}, {value!r})"
             for name, value in java_variables(java).items()
         ]
+    is_dbt = "{'dbt', 'dbt.cli.main'} & set(map(os.path.basename, sys.orig_argv))"
+    statements.append(f"{is_dbt} and __import__({PLAIN_DBT!r}).use_engine()")
     return "; ".join(statements) + "\n"

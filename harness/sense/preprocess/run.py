@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from harness.errors import ProbeFailedError
 from harness.platform.masking import masked
+from harness.platform.spark.session import message_of
 from harness.platform.sql_names import column_in_sql
 from harness.platform.text import first_line
 from harness.sense.preprocess.policy import NEW_DATA, name_of, uncalled, unread
@@ -99,7 +100,9 @@ class SparkQuestions:
     @contextmanager
     def _limited(self, session: "SparkSession", what: str) -> Iterator[None]:
         """Cancel what this thread runs in Spark once it takes too long."""
-        seconds, (add, interrupt, remove) = self._bounds.seconds, _tagging(session)
+        from harness.platform.spark.classic_jvm import tagging
+
+        seconds, (add, interrupt, remove) = self._bounds.seconds, tagging(session)
         tag, is_over, is_late = f"heartbeat-{uuid.uuid4()}", threading.Event(), threading.Event()
 
         def cancel_when_late() -> None:
@@ -123,15 +126,6 @@ class SparkQuestions:
         finally:
             is_over.set()
             remove(tag)
-
-
-def _tagging(session: "SparkSession") -> tuple[Callable[[str], object], ...]:
-    """Return what adds a tag to this thread's work, interrupts the work, and removes the tag."""
-    context = getattr(session, "sparkContext", None)
-    if context is None:
-        return session.addTag, session.interruptTag, session.removeTag
-    # A session with a JVM of its own finds a tag only from the thread that has added it.
-    return context.addJobTag, context.cancelJobsWithTag, context.removeJobTag
 
 
 def checked(session: "SparkSession", query: str, may_read: Collection[str] = ()) -> str:
@@ -222,17 +216,11 @@ def evaluate(questions: Questions, upstream: Upstream, rows: Rows, *, is_baselin
 
 @contextmanager
 def _one_sentence(what: str) -> Iterator[None]:
-    from harness.platform.spark.errors import Py4JError, Py4JJavaError, PySparkException
+    from harness.platform.spark.errors import SPARK_ERRORS
 
     try:
         yield
-    except Py4JJavaError as error:
-        # The text of the Python error begins with how it was called, and may hold an address.
-        message = error.java_exception.getMessage() or error.java_exception
-        raise ProbeFailedError(f"{what}: {_reason(str(message))}") from None
-    except (PySparkException, Py4JError) as error:
-        raise ProbeFailedError(f"{what}: {_reason(str(error) or repr(error))}") from error
-
-
-def _reason(text: str) -> str:
-    return first_line(masked(text), "no reason was given").strip().rstrip(".")
+    except SPARK_ERRORS as error:
+        # What stands around the message may hold an address.
+        reason = first_line(masked(message_of(error)), "no reason was given").strip().rstrip(".")
+        raise ProbeFailedError(f"{what}: {reason}") from None

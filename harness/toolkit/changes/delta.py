@@ -284,6 +284,6 @@ def _cannot_be_had(version: int, error: Exception) -> str:
 
 
 def _errors() -> tuple[type[Exception], ...]:
-    from harness.platform.spark.errors import Py4JError, PySparkException
+    from harness.platform.spark.errors import SPARK_ERRORS
 
-    return PySparkException, Py4JError
+    return SPARK_ERRORS

@@ -50,7 +50,7 @@ def changed_rows(
             no column; the table has a column with the name of ours.
         ProbeFailedError: The table cannot be found, or not be read.
     """
-    from harness.platform.spark.errors import Py4JError, PySparkException
+    from harness.platform.spark.errors import SPARK_ERRORS
 
     mine = of_table(events, table)
     name = read_as or (mine[0].table if mine else table)
@@ -64,7 +64,7 @@ def changed_rows(
             keys=(keys,) if isinstance(keys, str) else tuple(keys or ()),
         )
         answer = _READERS[question.chain.table_format](question)
-    except (PySparkException, Py4JError) as error:
+    except SPARK_ERRORS as error:
         raise ProbeFailedError(f"{name} cannot be read: {message_of(error)}") from error
     if not answer.is_incremental:
         log.warning("%s: %s", name, answer.reason)

@@ -57,11 +57,11 @@ def one_sentence(name: str, doing: str = "cannot be read") -> Iterator[None]:
     Raises:
         ExtractError: It does.
     """
-    from harness.platform.spark.errors import Py4JError, PySparkException
+    from harness.platform.spark.errors import SPARK_ERRORS
 
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except SPARK_ERRORS as error:
         raise ExtractError(f"{name} {doing}: {message_of(error)}") from error
 
 

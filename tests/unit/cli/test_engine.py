@@ -13,7 +13,7 @@ from harness.cli.app import app
 from harness.config.load import load_settings
 from harness.context import wanted_engine
 from harness.errors import ConfigurationError, ExitCode, HeartbeatError, LockedError
-from tests.support.engines import TOKEN, a_record, an_engine, used, write_record
+from tests.support.fake_engines import TOKEN, a_record, an_engine, used, write_record
 from tests.support.processes import ends
 from tests.unit.cli.test_commands import HEAVY, PROJECT, modules_of
 

@@ -14,7 +14,7 @@ from harness.sense.sources.upstream_sensor.rows import LakeRowReader
 from harness.platform.spark.session import start_session
 
 def session():
-    return start_session(Path("no such project"))
+    return start_session(Path("no such project"), Path("no such home"))
 
 def ask(question):
     begin.wait()

@@ -27,7 +27,7 @@ def test_a_table_that_spark_cannot_read_is_told_with_the_way_out() -> None:
     with pytest.raises(StateError) as reported:
         read(AnalysisException("[DELTA_LOG_GONE] a file is gone.\nat org.apache"))
     assert str(reported.value) == (
-        "heartbeat.trigger_set cannot be read: [DELTA_LOG_GONE] a file is gone.; "
+        "heartbeat.trigger_set cannot be read: [DELTA_LOG_GONE] a file is gone; "
         "`python -m harness doctor` shows what to do"
     )
 

@@ -74,23 +74,23 @@ class SparkTableHistory:
 
     def table_id(self, table: str) -> str:
         """Return the table's id."""
-        from harness.platform.spark.errors import Py4JError, PySparkException
+        from harness.platform.spark.errors import SPARK_ERRORS
 
         try:
             detail = self._session().sql(f"describe detail {_quoted(table)}").collect()
-        except (PySparkException, Py4JError) as error:
+        except SPARK_ERRORS as error:
             raise ProbeFailedError(_sentence(error)) from error
         return str(detail[0]["id"])
 
     def newest(self, table: str, count: int) -> list[HistoryRow]:
         """Return that many of the newest versions, newest first."""
-        from harness.platform.spark.errors import Py4JError, PySparkException
+        from harness.platform.spark.errors import SPARK_ERRORS
 
         statement = f"describe history {_quoted(table)} limit {int(count)}"
         try:
             history = self._session().sql(statement)
             rows = history.selectExpr("*", "unix_millis(timestamp) as at").collect()
-        except (PySparkException, Py4JError) as error:
+        except SPARK_ERRORS as error:
             raise ProbeFailedError(_sentence(error)) from error
         return [
             HistoryRow(

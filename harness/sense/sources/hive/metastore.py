@@ -151,11 +151,11 @@ def names_of(name: str) -> tuple[str, str]:
 
 @contextmanager
 def _one_sentence(name: str) -> Iterator[None]:
-    from harness.platform.spark.errors import Py4JError, PySparkException
+    from harness.platform.spark.errors import SPARK_ERRORS
 
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except SPARK_ERRORS as error:
         condition = getattr(error, "getCondition", str)() or ""
         if "NOT_FOUND" in condition:
             raise ProbeFailedError(f"the metastore has no table {name}") from error

@@ -11,7 +11,7 @@ from harness.inspect.doctor.engine import engine
 from harness.inspect.doctor.findings import Finding, Level
 from harness.inspect.doctor.installation import Patient
 from harness.platform.spark.engine import engine_folder
-from tests.support.engines import a_record, an_engine, used, write_record
+from tests.support.fake_engines import a_record, an_engine, used, write_record
 from tests.support.patients import a_patient, levels, only
 
 #: No process has it: it is beyond the largest that Linux gives.
@@ -29,14 +29,9 @@ def checksum(patient: Patient) -> str:
     return wanted_engine(patient.settings).checksum
 
 
-def test_an_engine_that_is_off_is_fine(patient: Patient) -> None:
-    assert only_ok(patient).what == "does not run (engine.mode: none)"
-    assert not engine_folder(patient.home.folder).path.exists()
-
-
-def test_an_engine_that_no_command_has_started_yet_is_fine(tmp_path: Path) -> None:
-    patient = a_patient(tmp_path / "home", "engine: {mode: shared}")
+def test_an_engine_that_no_command_has_started_yet_is_fine(patient: Patient) -> None:
     assert only_ok(patient).what == "does not run; a command that needs Spark starts it"
+    assert not engine_folder(patient.home.folder).path.exists()
 
 
 def test_an_engine_that_answers_is_fine(patient: Patient) -> None:

@@ -20,7 +20,7 @@ from harness.inspect.doctor.state_dir import (
 from harness.platform.mounts import file_system_of, is_network, network_warning
 from harness.store.writer.lock import ProcessLock
 from harness.tick.install import STATE_VERSION
-from tests.support.engines import a_record, write_record
+from tests.support.fake_engines import a_record, write_record
 from tests.support.patients import a_patient, levels, only, set_up
 from tests.unit.platform.spark.test_metastore import held
 

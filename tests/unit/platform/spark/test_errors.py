@@ -8,11 +8,12 @@ import sys
 from pyspark.errors import PySparkException
 sys.modules["py4j.protocol"] = None
 from harness.platform.spark import errors
+from harness.platform.spark.classic_jvm import Py4JError
 try:
     raise errors.PySparkException("no")
-except errors.Py4JError:
+except Py4JError:
     print("of the gateway")
-except errors.PySparkException:
+except errors.SPARK_ERRORS:
     print("of Spark")
 """
 

@@ -12,8 +12,8 @@ import pytest
 
 from harness.errors import ExitCode, LockedError
 from harness.platform.spark.metastore import PATIENCE_SECONDS, other_holder, require_free
-from tests.support.engines import a_record, write_record
 from tests.support.fake_clock import FakeClock
+from tests.support.fake_engines import a_record, write_record
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 #: As Derby does: a lock on the file for as long as the process lives.

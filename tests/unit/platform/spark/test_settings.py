@@ -5,28 +5,25 @@ from pathlib import Path
 
 import pytest
 
-from harness.platform.spark.session import JAVA_COMPILER, let_java_compile_all, session_settings
+from harness.platform.spark.session import JAVA_COMPILER, engine_settings, session_settings
 
 PROJECT = Path(__file__).resolve().parents[4]
 OPTIONS = "spark.driver.extraJavaOptions"
 
 
-def test_a_process_that_ends_soon_has_no_second_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(JAVA_COMPILER, raising=False)
-    assert session_settings(PROJECT)[OPTIONS].endswith("-XX:TieredStopAtLevel=1")
+@pytest.mark.parametrize(("stays", "compiler"), [(False, "1"), (True, "4")])
+def test_only_an_engine_that_stays_has_both_compilers_whoever_starts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stays: bool, compiler: str
+) -> None:
+    monkeypatch.setenv(JAVA_COMPILER, "2")
+    options = engine_settings(PROJECT, tmp_path, stays=stays)[OPTIONS]
+    assert options.endswith(f"-XX:TieredStopAtLevel={compiler}")
 
 
-def test_a_process_that_stays_has_both_compilers(monkeypatch: pytest.MonkeyPatch) -> None:
-    reported: dict[str, str] = {}
-    let_java_compile_all(reported)
-    monkeypatch.setenv(JAVA_COMPILER, reported[JAVA_COMPILER])
-    assert session_settings(PROJECT)[OPTIONS].endswith("-XX:TieredStopAtLevel=4")
-
-
-def test_whoever_names_a_compiler_gets_it() -> None:
-    reported = {JAVA_COMPILER: "1"}
-    let_java_compile_all(reported)
-    assert reported == {JAVA_COMPILER: "1"}
+def test_an_engine_has_its_tables_in_its_state_directory(tmp_path: Path) -> None:
+    settings = engine_settings(PROJECT, tmp_path, stays=True)
+    assert settings["spark.sql.warehouse.dir"] == f"{tmp_path}/warehouse"
+    assert f"{tmp_path}/metastore" in settings["spark.hadoop.javax.jdo.option.ConnectionURL"]
 
 
 def test_java_says_nothing_of_its_own_where_answers_stand() -> None:

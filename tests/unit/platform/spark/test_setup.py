@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.controls.load import needs_iceberg_rows
 from harness.errors import StateError
 from harness.platform.spark.jars import ICEBERG_PACKAGE, SHA256, add_iceberg
 from harness.platform.spark.java import JavaHome
 from harness.platform.spark.setup import check_jars, folder_of, missing_jars, startup_line
-from tests.support.controls_text import HEADER, line
 
 PROJECT = Path(__file__).resolve().parents[4]
 LOCKS = (
@@ -145,24 +143,3 @@ def test_nothing_is_added_where_there_is_no_iceberg() -> None:
     environ: dict[str, str] = {}
     add_iceberg(environ)
     assert environ == {}
-
-
-@pytest.mark.parametrize(
-    ("source", "query", "expected"),
-    [
-        ("Iceberg_Table", "select * from sensor_new_data", True),
-        ("iceberg_table", "", False),
-        ("delta_table", "select * from sensor_new_data", False),
-    ],
-)
-def test_a_query_over_an_iceberg_table_needs_its_runtime(
-    tmp_path: Path, source: str, query: str, expected: bool
-) -> None:
-    (tmp_path / "seeds").mkdir()
-    row = line(sensor_source=source, sensor_id="/lake/orders", preprocess_query=query)
-    (tmp_path / "seeds" / "heartbeat_controls.csv").write_text(f"{HEADER}\n{row}\n")
-    assert needs_iceberg_rows(tmp_path) is expected
-
-
-def test_without_controls_no_runtime_is_needed(tmp_path: Path) -> None:
-    assert needs_iceberg_rows(tmp_path) is False

@@ -1,0 +1,63 @@
+"""Lets the processes that a test starts use the Spark of the test process, by Spark Connect.
+
+Each of them has a state directory and a schema of its own, and none of them starts a JVM.
+"""
+
+import secrets
+import socket
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.platform.spark.engine import REMOTE, TOKEN
+from harness.platform.spark.session import engine_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where the Spark of the test process listens."""
+
+    port: int = field(default_factory=_free_port)
+    token: str = field(default_factory=secrets.token_hex)
+
+    def opened_by_spark(self, project: Path, home: Path) -> "SparkSession":
+        """Start a session of this process, in whose JVM tests may look, and listen here."""
+        from pyspark.sql import SparkSession
+
+        from harness.platform.logs import silence_pyspark_queries
+
+        settings = engine_settings(project, home, stays=True) | {
+            "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": str(self.port),
+            "spark.connect.authenticate.token": self.token,
+            "spark.connect.session.manager.defaultSessionTimeout": "12h",
+        }
+        builder = SparkSession.builder.enableHiveSupport()
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("OFF")
+        silence_pyspark_queries()
+        return session
+
+    def variables(self, spark: "SparkSession", home: Path) -> dict[str, str]:
+        """Return the variables for processes of a state directory, with a schema of its own."""
+        schema = f"own_{uuid.uuid4().hex[:12]}"
+        spark.sql(f"create database {schema} location '{home}/warehouse/{schema}.db'")
+        return {
+            "HEARTBEAT_HOME": str(home),
+            "HEARTBEAT_SCHEMA": schema,
+            REMOTE: f"sc://localhost:{self.port}",
+            TOKEN: self.token,
+        }
