@@ -130,10 +130,15 @@ def _report_stopped(stopped: "EngineRecord | None", *, is_json: bool) -> None:
 def _restart(context: "Context", *, is_forced: bool) -> None:
     from harness.config.load import LOCAL_TARGET
     from harness.config.model import EngineMode
+    from harness.platform.spark.engine import REMOTE
 
     keys = context.settings.engine
     if context.target != LOCAL_TARGET:
         raise ConfigurationError(f"HEARTBEAT_TARGET is {context.target}: only local has an engine")
+    if context.environment.get(REMOTE):
+        raise ConfigurationError(
+            f"{REMOTE} is set, so that commands use that server and start no engine: unset it"
+        )
     if keys.mode is EngineMode.INLINE:
         raise ConfigurationError(
             f"{context.settings.file.name}: engine.mode is inline, so that an engine ends with its "

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ExitCode
+from harness.platform.spark.engine import without_engine
 from tests.support.processes import ends
 
 PROJECT = Path(__file__).resolve().parents[2]
 
-#: A command of the mode `none` that opens the metastore; it reports whether it has a JVM.
+#: A command that opens the metastore; it reports whether it has a JVM of its own.
 QUERY = """
 from harness.cli.common import reading
 with reading() as context:
@@ -29,12 +30,13 @@ pytestmark = pytest.mark.timeout(900)
 
 @dataclass
 class Shell:
-    """A state directory, and a configuration without an engine."""
+    """A state directory, and its configuration."""
 
     folder: Path
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        own = {name: each for name, each in os.environ.items() if not name.startswith("HEARTBEAT")}
+        inherited = without_engine(os.environ)
+        own = {name: each for name, each in inherited.items() if not name.startswith("HEARTBEAT")}
         home = {"HEARTBEAT_HOME": str(self.folder / "home")}
         return subprocess.run(
             [sys.executable, *arguments],
@@ -57,7 +59,7 @@ class Shell:
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
-    (tmp_path / "heartbeat.yml").write_text("engine: {mode: none, idle_minutes: 5}\n")
+    (tmp_path / "heartbeat.yml").write_text("engine: {idle_minutes: 5}\n")
     shell = Shell(tmp_path)
     yield shell
     shell.run("-m", "harness", "engine", "stop", "--force")

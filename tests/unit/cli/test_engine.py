@@ -29,6 +29,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HEARTBEAT_CONFIG", str(tmp_path / "heartbeat.yml"))
     monkeypatch.setenv("HEARTBEAT_PROJECT", str(PROJECT))
     monkeypatch.delenv("HEARTBEAT_TARGET", raising=False)
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
     return tmp_path / "home"
 
 
@@ -188,6 +189,17 @@ def test_a_workspace_has_no_engine_to_restart(home: Path, monkeypatch: pytest.Mo
     answer = engine("restart")
     assert isinstance(answer.exception, ConfigurationError)
     assert "HEARTBEAT_TARGET is databricks" in refusal(answer)
+
+
+def test_beside_a_server_of_the_users_own_no_engine_is_restarted(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", "sc://localhost:1")
+    with an_engine(home) as record:
+        answer = engine("restart")
+        assert record.is_alive
+    assert isinstance(answer.exception, ConfigurationError)
+    assert refusal(answer).startswith("SPARK_REMOTE is set")
 
 
 def test_nothing_can_be_forced_of_status(home: Path) -> None:
