@@ -23,9 +23,12 @@ def is_alive(pid: int, birth: str | None) -> bool:
         pid: Its number.
         birth: What ``born`` has said of it; without that its number alone counts.
     """
+    if pid <= 0:
+        # The system takes such a number for a group, or for every process.
+        return False
     try:
         os.kill(pid, 0)
-    except OSError:
+    except (OSError, OverflowError):
         return False
     return (birth is None or born(pid) == birth) and not _is_zombie(pid)
 

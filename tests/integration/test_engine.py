@@ -25,12 +25,10 @@ from harness.platform.databricks.client import ClientSettings, DatabricksJobs
 from harness.platform.jobs_emulator.background import ensure_running, register_jobs, stop_running
 from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
 from harness.platform.spark import engine as engine_module
-from harness.platform.spark import engine_process
 from harness.platform.spark.engine import (
     LocalEngine,
     end,
     engine_folder,
-    refusal_of,
 )
 from tests.support.engines import (
     PROJECT,
@@ -360,39 +358,53 @@ def test_an_engine_whose_port_is_taken_meanwhile_gets_another_one(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
-        taken = other.getsockname()[1]
-        _start_at(taken, home, monkeypatch)
-        assert record_of(home).port != taken
-        assert refusal_of(record_of(home)) is None
+        _check_a_start_at(other.getsockname()[1], home, monkeypatch)
 
 
 def test_an_engine_is_not_mistaken_for_the_one_that_has_its_port(
     shared: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _start_at(record_of(shared).port, home, monkeypatch)
-    assert record_of(home).port != record_of(shared).port
-    assert refusal_of(record_of(home)) is None
+    _check_a_start_at(record_of(shared).port, home, monkeypatch)
 
 
-def _start_at(port: int, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start an engine in this process, for which a port was free that is not free any more."""
-    free, ports = engine_process._free_port, [port]
-    monkeypatch.setattr(engine_process, "_free_port", lambda: ports.pop() if ports else free())
-    monkeypatch.chdir(PROJECT)
-    folder = engine_folder(home)
-    with folder.starting():
-        request = {"settings": wanted(home).settings, "checksum": "any"}
-        engine_process._started(folder, request)
+_FIRST_PORT = """
+import socket
+from pathlib import Path
+
+class Socket(socket.socket):
+    def getsockname(self):
+        first = Path(__file__).with_name("first")
+        if not first.exists():
+            return super().getsockname()
+        port = int(first.read_text())
+        first.unlink()
+        return "127.0.0.1", port
+
+socket.socket = Socket
+"""
+
+
+def _check_a_start_at(port: int, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start an engine, for which a port was free that is not free any more."""
+    (home / "sitecustomize.py").write_text(_FIRST_PORT)
+    (home / "first").write_text(str(port))
+    monkeypatch.setenv("PYTHONPATH", str(home))
+    engine = LocalEngine(home, wanted(home))
+    try:
+        assert engine.session().sql("select 1").count() == 1
+    finally:
+        engine.leave()
+    assert not (home / "first").exists()
+    assert record_of(home).port != port
 
 
 @pytest.mark.parametrize(
     ("setting", "value", "reason"),
     [
-        ("spark.driver.memory", "nonsense", "nonsense"),
-        ("spark.master", "nonsense", "nonsense"),
-        ("spark.driver.extraJavaOptions", "-XX:+NoSuchOption", "NoSuchOption"),
+        ("spark.driver.memory", "nonsense", "Invalid maximum heap size: -Xmxnonsense"),
+        ("spark.master", "nonsense", "Master must either be yarn or start with"),
     ],
-    ids=["memory", "master", "java"],
+    ids=["java", "spark"],
 )
 def test_an_engine_that_does_not_start_is_one_sentence_with_the_reason(
     setting: str, value: str, reason: str, home: Path
@@ -407,7 +419,9 @@ def test_an_engine_without_java_is_one_sentence(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(home / "no-java"))
-    with pytest.raises(StateError, match=r"^Spark does not start: .*no-java") as failed:
+    with pytest.raises(
+        StateError, match=r"^Spark does not start: .*no-java/bin/java: No such file"
+    ) as failed:
         LocalEngine(home, wanted(home)).session()
     _check_that_nothing_is_left(home, failed.value)
 

@@ -25,7 +25,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from harness.errors import LockedError, StateError
 from harness.platform.clock import Clock, RealClock
-from harness.platform.files import make_private
+from harness.platform.files import make_private, unwritable
 from harness.platform.json_file import load
 from harness.platform.logs import silence_pyspark_queries
 from harness.platform.process_tree import is_alive
@@ -47,6 +47,9 @@ _SECONDS_PER_QUESTION = 10.0
 #: What another process does with an engine of other settings may take a moment to end.
 _PATIENCE_SECONDS = 30.0
 _SECONDS_TO_END = 10.0
+_SECONDS_TO_LEAVE = 5.0
+#: A server whose port another one has taken is started again.
+_ATTEMPTS = 3
 _SECONDS_BETWEEN_CHECKS = 0.1
 
 
@@ -69,9 +72,9 @@ class EngineRecord:
     def of(cls, content: Mapping[str, Any]) -> "EngineRecord":
         """Read a record; foreign text raises one of ``json_file.MALFORMED``."""
         return cls(
-            owner=int(content["owner"]),
+            owner=_process(content["owner"]),
             owner_born=content["owner_born"] and str(content["owner_born"]),
-            server=int(content["server"]),
+            server=_process(content["server"]),
             server_born=content["server_born"] and str(content["server_born"]),
             port=int(content["port"]),
             token=str(content["token"]),
@@ -88,6 +91,13 @@ class EngineRecord:
     def address(self) -> str:
         """The address for Spark's clients; they send a token without TLS to `localhost` alone."""
         return f"sc://localhost:{self.port}"
+
+
+def _process(number: Any) -> int:
+    """Read the number of a process that may be killed."""
+    if int(number) <= 1 or int(number) == os.getpid():
+        raise ValueError(f"{number} is no engine")
+    return int(number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +123,26 @@ class EngineFolder:
     def write(self, record: EngineRecord) -> None:
         """Record how to reach the engine, in one step, for the eyes of the owner alone."""
         draft = self.path / "engine.draft"
-        with private_file(draft) as file:
-            json.dump(asdict(record), file)
-        draft.replace(self.record_file)
+        try:
+            with private_file(draft) as file:
+                json.dump(asdict(record), file)
+            draft.replace(self.record_file)
+        finally:
+            draft.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def starting(self) -> Iterator[None]:
-        """Be the only process that starts or ends an engine here."""
-        make_private(self.path)
-        with (self.path / "start.lock").open("w") as lock:
+        """Be the only process that starts or ends an engine here.
+
+        Raises:
+            StateError: The folder cannot be written.
+        """
+        try:
+            make_private(self.path)
+            lock = (self.path / "start.lock").open("w")
+        except OSError as error:
+            raise unwritable(self.path, error) from error
+        with lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
@@ -216,14 +237,15 @@ class LocalEngine:
             LockedError: Another process uses an engine that has other settings.
         """
         self.leave()
-        with self._folder.starting():
-            self._end_unfit()
-            self._join()
-            record = self._folder.record()
-            if record is None or not _answers_in_time(record, self._clock):
-                end(self._folder, self._clock)
-                self._before_start()
-                record = self._start()
+        try:
+            with self._folder.starting():
+                self._end_unfit()
+                self._join()
+                record = self._usable()
+        except BaseException:
+            # It is no user of what somebody else may start.
+            self.leave()
+            raise
         self._session = _session_by(_channel_of(record))
         # dbt's adapter asks for a session by the profile's settings, and gets this one. The address
         # has no token: what this process starts learns nothing by it.
@@ -241,6 +263,16 @@ class LocalEngine:
             if held is not None:
                 held.close()
         self._users = self._lifeline = None
+
+    def _usable(self) -> EngineRecord:
+        record = self._folder.record()
+        for _ in range(_ATTEMPTS):
+            if record is not None and _answers_in_time(record, self._clock):
+                return record
+            end(self._folder, self._clock)
+            self._before_start()
+            record = self._start()
+        return record
 
     def _end_unfit(self) -> None:
         """End an engine of other settings, once nobody uses it."""
@@ -260,7 +292,10 @@ class LocalEngine:
 
     def _join(self) -> None:
         """Let the engine know of a user; one that is about to end does so first."""
-        lock = self._folder.users_lock()
+        try:
+            lock = self._folder.users_lock()
+        except OSError as error:
+            raise unwritable(self._folder.path, error) from error
         until = self._clock.now().timestamp() + _PATIENCE_SECONDS
         while True:
             try:
@@ -381,10 +416,20 @@ def refusal_of(record: EngineRecord) -> str | None:
 def _channel_of(record: EngineRecord) -> "DefaultChannelBuilder":
     from pyspark.sql.connect.client import DefaultChannelBuilder
 
+    class Loopback(DefaultChannelBuilder):
+        """Reaches the one address on which the server listens.
+
+        `localhost` may be another one, ::1, on which anybody may listen, and would get the token.
+        """
+
+        @property
+        def endpoint(self) -> str:
+            return f"127.0.0.1:{record.port}"
+
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     # A proxy of the environment has no business on this machine's own loopback.
     options = [("grpc.enable_http_proxy", 0)]
-    return DefaultChannelBuilder(f"{record.address}/;token={record.token}", channelOptions=options)
+    return Loopback(f"{record.address}/;token={record.token}", channelOptions=options)
 
 
 def _session_by(channel: "DefaultChannelBuilder") -> "SparkSession":
@@ -407,17 +452,37 @@ def _session_by(channel: "DefaultChannelBuilder") -> "SparkSession":
 
 
 def forget_session(session: "SparkSession") -> None:
-    """End a session, even of a server that has gone, and let PySpark make another."""
+    """End a session, even of a server that is frozen or has gone, and let PySpark make another."""
     from pyspark.sql.connect.session import SparkSession as RemoteSession
 
+    remote: Any = session
     with contextlib.suppress(Exception):
-        session.stop()
+        _release(remote.client)
+    with contextlib.suppress(Exception):
+        # What waits for an answer fails now, and closing would wait for it.
+        remote.client._channel.close()
+        remote.release_session_on_close = False
+        remote.stop()
+    # PySpark closes it once more when Python deletes it, which may happen in one of the threads
+    # that closing waits for.
+    remote.client.close = lambda: None
     known: object = RemoteSession._default_session
     with RemoteSession._lock:
         if known is session:
             RemoteSession._default_session = None
         if getattr(RemoteSession._active_session, "session", None) is session:
             RemoteSession._active_session.session = None
+
+
+def _release(client: Any) -> None:
+    """Let the server forget a session; PySpark would wait for a frozen one without an end."""
+    from pyspark.sql.connect.proto import ReleaseSessionRequest, UserContext
+
+    request = ReleaseSessionRequest(
+        session_id=client._session_id, user_context=UserContext(user_id=client._user_id or "")
+    )
+    ask = client._stub.ReleaseSession
+    ask(request, metadata=client._builder.metadata(), timeout=_SECONDS_TO_LEAVE)
 
 
 def without_engine(environment: Mapping[str, str]) -> dict[str, str]:

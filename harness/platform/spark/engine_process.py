@@ -28,6 +28,7 @@ from types import FrameType
 from typing import IO
 
 from harness.platform.clock import RealClock
+from harness.platform.files import unwritable
 from harness.platform.process_tree import born
 from harness.platform.spark.engine import EngineFolder, EngineRecord, private_file
 
@@ -38,8 +39,15 @@ _SECONDS_TO_START = 180.0
 _SECONDS_BETWEEN_LOOKS = 1.0
 _SECONDS_BETWEEN_GREETINGS = 15.0
 _SECONDS_TO_END = 5.0
+_SECONDS_TO_OWN = 30.0
 #: The log has errors alone; what is older is dropped beyond this size.
 _LARGEST_LOG = 4 * 2**20
+#: What the script and Java print when they give up, below the reason.
+_EMPTY_WORDS = (
+    "Error: Could not create the Java Virtual Machine.",
+    "Error: A fatal exception has occurred. Program will exit.",
+    "CMD: bad array subscript",
+)
 #: What each client of HTTP/2 sends first, and an empty frame of settings.
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 
@@ -62,9 +70,14 @@ def main(folder: EngineFolder) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(_Wanted):
         try:
+            # Until this process ends, whatever ends it.
+            _lock = _own(folder)
             server, record = _started(folder, request)
-        except (_Failed, OSError) as error:
+        except _Failed as error:
             _answer(str(error))
+            return 1
+        except OSError as error:
+            _answer(str(unwritable(folder.path, error)))
             return 1
         try:
             _answer("")
@@ -77,6 +90,21 @@ def main(folder: EngineFolder) -> int:
             if folder.record() == record:
                 folder.record_file.unlink(missing_ok=True)
     return 0
+
+
+def _own(folder: EngineFolder) -> IO[str]:
+    """Wait until no other process owns an engine here: it may have been asked to end just now."""
+    lock = (folder.path / "owner.lock").open("a")
+    until = time.monotonic() + _SECONDS_TO_OWN
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                raise _Failed("an earlier engine of this state directory does not end") from None
+            _CLOCK.sleep(0.1)
+        else:
+            return lock
 
 
 def _answer(problem: str) -> None:
@@ -96,8 +124,9 @@ def _started(
         port, token = _free_port(), secrets.token_urlsafe(32)
         settings = request["settings"]
         assert isinstance(settings, dict)
-        server = _serve(folder, {**settings, **_settings_of(port, token)})
+        server = None
         try:
+            server = _serve(folder, {**settings, **_settings_of(port, token)})
             problem = _wait_until_it_greets(server, port, folder.log_file)
             if not problem:
                 record = EngineRecord(
@@ -113,7 +142,8 @@ def _started(
                 folder.write(record)
                 return server, record
         except BaseException:
-            _kill(server)
+            if server is not None:
+                _kill(server)
             raise
         finally:
             _properties(folder).unlink(missing_ok=True)
@@ -190,6 +220,8 @@ def _wait_until_it_greets(server: "subprocess.Popen[bytes]", port: int, log: Pat
     """Wait for a server; return why it cannot be used, or an empty text."""
     until = time.monotonic() + _SECONDS_TO_START
     while time.monotonic() < until:
+        if not _is_awaited():
+            raise _Wanted
         if (code := server.poll()) is not None:
             return _reason(log) or f"its server ended with the code {code}"
         with contextlib.closing(_Greeting(port)) as greeting:
@@ -199,10 +231,17 @@ def _wait_until_it_greets(server: "subprocess.Popen[bytes]", port: int, log: Pat
     return f"its server does not answer within {_SECONDS_TO_START:g} s"
 
 
+def _is_awaited() -> bool:
+    """Return whether a process waits for the answer; it may have been killed."""
+    reader = select.poll()
+    reader.register(sys.__stdout__ or 1, 0)
+    return not reader.poll(0)
+
+
 def _reason(log: Path) -> str:
     """Return the line of a log that says most."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
-    lines = [line for line in lines if line]
+    lines = [line for line in lines if line and not line.endswith(_EMPTY_WORDS)]
     telling = [line for line in lines if "Exception" in line or "Error" in line]
     # The last cause is what it all comes from.
     return (telling or lines or [""])[-1][:300]
