@@ -218,7 +218,6 @@ def test_beside_a_resident_process_doctor_answers_and_finds_nothing_broken(shell
     examined = shell.json("doctor beside run")
     assert (shell.said["doctor beside run"].returncode, examined["broken"]) == (0, 0)
     output = {each["about"]: each["what"] for each in examined["findings"]}  # type: ignore[attr-defined]
-    assert output["metastore"] == "is open, as it is while a process is at work"
     assert output["lock"].startswith("`run` is at work")
 
 

@@ -243,7 +243,7 @@ class LocalEngine:
                 self._join()
                 record = self._usable()
         except BaseException:
-            # It is no user of what somebody else may start.
+            # It is no user of what another user may start.
             self.leave()
             raise
         self._session = _session_by(_channel_of(record))
@@ -265,17 +265,21 @@ class LocalEngine:
         self._users = self._lifeline = None
 
     def _usable(self) -> EngineRecord:
-        record = self._folder.record()
+        known = self._folder.record()
+        if known is not None and _answers_in_time(known, self._clock):
+            return known
         for _ in range(_ATTEMPTS):
-            if record is not None and _answers_in_time(record, self._clock):
-                return record
             end(self._folder, self._clock)
             self._before_start()
             record = self._start()
-        return record
+            if _answers_in_time(record, self._clock):
+                return record
+        raise StateError(
+            f"Spark does not start: its engine does not answer; {self._folder.log_file} may say more"
+        )
 
     def _end_unfit(self) -> None:
-        """End an engine of other settings, once nobody uses it."""
+        """End an engine of other settings, once no process uses it."""
         record = self._folder.record()
         if record is None or not record.is_alive or record.settings == self._wanted.checksum:
             return
@@ -491,7 +495,7 @@ def without_engine(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 class GivenServer:
-    """A Spark Connect server of this machine that somebody else runs.
+    """A Spark Connect server of this machine that an operator runs.
 
     Args:
         address: Where it is, as SPARK_REMOTE names it; PySpark finds the token by itself.

@@ -81,7 +81,7 @@ def main(folder: EngineFolder) -> int:
             return 1
         try:
             _answer("")
-            # Nobody reads it any more.
+            # No process reads it any more.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             pulse = _Pulse(record.port, request["silent_seconds"])
             _watch(folder, record, server, pulse, request["idle_seconds"])
@@ -193,7 +193,8 @@ def _serve(folder: EngineFolder, settings: Mapping[str, str]) -> "subprocess.Pop
     with private_file(folder.log_file) as log:
         return subprocess.Popen(
             [*submit, "--class", _CLASS, "spark-internal"],
-            env={**os.environ, "SPARK_HOME": str(spark)},
+            # Spark asks a Python for the data sources that it has.
+            env={**os.environ, "SPARK_HOME": str(spark), "PYSPARK_PYTHON": sys.executable},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -334,7 +335,7 @@ class _Pulse:
         self._greeted = time.monotonic()
 
     def goes_on(self) -> bool:
-        """Return whether it has greeted lately; never waits."""
+        """Return whether it has greeted recently; never waits."""
         now = time.monotonic()
         if self._greeting is None:
             if now - self._greeted >= self._every_seconds:
@@ -352,7 +353,7 @@ def _bound(log: Path) -> None:
 
 
 def _kill(server: "subprocess.Popen[bytes]") -> None:
-    """End a server; what it has not committed, nobody has seen."""
+    """End a server; what it has not committed, no process has seen."""
     server.terminate()
     try:
         server.wait(_SECONDS_TO_END)
