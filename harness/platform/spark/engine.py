@@ -275,7 +275,7 @@ class LocalEngine:
             if _answers_in_time(record, self._clock):
                 return record
         raise StateError(
-            f"Spark does not start: its engine does not answer; {self._folder.log_file} may say more"
+            f"Spark does not start: it does not answer; {self._folder.log_file} may say more"
         )
 
     def _end_unfit(self) -> None:
