@@ -12,7 +12,13 @@ from harness.controls.load import needs_iceberg_rows
 from harness.errors import StateError
 from harness.platform.spark.jars import ICEBERG_PACKAGE, SHA256, add_iceberg
 from harness.platform.spark.java import JavaHome
-from harness.platform.spark.setup import check_jars, folder_of, missing_jars, startup_line
+from harness.platform.spark.setup import (
+    check_jars,
+    folder_of,
+    missing_jars,
+    resolved_jars,
+    startup_line,
+)
 from tests.support.controls_text import HEADER, line
 
 PROJECT = Path(__file__).resolve().parents[4]
@@ -123,6 +129,28 @@ def test_an_archive_of_classes_is_used_only_when_it_is_whole(
 def test_what_a_person_has_set_stays() -> None:
     reported = variables_after(startup_line(PACKAGED).strip(), "JAVA_HOME", JAVA_HOME="/mine")
     assert reported == "/mine"
+
+
+def test_what_spark_has_resolved_is_read_from_what_its_launcher_says() -> None:
+    said = "(spark.files,file:///x.jar)\n(spark.jars,file:///a%20b/x-1.jar,file:///y-2.jar)\nfile:///z\n"
+    assert resolved_jars(said) == [Path("/a b/x-1.jar"), Path("/y-2.jar")]
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (
+            ":: UNRESOLVED ::\nException in x: [not found: y]\n\tat a.b\n",
+            "Exception in x: [not found: y]",
+        ),
+        ("no java\n", "no java"),
+        ("", "its launcher ended without a word"),
+    ],
+)
+def test_why_spark_has_resolved_nothing_is_one_line(said: str, reason: str) -> None:
+    with pytest.raises(StateError) as caught:
+        resolved_jars(said)
+    assert str(caught.value) == f"Spark cannot fetch the jars of Delta and Iceberg: {reason}"
 
 
 def test_the_line_is_one_that_python_runs_at_start() -> None:
