@@ -17,7 +17,7 @@ from harness.config.load import LOCAL_TARGET, Settings, target_of
 from harness.config.model import EngineMode, JobsTarget
 from harness.config.project import dbt_project_of
 from harness.config.workspace_secrets import secrets_for
-from harness.controls.load import every_job_name, needs_iceberg_rows
+from harness.controls.load import every_job_name
 from harness.fire.submit import Firing
 from harness.platform.clock import Clock, RealClock
 from harness.platform.databricks.api import JobsApi
@@ -119,15 +119,12 @@ class Context:
 
     def _local_session(self) -> "SparkSession":
         from harness.platform.spark.engine import LocalEngine, Wanted, engine_folder
-        from harness.platform.spark.jars import add_iceberg
         from harness.platform.spark.session import engine_settings, start_session
 
         keys, project, home = self.settings.engine, self.settings.project, self.home.folder
         record = engine_folder(home).record()
         if keys.mode is EngineMode.NONE and not (record and record.is_alive):
             require_free(self.home.metastore, self.clock)
-            if needs_iceberg_rows(project):
-                add_iceberg(os.environ)
             return start_session(project)
         stays = keys.mode is not EngineMode.INLINE
         self._engine = LocalEngine(

@@ -118,11 +118,9 @@ def spark_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def spark(spark_home: Path) -> Iterator["SparkSession"]:
     """The one Spark session of the process, with the settings of ``profiles.yml``."""
-    from harness.platform.spark.jars import add_iceberg
     from harness.platform.spark.session import JAVA_COMPILER, let_java_compile_all, start_session
 
     os.environ["HEARTBEAT_HOME"] = str(spark_home)
-    add_iceberg(os.environ)
     os.chdir(PROJECT)
     # This process stays; those that tests start do not, and are told nothing of it.
     let_java_compile_all(os.environ)

@@ -17,7 +17,6 @@ from harness.context import Context
 from harness.controls.header import COLUMNS
 from harness.controls.load import CONTROLS
 from harness.platform.databricks.api import Outcome
-from harness.platform.spark.jars import add_iceberg
 from harness.platform.spark.session import let_java_compile_all
 from harness.store.queries import note_tick
 from harness.tick.engine import Engine, TickOptions
@@ -119,7 +118,6 @@ def live(day: Day) -> None:
 
 def main() -> None:
     project, warehouse = Path.cwd(), sys.argv[1]
-    add_iceberg(os.environ)
     let_java_compile_all(os.environ)
     set_up(project, warehouse)
     day = Day(project, warehouse)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Protocol
 
-from harness.config.sources import Source
 from harness.controls.check import Configured, check
 from harness.controls.findings import Finding, Severity, has_errors, render_findings
 from harness.controls.optional_seeds import SeedProblem, examine_seeds
@@ -171,17 +170,6 @@ def every_job_name(project: Path) -> dict[int, str]:
     """
     in_controls = job_names(read_controls(project / CONTROLS))
     return names_in_triggers(read_triggers(project).rows) | dict(in_controls)
-
-
-def needs_iceberg_rows(project: Path) -> bool:
-    """Return whether a control has a query over the rows of an Iceberg table."""
-    path = project / CONTROLS
-    try:
-        rows = parse_controls(path.read_bytes(), path).rows
-    except OSError:
-        # The caller that needs the file reports it.
-        return False
-    return any(row.source == Source.ICEBERG_TABLE and row.preprocess_query for row in rows)
 
 
 def _bytes(project: Path) -> bytes:

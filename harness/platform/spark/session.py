@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from harness.errors import ConfigurationError, StateError
-from harness.platform.spark.jars import add_iceberg
 from harness.platform.text import first_line
 
 if TYPE_CHECKING:
@@ -86,7 +85,6 @@ def engine_settings(
         # The server does not start with fewer frames.
         "HEARTBEAT_JAVA_STACK_DEPTH": "20",
     }
-    add_iceberg(variables)
     return session_settings(project, variables)
 
 

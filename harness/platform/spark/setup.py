@@ -3,9 +3,9 @@
 The command ``setup`` runs it, and so does ``make setup``. It writes only below ``sys.prefix``. With
 the jars of Delta in place Spark need not resolve its packages at each start, so that plain
 ``dbt seed`` starts sooner, prints none of the resolver's lines and needs no network. Those of
-Iceberg lie in a folder beside them, for a session that asks for rows of an Iceberg table. An engine
-that works a little leaves an archive of the classes that it has loaded, with which every Java that
-runs Spark starts in half the time.
+Iceberg lie beside them, for the rows of Iceberg tables. An engine that works a little leaves an
+archive of the classes that it has loaded, with which every Java that runs Spark starts in half the
+time.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from harness.errors import ConfigurationError, StateError
 from harness.platform.clock import RealClock
 from harness.platform.process_tree import is_alive
 from harness.platform.spark.engine import LocalEngine, Wanted, engine_folder
-from harness.platform.spark.jars import ICEBERG_JARS, ICEBERG_PACKAGE, MORE_JARS, SHA256
+from harness.platform.spark.jars import ICEBERG_PACKAGE, SHA256
 from harness.platform.spark.java import JavaHome, find_java, java_variables, use_java
 from harness.platform.spark.session import engine_settings, message_of, session_settings
 
@@ -33,8 +33,6 @@ PINNED = "harness/platform/spark/jars.py"
 
 #: Below ``sys.prefix``.
 JARS = Path("share", "heartbeat", "jars")
-#: Below that: what no session loads at its start.
-ICEBERG = "iceberg"
 #: Beside them: the classes of a session, as Java keeps them.
 ARCHIVE = JARS.with_name("classes.jsa")
 #: The module that lets plain dbt use an engine, as the environment has it: the package may lie in
@@ -60,7 +58,7 @@ _VERSION_INFO = "org.apache.hadoop.util.VersionInfo"
 _LISTED = re.compile(r"^\(spark\.jars,(.+)\)$", re.MULTILINE)
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 #: In less time than the owner takes for a server that has frozen.
-_SECONDS_TO_WRITE = 60.0
+_SECONDS_TO_WRITE = 70.0
 _VERSION = re.compile(r"-\d[^/]*\.jar$")
 
 
@@ -114,9 +112,7 @@ def fetch_jars(project: Path, target: Path) -> int:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
         for jar in wanted:
-            folder = folder_of(jar, Path(temporary))
-            folder.mkdir(exist_ok=True)
-            shutil.copy2(jar, folder)
+            shutil.copy2(jar, temporary)
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(temporary, target)
     return len(wanted)
@@ -132,12 +128,6 @@ def resolved_jars(said: str) -> list[Path]:
     if listed is None:
         raise StateError(f"Spark cannot fetch the jars of Delta and Iceberg: {_reason(said)}")
     return [Path(unquote(urlparse(address).path)) for address in listed[1].split(",")]
-
-
-def folder_of(jar: Path, jars: Path) -> Path:
-    """Return the folder of a resolved jar: Iceberg's lie apart."""
-    group = ICEBERG_PACKAGE.partition(":")[0]
-    return jars / ICEBERG if jar.name.startswith(f"{group}_") else jars
 
 
 def missing_jars(resolved: Iterable[Path], shipped: Iterable[Path]) -> list[Path]:
@@ -184,7 +174,7 @@ def archive_classes(project: Path, jars: Path, archive: Path) -> bool:
     """
     archive.unlink(missing_ok=True)
     environ = {**os.environ, "HEARTBEAT_DELTA_JARS": str(jars / "*.jar")}
-    for name in (MORE_JARS, "HEARTBEAT_CLASS_ARCHIVE"):
+    for name in ("HEARTBEAT_MORE_JARS", "HEARTBEAT_CLASS_ARCHIVE"):
         environ.pop(name, None)
     with tempfile.TemporaryDirectory(dir=archive.parent) as temporary:
         home, fresh = Path(temporary), Path(temporary) / archive.name
@@ -271,9 +261,8 @@ def startup_line(java: JavaHome, *, archive_size: int = 0) -> str:
         archive_size: The bytes of the archive; one of another size is damaged, and is not used.
     """
     statements = ["import os, sys"]
-    for name, jars in (("HEARTBEAT_DELTA_JARS", JARS), (ICEBERG_JARS, JARS / ICEBERG)):
-        pattern = f"os.path.join(sys.prefix, {str(jars / '*.jar')!r})"
-        statements.append(f"os.environ.setdefault({name!r}, {pattern})")
+    pattern = f"os.path.join(sys.prefix, {str(JARS / '*.jar')!r})"
+    statements.append(f"os.environ.setdefault('HEARTBEAT_DELTA_JARS', {pattern})")
     if archive_size:
         path = f"os.path.join(sys.prefix, {str(ARCHIVE)!r})"
         is_complete = f"os.path.isfile({path}) and os.path.getsize({path}) == {archive_size}"

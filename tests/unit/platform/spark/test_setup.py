@@ -8,18 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.controls.load import needs_iceberg_rows
 from harness.errors import StateError
-from harness.platform.spark.jars import ICEBERG_PACKAGE, SHA256, add_iceberg
+from harness.platform.spark.jars import ICEBERG_PACKAGE, SHA256
 from harness.platform.spark.java import JavaHome
 from harness.platform.spark.setup import (
     check_jars,
-    folder_of,
     missing_jars,
     resolved_jars,
     startup_line,
 )
-from tests.support.controls_text import HEADER, line
 
 PROJECT = Path(__file__).resolve().parents[4]
 LOCKS = (
@@ -91,17 +88,6 @@ def test_each_python_is_told_where_the_jars_are() -> None:
     assert reported.endswith("/share/heartbeat/jars/*.jar")
 
 
-def test_each_python_is_told_where_the_jars_of_iceberg_are() -> None:
-    reported = variables_after(startup_line(OWN).strip(), "HEARTBEAT_ICEBERG_JARS")
-    assert reported.endswith("/share/heartbeat/jars/iceberg/*.jar")
-
-
-def test_the_jars_of_iceberg_lie_apart_from_those_that_every_session_loads() -> None:
-    names = ["org.apache.iceberg_iceberg-spark-runtime-4.1_2.13-1.12.0.jar", "io.delta_a-4.3.1.jar"]
-    folders = [folder_of(Path(name), Path("jars")) for name in names]
-    assert folders == [Path("jars/iceberg"), Path("jars")]
-
-
 def test_the_machines_own_java_is_left_to_the_machine() -> None:
     assert variables_after(startup_line(OWN).strip(), "JAVA_HOME") == "None"
 
@@ -157,40 +143,3 @@ def test_the_line_is_one_that_python_runs_at_start() -> None:
     line = startup_line(PACKAGED)
     assert line.startswith("import ")
     assert line.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("added", "expected"),
-    [("", "/i/*.jar"), ("/d.jar", "/d.jar,/i/*.jar"), ("/i/*.jar", "/i/*.jar")],
-)
-def test_the_jars_of_iceberg_are_added_once_beside_others(added: str, expected: str) -> None:
-    environ = {"HEARTBEAT_ICEBERG_JARS": "/i/*.jar", "HEARTBEAT_MORE_JARS": added}
-    add_iceberg(environ)
-    assert environ["HEARTBEAT_MORE_JARS"] == expected
-
-
-def test_nothing_is_added_where_there_is_no_iceberg() -> None:
-    environ: dict[str, str] = {}
-    add_iceberg(environ)
-    assert environ == {}
-
-
-@pytest.mark.parametrize(
-    ("source", "query", "expected"),
-    [
-        ("Iceberg_Table", "select * from sensor_new_data", True),
-        ("iceberg_table", "", False),
-        ("delta_table", "select * from sensor_new_data", False),
-    ],
-)
-def test_a_query_over_an_iceberg_table_needs_its_runtime(
-    tmp_path: Path, source: str, query: str, expected: bool
-) -> None:
-    (tmp_path / "seeds").mkdir()
-    row = line(sensor_source=source, sensor_id="/lake/orders", preprocess_query=query)
-    (tmp_path / "seeds" / "heartbeat_controls.csv").write_text(f"{HEADER}\n{row}\n")
-    assert needs_iceberg_rows(tmp_path) is expected
-
-
-def test_without_controls_no_runtime_is_needed(tmp_path: Path) -> None:
-    assert needs_iceberg_rows(tmp_path) is False
