@@ -40,7 +40,6 @@ from benchmarks.upstreams import (  # noqa: E402
     write_controls,
 )
 from harness.context import Context  # noqa: E402
-from harness.platform.spark.jars import add_iceberg  # noqa: E402
 from harness.platform.spark.session import start_session  # noqa: E402
 from harness.tick.engine import Engine, TickOptions  # noqa: E402
 from harness.tick.report import TickReport  # noqa: E402
@@ -179,8 +178,6 @@ def warm(folder: Path, sample: int, warming: int) -> None:
     kinds = kinds_of(place)
     count = total(kinds)
     os.chdir(folder / "project")
-    # Only to write and to read them in the usual way; a look needs no jar.
-    add_iceberg(os.environ)
     context = BenchContext(folder / "project", folder / "home", JOBS)
     engine = Engine(context)
     print_time(count, "first tick: build, seed, first sight of all", lambda: sound(engine.tick()))

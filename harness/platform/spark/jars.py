@@ -1,6 +1,6 @@
-"""Names the jars that ``setup`` fetches, their checksums, and which session needs them."""
+"""Names what ``setup`` fetches beside the packages of ``profiles.yml``, and all checksums."""
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 
 #: The artifact names Spark's version.
 ICEBERG_PACKAGE = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
@@ -45,17 +45,3 @@ SHA256: Mapping[str, str] = {
         "0b82ed6cb1caf0706304b42358d568eb6faf190eadea7f2b2d365cb63156b40d"
     ),
 }
-
-#: The environment variable with a pattern that finds Iceberg's jars.
-ICEBERG_JARS = "HEARTBEAT_ICEBERG_JARS"
-
-#: The one by which ``profiles.yml`` adds jars to those of every session.
-MORE_JARS = "HEARTBEAT_MORE_JARS"
-
-
-def add_iceberg(environ: MutableMapping[str, str]) -> None:
-    """Let the session that starts next read Iceberg tables, beside what a person has added."""
-    added = [each for each in environ.get(MORE_JARS, "").split(",") if each]
-    jars = environ.get(ICEBERG_JARS)
-    if jars and jars not in added:
-        environ[MORE_JARS] = ",".join((*added, jars))

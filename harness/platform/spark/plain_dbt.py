@@ -128,7 +128,7 @@ def _shared(path: Path) -> Iterator[None]:
 
 
 def _record(path: Path) -> dict[str, Any]:
-    """Read a file that only its owner can have written or read."""
+    """Read a file that no other user can have written or read."""
     with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW)) as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from harness.errors import ConfigurationError, StateError
-from harness.platform.spark.jars import add_iceberg
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,24 +56,26 @@ def session_settings(project: Path, environ: Mapping[str, str] = os.environ) -> 
     return {"spark.master": _MASTER, **rendered}
 
 
-def engine_settings(project: Path, home: Path, *, stays: bool) -> dict[str, str]:
+def engine_settings(
+    project: Path, home: Path, *, stays: bool, environ: Mapping[str, str] = os.environ
+) -> dict[str, str]:
     """Return the settings of an engine: the profile's, whatever process asks for it.
 
     Args:
         project: The folder that holds ``profiles.yml``.
         home: The state directory.
         stays: It outlives the command, and is worth being compiled as well as Java can.
+        environ: The variables for ``env_var``.
     """
-    environ = {
-        **os.environ,
+    variables = {
+        **environ,
         "HEARTBEAT_HOME": str(home.absolute()),
         # It is the same for all, with every jar.
         JAVA_COMPILER: "4" if stays else "1",
         # The server does not start with fewer frames.
         "HEARTBEAT_JAVA_STACK_DEPTH": "20",
     }
-    add_iceberg(environ)
-    return session_settings(project, environ)
+    return session_settings(project, variables)
 
 
 def start_session(project: Path, home: Path) -> "SparkSession":

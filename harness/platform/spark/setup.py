@@ -3,39 +3,36 @@
 The command ``setup`` runs it, and so does ``make setup``. It writes only below ``sys.prefix``. With
 the jars of Delta in place Spark need not resolve its packages at each start, so that plain
 ``dbt seed`` starts sooner, prints none of the resolver's lines and needs no network. Those of
-Iceberg lie in a folder beside them, for a session that asks for rows of an Iceberg table. The
-session that resolves them leaves an archive of the classes that it has loaded, with which Java
-starts in half the time.
+Iceberg lie beside them, for the rows of Iceberg tables. An engine that works a little leaves an
+archive of the classes that it has loaded, with which every Java that runs Spark starts in half the
+time.
 """
 
-import contextlib
 import hashlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlparse
 
 from harness.errors import ConfigurationError, StateError
-from harness.platform.spark.jars import ICEBERG_JARS, ICEBERG_PACKAGE, SHA256
+from harness.platform.clock import RealClock
+from harness.platform.process_tree import is_alive
+from harness.platform.spark.engine import LocalEngine, Wanted, engine_folder
+from harness.platform.spark.jars import ICEBERG_PACKAGE, SHA256
 from harness.platform.spark.java import JavaHome, find_java, java_variables, use_java
-from harness.platform.spark.session import session_settings
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from harness.platform.spark.session import engine_settings, message_of, session_settings
 
 PINNED = "harness/platform/spark/jars.py"
 
 #: Below ``sys.prefix``.
 JARS = Path("share", "heartbeat", "jars")
-#: Below that: what no session loads at its start.
-ICEBERG = "iceberg"
 #: Beside them: the classes of a session, as Java keeps them.
 ARCHIVE = JARS.with_name("classes.jsa")
 #: The module that lets plain dbt use an engine, as the environment has it: the package may lie in
@@ -55,6 +52,13 @@ _TRAINING = (
     "describe history trained limit 1",
 )
 
+#: A program that needs no Spark.
+_VERSION_INFO = "org.apache.hadoop.util.VersionInfo"
+#: What Spark's launcher says of the jars that it has resolved.
+_LISTED = re.compile(r"^\(spark\.jars,(.+)\)$", re.MULTILINE)
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+#: In less time than the owner takes for a server that has frozen.
+_SECONDS_TO_WRITE = 70.0
 _VERSION = re.compile(r"-\d[^/]*\.jar$")
 
 
@@ -63,8 +67,8 @@ def prepare(project: Path, environ: dict[str, str]) -> list[str]:
     java = _java(project, environ)
     use_java(java, os.environ)
     jars, archive = Path(sys.prefix) / JARS, Path(sys.prefix) / ARCHIVE
-    copied = fetch_jars(project, jars, archive)
-    size = archive.stat().st_size if archive.exists() else 0
+    copied = fetch_jars(project, jars)
+    size = archive.stat().st_size if archive_classes(project, jars, archive) else 0
     packages = Path(sysconfig.get_path("purelib"))
     shutil.copyfile(_PLAIN_DBT, packages / f"{PLAIN_DBT}.py")
     (packages / "heartbeat.pth").write_text(startup_line(java, archive_size=size))
@@ -88,39 +92,42 @@ def _java(project: Path, environ: Mapping[str, str]) -> JavaHome:
         return find_java(environ)
 
 
-def fetch_jars(project: Path, target: Path, archive: Path) -> int:
+def fetch_jars(project: Path, target: Path) -> int:
     """Let Spark resolve the packages, and keep the jars that Spark does not ship itself.
 
     Args:
         project: The folder with ``profiles.yml``, which names Delta's packages.
         target: The folder to fill; what it held before is replaced.
-        archive: Where the archive of classes goes; without one sessions start more slowly.
 
     Raises:
-        StateError: Spark does not start, the packages cannot be fetched, or a jar is not the one
-            whose checksum is pinned.
+        StateError: The packages cannot be fetched, or a jar is not the one whose checksum is
+            pinned.
     """
-    resolved = _resolved_by_spark(project, archive)
-    import pyspark
-
-    shipped = (Path(pyspark.__file__).parent / "jars").glob("*.jar")
-    wanted = missing_jars(resolved, shipped)
+    settings = session_settings(project, {})
+    del settings["spark.jars"]
+    settings["spark.jars.packages"] += f",{ICEBERG_PACKAGE}"
+    resolved = resolved_jars(_submit(project, settings, "--verbose").stderr)
+    wanted = missing_jars(resolved, (_spark_home() / "jars").glob("*.jar"))
     check_jars(wanted)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
         for jar in wanted:
-            folder = folder_of(jar, Path(temporary))
-            folder.mkdir(exist_ok=True)
-            shutil.copy2(jar, folder)
+            shutil.copy2(jar, temporary)
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(temporary, target)
     return len(wanted)
 
 
-def folder_of(jar: Path, jars: Path) -> Path:
-    """Return the folder of a resolved jar: Iceberg's lie apart."""
-    group = ICEBERG_PACKAGE.partition(":")[0]
-    return jars / ICEBERG if jar.name.startswith(f"{group}_") else jars
+def resolved_jars(said: str) -> list[Path]:
+    """Read from what Spark's launcher says which jars it has resolved.
+
+    Raises:
+        StateError: It has resolved none.
+    """
+    listed = _LISTED.search(said)
+    if listed is None:
+        raise StateError(f"Spark cannot fetch the jars of Delta and Iceberg: {_reason(said)}")
+    return [Path(unquote(urlparse(address).path)) for address in listed[1].split(",")]
 
 
 def missing_jars(resolved: Iterable[Path], shipped: Iterable[Path]) -> list[Path]:
@@ -154,67 +161,92 @@ def check_jars(jars: Iterable[Path], pinned: Mapping[str, str] = SHA256) -> None
             )
 
 
-def _resolved_by_spark(project: Path, archive: Path) -> list[Path]:
-    archive.parent.mkdir(parents=True, exist_ok=True)
-    with _captured_stderr() as text, tempfile.TemporaryDirectory(dir=archive.parent) as folder:
-        fresh = Path(folder) / archive.name
-        try:
-            session, java = _training_session(project, Path(folder), fresh)
-            listed = session.sparkContext.getConf().get("spark.jars") or ""
-            for statement in _TRAINING:
-                session.sql(statement).collect()
-        except Exception as error:
-            reason = _reason(text.read_text(errors="replace")) or str(error)
-            raise StateError(f"Spark cannot fetch and use the jars of Delta: {reason}") from error
+def archive_classes(project: Path, jars: Path, archive: Path) -> bool:
+    """Let an engine work, and keep the classes that it has loaded, if Java can use them.
+
+    Args:
+        project: The folder with ``profiles.yml``.
+        jars: The folder of the jars.
+        archive: Where the archive goes; what was there before is removed.
+
+    Raises:
+        StateError: The engine does not start or fails.
+    """
+    archive.unlink(missing_ok=True)
+    environ = {**os.environ, "HEARTBEAT_DELTA_JARS": str(jars / "*.jar")}
+    for name in ("HEARTBEAT_MORE_JARS", "HEARTBEAT_CLASS_ARCHIVE"):
+        environ.pop(name, None)
+    with tempfile.TemporaryDirectory(dir=archive.parent) as temporary:
+        home, fresh = Path(temporary), Path(temporary) / archive.name
+        settings = engine_settings(project, home, stays=False, environ=environ)
+        settings[_JAVA_OPTIONS] += f' "-XX:ArchiveClassesAtExit={fresh}"'
+        _train(
+            LocalEngine(home, Wanted(project=project, settings=settings, idle_seconds=None)), home
+        )
+        # Half of one would crash Java: it has its name when it is known to be complete.
+        if not can_use(project, fresh):
+            return False
+        fresh.replace(archive)
+    return True
+
+
+def can_use(project: Path, archive: Path) -> bool:
+    """Return whether Java starts Spark from an archive, which must be there and complete."""
+    options = f'-Xshare:on -XX:+VerifySharedSpaces "-XX:SharedArchiveFile={archive}"'
+    # Where it crashes, it leaves a report.
+    options += " -XX:ErrorFile=/dev/null -XX:-CreateCoredumpOnCrash"
+    return archive.exists() and not _submit(project, {_JAVA_OPTIONS: options}).returncode
+
+
+def _train(engine: LocalEngine, home: Path) -> None:
+    """Let an engine work, and wait until its server has ended by itself."""
+    session = engine.session()
+    try:
+        for statement in _TRAINING:
+            session.sql(statement).collect()
+    except Exception as error:
+        raise StateError(f"Spark cannot use the jars of Delta: {message_of(error)}") from error
+    else:
         session.stop()
-        archive.unlink(missing_ok=True)
-        # Java writes the archive when it ends, which it does once its input is closed.
-        java.communicate()
-        if java.returncode == 0 and fresh.exists():
-            # Half of one would crash Java: it has its name when it is complete.
-            fresh.replace(archive)
-    return [Path(unquote(urlparse(address).path)) for address in listed.split(",") if address]
+        record, clock = engine_folder(home).record(), RealClock()
+        assert record is not None
+        # Java writes the archive when it ends, for which the owner would not wait.
+        os.kill(record.server, signal.SIGTERM)
+        until = clock.now().timestamp() + _SECONDS_TO_WRITE
+        while is_alive(record.server, record.server_born) and clock.now().timestamp() < until:
+            clock.sleep(0.1)
+    finally:
+        engine.leave()
 
 
-def _training_session(
-    project: Path, home: Path, archive: Path
-) -> "tuple[SparkSession, subprocess.Popen[bytes]]":
-    """Start a session with the settings of every other one, which fetches its jars."""
-    from pyspark.sql import SparkSession
+def _submit(
+    project: Path, settings: Mapping[str, str], *options: str
+) -> "subprocess.CompletedProcess[str]":
+    """Let Spark's launcher do its work for a program that only prints a version."""
+    arguments = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+    program = [str(_spark_home() / "bin" / "spark-submit"), *options, *arguments]
+    return subprocess.run(
+        [*program, "--class", _VERSION_INFO, "spark-internal"],
+        cwd=project,
+        env={**os.environ, "SPARK_HOME": str(_spark_home())},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
 
-    for name in ("HEARTBEAT_DELTA_JARS", "HEARTBEAT_MORE_JARS", "HEARTBEAT_CLASS_ARCHIVE"):
-        os.environ.pop(name, None)
-    os.environ["HEARTBEAT_HOME"] = str(home)
-    settings = session_settings(project)
-    del settings["spark.jars"]
-    settings["spark.jars.packages"] += f",{ICEBERG_PACKAGE}"
-    settings["spark.driver.extraJavaOptions"] += f' "-XX:ArchiveClassesAtExit={archive}"'
-    builder = SparkSession.builder.enableHiveSupport()
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    gateway = session.sparkContext._gateway
-    assert gateway is not None
-    return session, gateway.proc
+
+def _spark_home() -> Path:
+    import pyspark
+
+    return Path(pyspark.__file__).parent
 
 
 def _reason(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines()]
-    informative = [line for line in lines if "Exception" in line or "unresolved" in line.lower()]
-    return informative[0] if informative else ""
-
-
-@contextlib.contextmanager
-def _captured_stderr() -> Iterator[Path]:
-    """Send what this process and the JVM write to the error stream to a file."""
-    with tempfile.NamedTemporaryFile() as file:
-        saved = os.dup(2)
-        os.dup2(file.fileno(), 2)
-        try:
-            yield Path(file.name)
-        finally:
-            os.dup2(saved, 2)
-            os.close(saved)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    informative = [line for line in lines if "Exception" in line]
+    return (informative or lines or ["its launcher ended without a word"])[0]
 
 
 def startup_line(java: JavaHome, *, archive_size: int = 0) -> str:
@@ -229,9 +261,8 @@ def startup_line(java: JavaHome, *, archive_size: int = 0) -> str:
         archive_size: The bytes of the archive; one of another size is damaged, and is not used.
     """
     statements = ["import os, sys"]
-    for name, jars in (("HEARTBEAT_DELTA_JARS", JARS), (ICEBERG_JARS, JARS / ICEBERG)):
-        pattern = f"os.path.join(sys.prefix, {str(jars / '*.jar')!r})"
-        statements.append(f"os.environ.setdefault({name!r}, {pattern})")
+    pattern = f"os.path.join(sys.prefix, {str(JARS / '*.jar')!r})"
+    statements.append(f"os.environ.setdefault('HEARTBEAT_DELTA_JARS', {pattern})")
     if archive_size:
         path = f"os.path.join(sys.prefix, {str(ARCHIVE)!r})"
         is_complete = f"os.path.isfile({path}) and os.path.getsize({path}) == {archive_size}"

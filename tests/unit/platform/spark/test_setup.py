@@ -9,9 +9,14 @@ from pathlib import Path
 import pytest
 
 from harness.errors import StateError
-from harness.platform.spark.jars import ICEBERG_PACKAGE, SHA256, add_iceberg
+from harness.platform.spark.jars import ICEBERG_PACKAGE, SHA256
 from harness.platform.spark.java import JavaHome
-from harness.platform.spark.setup import check_jars, folder_of, missing_jars, startup_line
+from harness.platform.spark.setup import (
+    check_jars,
+    missing_jars,
+    resolved_jars,
+    startup_line,
+)
 
 PROJECT = Path(__file__).resolve().parents[4]
 LOCKS = (
@@ -83,17 +88,6 @@ def test_each_python_is_told_where_the_jars_are() -> None:
     assert reported.endswith("/share/heartbeat/jars/*.jar")
 
 
-def test_each_python_is_told_where_the_jars_of_iceberg_are() -> None:
-    reported = variables_after(startup_line(OWN).strip(), "HEARTBEAT_ICEBERG_JARS")
-    assert reported.endswith("/share/heartbeat/jars/iceberg/*.jar")
-
-
-def test_the_jars_of_iceberg_lie_apart_from_those_that_every_session_loads() -> None:
-    names = ["org.apache.iceberg_iceberg-spark-runtime-4.1_2.13-1.12.0.jar", "io.delta_a-4.3.1.jar"]
-    folders = [folder_of(Path(name), Path("jars")) for name in names]
-    assert folders == [Path("jars/iceberg"), Path("jars")]
-
-
 def test_the_machines_own_java_is_left_to_the_machine() -> None:
     assert variables_after(startup_line(OWN).strip(), "JAVA_HOME") == "None"
 
@@ -123,23 +117,29 @@ def test_what_a_person_has_set_stays() -> None:
     assert reported == "/mine"
 
 
+def test_what_spark_has_resolved_is_read_from_what_its_launcher_says() -> None:
+    said = "(spark.files,file:///x.jar)\n(spark.jars,file:///a%20b/x-1.jar,file:///y-2.jar)\nfile:///z\n"
+    assert resolved_jars(said) == [Path("/a b/x-1.jar"), Path("/y-2.jar")]
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (
+            ":: UNRESOLVED ::\nException in x: [not found: y]\n\tat a.b\n",
+            "Exception in x: [not found: y]",
+        ),
+        ("no java\n", "no java"),
+        ("", "its launcher ended without a word"),
+    ],
+)
+def test_why_spark_has_resolved_nothing_is_one_line(said: str, reason: str) -> None:
+    with pytest.raises(StateError) as caught:
+        resolved_jars(said)
+    assert str(caught.value) == f"Spark cannot fetch the jars of Delta and Iceberg: {reason}"
+
+
 def test_the_line_is_one_that_python_runs_at_start() -> None:
     line = startup_line(PACKAGED)
     assert line.startswith("import ")
     assert line.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("added", "expected"),
-    [("", "/i/*.jar"), ("/d.jar", "/d.jar,/i/*.jar"), ("/i/*.jar", "/i/*.jar")],
-)
-def test_the_jars_of_iceberg_are_added_once_beside_others(added: str, expected: str) -> None:
-    environ = {"HEARTBEAT_ICEBERG_JARS": "/i/*.jar", "HEARTBEAT_MORE_JARS": added}
-    add_iceberg(environ)
-    assert environ["HEARTBEAT_MORE_JARS"] == expected
-
-
-def test_nothing_is_added_where_there_is_no_iceberg() -> None:
-    environ: dict[str, str] = {}
-    add_iceberg(environ)
-    assert environ == {}

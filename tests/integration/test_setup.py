@@ -1,0 +1,34 @@
+"""What `setup` does with a real Spark: it fetches the jars and archives Java's classes."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.errors import StateError
+from harness.platform.spark.setup import ARCHIVE, JARS, archive_classes, can_use, fetch_jars
+from tests.conftest import PROJECT
+
+
+def test_packages_that_cannot_be_had_are_named_and_the_jars_stay(tmp_path: Path) -> None:
+    profile = (PROJECT / "profiles.yml").read_text()
+    (tmp_path / "profiles.yml").write_text(profile.replace("delta-spark_4.1_2.13:4", "no-such:0"))
+    jar = tmp_path / "jars" / "old.jar"
+    jar.parent.mkdir()
+    jar.touch()
+    with pytest.raises(StateError, match=r"unresolved dependency: io\.delta#no-such"):
+        fetch_jars(tmp_path, jar.parent)
+    assert jar.exists()
+
+
+def test_an_engine_leaves_an_archive_of_classes_that_java_can_use(tmp_path: Path) -> None:
+    archive, jars = tmp_path / ARCHIVE.name, Path(sys.prefix) / JARS
+    assert archive_classes(PROJECT, jars, archive)
+    assert [each.name for each in tmp_path.iterdir()] == [archive.name]
+    part = tmp_path / "part.jsa"
+    shutil.copy(archive, part)
+    part.chmod(0o600)
+    with part.open("r+b") as file:
+        file.truncate(archive.stat().st_size // 2)
+    assert not can_use(PROJECT, part)
