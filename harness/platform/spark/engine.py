@@ -95,7 +95,7 @@ class EngineRecord:
 
 def _process(number: Any) -> int:
     """Read the number of a process that may be killed."""
-    if int(number) <= 1 or int(number) == os.getpid():
+    if int(number) <= 1:
         raise ValueError(f"{number} is no engine")
     return int(number)
 
@@ -266,13 +266,16 @@ class LocalEngine:
 
     def _usable(self) -> EngineRecord:
         record = self._folder.record()
+        if record is not None and _answers_in_time(record, self._clock):
+            return record
         for _ in range(_ATTEMPTS):
-            if record is not None and _answers_in_time(record, self._clock):
-                return record
             end(self._folder, self._clock)
             self._before_start()
             record = self._start()
-        return record
+            # Else another server has got its port, and has greeted in its place.
+            if refusal_of(record) != "":
+                return record
+        raise StateError("Spark does not start: other programs take each port that was free")
 
     def _end_unfit(self) -> None:
         """End an engine of other settings, once nobody uses it."""
@@ -360,7 +363,9 @@ def end(folder: EngineFolder, clock: Clock | None = None) -> bool:
     if record is None:
         return False
     was_there = record.is_alive
-    processes = ((record.owner, record.owner_born), (record.server, record.server_born))
+    both = ((record.owner, record.owner_born), (record.server, record.server_born))
+    # A record may be damaged.
+    processes = [each for each in both if each[0] != os.getpid()]
     for number in (signal.SIGTERM, signal.SIGKILL):
         # The owner ends the server; one that is frozen hears nothing but the last signal.
         for pid, birth in processes if number is signal.SIGKILL else processes[:1]:

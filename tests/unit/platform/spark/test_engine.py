@@ -77,7 +77,7 @@ def test_any_bytes_are_a_record_or_none(content: bytes) -> None:
             assert record.server > 1
 
 
-@pytest.mark.parametrize("pid", [0, -1, 1, os.getpid()])
+@pytest.mark.parametrize("pid", [0, -1, 1, os.getpid()], ids=["group", "all", "first", "self"])
 def test_a_damaged_record_ends_no_process_that_cannot_be_an_engine(
     pid: int, folder: EngineFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
