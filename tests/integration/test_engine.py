@@ -353,6 +353,15 @@ def test_an_engine_that_freezes_during_a_statement_is_ended_by_its_owner(home: P
 # --- its start ---
 
 
+def test_an_engine_ends_whose_process_is_killed_while_it_starts(home: Path) -> None:
+    with user_of(home, waits=False) as user:
+        assert happens(lambda: any("Connect" in each for each in processes_of(home).values()))
+        user.kill()
+        assert happens(lambda: not processes_of(home))
+    assert not list(engine_folder(home).path.glob("engine.*"))
+    assert not list(engine_folder(home).path.glob("*.properties"))
+
+
 def test_an_engine_whose_port_is_taken_meanwhile_gets_another_one(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
