@@ -328,7 +328,6 @@ def test_a_frozen_engine_is_replaced(
     frozen: tuple[str, ...], mortal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine_module, "SECONDS_TO_ANSWER", 1.0)
-    monkeypatch.setattr(engine_module, "_SECONDS_PER_QUESTION", 2.0)
     engine = LocalEngine(mortal, wanted(mortal))
     engine.session()
     record = record_of(mortal)
@@ -342,7 +341,7 @@ def test_a_frozen_engine_is_replaced(
 
 
 def test_an_engine_that_freezes_during_a_statement_is_ended_by_its_owner(home: Path) -> None:
-    with user_of(home, silent_seconds=4) as user:
+    with user_of(home, silent_seconds=12) as user:
         record = record_of(home)
         user.begin(ENDLESS)
         RealClock().sleep(3)
@@ -352,6 +351,15 @@ def test_an_engine_that_freezes_during_a_statement_is_ended_by_its_owner(home: P
 
 
 # --- its start ---
+
+
+def test_an_engine_ends_whose_process_is_killed_while_it_starts(home: Path) -> None:
+    with user_of(home, waits=False) as user:
+        assert happens(lambda: any("Connect" in each for each in processes_of(home).values()))
+        user.kill()
+        assert happens(lambda: not processes_of(home))
+    assert not list(engine_folder(home).path.glob("engine.*"))
+    assert not list(engine_folder(home).path.glob("*.properties"))
 
 
 def test_an_engine_whose_port_is_taken_meanwhile_gets_another_one(

@@ -98,7 +98,8 @@ class User:
         self._answers: queue.Queue[str] = queue.Queue()
         threading.Thread(target=self._listen, daemon=True).start()
         self._send({"home": str(home), "idle": idle_seconds, "silent": silent_seconds})
-        self.attached = self.answer()
+        #: The server that it uses.
+        self.attached: Any = None
 
     @property
     def pid(self) -> int:
@@ -147,11 +148,17 @@ class User:
 
 @contextmanager
 def user_of(
-    home: Path, *, idle_seconds: float | None = 600, silent_seconds: float = 60
+    home: Path,
+    *,
+    idle_seconds: float | None = 600,
+    silent_seconds: float = 60,
+    waits: bool = True,
 ) -> Iterator[User]:
-    """Start a process that uses the engine of a state directory."""
+    """Start a process that uses the engine of a state directory, and wait until it does."""
     user = User(home, idle_seconds, silent_seconds)
     try:
+        if waits:
+            user.attached = user.answer()
         yield user
     finally:
         user.kill()

@@ -95,7 +95,7 @@ class EngineRecord:
 
 def _process(number: Any) -> int:
     """Read the number of a process that may be killed."""
-    if int(number) <= 1 or int(number) == os.getpid():
+    if int(number) <= 1:
         raise ValueError(f"{number} is no engine")
     return int(number)
 
@@ -272,6 +272,7 @@ class LocalEngine:
             end(self._folder, self._clock)
             self._before_start()
             record = self._start()
+            # Else another server may have got its port, and have greeted in its place.
             if _answers_in_time(record, self._clock):
                 return record
         raise StateError(
@@ -364,7 +365,9 @@ def end(folder: EngineFolder, clock: Clock | None = None) -> bool:
     if record is None:
         return False
     was_there = record.is_alive
-    processes = ((record.owner, record.owner_born), (record.server, record.server_born))
+    both = ((record.owner, record.owner_born), (record.server, record.server_born))
+    # A record may be damaged.
+    processes = [each for each in both if each[0] != os.getpid()]
     for number in (signal.SIGTERM, signal.SIGKILL):
         # The owner ends the server; one that is frozen hears nothing but the last signal.
         for pid, birth in processes if number is signal.SIGKILL else processes[:1]:

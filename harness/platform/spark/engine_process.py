@@ -47,6 +47,7 @@ _EMPTY_WORDS = (
     "Error: Could not create the Java Virtual Machine.",
     "Error: A fatal exception has occurred. Program will exit.",
     "CMD: bad array subscript",
+    "WARNING: Using incubator modules: jdk.incubator.vector",
 )
 #: What each client of HTTP/2 sends first, and an empty frame of settings.
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
@@ -148,7 +149,7 @@ def _started(
         finally:
             _properties(folder).unlink(missing_ok=True)
         _kill(server)
-        if "BindException" not in problem:
+        if not _is_taken(port):
             break
     raise _Failed(problem)
 
@@ -171,6 +172,15 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def _is_taken(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return True
+    return False
 
 
 def _properties(folder: EngineFolder) -> Path:

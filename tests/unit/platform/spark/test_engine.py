@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -14,10 +15,18 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql.connect.client.reattach import ExecutePlanResponseReattachableIterator
 
 from harness.errors import StateError
 from harness.platform.process_tree import born
-from harness.platform.spark.engine import EngineFolder, EngineRecord, end, engine_folder
+from harness.platform.spark.engine import (
+    EngineFolder,
+    EngineRecord,
+    GivenServer,
+    _channel_of,
+    end,
+    engine_folder,
+)
 from tests.support.fake_clock import FakeClock
 from tests.support.processes import ends
 from tests.support.small_disk import fill
@@ -77,7 +86,7 @@ def test_any_bytes_are_a_record_or_none(content: bytes) -> None:
             assert record.server > 1
 
 
-@pytest.mark.parametrize("pid", [0, -1, 1, os.getpid()])
+@pytest.mark.parametrize("pid", [0, -1, 1, os.getpid()], ids=["group", "all", "first", "self"])
 def test_a_damaged_record_ends_no_process_that_cannot_be_an_engine(
     pid: int, folder: EngineFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,3 +168,43 @@ def test_a_folder_knows_whether_a_process_uses_its_engine(folder: EngineFolder) 
 def test_a_folder_that_is_not_there_has_no_users(tmp_path: Path) -> None:
     assert not engine_folder(tmp_path).has_users
     assert engine_folder(tmp_path).record() is None
+
+
+@pytest.fixture
+def silent_server() -> Iterator[int]:
+    """The port of a server that takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def test_a_session_of_a_frozen_server_is_left_in_time(
+    silent_server: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.platform.spark.engine._SECONDS_TO_LEAVE", 0.2)
+    # It is set as long as a session of a given server is used; here it is to go.
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "")
+    server = GivenServer(f"sc://localhost:{silent_server}")
+    session = server.session()
+    server.leave()
+    assert session.is_stopped  # type: ignore[attr-defined]
+
+
+def test_a_session_that_was_left_closes_nothing_of_another_one_when_python_deletes_it(
+    silent_server: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.platform.spark.engine._SECONDS_TO_LEAVE", 0.2)
+    # It is set as long as a session of a given server is used; here it is to go.
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "")
+    server = GivenServer(f"sc://localhost:{silent_server}")
+    session = server.session()
+    server.leave()
+    pool = ExecutePlanResponseReattachableIterator._get_or_create_release_thread_pool()
+    session.__del__()  # type: ignore[attr-defined]
+    assert ExecutePlanResponseReattachableIterator._release_thread_pool_instance is pool
+    ExecutePlanResponseReattachableIterator.shutdown()
+
+
+def test_the_token_goes_to_the_address_of_the_engine_alone() -> None:
+    # `localhost` may be ::1, too, where another user may listen.
+    assert _channel_of(RECORD).endpoint == "127.0.0.1:4711"
+    assert RECORD.token not in RECORD.address
