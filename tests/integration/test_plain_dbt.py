@@ -33,7 +33,7 @@ seeds: {+file_format: delta}
 """
 MODELS = {
     "doubled": "select id, 2 * id as twice from {{ ref('numbers') }}",
-    "broken": "select no_such_column from {{ ref('numbers') }}",
+    "broken": "select no_such_column from (select 1 as id)",
 }
 #: A process of a person, with a warehouse of its own.
 OWN_SESSION = """
@@ -114,7 +114,8 @@ def engine(shop: Shop) -> Iterator[LocalEngine]:
         idle_seconds=600.0,
     )
     engine = LocalEngine(shop.home, wanted)
-    engine.session()
+    # It has the metastore open from now on, which admits no second process.
+    engine.session().sql("show databases").collect()
     engine.leave()
     yield engine
     with shop.folder.starting():
