@@ -255,7 +255,13 @@ def test_an_engine_ends_when_it_is_idle_and_a_killed_process_does_not_use_it(hom
     assert not engine_folder(home).record_file.exists()
 
 
-@pytest.mark.parametrize("way", [User.exit, User.kill], ids=["ends", "is killed"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param(User.exit, marks=pytest.mark.long, id="ends"),
+        pytest.param(User.kill, id="is killed"),
+    ],
+)
 def test_an_inline_engine_ends_with_its_process(way: Callable[[User], object], home: Path) -> None:
     with user_of(home, idle_seconds=None) as user:
         record = record_of(home)
@@ -299,6 +305,17 @@ def test_a_statement_fails_soon_when_its_engine_dies_and_the_next_session_works(
         assert user.ask("select 1") == [[1]]
 
 
+def test_a_command_whose_engine_has_died_leaves_it_and_gets_another_one(mortal: Path) -> None:
+    context = Context(load_settings(PROJECT, {"HEARTBEAT_HOME": str(mortal)}), os.environ)
+    try:
+        assert context.session.sql("select 1").count() == 1
+        os.kill(record_of(mortal).owner, signal.SIGKILL)
+        context.leave_engine()
+        assert context.session.sql("select 1").count() == 1
+    finally:
+        context.close()
+
+
 def test_a_process_whose_engine_has_died_can_end(mortal: Path) -> None:
     with user_of(mortal) as user:
         record = record_of(mortal)
@@ -323,7 +340,13 @@ def test_a_port_of_a_dead_engine_that_another_server_has_is_not_asked(mortal: Pa
             other.accept()
 
 
-@pytest.mark.parametrize("frozen", [("server",), ("server", "owner")], ids="-".join)
+@pytest.mark.parametrize(
+    "frozen",
+    [
+        pytest.param(("server",), id="server"),
+        pytest.param(("server", "owner"), marks=pytest.mark.long, id="server and owner"),
+    ],
+)
 def test_a_frozen_engine_is_replaced(
     frozen: tuple[str, ...], mortal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

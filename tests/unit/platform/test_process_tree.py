@@ -53,7 +53,9 @@ def test_a_process_that_has_ended_is_not_alive_even_before_anybody_has_asked_how
     assert born(child.pid) is None
 
 
-@pytest.mark.parametrize("pid", [0, -1, -os.getpgrp(), 2**70])
+@pytest.mark.parametrize(
+    "pid", [0, -1, -os.getpgrp(), 2**70], ids=["own group", "all", "group", "large"]
+)
 def test_a_number_that_is_none_of_a_process_is_not_alive(pid: int) -> None:
     assert not is_alive(pid, None)
 
