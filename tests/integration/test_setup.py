@@ -10,6 +10,9 @@ from harness.errors import StateError
 from harness.platform.spark.setup import ARCHIVE, JARS, archive_classes, can_use, fetch_jars
 from tests.conftest import PROJECT
 
+#: `make setup` does the same for each environment.
+pytestmark = pytest.mark.long
+
 
 def test_packages_that_cannot_be_had_are_named_and_the_jars_stay(tmp_path: Path) -> None:
     profile = (PROJECT / "profiles.yml").read_text()
