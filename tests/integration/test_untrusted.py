@@ -40,7 +40,7 @@ set_up = harness.platform.logs.set_up_logging
 
 def loudly(*arguments, **named):
     set_up(*arguments, **named)
-    for name in (None, "py4j", "sqlalchemy", "psycopg", "databricks", "urllib3", "requests", "dbt", "pyspark", "harness"):
+    for name in (None, "grpc", "sqlalchemy", "psycopg", "databricks", "urllib3", "requests", "dbt", "pyspark", "harness"):
         logging.getLogger(name).setLevel(logging.DEBUG)
 
 harness.platform.logs.set_up_logging = loudly
@@ -267,7 +267,7 @@ def test_each_secret_was_used(world: World) -> None:
     assert world.workspace.logins >= {f"Bearer {world.canaries['workspace'].value}"}
     assert {row["run_status"] for row in world.read("ledger_runs")} == {"INTENDED"}
     log = (world.folder / "home" / "logs" / "heartbeat.log").read_text()
-    assert " DEBUG py4j" in log
+    assert " DEBUG sqlalchemy" in log
     assert "/api/2.0/secrets/get" in log
 
 
