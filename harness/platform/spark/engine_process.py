@@ -200,6 +200,8 @@ def _serve(folder: EngineFolder, settings: Mapping[str, str]) -> "subprocess.Pop
             escaped = value.replace("\\", "\\\\").replace("\n", "\\n")
             file.write(f"{key}={escaped}\n")
     submit = [str(spark / "bin" / "spark-submit"), "--properties-file", str(_properties(folder))]
+    # What an operator has set for every Spark of the machine, as a session in a process has it.
+    submit.append("--load-spark-defaults")
     with private_file(folder.log_file) as log:
         return subprocess.Popen(
             [*submit, "--class", _CLASS, "spark-internal"],
