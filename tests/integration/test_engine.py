@@ -380,9 +380,10 @@ def test_an_engine_ends_whose_process_is_killed_while_it_starts(home: Path) -> N
     with user_of(home, waits=False) as user:
         assert happens(lambda: any("Connect" in each for each in processes_of(home).values()))
         user.kill()
-        assert happens(lambda: not processes_of(home))
-    assert not list(engine_folder(home).path.glob("engine.*"))
-    assert not list(engine_folder(home).path.glob("*.properties"))
+        folder = engine_folder(home)
+        assert happens(lambda: not processes_of(home) or folder.record() is not None)
+        assert folder.record() is None
+    assert not list(folder.path.glob("*.properties"))
 
 
 def test_an_engine_whose_port_is_taken_meanwhile_gets_another_one(
