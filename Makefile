@@ -180,7 +180,7 @@ fix: $(READY) ## Let the linters repair what they can
 	@$(BIN)/sqlfluff fix --disable-progress-bar models tests
 
 LOCK := $(BIN)/uv pip compile --quiet --python-version 3.11 --universal --no-emit-index-url \
-	--no-emit-find-links --no-header --no-annotate --strip-extras --generate-hashes
+	--no-emit-find-links --no-header --no-annotate --no-strip-extras --generate-hashes
 JAVA_EXTRA := import tomllib; \
 	print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["java"], sep="\n")
 
