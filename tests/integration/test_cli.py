@@ -1,6 +1,6 @@
 """One story over the real command line: real processes, Spark, Delta, dbt and local Jobs API.
 
-The story is told once, and each test asks one question about it.
+The story runs once, and each test checks one thing in it.
 """
 
 import json

@@ -38,26 +38,14 @@ class Death(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AtPoint:
-    """At a named crash point: the process alone, whose engine goes on."""
+    """At a named crash point: the process, whose engine goes on, or the engine alone."""
 
     point: str
     has_news: bool = False
     kills_tick: bool = True
 
     def befall(self, machine: Machine) -> Process:
-        return machine.start(dies_at=self.point)
-
-
-@dataclass(frozen=True, slots=True)
-class OfEngineAtPoint:
-    """At a named crash point: the engine alone, which the process is to find out."""
-
-    point: str
-    has_news: bool = False
-    kills_tick: bool = False
-
-    def befall(self, machine: Machine) -> Process:
-        return machine.start(dies_at=f"engine {self.point}")
+        return machine.start(dies_at=self.point if self.kills_tick else f"engine {self.point}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +136,12 @@ RELEASING: tuple[Death, ...] = (
 
 #: The engine dies, and the tick ends cleanly, or with one sentence.
 OF_ENGINE: tuple[Death, ...] = (
-    OfEngineAtPoint("before_record", has_news=True),
-    OfEngineAtPoint("after_record"),
-    OfEngineAtPoint("after_decide", has_news=True),
-    OfEngineAtPoint("after_intents", has_news=True),
+    AtPoint("before_record", has_news=True, kills_tick=False),
+    AtPoint("after_record", kills_tick=False),
+    AtPoint("after_decide", has_news=True, kills_tick=False),
+    AtPoint("after_intents", has_news=True, kills_tick=False),
     AtCommit("heartbeat_control", has_news=True, kills_tick=False),
-    OfEngineAtPoint("after_publish", has_news=True),
+    AtPoint("after_publish", has_news=True, kills_tick=False),
 )
 
 

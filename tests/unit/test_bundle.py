@@ -22,6 +22,8 @@ BUNDLE = PROJECT / "bundle"
 JOBS = ("heartbeat", "heartbeat_init")
 #: Of what the project depends on, a cluster brings its own.
 OF_THE_CLUSTER = {"pyspark", "delta-spark", "dbt-spark"}
+#: What the engine needs, which is of the local target alone.
+OF_THE_CLUSTER |= {"grpcio", "grpcio-status", "googleapis-common-protos", "zstandard"}
 _REFERENCE = re.compile(r"\{\{secrets/[\w.-]+/[\w.-]+\}\}")
 _VARIABLE = re.compile(r"\$\{var\.(\w+)\}")
 

@@ -70,7 +70,7 @@ def engine_settings(
     variables = {
         **environ,
         "HEARTBEAT_HOME": str(home.absolute()),
-        # It is the same for all, with every jar.
+        # It is the same, whichever command starts it.
         JAVA_COMPILER: "4" if stays else "1",
         # The server does not start with fewer frames.
         "HEARTBEAT_JAVA_STACK_DEPTH": "20",
@@ -100,7 +100,7 @@ def start_session(project: Path, home: Path) -> "SparkSession":
 def unreadable(relation: str, error: Exception) -> StateError | None:
     """Return what to say when Spark cannot read a table; nothing when it has not said so itself.
 
-    A JVM that has died gives no reason, and the next tick has to start a new one.
+    Other errors do not come from Spark, and are not caught.
     """
     from harness.platform.spark.classic_jvm import Py4JJavaError
     from harness.platform.spark.errors import PySparkException

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 from pyspark.sql.connect.client.reattach import ExecutePlanResponseReattachableIterator
 
 from harness.errors import StateError
@@ -177,29 +178,27 @@ def silent_server() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-def test_a_session_of_a_frozen_server_is_left_in_time(
-    silent_server: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def left_session(silent_server: int, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
+    """A session of a frozen server that was left."""
     monkeypatch.setattr("harness.platform.spark.engine._SECONDS_TO_LEAVE", 0.2)
     # It is set as long as a session of a given server is used; here it is to go.
     monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "")
     server = GivenServer(f"sc://localhost:{silent_server}")
     session = server.session()
     server.leave()
-    assert session.is_stopped  # type: ignore[attr-defined]
+    return session
+
+
+def test_a_session_of_a_frozen_server_is_left_in_time(left_session: SparkSession) -> None:
+    assert left_session.is_stopped  # type: ignore[attr-defined]
 
 
 def test_a_session_that_was_left_closes_nothing_of_another_one_when_python_deletes_it(
-    silent_server: int, monkeypatch: pytest.MonkeyPatch
+    left_session: SparkSession,
 ) -> None:
-    monkeypatch.setattr("harness.platform.spark.engine._SECONDS_TO_LEAVE", 0.2)
-    # It is set as long as a session of a given server is used; here it is to go.
-    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "")
-    server = GivenServer(f"sc://localhost:{silent_server}")
-    session = server.session()
-    server.leave()
     pool = ExecutePlanResponseReattachableIterator._get_or_create_release_thread_pool()
-    session.__del__()  # type: ignore[attr-defined]
+    left_session.__del__()  # type: ignore[attr-defined]
     assert ExecutePlanResponseReattachableIterator._release_thread_pool_instance is pool
     ExecutePlanResponseReattachableIterator.shutdown()
 
