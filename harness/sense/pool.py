@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
 from harness.events.event import ChangeEvent
 from harness.platform.masking import masked
 from harness.platform.text import first_line, storable
 from harness.sense.fair_queue import FairQueue
-from harness.sense.probe import Probe, ProbeResult
+from harness.sense.probe import Continued, Probe, ProbeResult
 from harness.store.work_lists import Upstream
 
 #: How often finished and hung probes are collected.
@@ -26,7 +27,7 @@ _PAST_LONGS = 2**63
 @dataclass(slots=True, eq=False)
 class _Task:
     source: str
-    probe: Probe
+    probe: Callable[[Sequence[Upstream]], Sequence[ProbeResult | Continued]]
     upstreams: list[Upstream]
     at: datetime
     #: The log of a probe names the tick, as that of its caller does.
@@ -70,7 +71,8 @@ class ProbePool:
         self._done = threading.Condition(lock)
         self._waiting: FairQueue[_Task] = FairQueue()
         self._running: set[_Task] = set()
-        self._finished: list[tuple[_Task, list[ProbeResult]]] = []
+        #: The tasks that ended, their results, and the tasks that continue them.
+        self._finished: list[tuple[_Task, list[ProbeResult], list[_Task]]] = []
         self._threads = 0
         self._idle_threads = 0
         #: Probes of each source that were given up in this pass.
@@ -136,7 +138,8 @@ class ProbePool:
                     refused.append(_failed(upstream, _what(error)))
                     continue
                 if key not in tasks:
-                    tasks[key] = _Task(source=upstream.source, probe=probe, upstreams=[], at=at)
+                    look = partial(probe.probe, at=at)
+                    tasks[key] = _Task(source=upstream.source, probe=look, upstreams=[], at=at)
                 tasks[key].upstreams.append(upstream)
         return list(tasks.values()), refused
 
@@ -160,9 +163,9 @@ class ProbePool:
                     self._wake(self._most_threads)
                     if not self._threads:
                         # So many probes hang that the machine gives us no thread at all.
-                        finished += [(task, []) for task in self._waiting.drop_all()]
-            unfinished -= len(finished)
-            for _, results in finished:
+                        finished += [(task, [], []) for task in self._waiting.drop_all()]
+            for _, results, continuing in finished:
+                unfinished += len(continuing) - 1
                 report_results(results)
 
     def _wake(self, count: int) -> None:
@@ -179,7 +182,7 @@ class ProbePool:
     def _start(self) -> None:
         threading.Thread(target=self._serve, name="look", daemon=True).start()
 
-    def _abandon(self) -> list[tuple[_Task, list[ProbeResult]]]:
+    def _abandon(self) -> list[tuple[_Task, list[ProbeResult], list[_Task]]]:
         """Give up the probes that passed their limit; the lock is held."""
         now = self._monotonic()
         late = [task for task in self._running if now - task.started >= self._limit_of(task)]
@@ -191,11 +194,12 @@ class ProbePool:
             self._given_up[task.source] += 1
             self._hung.update((upstream.upstream_id, task.at) for upstream in task.upstreams)
         reasons = [f"did not answer within {self._limit_of(task):g} s" for task in late]
-        failed = [
+        given_up = [
             (task, [_failed(upstream, reason) for upstream in task.upstreams])
             for task, reason in zip(late, reasons, strict=True)
         ]
-        return [*failed, *((task, []) for task in self._defer_hung())]
+        deferred = ((task, list[ProbeResult]()) for task in self._defer_hung())
+        return [(task, results, []) for task, results in (*given_up, *deferred)]
 
     def _defer_hung(self) -> Iterable[_Task]:
         """Let the rest of a source wait for the next pass when too many of its probes hung.
@@ -221,7 +225,7 @@ class ProbePool:
                 task = self._waiting.take()
                 task.started = self._monotonic()
                 self._running.add(task)
-            results = task.context.run(_results_of, task)
+            results, continuing = task.context.run(_results_of, task)
             with self._work:
                 if task.is_abandoned:
                     # Another thread took this one's place.
@@ -230,25 +234,47 @@ class ProbePool:
                     return
                 self._running.discard(task)
                 self._waiting.ended(task)
-                self._finished.append((task, results))
+                self._finished.append((task, results, continuing))
+                if continuing:
+                    self._waiting.add(continuing)
+                    self._wake(len(continuing))
                 if not self._waiting and not self._running:
                     self._done.notify()
 
 
-def _results_of(task: _Task) -> list[ProbeResult]:
+def _results_of(task: _Task) -> tuple[list[ProbeResult], list[_Task]]:
     try:
+        found = {each.upstream_id: each for each in task.probe(task.upstreams)}
         results = {
-            result.upstream_id: storable_result(result)
-            if result.failure is None
-            else _without_secrets(result)
-            for result in task.probe.probe(task.upstreams, at=task.at)
+            each.upstream_id: storable_result(each)
+            if each.failure is None
+            else _without_secrets(each)
+            for each in found.values()
+            if isinstance(each, ProbeResult)
         }
     except Exception as error:
-        return [_failed(upstream, _what(error)) for upstream in task.upstreams]
+        return [_failed(upstream, _what(error)) for upstream in task.upstreams], []
+    continuing = {
+        upstream.upstream_id: _continuing(task, upstream, each)
+        for upstream in task.upstreams
+        if isinstance(each := found.get(upstream.upstream_id), Continued)
+    }
     return [
         results.get(upstream.upstream_id) or _failed(upstream, "got no result from its probe")
         for upstream in task.upstreams
-    ]
+        if upstream.upstream_id not in continuing
+    ], list(continuing.values())
+
+
+def _continuing(task: _Task, upstream: Upstream, continued: Continued) -> _Task:
+    return _Task(
+        source=task.source,
+        probe=lambda _: [continued.probe()],
+        upstreams=[upstream],
+        at=task.at,
+        # A context cannot be entered twice, and this task ends after the ones that it starts.
+        context=task.context.copy(),
+    )
 
 
 def storable_result(result: ProbeResult) -> ProbeResult:

@@ -4,7 +4,7 @@ A probe never writes anything and never uses our clock as a cursor: it compares 
 reports now with the cursor that the same probe returned last time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -38,6 +38,15 @@ class ProbeResult:
     failure: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continued:
+    """An upstream of a group that has to be probed further, alone and in parallel with others."""
+
+    upstream_id: str
+    #: Makes the result; it has the time limit of a probe for itself.
+    probe: Callable[[], ProbeResult]
+
+
 class Probe(Protocol):
     """Probes the upstreams of one source. One file with one class, one line in the registry."""
 
@@ -45,10 +54,13 @@ class Probe(Protocol):
         """Name what is probed together (a cluster, a database); the id itself when alone."""
         ...
 
-    def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
+    def probe(
+        self, group: Sequence[Upstream], *, at: datetime
+    ) -> "Sequence[ProbeResult | Continued]":
         """Return one probe per upstream of one group; a failure is a result, too.
 
-        An error that is raised counts as the failure of every upstream of the group.
+        An error that is raised counts as the failure of every upstream of the group. Only of
+        several upstreams may some be continued; one alone is probed to its end.
         """
         ...
 
