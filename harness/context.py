@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.config.load import LOCAL_TARGET, Settings, target_of
+from harness.config.load import LOCAL_TARGET, Settings, catalog_of, target_of
 from harness.config.model import EngineMode, JobsTarget
 from harness.config.project import dbt_project_of
 from harness.config.workspace_secrets import secrets_for
@@ -101,9 +101,8 @@ class Context:
     def schema(self) -> str:
         """The schema of every table as ``profiles.yml`` has it, in a workspace with its catalog."""
         schema = self.environment.get("HEARTBEAT_SCHEMA", "heartbeat")
-        if self.target == LOCAL_TARGET:
-            return schema
-        return f"{self.environment.get('HEARTBEAT_CATALOG', 'main')}.{schema}"
+        catalog = catalog_of(self.environment)
+        return schema if catalog is None else f"{catalog}.{schema}"
 
     @cached_property
     def store(self) -> Store:
@@ -206,6 +205,7 @@ class Context:
         services = ProbeServices(
             session=lambda: self.session,
             trigger_files_root=str(self.settings.trigger_root),
+            catalog=catalog_of(self.environment),
             connections=connections,
             secrets=secrets_for(self.settings, self.environment),
             queries=QueryBounds(

@@ -31,6 +31,7 @@ from harness.config.secrets import (
     references_in,
 )
 from harness.config.yaml import Document, read_yaml
+from harness.errors import ConfigurationError
 
 CONFIG_VARIABLE = "HEARTBEAT_CONFIG"
 HOME_VARIABLE = "HEARTBEAT_HOME"
@@ -38,6 +39,7 @@ DEFAULT_CONFIG = "heartbeat.yml"
 DEFAULT_HOME = ".heartbeat"
 
 TARGET_VARIABLE = "HEARTBEAT_TARGET"
+CATALOG_VARIABLE = "HEARTBEAT_CATALOG"
 LOCAL_TARGET = "local"
 
 #: With any of these the Databricks SDK knows a workspace, whatever the jobs' target is.
@@ -89,6 +91,23 @@ class Settings:
 def target_of(environment: Mapping[str, str]) -> str:
     """Return the output of ``profiles.yml``: ``local`` or ``databricks``."""
     return environment.get(TARGET_VARIABLE, LOCAL_TARGET)
+
+
+def catalog_of(environment: Mapping[str, str]) -> str | None:
+    """Return the catalog of all names that have none; nothing on the local target.
+
+    Raises:
+        ConfigurationError: In a workspace it has to be configured: none is there by default.
+    """
+    if target_of(environment) == LOCAL_TARGET:
+        return None
+    catalog = environment.get(CATALOG_VARIABLE, "").strip()
+    if not catalog:
+        raise ConfigurationError(
+            f"{CATALOG_VARIABLE} is not set: name the workspace's catalog that Heartbeat's schema"
+            " is in"
+        )
+    return catalog
 
 
 def load_settings(

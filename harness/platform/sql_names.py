@@ -7,21 +7,28 @@ import logging
 import re
 from functools import lru_cache
 
-_PART = re.compile(r"`([^`]+)`|([^.`]+)")
-_COLUMN = re.compile(r"(?:[^\W\d]\w*|`[^`]+`)(?:\.(?:[^\W\d]\w*|`[^`]+`))*")
-_TABLE = re.compile(r"(?:\w+|`[^`]+`)(?:\.(?:\w+|`[^`]+`)){0,2}")
+#: Between backticks a backtick is written twice.
+_QUOTED = r"`(?:[^`]|``)+`"
+_PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
+_COLUMN = re.compile(rf"(?:[^\W\d]\w*|{_QUOTED})(?:\.(?:[^\W\d]\w*|{_QUOTED}))*")
+_TABLE = re.compile(rf"(?:\w+|{_QUOTED})(?:\.(?:\w+|{_QUOTED})){{0,2}}")
 #: Spark takes these without backticks.
 _BARE_COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
 
 
 def parts_of(name: str) -> tuple[str, ...]:
     """Split a name at its dots; one between backticks belongs to its part."""
-    return tuple(quoted or bare for quoted, bare in _PART.findall(name))
+    return tuple(quoted.replace("``", "`") or bare for quoted, bare in _PART.findall(name))
 
 
 def in_sql(name: str) -> str:
     """Return a name with each of its parts in backticks, out of which no character leads."""
-    return ".".join(f"`{part}`" for part in parts_of(name))
+    return ".".join(map(quoted, parts_of(name)))
+
+
+def quoted(part: str) -> str:
+    """Return one part of a name in backticks, out of which no character leads."""
+    return f"`{part.replace('`', '``')}`"
 
 
 def is_column(name: str) -> bool:
@@ -66,7 +73,7 @@ def table_key(name: str) -> str:
     if len(parts) > 2 and parts[0] == _OWN_CATALOG:
         parts = parts[1:]
     # A dot inside backticks is no border between two names.
-    return ".".join(f"`{part}`" if "." in part else part for part in parts)
+    return ".".join(quoted(part) if "." in part or "`" in part else part for part in parts)
 
 
 log = logging.getLogger(__name__)

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):")
 _STATUS = re.compile(r"status code: (\d{3})")
 _QUERY = re.compile(r"\?\S*")
+#: A client that has no key asks the machine or the cloud for one: what fails then is the login.
+_LOGIN = re.compile(r"token request|/latest/(?:api/token|meta-data)|169\.254\.|AssumeRole", re.I)
+#: Of a key that has expired or does not exist, S3 says that the request is bad.
+_REFUSALS = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 #: A workspace mounts what is there as files.
 _DBFS = re.compile(r"^dbfs:/*", re.IGNORECASE)
 #: A probe has a time limit of its own, and the next tick asks again. The clouds' own addresses are
@@ -237,10 +241,12 @@ def _as_of_files(error: Exception, path: str) -> OSError:
     # Of a list that is refused only the text has the status.
     status = _STATUS.search(str(error))
     code = int(status.group(1)) if status else 0
+    if _LOGIN.search(first_line(error, "")):
+        return PermissionError(errno.EACCES, "access is denied", path)
     if isinstance(error, exceptions.NotFoundError) or code == HTTPStatus.NOT_FOUND:
         return FileNotFoundError(path)
     refusals = exceptions.PermissionDeniedError, exceptions.UnauthenticatedError
-    if isinstance(error, refusals) or code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+    if isinstance(error, refusals) or code in _REFUSALS:
         return PermissionError(errno.EACCES, "access is denied", path)
     # The query of an address may be a signature.
     return OSError(_QUERY.sub("", first_line(error, repr(error))))

@@ -20,6 +20,8 @@ class ProbeServices:
 
     session: "Callable[[], SparkSession]"
     trigger_files_root: str
+    #: The catalog of names that have none, in a workspace; ``None`` on the local target.
+    catalog: str | None = None
     connections: Connections = field(default_factory=Connections)
     #: Fetches the secrets that connections refer to.
     secrets: SecretResolver = field(default_factory=lambda: EnvironmentSecrets({}))
@@ -71,14 +73,18 @@ def known_sources() -> Registry:
 
 def _delta(services: ProbeServices) -> Probe:
     from harness.platform.storage import Storages
+    from harness.sense.catalog_tables import SparkCatalogTables
     from harness.sense.new_rows import SparkNewRows
     from harness.sense.sources.delta.history import SparkTableHistory
+    from harness.sense.sources.delta.named_tables import NamedTables
     from harness.sense.sources.delta.probe import DeltaProbe
     from harness.sense.table_locations import SparkTableLocator
 
     return DeltaProbe(
         Storages(),
-        SparkTableLocator(services.session),
+        SparkTableLocator(services.session)
+        if services.catalog is None
+        else NamedTables(services.catalog, SparkCatalogTables(services.session)),
         SparkNewRows(services.session, services.queries),
         SparkTableHistory(services.session),
     )

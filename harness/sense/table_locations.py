@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 from zlib import crc32
 
 from harness.errors import ProbeFailedError
-from harness.platform.sql_names import in_sql, parts_of, text_in_sql
+from harness.platform.sql_names import in_sql, parts_of, quoted, text_in_sql
 from harness.platform.storage import normalized
+from harness.sense.catalog_tables import NO_CATALOG
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,10 +23,6 @@ log = logging.getLogger(__name__)
 #: A name is asked for again after so long: between the two, so that not all are at once.
 _RETRY_SECONDS = (600, 900)
 _SESSION_CATALOG = "spark_catalog"
-#: What Spark says of the first of three parts, here and in a workspace.
-_NO_CATALOG = frozenset(
-    {"REQUIRES_SINGLE_PART_NAMESPACE", "CATALOG_NOT_FOUND", "NO_SUCH_CATALOG_EXCEPTION"}
-)
 _DETAILS = "# Detailed Table Information"
 _LOCATION = "\nLocation: "
 _FACT = re.compile(r"^(\w[\w ]*): (.*)$", re.MULTILINE)
@@ -127,7 +124,7 @@ class SparkTableLocator:
             return self._location(name).rstrip("/")
         except SPARK_ERRORS as error:
             condition = getattr(error, "getCondition", str)() or ""
-            if condition in _NO_CATALOG:
+            if condition in NO_CATALOG:
                 catalog = parts_of(name)[0]
                 raise NoSuchTableError(f"the session has no catalog {catalog}") from error
             if "NOT_FOUND" in condition:
@@ -141,7 +138,7 @@ class SparkTableLocator:
         elif len(parts) > 2 or session.catalog.currentCatalog() != _SESSION_CATALOG:
             return described_location(session, name)
         # Answered without loading the table, and without a job.
-        schema = f" in `{parts[-2]}`" if len(parts) > 1 else ""
+        schema = f" in {quoted(parts[-2])}" if len(parts) > 1 else ""
         shown = session.sql(f"show table extended{schema} like {text_in_sql(parts[-1])}").collect()
         found = [
             str(row["information"])

@@ -197,6 +197,7 @@ REFUSALS = {
     "abfss://lake@account.dfs.core.windows.net/t/f": (403, _AZURE),
     "gs://lake/t/f": (403, _GCS),
     "s3://lake/t/f": (401, "<Error><Code>InvalidToken</Code></Error>"),
+    "s3://lake/t/expired": (400, "<Error><Code>ExpiredToken</Code></Error>"),
 }
 
 
@@ -258,6 +259,20 @@ def test_a_refusal_is_not_a_store_that_does_not_answer(
         with pytest.raises(PermissionError) as refused:
             ask(path)
         assert reason_of(refused.value) == f"access to {path} is denied"
+
+
+@pytest.mark.parametrize("status", [403, 404, 500])
+def test_a_machine_that_has_no_key_is_refused_and_finds_no_file_missing(
+    refusing: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    monkeypatch.setitem(REFUSALS, "nothing", (status, ""))
+    refusing("nothing")
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    monkeypatch.setenv("AWS_METADATA_ENDPOINT", os.environ["AWS_ENDPOINT_URL"])
+
+    with pytest.raises(PermissionError):
+        ObjectStorage().list_files("s3://lake/t")
 
 
 def test_a_scheme_that_no_store_has_is_refused_with_those_that_can_be_read() -> None:

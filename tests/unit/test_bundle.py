@@ -16,6 +16,7 @@ from harness.cli.app import app
 from harness.config.load import load_settings
 from harness.config.model import JobsTarget
 from harness.context import Context
+from harness.errors import ConfigurationError
 
 PROJECT = Path(__file__).parents[2]
 BUNDLE = PROJECT / "bundle"
@@ -152,13 +153,16 @@ def test_the_configuration_of_the_bundle_calls_the_workspace_and_keeps_its_state
 ) -> None:
     settings = load_settings(PROJECT, environment)
     assert settings.jobs.target is JobsTarget.DATABRICKS
-    assert settings.home == Path("/Volumes/main/heartbeat/state")
-    assert settings.trigger_root == settings.home / "trigger_files"
-    assert Context(settings, environment).schema == "main.heartbeat"
+    assert settings.home == Path("/Volumes/given-catalog/heartbeat/state")
+    assert settings.trigger_root == Path("/Volumes/my_catalog/heartbeat/state/trigger_files")
+    assert Context(settings, environment).schema == "given-catalog.heartbeat"
 
 
 @pytest.mark.parametrize("target", ["local", "databricks"])
-@pytest.mark.parametrize("given", [{}, {"HEARTBEAT_CATALOG": "lake", "HEARTBEAT_SCHEMA": "ours"}])
+@pytest.mark.parametrize(
+    "given",
+    [{"HEARTBEAT_CATALOG": "lake"}, {"HEARTBEAT_CATALOG": "lake", "HEARTBEAT_SCHEMA": "ours"}],
+)
 def test_the_harness_and_dbt_mean_the_same_schema(target: str, given: dict[str, str]) -> None:
     profile = loaded(PROJECT / "profiles.yml")["heartbeat"]["outputs"][target]
     parts = [
@@ -168,6 +172,12 @@ def test_the_harness_and_dbt_mean_the_same_schema(target: str, given: dict[str, 
     ]
     settings = load_settings(PROJECT, {})
     assert Context(settings, {**given, "HEARTBEAT_TARGET": target}).schema == ".".join(parts)
+
+
+def test_no_catalog_is_assumed_in_a_workspace() -> None:
+    context = Context(load_settings(PROJECT, {}), {"HEARTBEAT_TARGET": "databricks"})
+    with pytest.raises(ConfigurationError, match="HEARTBEAT_CATALOG is not set: name the"):
+        _ = context.schema
 
 
 def test_a_cluster_gets_what_the_lock_has_and_keeps_its_own_spark() -> None:

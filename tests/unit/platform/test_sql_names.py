@@ -4,7 +4,7 @@ import pytest
 
 from harness.controls.identifiers import upstream_key_problem
 from harness.errors import ProbeFailedError
-from harness.platform.sql_names import in_sql, table_key
+from harness.platform.sql_names import in_sql, is_table, parts_of, table_key
 from harness.sense.preprocess.query import rendered
 from harness.store.work_lists import Upstream
 
@@ -89,3 +89,10 @@ def test_each_part_of_a_name_stands_in_backticks(name: str, spelled: str) -> Non
 )
 def test_spellings_of_one_table_have_one_key(name: str, key: str) -> None:
     assert table_key(name) == key
+
+
+def test_a_backtick_between_backticks_is_written_twice() -> None:
+    assert parts_of("`prod-eu`.sales.`a``b.c`") == ("prod-eu", "sales", "a`b.c")
+    assert in_sql("prod-eu.sales.`a``b.c`") == "`prod-eu`.`sales`.`a``b.c`"
+    assert table_key("Lake.Sales.`a``b`") == "lake.sales.`a``b`"
+    assert is_table("lake.sales.`a``b`")

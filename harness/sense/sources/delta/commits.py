@@ -312,6 +312,27 @@ def in_doubt(subject: Subject, cursor: Cursor) -> Finding:
     return _gap(subject, cursor, current, folder)
 
 
+def resume(subject: Subject, cursor: Cursor) -> Finding:
+    """Go on by the log from a cursor that the table's history has left.
+
+    Raises:
+        ProbeFailedError: The log does not hold the version of the cursor, or says too little.
+    """
+    folder = list_log(subject.storage, subject.path)
+    current = current_of(subject.storage, subject.path, folder)
+    commit = read_commit(subject.storage, subject.path, cursor.version)
+    is_known = commit is not None and commit.timestamp_ms == cursor.fingerprint.mtime_ms
+    if commit is None or not is_known or current.table.table_id != cursor.table_id:
+        raise ProbeFailedError(f"version {cursor.version} is not in the log of {subject.path}")
+    key = key_of(current.table, subject.key_name)
+    known = replace(
+        first_cursor(subject.path, current.table, commit, key),
+        lineage=cursor.lineage,
+        data_version=cursor.data_version,
+    )
+    return follow(subject, known)
+
+
 def _created_again(subject: Subject, cursor: Cursor, current: Current) -> Finding:
     key = key_of(current.table, subject.key_name)
     fresh = replace(

@@ -33,10 +33,15 @@ class Cursor:
     partition_columns: tuple[Column, ...] = ()
     #: The column that ``upstream_key`` names; its name stands as it was written there.
     key: Column | None = None
+    #: The time at which the catalog had altered the table when its history was read; ``None`` where
+    #: that time proves nothing.
+    altered_ms: int | None = None
+    #: The catalog has missed a commit: somebody writes the table without it.
+    is_altered_late: bool = False
 
     def to_text(self) -> str:
         """Return the cursor as text; equal cursors give equal text."""
-        record = {
+        record: dict[str, Any] = {
             "v": _VERSION,
             "path": self.path,
             "table": self.table_id,
@@ -50,6 +55,10 @@ class Cursor:
             "partition": [_column_record(column) for column in self.partition_columns],
             "key": _column_record(self.key) if self.key else None,
         }
+        if self.altered_ms is not None:
+            record["altered"] = self.altered_ms
+        if self.is_altered_late:
+            record["late"] = True
         return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -77,6 +86,8 @@ def _from_record(record: dict[str, Any]) -> Cursor:
         is_plain=record["plain"],
         partition_columns=tuple(_column_from(column) for column in record["partition"]),
         key=_column_from(record["key"]) if record["key"] else None,
+        altered_ms=record.get("altered"),
+        is_altered_late=record.get("late", False),
     )
 
 

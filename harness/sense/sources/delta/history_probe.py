@@ -23,6 +23,8 @@ from harness.sense.sources.delta.history import HistoryRow, TableHistory, operat
 from harness.sense.sources.delta.schema import Column
 from harness.store.work_lists import Upstream
 
+#: Versions that one question always asks for: most often it is the only question.
+NEWEST_VERSIONS = 20
 #: Versions that may come in between two questions.
 _IN_BETWEEN = 100
 
@@ -32,11 +34,13 @@ def is_by_history(cursor: Cursor) -> bool:
     return cursor.digest == ""
 
 
-def first_by_history(history: TableHistory, upstream: Upstream, key_name: str | None) -> Finding:
-    """Probe a table for the first time."""
-    table = upstream.sensor_id
+def first_by_history(
+    history: TableHistory, upstream: Upstream, key_name: str | None, name: str | None = None
+) -> Finding:
+    """Probe a table for the first time; its name in full, where that is not the ``sensor_id``."""
+    table = name or upstream.sensor_id
     table_id = history.table_id(table)
-    [newest] = history.newest(table, 1)
+    newest, *_ = history.newest(table, NEWEST_VERSIONS)
     cursor = Cursor(
         path=table,
         table_id=table_id,
@@ -61,16 +65,20 @@ def first_by_history(history: TableHistory, upstream: Upstream, key_name: str | 
 
 
 def follow_history(
-    history: TableHistory, upstream: Upstream, cursor: Cursor, portion: Portion
+    history: TableHistory,
+    upstream: Upstream,
+    cursor: Cursor,
+    portion: Portion,
+    name: str | None = None,
 ) -> Finding:
     """Report what happened after a cursor."""
-    table = upstream.sensor_id
-    [newest] = rows = history.newest(table, 1)
-    if newest.version > cursor.version:
+    table = name or upstream.sensor_id
+    newest, *_ = rows = history.newest(table, NEWEST_VERSIONS)
+    if len(rows) == NEWEST_VERSIONS and rows[-1].version > cursor.version:
         rows = history.newest(table, newest.version - cursor.version + _IN_BETWEEN)
     known = next((row for row in rows if row.version == cursor.version), None)
     if newest.version < cursor.version or not _is_same_generation(history, table, cursor, known):
-        return _created_again(history, upstream, cursor, newest)
+        return _created_again(history, upstream, replace(cursor, path=table), newest)
     fingerprint = FileStat(0, 0) if known is None else _fingerprint(known)
     cursor = replace(cursor, fingerprint=fingerprint, digest="", path=table)
     changes = [row for row in reversed(rows) if row.version > cursor.version]
@@ -119,7 +127,7 @@ def _reported(
 def _created_again(
     history: TableHistory, upstream: Upstream, cursor: Cursor, newest: HistoryRow
 ) -> Finding:
-    table_id = history.table_id(upstream.sensor_id)
+    table_id = history.table_id(cursor.path)
     fresh = replace(
         cursor,
         table_id=table_id,
@@ -128,7 +136,6 @@ def _created_again(
         data_version=None,
         fingerprint=_fingerprint(newest),
         digest="",
-        path=upstream.sensor_id,
     )
     if _is_only_created(newest):
         return Finding(position=fresh)
@@ -143,7 +150,6 @@ def _gap(upstream: Upstream, cursor: Cursor, rows: Sequence[HistoryRow]) -> Find
     lost = f"versions {first} to {rows[0].version - 1}"
     after = replace(
         cursor,
-        path=upstream.sensor_id,
         version=newest.version,
         data_version=newest.version,
         fingerprint=_fingerprint(newest),

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from harness.errors import ProbeFailedError
 from harness.platform.spark.session import message_of
-from harness.platform.sql_names import in_sql, parts_of, text_in_sql
+from harness.platform.sql_names import parts_of, quoted, text_in_sql
 from harness.sense.sources.hive.events import values_of
 from harness.sense.table_locations import local_or_remote
 
@@ -124,14 +124,14 @@ def partition_in_sql(name: str) -> str:
     """Spell a partition for a statement about it."""
     columns = (unquote(each.partition("=")[0]) for each in name.split("/"))
     return ", ".join(
-        f"{in_sql(f'`{column}`')} = {'null' if value is None else text_in_sql(value)}"
+        f"{quoted(column)} = {'null' if value is None else text_in_sql(value)}"
         for column, value in zip(columns, values_of(name), strict=True)
     )
 
 
 def _in_sql(name: str) -> str:
     schema, table = names_of(name)
-    return f"`{_SESSION_CATALOG}`.`{schema}`.`{table}`"
+    return ".".join(map(quoted, (_SESSION_CATALOG, schema, table)))
 
 
 def names_of(name: str) -> tuple[str, str]:

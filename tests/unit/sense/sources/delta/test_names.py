@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ProbeFailedError
+from harness.sense.sources.delta.history import HistoryRow
 from harness.sense.table_locations import NoSuchTableError, described_location, refuse_other_kinds
 from tests.support.golden import AT, FakeHistory, FakeLocator, GoldenTable, Watcher, add, info
 from tests.unit.sense.sources.delta.test_history import row
@@ -180,18 +181,46 @@ def test_a_table_whose_files_may_not_be_read_is_sensed_by_its_name(table: Golden
     assert (first, watcher.operations()) == (["UPDATE"], ["APPEND"])
 
 
-def test_files_that_are_locked_for_a_while_change_nothing_of_how_a_table_is_sensed(
-    table: GoldenTable, watcher: Watcher
+def modified_ms(table: GoldenTable, version: int) -> int:
+    return table.file(version).stat().st_mtime_ns // 1_000_000
+
+
+def rows_of(table: GoldenTable) -> list[HistoryRow]:
+    """Return the history that Spark would show of a table."""
+    versions = range(table.version, -1, -1)
+    return [row(version, at=modified_ms(table, version)) for version in versions]
+
+
+@pytest.mark.parametrize("has_restarted", [False, True])
+def test_a_table_whose_files_are_locked_for_a_while_goes_on_by_history_and_then_by_its_log(
+    table: GoldenTable, watcher: Watcher, has_restarted: bool
 ) -> None:
     unlocked = watcher.storage._storage
-    watcher.storage._storage = Locked()  # type: ignore[assignment]
-    watcher.history = FakeHistory(row(0))
-    watcher.restart()
-    locked = watcher.probe_once().failure
-    watcher.storage._storage = unlocked
-    table.commit(info("WRITE"), add("b"))
+    reported = []
+    for step in range(4):
+        watcher.storage._storage = Locked() if step in (1, 2) else unlocked  # type: ignore[assignment]
+        watcher.at = AT + timedelta(minutes=11 * step)
+        table.commit(info("WRITE"), add(f"file-{step}"))
+        watcher.history.rows = rows_of(table)
+        if has_restarted:
+            watcher.restart()
+        reported += watcher.probe_once().events
+        assert watcher.operations() == []
 
-    assert (locked is None, watcher.operations()) == (False, ["APPEND"])
+    assert [event.snapshot_id for event in reported] == ["1", "2", "3", "4"]
+    assert len({event.lineage for event in reported}) == 1
+    assert ["by_history" in event.tags for event in reported] == [False, True, True, False]
+
+
+def test_a_path_whose_files_may_not_be_read_says_what_to_do(table: GoldenTable) -> None:
+    watcher = Watcher(str(table.path))
+    watcher.probe_once()
+    watcher.storage._storage = Locked()  # type: ignore[assignment]
+    watcher.restart()
+
+    assert (watcher.probe_once().failure or "").endswith(
+        " is denied; let this identity read it, or name the table as a catalog does."
+    )
 
 
 @pytest.mark.parametrize(
