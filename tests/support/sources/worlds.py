@@ -16,6 +16,7 @@ from deltalake import write_deltalake
 
 from harness.sense.probe import Probe
 from harness.sense.registry import ProbeServices, known_sources
+from tests.support.sources.catalogs import DeltaTableOfCatalog
 from tests.support.sources.databases import PostgresTable, ProcessChain, SqliteTable
 from tests.support.sources.hive import HivePartitions
 from tests.support.sources.iceberg import CatalogTable, WarehouseTable
@@ -206,6 +207,7 @@ def sensors(rows: Sequence[tuple[str, Sequence[str], str | None, str | None]]) -
 #: One line a world: its name in the test's id, and what makes it.
 WORLDS: dict[str, Callable[[pytest.FixtureRequest, Path], World]] = {
     "delta_table": DeltaTable,
+    "delta_table-catalog": DeltaTableOfCatalog,
     "trigger_file": TriggerFolder,
     "file": Files,
     "delta_upstream_sensor": UpstreamSensor,
