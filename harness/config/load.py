@@ -30,6 +30,7 @@ from harness.config.secrets import (
     SecretStore,
     references_in,
 )
+from harness.config.sources import Source
 from harness.config.yaml import Document, read_yaml
 from harness.errors import ConfigurationError
 
@@ -85,6 +86,9 @@ class Settings:
 
     def lacks_connection(self, source: str, sensor_id: str) -> str | None:
         """Return the key of the connection that an upstream needs and that is not there."""
+        if source == Source.ICEBERG_TABLE and self.has_workspace:
+            # It may be a table of the workspace's own catalog.
+            return None
         return self.connections.missing_for(source, sensor_id)
 
 

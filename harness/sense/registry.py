@@ -164,11 +164,16 @@ def _iceberg(services: ProbeServices) -> Probe:
     from harness.sense.preprocess.run import SparkQuestions
     from harness.sense.sources.iceberg.catalog import Catalogs
     from harness.sense.sources.iceberg.probe import IcebergProbe
+    from harness.sense.sources.iceberg.workspace import RestTables
     from harness.sense.sources.jdbc.databases import SqlQueries
 
     return IcebergProbe(
         Storages(),
-        Catalogs(services.connections.iceberg, SqlQueries(services.secrets)),
+        Catalogs(
+            services.connections.iceberg,
+            SqlQueries(services.secrets),
+            None if services.catalog is None else RestTables(services.catalog),
+        ),
         SparkQuestions(services.session, services.queries),
     )
 

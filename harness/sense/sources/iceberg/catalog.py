@@ -8,8 +8,10 @@ from harness.config.connections import IcebergCatalog
 from harness.errors import ProbeFailedError
 from harness.platform.sql_names import is_path, parts_of
 from harness.platform.storage import Storage, normalized
+from harness.sense.catalog_tables import name_in
 from harness.sense.database_queries import Kind, Queries, Query, Value
 from harness.sense.sources.iceberg.cursor import Pointer
+from harness.sense.sources.iceberg.workspace import LoadedTable, WorkspaceTables
 
 #: Tables in one statement.
 _MOST_TABLES = 100
@@ -31,11 +33,34 @@ class Catalogs:
     Args:
         catalogs: By the names that ``heartbeat.yml`` gives them.
         queries: Asks those that are databases.
+        workspace: Loads the tables of a workspace's own catalogs, where there is one.
     """
 
-    def __init__(self, catalogs: Mapping[str, IcebergCatalog], queries: Queries) -> None:
+    def __init__(
+        self,
+        catalogs: Mapping[str, IcebergCatalog],
+        queries: Queries,
+        workspace: WorkspaceTables | None = None,
+    ) -> None:
         self._catalogs = catalogs
         self._queries = queries
+        self._workspace = workspace
+
+    def is_of_workspace(self, sensor_id: str) -> bool:
+        """Return whether a table is one of the workspace's own catalogs, by all that is known."""
+        if self._workspace is None or is_path(sensor_id):
+            return False
+        return not any(part in self._catalogs for part in parts_of(sensor_id)[:1])
+
+    def load(self, sensor_id: str) -> LoadedTable:
+        """Return the present state of a table of the workspace's own catalogs.
+
+        Raises:
+            ProbeFailedError: There is no such table, or the workspace does not show it.
+        """
+        if self._workspace is None:
+            raise ProbeFailedError("there is no workspace")
+        return self._workspace.load(name_in(self._workspace.catalog, sensor_id))
 
     def database_of(self, sensor_id: str) -> str | None:
         """Return the name of the catalog if it is a database, where all tables are asked for."""

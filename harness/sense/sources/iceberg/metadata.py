@@ -71,25 +71,31 @@ def read_metadata(storage: Storage, path: str) -> Metadata:
         raise _too_large(path)
     try:
         record = json.loads(_plain(content, path))
+    except (ValueError, RecursionError, zlib.error) as error:
+        raise _no_metadata(path) from error
+    return metadata_of(record, path)
+
+
+def metadata_of(record: Any, path: str) -> Metadata:
+    """Read the content of a metadata file, which a catalog may also answer with.
+
+    Raises:
+        ProbeFailedError: It is no metadata, or of a newer format.
+    """
+    try:
         version = record["format-version"]
         if version in _FORMATS:
             return _metadata_from(record)
         version = _long(version)
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        OverflowError,
-        RecursionError,
-        zlib.error,
-    ) as error:
-        raise ProbeFailedError(f"{path} is half-written, or no metadata of an Iceberg table") from (
-            error
-        )
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise _no_metadata(path) from error
     raise ProbeFailedError(
         f"it is of Iceberg's format version {version}, and Heartbeat reads 1, 2 and 3"
     )
+
+
+def _no_metadata(path: str) -> ProbeFailedError:
+    return ProbeFailedError(f"{path} is half-written, or no metadata of an Iceberg table")
 
 
 def _plain(content: bytes, path: str) -> bytes:

@@ -10,7 +10,7 @@ from harness.sense.preprocess.run import Questions, evaluate
 from harness.sense.probe import ProbeResult
 from harness.sense.sources.iceberg.catalog import Catalogs, newest_in, table_from
 from harness.sense.sources.iceberg.cursor import Cursor, Pointer, cursor_from
-from harness.sense.sources.iceberg.metadata import read_metadata
+from harness.sense.sources.iceberg.metadata import Metadata, metadata_of, read_metadata
 from harness.sense.sources.iceberg.new_rows import rows_of
 from harness.sense.sources.iceberg.partitions import with_partitions
 from harness.sense.sources.iceberg.snapshots import Finding, Table, first_sight, follow
@@ -51,6 +51,8 @@ class IcebergProbe:
     def _probe(self, upstream: Upstream, locations: Mapping[str, str] | None) -> ProbeResult:
         try:
             before = None if upstream.position is None else cursor_from(upstream.position)
+            if self._catalogs.is_of_workspace(upstream.sensor_id):
+                return self._probe_in_workspace(upstream, before)
             pointer = self._pointer(upstream.sensor_id, locations, before)
             if before is not None and before.pointer == pointer:
                 return _unchanged(upstream)
@@ -72,10 +74,29 @@ class IcebergProbe:
             f"the catalog {table.catalog} has no table {table.namespace}.{table.name}"
         )
 
+    def _probe_in_workspace(self, upstream: Upstream, before: Cursor | None) -> ProbeResult:
+        if upstream.preprocess_query:
+            raise ProbeFailedError(
+                "no preprocess_query can read the new rows of an Iceberg table of the workspace;"
+                " leave it out, or ask the question in the job"
+            )
+        loaded = self._catalogs.load(upstream.sensor_id)
+        pointer = Pointer(location=loaded.location)
+        if before is not None and before.pointer == pointer:
+            return _unchanged(upstream)
+        return self._compared(
+            upstream, before, pointer, metadata_of(loaded.metadata, loaded.location)
+        )
+
     def _probe_closely(
         self, upstream: Upstream, before: Cursor | None, pointer: Pointer
     ) -> ProbeResult:
         metadata = read_metadata(self._storages.of(pointer.location), pointer.location)
+        return self._compared(upstream, before, pointer, metadata)
+
+    def _compared(
+        self, upstream: Upstream, before: Cursor | None, pointer: Pointer, metadata: Metadata
+    ) -> ProbeResult:
         table = Table(sensor_id=upstream.sensor_id, metadata=metadata, pointer=pointer)
         found = first_sight(table) if before is None else follow(table, before)
         is_baseline = before is None and upstream.on_first_sight is FirstSight.BASELINE
