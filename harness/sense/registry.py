@@ -186,6 +186,8 @@ def _hive(services: ProbeServices) -> Probe:
 
     return HiveProbe(
         Storages(),
-        SparkHiveCatalog(services.session),
+        SparkHiveCatalog(services.session)
+        if services.catalog is None
+        else SparkHiveCatalog(services.session, services.catalog),
         SparkQuestions(services.session, services.queries),
     )

@@ -4,13 +4,14 @@ import logging
 import threading
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import partial
 
 import pytest
 
 from harness.platform.logs import FileFormatter, log_as_tick
 from harness.platform.masking import mask
 from harness.sense.pool import ProbePool
-from harness.sense.probe import ProbeResult
+from harness.sense.probe import Continued, ProbeResult
 from harness.store.work_lists import Upstream
 from tests.support.golden import AT
 
@@ -422,3 +423,50 @@ def test_what_a_look_logs_names_the_tick_that_asked_for_it() -> None:
         with log_as_tick(tick_id):
             probe_pool.probe_all([upstream("a")], at=AT)
     assert ["first tick" in lines[0], "second tick" in lines[1]] == [True, True]
+
+
+class ContinuingProbe(FakeProbe):
+    """Answers for a group at once, except for those that it has to probe alone."""
+
+    def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult | Continued]:  # type: ignore[override]
+        return [
+            ProbeResult(upstream_id=each.upstream_id, position="at once")
+            if "idle" in each.sensor_id
+            else Continued(upstream_id=each.upstream_id, probe=partial(self._alone, each, at))
+            for each in group
+        ]
+
+    def _alone(self, upstream: Upstream, at: datetime) -> ProbeResult:
+        return super().probe([upstream], at=at)[0]
+
+
+@pytest.mark.parametrize("threads", [1, 32])
+def test_what_a_group_continues_is_probed_alone_and_nothing_is_left_out(threads: int) -> None:
+    names = [f"lake:{kind}-{number}" for number in range(50) for kind in ("idle", "changed")]
+    probe_pool = ProbePool({"delta_table": ContinuingProbe()}, threads=threads)
+
+    for _ in range(2):
+        results = probe_pool.probe_all([upstream(each) for each in names], at=AT)
+
+        assert [each.upstream_id for each in results] == names
+        assert [each.position for each in results] == ["at once", "here"] * 50
+
+
+def test_of_what_a_group_continues_one_that_hangs_or_raises_stops_no_other() -> None:
+    probe = ContinuingProbe()
+    probe.group_of = lambda upstream: "lake"  # type: ignore[method-assign]
+    probe_pool = ProbePool(
+        {"delta_table": probe}, threads=2, deadline_seconds=60, monotonic=Stopwatch(probe)
+    )
+
+    results = probe_pool.probe_all(
+        [upstream(each) for each in ("hangs", "bad", "idle", "good")], at=AT
+    )
+    probe.let_go.set()
+
+    assert [each.failure for each in results] == [
+        "delta_table hangs did not answer within 60 s.",
+        "delta_table bad cannot be sensed: RuntimeError: the disk is on fire.",
+        None,
+        None,
+    ]

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SESSION_CATALOG = "spark_catalog"
+#: A workspace calls the session's own metastore so.
+_METASTORES = (_SESSION_CATALOG, "hive_metastore")
 #: Formats that have a log of their own, and the source that reads it.
 _BETTER_SOURCES = {"delta": "delta_table", "iceberg": "iceberg_table"}
 #: How Spark refuses to describe a table of these as JSON.
@@ -58,10 +60,18 @@ class HiveCatalog(Protocol):
 
 
 class SparkHiveCatalog:
-    """Asks the Spark session's own catalog; the session starts at the first question."""
+    """Asks the Spark session's own catalog; the session starts at the first question.
 
-    def __init__(self, session: "Callable[[], SparkSession]") -> None:
+    Args:
+        session: Gives the session.
+        catalog: The catalog of names that have none, in a workspace.
+    """
+
+    def __init__(
+        self, session: "Callable[[], SparkSession]", catalog: str = _SESSION_CATALOG
+    ) -> None:
         self._session = session
+        self._catalog = catalog
 
     def table(self, name: str) -> HiveTable:
         """Return a table."""
@@ -84,7 +94,7 @@ class SparkHiveCatalog:
     def partitions(self, name: str) -> list[str]:
         """Return the names of its partitions."""
         with _one_sentence(name):
-            shown = self._session().sql(f"show partitions {_in_sql(name)}").collect()
+            shown = self._session().sql(f"show partitions {self._in_sql(name)}").collect()
         return [row[0] for row in shown]
 
     def elsewhere(self, name: str, table: HiveTable, names: Sequence[str]) -> dict[str, str]:
@@ -92,8 +102,8 @@ class SparkHiveCatalog:
         session = self._session()
         with _one_sentence(name):
             # One statement for all: only a partition without files in its place is asked for.
-            session.catalog.refreshTable(_in_sql(name))
-            files = session.table(_in_sql(name)).inputFiles()
+            session.catalog.refreshTable(self._in_sql(name))
+            files = session.table(self._in_sql(name)).inputFiles()
         filled = {local_or_remote(unquote(file)).rpartition("/")[0] for file in files}
         expected = {each: f"{table.location}/{each}" for each in names}
         places = {
@@ -106,7 +116,7 @@ class SparkHiveCatalog:
     def _described(self, name: str, partition: str | None = None) -> dict[str, Any]:
         from harness.platform.spark.errors import PySparkException
 
-        session, described = self._session(), f"describe table extended {_in_sql(name)}"
+        session, described = self._session(), f"describe table extended {self._in_sql(name)}"
         of = "" if partition is None else f" partition ({partition_in_sql(partition)})"
         with _one_sentence(name):
             try:
@@ -119,6 +129,9 @@ class SparkHiveCatalog:
         found: dict[str, Any] = json.loads(answer[0][0])
         return found
 
+    def _in_sql(self, name: str) -> str:
+        return ".".join(map(quoted, (_SESSION_CATALOG, *names_of(name, self._catalog))))
+
 
 def partition_in_sql(name: str) -> str:
     """Spell a partition for a statement about it."""
@@ -129,22 +142,26 @@ def partition_in_sql(name: str) -> str:
     )
 
 
-def _in_sql(name: str) -> str:
-    schema, table = names_of(name)
-    return ".".join(map(quoted, (_SESSION_CATALOG, schema, table)))
+def names_of(name: str, catalog: str = _SESSION_CATALOG) -> tuple[str, str]:
+    """Split ``schema.table`` of the session's own metastore.
 
-
-def names_of(name: str) -> tuple[str, str]:
-    """Split ``schema.table`` of the session's catalog.
+    Args:
+        name: What to split.
+        catalog: The catalog of a name that has none.
 
     Raises:
         ProbeFailedError: It is another name.
     """
     parts = parts_of(name)
-    if len(parts) == 3 and parts[0].lower() == _SESSION_CATALOG:
-        parts = parts[1:]
+    if len(parts) == 3:
+        catalog, parts = parts[0], parts[1:]
     if len(parts) != 2:
         raise ProbeFailedError("it must be schema.table, a table of the session's metastore")
+    if catalog.lower() not in _METASTORES:
+        raise ProbeFailedError(
+            f"it is a table of the catalog {catalog}, which lists no files; sense the folder of its"
+            " files as file, or let its writer register a change"
+        )
     # The metastore knows names in lower case only.
     return parts[0].lower(), parts[1].lower()
 

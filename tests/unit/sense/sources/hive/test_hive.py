@@ -431,7 +431,7 @@ def test_a_metastore_that_is_down_is_a_failure(watcher: Watcher, days: Metastore
     )
 
 
-@pytest.mark.parametrize("name", ["orders", "a.b.c", "spark_catalog.a.b.c"])
+@pytest.mark.parametrize("name", ["orders", "a.b.c.d", "spark_catalog.a.b.c"])
 def test_a_name_of_another_kind_is_refused(name: str) -> None:
     with pytest.raises(ProbeFailedError, match=r"must be schema\.table"):
         names_of(name)
