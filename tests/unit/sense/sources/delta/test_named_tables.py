@@ -15,7 +15,7 @@ from harness.sense.catalog_tables import CatalogName, CatalogTable, name_in, sta
 from harness.sense.pool import ProbePool
 from harness.sense.probe import ProbeResult
 from harness.sense.sources.delta.history import HistoryRow
-from harness.sense.sources.delta.named_tables import CHECKED_PART, NamedTables
+from harness.sense.sources.delta.named_tables import NamedTables
 from harness.sense.sources.delta.probe import DeltaProbe
 from harness.store.work_lists import Upstream
 from tests.support.golden import AT, FakeLocator, FakeNewRows, GoldenTable, Watcher, add, info
