@@ -87,7 +87,7 @@ def project(installed: Installed, tmp_path: Path) -> Iterator[Path]:
     (folder / "seeds" / "heartbeat_controls.csv").write_text(f"{','.join(COLUMNS)}\n{row}\n")
     (folder / "job.py").write_text(JOB)
     settings = "jobs: {local: {commands: {7: {command: [python, job.py]}}}}\n"
-    (folder / "heartbeat.yml").write_text(settings)
+    (folder / "heartbeat.yml").write_text(f"{settings}engine: {{mode: inline}}\n")
     yield folder
     installed.run(folder, "heartbeat", "jobs-api", "--stop")
 

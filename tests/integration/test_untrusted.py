@@ -174,6 +174,7 @@ class World:
 trigger_files: {{root: {self.folder}/triggers}}
 jobs: {{target: databricks}}
 logs: {{max_megabytes: 1024}}
+engine: {{mode: inline}}
 connections:
   kafka:
     shop: {{bootstrap_servers: "127.0.0.1:1", security_protocol: SASL_PLAINTEXT,
