@@ -74,7 +74,9 @@ def shown_settings(settings: Mapping[str, object]) -> dict[str, object]:
 
     A job with a local command takes whatever it is handed, unless it declares something itself.
     """
-    declared = {} if _parameters(settings) is not None else {"parameters": _listed(READ_BY_COMMANDS)}
+    declared = (
+        {} if _parameters(settings) is not None else {"parameters": _listed(READ_BY_COMMANDS)}
+    )
     return {**settings, **declared}
 
 
