@@ -132,7 +132,7 @@ class DatabricksJobs:
         client = self._client
         try:
             waiter = client.jobs.run_now(
-                job_id, idempotency_token=token, job_parameters=dict(parameters)
+                job_id, idempotency_token=token, job_parameters=dict(parameters) or None
             )
             # As it came: the typed answer of newer SDKs rounds a float into some other id.
             return Accepted(run_id=exact_id(waiter.bind()["run_id"], "run_id"))
