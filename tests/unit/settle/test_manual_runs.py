@@ -249,6 +249,16 @@ def test_a_run_that_heartbeat_started_consumes_no_more_than_it_was_handed(world:
     assert world.apply(report_of(run_id)) == ManualRuns()
 
 
+def test_a_run_that_heartbeat_started_without_parameters_consumes_no_more_either(
+    world: World,
+) -> None:
+    world.event(1, LONG_BEFORE)
+    run_id = world.run()
+    started = replace(intended(), job_id=JOB, run_id=run_id, run_status=RunStatus.SUCCEEDED)
+    world.store.append(Ledger.RUNS, [started])
+    assert world.apply(report_of(run_id)) == ManualRuns()
+
+
 def test_a_run_that_began_in_the_future_by_our_clock_consumes_nothing(world: World) -> None:
     world.event(1, LONG_BEFORE - timedelta(days=2))
     assert world.apply(report_of(world.run()), at=BEGAN - timedelta(days=1)) == ManualRuns()
