@@ -254,7 +254,8 @@ def test_a_run_that_heartbeat_started_without_parameters_consumes_no_more_either
 ) -> None:
     world.event(1, LONG_BEFORE)
     run_id = world.run()
-    started = replace(intended(), job_id=JOB, run_id=run_id, run_status=RunStatus.SUCCEEDED)
+    before = Consumed(upstream_id="u", from_tick=-1, through_tick=0)
+    started = replace(intended(), run_id=run_id, run_status=RunStatus.SUCCEEDED, consumed=(before,))
     world.store.append(Ledger.RUNS, [started])
     assert world.apply(report_of(run_id)) == ManualRuns()
 
