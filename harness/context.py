@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.config.load import LOCAL_TARGET, Settings, catalog_of, target_of
-from harness.config.model import EngineMode, JobsTarget
+from harness.config.model import EngineMode, JobsTarget, SendParameters
 from harness.config.project import dbt_project_of
 from harness.config.workspace_secrets import secrets_for
 from harness.controls.load import every_job_name
+from harness.fire.parameters import DeclaredParameters
 from harness.fire.submit import Firing
 from harness.platform.clock import Clock, RealClock
 from harness.platform.databricks.api import JobsApi
@@ -316,6 +317,14 @@ class Context:
             return _LOCAL_REQUESTS_PER_SECOND
         return self.settings.jobs.requests_per_second
 
+    @cached_property
+    def _declared_parameters(self) -> DeclaredParameters:
+        """What jobs declare; a job of ours on this machine takes whatever it is handed."""
+        policy, jobs = self.settings.jobs.parameters, self.settings.jobs
+        if jobs.target is JobsTarget.LOCAL and policy is SendParameters.DECLARED:
+            policy = SendParameters.ALWAYS
+        return DeclaredParameters(policy)
+
     @property
     def firing(self) -> Firing:
         """What starting and following runs needs."""
@@ -328,6 +337,7 @@ class Context:
             questions=self.questions,
             payloads=self.home.payloads,
             schema=self.schema,
+            parameters=self._declared_parameters,
             crash_point=self.crash_point,
             still_ours=self.lock.check,
             stop=self.stop,

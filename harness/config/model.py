@@ -38,6 +38,14 @@ class PartialSuccess(StrEnum):
     FAILED = "failed"
 
 
+class SendParameters(StrEnum):
+    """Which job parameters a start sends."""
+
+    DECLARED = "declared"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
 def _lower(value: object) -> object:
     return value.strip().lower() if isinstance(value, str) else value
 
@@ -158,6 +166,10 @@ class Jobs(Section):
     )
     success_with_failures: PartialSuccess = Field(
         default=PartialSuccess.SUCCEEDED, description="What a run SUCCESS_WITH_FAILURES counts as."
+    )
+    parameters: SendParameters = Field(
+        default=SendParameters.DECLARED,
+        description="Job parameters that a start sends: those that the job declares, all or none.",
     )
     attention: Attention = Field(
         default_factory=Attention, description="When a run needs a person's attention."

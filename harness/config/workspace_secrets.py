@@ -50,7 +50,7 @@ class WorkspaceSecrets:
         return _decoded(self._fetched(scope, key), name)
 
     def _fetched(self, scope: str, key: str) -> str | None:
-        from databricks.sdk.errors import PermissionDenied, ResourceDoesNotExist
+        from databricks.sdk.errors import PermissionDenied, ResourceDoesNotExist, Unauthenticated
 
         from harness.platform.databricks.workspace import described
 
@@ -67,6 +67,9 @@ class WorkspaceSecrets:
                 f" the scope {scope}"
             ) from error
         except Exception as error:
+            if isinstance(error, Unauthenticated):
+                # The login was revoked, or its secret was changed; the next use logs in again.
+                self._client = None
             # The SDK wraps what it would have tried again.
             cause = error.__cause__ if isinstance(error, TimeoutError) else None
             message = described(cause or error).rstrip(".")

@@ -8,7 +8,8 @@ next tick sends the same token again.
 import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextvars import copy_context
+from dataclasses import dataclass, replace
 
 from harness.events.order import in_order
 from harness.events.payload import (
@@ -18,16 +19,30 @@ from harness.events.payload import (
     _read_old_events,
     _tick_of,
     as_payload,
+    payload_of,
 )
-from harness.fire.submit import Firing, Steps, send
+from harness.fire.parameters import Names, Undetermined
+from harness.fire.submit import STOPPED, Firing, Steps, send
 from harness.fire.token import TOKEN_PARAMETER, token_for
 from harness.platform.files import write_atomically
-from harness.store.rows import Consumed, Ledger, Run, RunStatus, Store, Tick, integer
+from harness.store.rows import (
+    UNDETERMINED,
+    Consumed,
+    Ledger,
+    Run,
+    RunStatus,
+    Store,
+    Tick,
+    integer,
+)
 
 log = logging.getLogger(__name__)
 
 #: What a job has not taken for more ticks than these may lie far back in the ledger.
 _LONG_AGO_TICKS = 1000
+
+#: The job parameter with the events of a run.
+_EVENTS = "heartbeat_events"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,21 +72,99 @@ class Start:
 def fire(starts: Sequence[Start], *, tick: Tick, firing: Firing, steps: Steps) -> list[Run]:
     """Start jobs and return the newest row of each.
 
+    A start whose job cannot be read is recorded and not sent: without the parameters that the job
+    declares, its run would not receive its events.
+
     Raises:
         StateError: The intents cannot be recorded; nothing was started.
     """
     if not starts:
         return []
-    intents = _intents(starts, tick, firing, steps)
+    admitted = _admitted([start.job_id for start in starts], tick, firing)
     firing.crash_point("before_intents")
+    intents = _intents(starts, admitted, tick, firing, steps)
     firing.store.append(Ledger.RUNS, intents)
     firing.crash_point("after_intents")
-    return send(intents, tick=tick, firing=firing, steps=steps)
+    waiting = [intent for intent in intents if intent.awaits_parameters]
+    ready = [intent for intent in intents if not intent.awaits_parameters]
+    return [*send(ready, tick=tick, firing=firing, steps=steps), *waiting]
 
 
-def _intents(starts: Sequence[Start], tick: Tick, firing: Firing, steps: Steps) -> list[Run]:
+def fire_waiting(runs: Sequence[Run], *, tick: Tick, firing: Firing, steps: Steps) -> list[Run]:
+    """Send the starts that could not be sent because their jobs could not be read.
+
+    What is sent is recorded first. Nothing was sent before, so a refusal proves that there is no
+    run, however long ago the start was decided.
+
+    Returns:
+        The newest row of each; unchanged where the job still cannot be read for the same reason.
+
+    Raises:
+        StateError: A ledger cannot be read or written; nothing was started.
+    """
+    if not runs:
+        return []
+    admitted = _admitted([run.job_id for run in runs], tick, firing)
+    now = [_redetermined(run, admitted[run.job_id], tick, firing) for run in runs]
+    changed = [
+        replace(row, step_number=steps.next())
+        for row, run in zip(now, runs, strict=True)
+        if (row.parameters, row.message) != (run.parameters, run.message)
+    ]
+    firing.store.append(Ledger.RUNS, changed)
+    firing.crash_point("after_intents")
+    newest = {run.job_id: run for run in (*runs, *changed)}
+    ready = [row for row in changed if not row.awaits_parameters]
+    sent = send(ready, tick=tick, firing=firing, steps=steps)
+    newest |= {row.job_id: row for row in sent}
+    return [newest[run.job_id] for run in runs]
+
+
+def _admitted(
+    job_ids: Sequence[int], tick: Tick, firing: Firing
+) -> Mapping[int, Names | Undetermined]:
+    """Determine what each job may be sent, side by side."""
+    with firing.pool() as pool:
+        answers = {
+            job_id: pool.submit(copy_context().run, _admitted_by, job_id, tick, firing)
+            for job_id in job_ids
+        }
+        return {job_id: answer.result() for job_id, answer in answers.items()}
+
+
+def _admitted_by(job_id: int, tick: Tick, firing: Firing) -> Names | Undetermined:
+    if firing.stop.is_wanted:
+        return Undetermined(reason=STOPPED.message)
+    return firing.parameters.of(job_id, api=firing.api, questions=firing.questions, at=tick.at)
+
+
+def _redetermined(run: Run, names: Names | Undetermined, tick: Tick, firing: Firing) -> Run:
+    row = run.step(tick, run.run_status, "decision")
+    if isinstance(names, Undetermined):
+        return replace(row, message=names.reason)
+    events = payload_of(run.consumed, run.event_ids, firing.store)
+    return replace(row, parameters=_parameters(run, names, events, firing), message=None)
+
+
+def _intents(
+    starts: Sequence[Start],
+    admitted: Mapping[int, Names | Undetermined],
+    tick: Tick,
+    firing: Firing,
+    steps: Steps,
+) -> list[Run]:
     events = _events_of(starts, firing.store, tick)
-    return [_intent(start, [*_consumed(start, events)], tick, firing, steps) for start in starts]
+    rows = []
+    for start in starts:
+        consumed = [*_consumed(start, events)]
+        row = replace(_intent(start, consumed, tick, firing), step_number=steps.next())
+        names = admitted[start.job_id]
+        if isinstance(names, Undetermined):
+            rows.append(replace(row, message=names.reason))
+        else:
+            listed = as_payload(consumed)
+            rows.append(replace(row, parameters=_parameters(row, names, listed, firing)))
+    return rows
 
 
 def _events_of(
@@ -105,22 +198,17 @@ def _consumed(
 
 
 def _intent(
-    start: Start,
-    events: Sequence[Mapping[str, object]],
-    tick: Tick,
-    firing: Firing,
-    steps: Steps,
+    start: Start, events: Sequence[Mapping[str, object]], tick: Tick, firing: Firing
 ) -> Run:
-    token = token_for(firing.origin, start.job_id, start.intent_id, start.attempt)
     return Run(
         tick_number=tick.number,
-        step_number=steps.next(),
+        step_number=0,
         recorded_at=tick.at,
         job_id=start.job_id,
         job_name=start.job_name,
         intent_id=start.intent_id,
         attempt=start.attempt,
-        token=token,
+        token=token_for(firing.origin, start.job_id, start.intent_id, start.attempt),
         run_status=RunStatus.INTENDED,
         reported_by="decision",
         decided_tick=tick.number,
@@ -128,26 +216,38 @@ def _intent(
         consumed=start.consumed,
         event_count=len(events),
         event_ids=tuple(str(event["event_id"]) for event in events),
-        parameters=_parameters(start, token, events, firing),
+        parameters=UNDETERMINED,
     )
 
 
 def _parameters(
-    start: Start, token: str, events: Sequence[Mapping[str, object]], firing: Firing
+    run: Run, names: Names, events: Sequence[Mapping[str, object]], firing: Firing
 ) -> str:
-    """Return the job parameters as JSON: the events themselves, or where they are to be read."""
-    listed = json.dumps(as_payload(events))
-    names = {"heartbeat_intent_id": start.intent_id, TOKEN_PARAMETER: token}
-    integer = json.dumps({**names, "heartbeat_events": listed})
-    if len(integer.encode()) <= PARAMETER_BYTES:
-        return integer
-    path = firing.payloads / f"{start.intent_id}-{start.attempt}.json"
+    """Return the job parameters as JSON: the events themselves, or where they are to be read.
+
+    Args:
+        run: The start.
+        names: What its job may be sent.
+        events: What it was decided for, as a job gets it.
+        firing: Where a list that is too long is put.
+    """
+    listed = json.dumps(events)
+    every = {
+        "heartbeat_intent_id": run.intent_id,
+        TOKEN_PARAMETER: run.token,
+        _EVENTS: listed,
+    }
+    sent = {name: value for name, value in every.items() if names.admits(name)}
+    parameters = json.dumps(sent)
+    if len(parameters.encode()) <= PARAMETER_BYTES:
+        return parameters
+    path = firing.payloads / f"{run.intent_id}-{run.attempt}.json"
     write_atomically(path, listed, is_lasting=True)
     reference = {
         "event_count": len(events),
         _FILE: str(path),
-        "intent_id": start.intent_id,
-        "attempt": start.attempt,
+        "intent_id": run.intent_id,
+        "attempt": run.attempt,
         "relation": f"{firing.schema}.job_runs",
     }
-    return json.dumps({**names, "heartbeat_events": json.dumps(reference)})
+    return json.dumps({**sent, _EVENTS: json.dumps(reference)})

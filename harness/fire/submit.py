@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import assert_never
 
+from harness.fire.parameters import DeclaredParameters
 from harness.platform.databricks.api import (
     Accepted,
     JobsApi,
@@ -56,6 +57,8 @@ class Firing:
     schema: str
     #: Tests stop the process at a named point.
     crash_point: Callable[[str], None]
+    #: Which parameters each job declares.
+    parameters: DeclaredParameters = field(default_factory=DeclaredParameters)
     #: Raises when another process has taken over, so that nothing is started any more.
     still_ours: Callable[[], None] = lambda: None
     #: Makes what runs the calls; a simulation has one after the other, so that it can be repeated.
@@ -115,7 +118,8 @@ def _sent(
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             came = [each for each in calls if each in done]
             reported = [
-                _after_answer(calls[each], each.result(), tick, again=again) for each in came
+                _after_answer(calls[each], each.result(), tick, firing, again=again)
+                for each in came
             ]
             firing.crash_point("before_outcome")
             rows += _recorded(reported, [calls[each] for each in came], firing, steps)
@@ -155,7 +159,9 @@ def _call(intent: Run, tick: Tick, firing: Firing) -> RunNowAnswer:
     return answer
 
 
-def _after_answer(intent: Run, answer: RunNowAnswer, tick: Tick, *, again: bool) -> Run:
+def _after_answer(
+    intent: Run, answer: RunNowAnswer, tick: Tick, firing: Firing, *, again: bool
+) -> Run:
     now = replace(intent, tick_number=tick.number, recorded_at=tick.at, reported_by="answer")
     match answer:
         case Accepted():
@@ -169,15 +175,19 @@ def _after_answer(intent: Run, answer: RunNowAnswer, tick: Tick, *, again: bool)
             )
         case Refused() if not again:
             log.warning("job %s: start refused: %s", intent.job_id, answer.message)
+            firing.parameters.forget(intent.job_id)
+            sent = sorted(json.loads(intent.parameters))
+            advice = firing.parameters.advice(intent.job_id, answer, sent)
             return replace(
                 now,
                 run_status=RunStatus.REFUSED,
                 ended_at=tick.at,
                 termination_code=answer.error_code,
-                message=answer.message,
+                message=answer.message.rstrip(".") + advice if advice else answer.message,
             )
         case Refused():
             log.warning("job %s: refused when sent again: %s", intent.job_id, answer.message)
+            firing.parameters.forget(intent.job_id)
             return replace(now, termination_code=answer.error_code, message=answer.message)
         case Unknown() if (answer is HELD_BACK or answer is STOPPED) and intent.message:
             # Why it has no answer is reported already.

@@ -13,6 +13,19 @@ from harness.fire.token import TOKEN_PARAMETER
 from harness.platform.databricks.api import RunReport
 from harness.store.rows import Run
 
+#: What starts runs without any request, in the words of the Jobs API: such a run is not of a start.
+_NO_REQUEST = frozenset(
+    {
+        "PERIODIC",
+        "FILE_ARRIVAL",
+        "TABLE",
+        "MODEL",
+        "CONTINUOUS",
+        "CONTINUOUS_RESTART",
+        "RUN_JOB_TASK",
+    }
+)
+
 #: Most runs that are asked about one by one; a job may have a schedule of its own, too.
 MOST_CANDIDATES = 100
 
@@ -45,7 +58,11 @@ def find_run(start: Run, firing: Firing) -> Search:
         problem = str(error)
     # A person can only copy the parameters of a run that is there, so the oldest is the start's.
     reported = [report for report in reversed(listed) if TOKEN_PARAMETER in report.parameters]
-    untold = [report for report in listed if TOKEN_PARAMETER not in report.parameters]
+    untold = [
+        report
+        for report in listed
+        if TOKEN_PARAMETER not in report.parameters and report.trigger not in _NO_REQUEST
+    ]
     found = _of(start, reported)
     if found is not None:
         return Search(found=found)

@@ -105,8 +105,15 @@ def _polled(message: Message, tick: Tick, firing: Firing) -> RunReport | None:
     report = firing.api.get_run(message.run_id)
     if report is None or report.job_id != message.job_id:
         return None
-    # A run that Heartbeat has started has consumed its own events, and nothing else.
-    return None if TOKEN_PARAMETER in report.parameters else report
+    # A run that Heartbeat has started has consumed its own events, and nothing else. A job that
+    # declares no parameters does not show it.
+    is_known = TOKEN_PARAMETER in report.parameters or _is_recorded(message, firing.store)
+    return None if is_known else report
+
+
+def _is_recorded(message: Message, store: Store) -> bool:
+    where = [("job_id", "=", message.job_id), ("run_id", "=", message.run_id)]
+    return bool(store.read(Ledger.RUNS, where=where, columns=["run_id"]))
 
 
 def _consumed(

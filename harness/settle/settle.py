@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from harness.errors import JobsApiError, NoSuchJobError, ThrottledError
+from harness.fire.intents import fire_waiting
 from harness.fire.submit import Firing, Steps, send
 from harness.platform.databricks.api import Outcome, RunReport
 from harness.platform.databricks.run_states import is_over
@@ -68,14 +69,17 @@ def settle(
     applied = apply_messages(named(messages, by_job), by_job, tick)
     moved = {row.job_id for row in applied.rows}
     others = [run for run in runs if run.job_id not in moved]
+    waiting = [run for run in others if run.awaits_parameters]
+    others = [run for run in others if not run.awaits_parameters]
     unsent = [run for run in others if _is_to_be_sent_again(run, tick)]
     requested = [run for run in others if not _is_to_be_sent_again(run, tick)]
     polled = _poll(requested, tick, firing)
     rows = _appended((*applied.rows, *polled.rows), firing, steps)
     sent, unlisted = _send_again(unsent, tick, firing, steps)
+    first, unread = _send_waiting(waiting, tick, firing, steps)
     settled = Settled(
-        rows=(*rows, *sent),
-        unanswered={**polled.unanswered, **unlisted},
+        rows=(*rows, *sent, *first),
+        unanswered={**polled.unanswered, **unlisted, **unread},
         busy=polled.busy,
     )
     return replace(settled, waiting=_still_waiting(applied.waiting, by_job, settled))
@@ -124,6 +128,18 @@ def _send_again(
     silent = {row.job_id: row.message or "" for row in sent if not row.step_number}
     rows = [*(row for row in changes if row.job_id not in found_jobs), *found]
     return rows, {**silent, **polled.unanswered}
+
+
+def _send_waiting(
+    runs: Sequence[Run], tick: Tick, firing: Firing, steps: Steps
+) -> tuple[list[Run], dict[int, str]]:
+    """Send starts for the first time whose jobs could not be read when they were decided."""
+    newest = fire_waiting(runs, tick=tick, firing=firing, steps=steps)
+    changes = [row for row, run in zip(newest, runs, strict=True) if row != run]
+    silent = {
+        row.job_id: row.message or "" for row, run in zip(newest, runs, strict=True) if row == run
+    }
+    return changes, silent
 
 
 class _GoesOn:

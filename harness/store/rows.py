@@ -60,6 +60,10 @@ HOLDING = frozenset(
 REQUEUING = frozenset({RunStatus.RETRY_REQUESTED, RunStatus.ACQUIRED})
 
 
+#: Stands for the parameters of a start that waits until the settings of its job can be read.
+UNDETERMINED = "null"
+
+
 class ProbeOutcome(StrEnum):
     """What a probe that is worth a row amounted to."""
 
@@ -209,7 +213,8 @@ class Run:
     consumed: tuple[Consumed, ...]
     event_count: int
     event_ids: tuple[str, ...]
-    #: The job parameters as one JSON object: a resent request has the same body.
+    #: The job parameters that are sent, as one JSON object: a resent request has the same body.
+    #: ``UNDETERMINED`` while it is not known which the job accepts; nothing was sent then.
     parameters: str
 
     @property
@@ -226,6 +231,11 @@ class Run:
     def is_unanswered(self) -> bool:
         """True while the Jobs API has not said that there is a run."""
         return self.is_open and self.run_id is None and self.run_status is not RunStatus.ACQUIRED
+
+    @property
+    def awaits_parameters(self) -> bool:
+        """True while it is not determined what to send, so that nothing was sent yet."""
+        return self.is_unanswered and self.parameters == UNDETERMINED
 
     @property
     def words(self) -> tuple[str | None, ...]:

@@ -19,7 +19,7 @@ from harness.platform.jobs_emulator.api.requests import run_now_from
 from harness.settle.settle import settle
 from harness.store.rows import Run, RunStatus, Tick
 from tests.support.fake_clock import FakeClock
-from tests.support.fake_jobs import FakeJobs
+from tests.support.fake_jobs import EVERY, FakeJobs
 from tests.support.following import firing_of, intended
 from tests.support.jobs_emulator.faults import Fault, FaultKind, When
 from tests.support.jobs_emulator.scripts import ScriptedJob
@@ -42,7 +42,7 @@ class Workspace(Protocol):
     api: JobsApi
     clock: FakeClock
 
-    def add_job(self, job_id: int) -> None: ...
+    def add_job(self, job_id: int, declares: tuple[str, ...] = EVERY) -> None: ...
     def delete_job(self, job_id: int) -> None: ...
     def hide_deleted_jobs(self) -> None: ...
     def start_by_hand(self, job_id: int) -> int: ...
@@ -62,8 +62,8 @@ class FakeWorkspace:
         self.fake = FakeJobs(clock=self.clock)
         self.api: JobsApi = self.fake
 
-    def add_job(self, job_id: int) -> None:
-        self.fake.add_job(job_id)
+    def add_job(self, job_id: int, declares: tuple[str, ...] = EVERY) -> None:
+        self.fake.add_job(job_id, declares=declares)
 
     def delete_job(self, job_id: int) -> None:
         self.fake.delete_job(job_id)
@@ -102,9 +102,11 @@ class ServedWorkspace:
         endpoint = server.endpoint
         self.api: JobsApi = DatabricksJobs(ClientSettings(host=endpoint.host, token="narrow"))
 
-    def add_job(self, job_id: int) -> None:
+    def add_job(self, job_id: int, declares: tuple[str, ...] = EVERY) -> None:
         script = ({"phase": "RUNNING"},)
-        job = ScriptedJob(job_id=job_id, name="job", script=script, max_concurrent_runs=1000)
+        job = ScriptedJob(
+            job_id=job_id, name="job", script=script, max_concurrent_runs=1000, parameters=declares
+        )
         self.server.put_job(job)
 
     def delete_job(self, job_id: int) -> None:
@@ -216,6 +218,39 @@ def test_too_many_bytes_of_parameters_are_refused(workspace: Workspace) -> None:
     parameters = {"heartbeat_events": "x" * 10_001}
     answer = workspace.api.run_now(job_id=JOB, token="t", parameters=parameters)
     assert isinstance(answer, Refused)
+
+
+def test_a_job_shows_the_parameters_that_it_declares(workspace: Workspace) -> None:
+    workspace.add_job(JOB, declares=("day", "heartbeat_events"))
+    workspace.add_job(2, declares=())
+    assert workspace.api.declared_parameters(JOB) == {"day", "heartbeat_events"}
+    assert workspace.api.declared_parameters(2) == frozenset()
+
+
+def test_the_parameters_of_a_job_that_does_not_exist_are_not_none(workspace: Workspace) -> None:
+    with pytest.raises(NoSuchJobError, match="does not know job 2"):
+        workspace.api.declared_parameters(2)
+
+
+def test_a_parameter_that_the_job_does_not_declare_is_refused_and_nothing_is_started(
+    workspace: Workspace,
+) -> None:
+    workspace.add_job(JOB, declares=("heartbeat_events",))
+    parameters = {"heartbeat_events": "[]", "heartbeat_token": "t"}
+    answer = workspace.api.run_now(job_id=JOB, token="t", parameters=parameters)
+    assert isinstance(answer, Refused)
+    assert "heartbeat_token" in answer.message
+    assert list(workspace.api.list_runs(JOB)) == []
+
+
+def test_a_parameter_that_was_declared_when_a_run_started_does_not_hide_the_run_from_its_token(
+    workspace: Workspace,
+) -> None:
+    workspace.add_job(JOB)
+    parameters = {"heartbeat_token": "t"}
+    first = workspace.api.run_now(job_id=JOB, token="t", parameters=parameters)
+    workspace.add_job(JOB, declares=())
+    assert workspace.api.run_now(job_id=JOB, token="t", parameters=parameters) == first
 
 
 def test_a_token_that_is_too_long_is_refused(workspace: Workspace) -> None:

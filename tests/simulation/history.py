@@ -39,6 +39,7 @@ CRASH_POINTS = (
 MOMENTS = (
     *(f"at {name}" for name in CRASH_POINTS),
     *(f"{when} POST run-now" for when in ("before", "after")),
+    *(f"{when} GET get" for when in ("before", "after")),
     *(f"{when} GET runs/get" for when in ("before", "after")),
     *(f"{when} GET runs/list" for when in ("before", "after")),
     *(

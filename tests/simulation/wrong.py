@@ -39,6 +39,9 @@ class _Jobs:
     def run_now(self, *, job_id: int, token: str, parameters: Mapping[str, str]) -> RunNowAnswer:
         return self._jobs.run_now(job_id=job_id, token=token, parameters=parameters)
 
+    def declared_parameters(self, job_id: int) -> frozenset[str] | None:
+        return self._jobs.declared_parameters(job_id)
+
     def get_run(self, run_id: int) -> RunReport | None:
         return self._jobs.get_run(run_id)
 

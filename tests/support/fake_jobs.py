@@ -1,6 +1,6 @@
 """A Jobs API in memory, for unit tests and simulations: no socket, no process, no waiting."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -32,6 +32,8 @@ _PHASES: Mapping[Outcome, Phase] = {
 #: Past what a double can hold exactly, and odd, as the real ids may be.
 _FIRST_RUN_ID = 2**53 + 1
 _STEP = 7_777_778
+#: All that Heartbeat may send.
+EVERY = ("heartbeat_events", "heartbeat_intent_id", "heartbeat_token")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,7 @@ class FakeJobs:
         self._workspace = workspace
         self._clock = clock or FakeClock(datetime(2026, 1, 1, tzinfo=UTC))
         self._endings: dict[int, Outcome | None] = {}
+        self._declared: dict[int, frozenset[str]] = {}
         self._runs: dict[int, _Run] = {}
         self._tokens: dict[tuple[int, str], int] = {}
         self._forbidden: set[int] = set()
@@ -75,14 +78,21 @@ class FakeJobs:
         self._started = 0
         #: Every run-now request, answered or not.
         self.requests: list[FakeRequest] = []
+        #: The jobs whose settings were asked for, answered or not.
+        self.asked_settings: list[int] = []
+        #: What is raised instead of an answer about a job's settings.
+        self.settings_error: JobsApiError | None = None
         #: How many requests of any kind came.
         self.request_count = 0
 
     # What a test says
 
-    def add_job(self, job_id: int, *, ends_as: Outcome | None = None) -> None:
+    def add_job(
+        self, job_id: int, *, ends_as: Outcome | None = None, declares: Iterable[str] = EVERY
+    ) -> None:
         """Add a job; with ``ends_as``, each of its runs is over as soon as it starts."""
         self._endings[job_id] = ends_as
+        self._declared[job_id] = frozenset(declares)
 
     def delete_job(self, job_id: int) -> None:
         """Take a job away; its runs stay."""
@@ -150,6 +160,16 @@ class FakeJobs:
             return Unknown(message="the answer was lost")
         return answer
 
+    def declared_parameters(self, job_id: int) -> frozenset[str] | None:
+        """Return the names of the job parameters that a job declares."""
+        self.asked_settings.append(job_id)
+        self._count()
+        if self.settings_error is not None:
+            raise self.settings_error
+        if job_id not in self._endings:
+            raise NoSuchJobError(f"The Jobs API does not know job {job_id}")
+        return self._declared[job_id]
+
     def get_run(self, run_id: int) -> RunReport | None:
         """Report on one run; ``None`` when there is none."""
         self._count()
@@ -198,6 +218,11 @@ class FakeJobs:
         key = (request.job_id, request.token or "")
         known = self._tokens.get(key)
         if known is None:
+            unknown = sorted(request.parameters.keys() - self._declared[request.job_id])
+            if unknown:
+                names = ", ".join(unknown)
+                message = f"Job {request.job_id} does not define the job parameters {names}."
+                raise ApiError(400, "INVALID_PARAMETER_VALUE", message)
             started = self._start(request.job_id, request.parameters)
             known = self._tokens[key] = started.run_id
         if known not in self._runs:

@@ -40,6 +40,8 @@ class RunReport:
     started_at: datetime | None
     ended_at: datetime | None
     run_page_url: str | None = None
+    #: What has started the run; ``ONE_TIME`` is a request, of a program or of a person.
+    trigger: str | None = None
     #: What the run was started with, as far as the API returns it: a list may leave out what a look
     #: at the single run has.
     parameters: Mapping[str, str] = field(default_factory=dict)
@@ -91,6 +93,17 @@ class JobsApi(Protocol):
 
     def run_now(self, *, job_id: int, token: str, parameters: Mapping[str, str]) -> RunNowAnswer:
         """Start a run of the job under an idempotency token, or get the one that exists."""
+        ...
+
+    def declared_parameters(self, job_id: int) -> frozenset[str] | None:
+        """Return the names of the job parameters that a job declares; it accepts no others.
+
+        ``None`` when the API has no such question, so that what a job accepts cannot be known.
+
+        Raises:
+            NoSuchJobError: It does not know the job.
+            JobsApiError: The API did not answer; this has no information about the job.
+        """
         ...
 
     def get_run(self, run_id: int) -> RunReport | None:

@@ -36,6 +36,8 @@ _RUNS_PER_PAGE = 25
 MOST_PAGES = 40
 #: A login that was refused is renewed at most so often: a permission that is missing stays missing.
 LOG_IN_AGAIN_AFTER = timedelta(minutes=10)
+#: The code of a path that an API does not have; every workspace has those that are used here.
+_NO_ENDPOINT = "ENDPOINT_NOT_FOUND"
 _NO_SUCH_JOB = re.compile(r"Job \S+ does not exist")
 
 
@@ -130,7 +132,7 @@ class DatabricksJobs:
         client = self._client
         try:
             waiter = client.jobs.run_now(
-                job_id, idempotency_token=token, job_parameters=dict(parameters)
+                job_id, idempotency_token=token, job_parameters=dict(parameters) or None
             )
             # As it came: the typed answer of newer SDKs rounds a float into some other id.
             return Accepted(run_id=exact_id(waiter.bind()["run_id"], "run_id"))
@@ -140,6 +142,36 @@ class DatabricksJobs:
             answer = answer_of_error(error)
             logger.debug("run-now of job %s: %s", job_id, answer)
             return answer
+
+    def declared_parameters(self, job_id: int) -> frozenset[str] | None:
+        """Return the names of the job parameters that a job declares; it accepts no others.
+
+        ``None`` when the API has no such question, so that what a job accepts cannot be known.
+
+        Raises:
+            NoSuchJobError: It does not know the job.
+            JobsApiError: The API did not answer; this has no information about the job.
+        """
+        names: set[str] = set()
+        query: dict[str, object] = {"job_id": job_id}
+        try:
+            for _ in range(MOST_PAGES):
+                answer = self._get("get", query)
+                found = _declared(answer, job_id)
+                names |= found
+                query["page_token"] = answer.get("next_page_token")
+                # A list that has come to its end is empty on the pages of the others.
+                if not found or not query["page_token"]:
+                    return frozenset(names)
+                self._before_page()
+            raise ValueError(f"the answer has more than {MOST_PAGES} pages")
+        except Exception as error:
+            if _is_no_such_job(error):
+                raise NoSuchJobError(f"The Jobs API does not know job {job_id}") from error
+            if isinstance(error, NotFound) and error.error_code == _NO_ENDPOINT:
+                return None
+            message = f"The Jobs API did not report the settings of job {job_id}"
+            raise _failure(message, error) from error
 
     def get_run(self, run_id: int) -> RunReport | None:
         """Report on one run; ``None`` when the API reports that it does not exist.
@@ -307,6 +339,17 @@ def _listed(answer: Mapping[str, object]) -> list[Mapping[str, object]]:
     if not isinstance(runs, list):
         raise ValueError("the answer has no list of runs")
     return runs
+
+
+def _declared(answer: Mapping[str, object], job_id: int) -> set[str]:
+    """Return the parameters that one page of a job's settings declares."""
+    settings = answer.get("settings")
+    if str(answer.get("job_id")) != str(job_id) or not isinstance(settings, dict):
+        raise ValueError(f"the answer has no settings of job {job_id}")
+    listed = settings.get("parameters") or []
+    if not isinstance(listed, list):
+        raise ValueError("the answer has no list of parameters")
+    return {str(each["name"]) for each in listed if isinstance(each, dict) and "name" in each}
 
 
 def _next_page(answer: Mapping[str, object]) -> str | None:

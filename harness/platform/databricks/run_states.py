@@ -207,6 +207,7 @@ def report_of(
         started_at=_instant(run.get("start_time")),
         ended_at=_instant(run.get("end_time")),
         run_page_url=_text(run, "run_page_url"),
+        trigger=_text(run, "trigger"),
         parameters=_parameters(run.get("job_parameters")),
     )
 

@@ -29,18 +29,22 @@ _LONGEST_SHOWN = 60
 _WAREHOUSE = "warehouse"
 
 
-def read(payload: str | None = None) -> list[ChangeEvent]:
+def read(payload: str | None = None, *, run_id: str | int | None = None) -> list[ChangeEvent]:
     """Return the data-change events that this run was handed, in the order of the list.
 
     Args:
         payload: The text of the job parameter ``heartbeat_events``, from ``dbutils.widgets.get`` or
             from the command line; without it, it is taken from the environment, as local jobs have
             it.
+        run_id: The run's own id, ``{{job.run_id}}`` in a task of a workspace, for a job that does
+            not declare the parameter: its events are found in the tables.
 
     Raises:
         ConfigurationError: The run was not started by Heartbeat, or what it was handed is damaged.
         StateError: It was handed a reference, and what that names cannot be found or read.
     """
+    if run_id is not None:
+        return _of_run(run_id)
     text = os.environ.get(EVENTS_VARIABLE, "") if payload is None else payload
     if not text.strip():
         raise ConfigurationError(
@@ -51,6 +55,28 @@ def read(payload: str | None = None) -> list[ChangeEvent]:
     if isinstance(content, dict):
         return _by_reference(content, text)
     return _events(content, f"the list of events '{_shown(text)}'")
+
+
+def _of_run(run_id: str | int) -> list[ChangeEvent]:
+    from harness.config.load import load_settings
+    from harness.config.project import project_folder
+    from harness.context import Context
+
+    try:
+        number = integer(run_id)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"'{_shown(str(run_id))}' is no run id; give read(run_id=...) the value of "
+            "{{job.run_id}}"
+        ) from error
+    context = Context(load_settings(project_folder(os.environ), os.environ), os.environ)
+    listed = _from_tables(
+        context.store,
+        [("run_id", "=", number)],
+        f"No start has the run {number}: if Heartbeat has started it, the response to the start "
+        "was lost and the next tick records the run, so read again then",
+    )
+    return _events(listed, f"the list of events in {context.schema}.{Ledger.EVENTS}")
 
 
 def _by_reference(reference: Mapping[str, object], text: str) -> list[ChangeEvent]:
@@ -65,7 +91,12 @@ def _by_reference(reference: Mapping[str, object], text: str) -> list[ChangeEven
     source = str(file)
     if listed is None:
         store = _store(file, schema)
-        listed = _from_tables(store, intent_id, attempt)
+        listed = _from_tables(
+            store,
+            [("intent_id", "=", intent_id), ("attempt", "=", attempt)],
+            f"No run of the intent {intent_id} with the attempt {attempt} is recorded, and its "
+            "list of events has vanished: run it again with `python -m harness retry`",
+        )
         source = f"{schema}.{Ledger.EVENTS}"
     found = _events(listed, f"the list of events in {source}")
     if len(found) != count:
@@ -119,8 +150,15 @@ def _session() -> "SparkSession | None":
     return SparkSession.getActiveSession()
 
 
-def _from_tables(store: Store, intent_id: str, attempt: int) -> list[dict[str, object]]:
+def _from_tables(
+    store: Store, where: list[tuple[str, str, object]], missing: str
+) -> list[dict[str, object]]:
     """Return the events that the run's row names.
+
+    Args:
+        store: The tables.
+        where: The conditions that find the row.
+        missing: The message where there is none.
 
     Raises:
         StateError: There is no such run, or the tables cannot be read.
@@ -128,16 +166,12 @@ def _from_tables(store: Store, intent_id: str, attempt: int) -> list[dict[str, o
     from harness.events.payload import payload_of
     from harness.store.rows import Consumed
 
-    where = [("intent_id", "=", intent_id), ("attempt", "=", attempt)]
     columns = ["consumed", "event_ids"]
     # A run that has just begun may not be compacted yet.
     rows = store.read("run_state", where=where, columns=columns)
     rows = rows or store.read(Ledger.RUNS, where=where, columns=columns)
     if not rows:
-        raise StateError(
-            f"No run of the intent {intent_id} with the attempt {attempt} is recorded, and its "
-            "list of events has vanished: run it again with `python -m harness retry`"
-        )
+        raise StateError(missing)
     taken = cast("list[dict[str, object]]", rows[0]["consumed"])
     event_ids = cast("list[str]", rows[0]["event_ids"])
     consumed = [Consumed(**each) for each in taken]  # type: ignore[arg-type]

@@ -28,6 +28,7 @@ class Logins:
         self._clock = clock
         self._lasts = timedelta(seconds=seconds)
         self._ends: dict[str, datetime] = {}
+        self._owners: dict[str, str] = {}
 
     def server(self, host: str) -> Mapping[str, object]:
         """Report where a client logs in."""
@@ -50,8 +51,17 @@ class Logins:
             raise ApiError(401, "invalid_client", "Client authentication failed.")
         token = secrets.token_urlsafe(24)
         self._ends[token] = self._clock.now() + self._lasts
+        self._owners[token] = name
         seconds = int(self._lasts.total_seconds())
         return {"access_token": token, "token_type": "Bearer", "expires_in": seconds}
+
+    def revoke_all(self) -> None:
+        """Let every token end now, whatever its client was promised."""
+        self._ends.clear()
+
+    def owner(self, token: str) -> str:
+        """Name the client to which a token was given; empty for any other token."""
+        return self._owners.get(token, "")
 
     def admits(self, token: str) -> bool:
         """Return whether a token was given here and has not ended."""

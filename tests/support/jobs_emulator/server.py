@@ -1,5 +1,6 @@
 """The local Jobs API, and beside it what only tests do with it."""
 
+import base64
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -17,6 +18,8 @@ from tests.support.jobs_emulator.http import FaultyHandler
 from tests.support.jobs_emulator.logins import SERVER_PATH, TOKEN_PATH, Logins
 from tests.support.jobs_emulator.scripts import ScriptedEngine, ScriptedRegistry
 
+SECRETS_PATH = "/api/2.0/secrets/get"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlledSettings(ServerSettings):
@@ -27,6 +30,9 @@ class ControlledSettings(ServerSettings):
     #: The secrets of clients that log in by OAuth, and for how long.
     clients: Mapping[str, str] = field(default_factory=dict, repr=False)
     login_seconds: float = 3600.0
+    #: Secrets by scope and key, and the clients that may read each scope.
+    secrets: Mapping[tuple[str, str], bytes] = field(default_factory=dict, repr=False)
+    readers: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 class ControlledServer(LocalJobsServer):
@@ -50,7 +56,8 @@ class ControlledServer(LocalJobsServer):
         self.faults = Faults()
         self.closing = threading.Event()
         self._narrow_tokens = wanted.narrow_tokens
-        self._logins = Logins(wanted.clients, self.clock, wanted.login_seconds)
+        self._secrets, self._readers = wanted.secrets, wanted.readers
+        self.logins = Logins(wanted.clients, self.clock, wanted.login_seconds)
         folder = wanted.folder
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
@@ -95,14 +102,16 @@ class ControlledServer(LocalJobsServer):
 
     def admits(self, token: str) -> bool:
         """Tell whether a token is admitted."""
-        return super().admits(token) or token in self._narrow_tokens or self._logins.admits(token)
+        return super().admits(token) or token in self._narrow_tokens or self.logins.admits(token)
 
     def dispatch(self, call: Call) -> Mapping[str, object]:
         """Find what a request asks for, and do it."""
         if call.path == SERVER_PATH:
-            return self._logins.server(self.endpoint.host)
+            return self.logins.server(self.endpoint.host)
         if call.path == TOKEN_PATH:
-            return self._logins.token(call.body, call.basic)
+            return self.logins.token(call.body, call.basic)
+        if call.path == SECRETS_PATH:
+            return self._secret(call)
         if call.path == f"{PREFIX}requests":
             return {"requests": [asdict(request) for request in self.requests.all()]}
         allowed = self._narrow_tokens.get(call.token or "")
@@ -111,3 +120,15 @@ class ControlledServer(LocalJobsServer):
             message = f"User does not have permission to access job {job_id}."
             raise ApiError(403, "PERMISSION_DENIED", message)
         return super().dispatch(call)
+
+    def _secret(self, call: Call) -> Mapping[str, object]:
+        scope, key = (str(call.query.get(name, "")) for name in ("scope", "key"))
+        client = self.logins.owner(call.token or "")
+        if client not in self._readers.get(scope, frozenset()):
+            message = f"User {client} does not have READ permission on scope {scope}."
+            raise ApiError(403, "PERMISSION_DENIED", message)
+        value = self._secrets.get((scope, key))
+        if value is None:
+            message = f"Secret does not exist with scope: {scope} and key: {key}"
+            raise ApiError(404, "RESOURCE_DOES_NOT_EXIST", message)
+        return {"key": key, "value": base64.b64encode(value).decode()}

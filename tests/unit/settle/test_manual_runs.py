@@ -249,6 +249,17 @@ def test_a_run_that_heartbeat_started_consumes_no_more_than_it_was_handed(world:
     assert world.apply(report_of(run_id)) == ManualRuns()
 
 
+def test_a_run_that_heartbeat_started_without_parameters_consumes_no_more_either(
+    world: World,
+) -> None:
+    world.event(1, LONG_BEFORE)
+    run_id = world.run()
+    before = Consumed(upstream_id="u", from_tick=-1, through_tick=0)
+    started = replace(intended(), run_id=run_id, run_status=RunStatus.SUCCEEDED, consumed=(before,))
+    world.store.append(Ledger.RUNS, [started])
+    assert world.apply(report_of(run_id)) == ManualRuns()
+
+
 def test_a_run_that_began_in_the_future_by_our_clock_consumes_nothing(world: World) -> None:
     world.event(1, LONG_BEFORE - timedelta(days=2))
     assert world.apply(report_of(world.run()), at=BEGAN - timedelta(days=1)) == ManualRuns()

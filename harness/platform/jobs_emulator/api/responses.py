@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from harness.platform.jobs_emulator.runs.database import JobRow, RunRow
+from harness.platform.jobs_emulator.runs.job_settings import shown_settings
 
 
 class ApiError(Exception):
@@ -84,7 +85,7 @@ def job_json(job: JobRow) -> dict[str, object]:
         "creator_user_name": CREATOR,
         "run_as_user_name": CREATOR,
         "created_time": job.created_ms,
-        "settings": dict(job.settings),
+        "settings": shown_settings(job.settings),
     }
 
 

@@ -38,7 +38,8 @@ class Engine:
         """Start a run, or return the one that its token stands for.
 
         Raises:
-            ApiError: There is no such job, its token's run was deleted, or the workspace is full.
+            ApiError: There is no such job, it does not declare a parameter, its token's run was
+                deleted, or the workspace is full.
         """
         with self._lock:
             self.advance()
@@ -47,6 +48,7 @@ class Engine:
             if known is not None:
                 return known
             job = job_from(row.job_id, row.settings)
+            _require_declared(request, job)
             run = self._admit(job, request)
             self._effects.add(
                 run.created_ms,
@@ -270,3 +272,10 @@ class Engine:
 
     def _has_process(self, run: RunRow) -> bool:
         return run.began_ms is not None
+
+
+def _require_declared(request: RunNow, job: JobDefinition) -> None:
+    """Refuse parameters that a job does not declare; the words of Databricks are undocumented."""
+    unknown = sorted(request.parameters.keys() - set(job.parameters or ()))
+    if job.parameters is not None and unknown:
+        raise invalid(f"Job {job.job_id} does not define the job parameters {', '.join(unknown)}.")

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 #: Where the settings of a job hold what only the local API understands.
 LOCAL = "heartbeat"
 
+#: What a job with a local command is known to read of its run; it takes any other parameter, too.
+READ_BY_COMMANDS = ("heartbeat_events", "heartbeat_intent_id", "heartbeat_token")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDefinition:
@@ -21,6 +24,8 @@ class JobDefinition:
     timeout_seconds: float | None = None
     max_concurrent_runs: int = 1
     queue_enabled: bool = True
+    #: The job parameters that it declares, and no other ones are accepted; any when not given.
+    parameters: tuple[str, ...] | None = None
 
     def as_settings(self) -> dict[str, object]:
         """Return the settings under which the API keeps this job."""
@@ -30,7 +35,9 @@ class JobDefinition:
             "env": dict(self.env),
             "timeout_seconds": self.timeout_seconds,
         }
+        declared = {} if self.parameters is None else {"parameters": _listed(self.parameters)}
         return {
+            **declared,
             "name": self.name,
             "max_concurrent_runs": self.max_concurrent_runs,
             "queue": {"enabled": self.queue_enabled},
@@ -58,7 +65,35 @@ def job_from(job_id: int, settings: Mapping[str, object]) -> JobDefinition:
         timeout_seconds=_seconds(local.get("timeout_seconds") or settings.get("timeout_seconds")),
         max_concurrent_runs=_concurrency(settings.get("max_concurrent_runs")),
         queue_enabled=_mapping(settings.get("queue"), "queue").get("enabled") is True,
+        parameters=_parameters(settings),
     )
+
+
+def shown_settings(settings: Mapping[str, object]) -> dict[str, object]:
+    """Return the settings of a job with the parameters that it declares.
+
+    A job with a local command takes whatever it is handed, unless it declares something itself.
+    """
+    declared = (
+        {} if _parameters(settings) is not None else {"parameters": _listed(READ_BY_COMMANDS)}
+    )
+    return {**settings, **declared}
+
+
+def _listed(names: tuple[str, ...]) -> list[dict[str, str]]:
+    return [{"name": name, "default": ""} for name in names]
+
+
+def _parameters(settings: Mapping[str, object]) -> tuple[str, ...] | None:
+    """Return the names of the parameters that a job accepts; nothing when it takes any."""
+    listed = settings.get("parameters")
+    if listed is None:
+        return None if LOCAL in settings else ()
+    if not isinstance(listed, list) or not all(
+        isinstance(each, dict) and isinstance(each.get("name"), str) for each in listed
+    ):
+        raise ValueError("parameters must be a list of objects with name and default")
+    return tuple(each["name"] for each in listed)
 
 
 def _command(value: object) -> tuple[str, ...] | str | None:

@@ -11,6 +11,7 @@ from harness.errors import ConfigurationError, StateError
 from harness.fire.intents import Start, fire
 from harness.fire.submit import Firing, Steps
 from harness.platform.databricks.rate_limit import TokenBucket
+from harness.store.local import LocalStore
 from harness.store.rows import Consumed, Ledger, Tick
 from harness.toolkit import changes
 from harness.toolkit.changes import ChangeEvent
@@ -85,6 +86,20 @@ def test_a_local_job_has_its_events_in_its_environment(
 ) -> None:
     monkeypatch.setenv("HEARTBEAT_EVENTS", hand_over(tmp_path, 1).text)
     assert snapshots(changes.read()) == ["1"]
+
+
+def test_a_run_without_parameters_reads_its_events_by_its_run_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hand_over(tmp_path, 3)
+    monkeypatch.setenv("HEARTBEAT_HOME", str(tmp_path))
+    store = LocalStore(tmp_path / "warehouse", "heartbeat")
+    [run_id] = {row["run_id"] for row in store.read(Ledger.RUNS) if row["run_id"]}
+    assert snapshots(changes.read(run_id=str(run_id))) == ["1", "2", "3"]
+    with pytest.raises(StateError, match=r"No start has the run 5: .* read again then"):
+        changes.read(run_id=5)
+    with pytest.raises(ConfigurationError, match="is no run id"):
+        changes.read(run_id="{{job.run_id}}")
 
 
 def test_a_run_without_events_reads_none() -> None:
