@@ -18,7 +18,7 @@ Row = dict[str, object]
 _Convert = Callable[[object], object]
 
 #: The conditions of a table that is not there; so is one whose schema is not there.
-_NOT_THERE = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "42P01", "42704"})
+_NOT_THERE = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"})
 
 
 class SqlError(StateError):
@@ -50,16 +50,15 @@ class Sql(Protocol):
         """How many statements were sent, for benchmarks: each costs a round trip."""
         ...
 
-    def run(self, statement: str, parameters: Mapping[str, object] | None = None) -> list[Row]:
+    def run(self, statement: str) -> list[Row]:
         """Run a statement and return all of its rows.
 
         A statement whose answer is lost may be sent again, so one that changes a table has to
         bear running twice.
 
         Args:
-            statement: The text, with ``:name`` where a parameter is. Delta's ``update`` and
-                ``delete`` take none.
-            parameters: Values: numbers, text, booleans, instants, or nothing.
+            statement: The text. A value stands in it as ``literal`` spells it: Spark binds no
+                parameters where an extension has a parser of its own, as Delta and Iceberg have.
 
         Raises:
             SqlError: It failed.

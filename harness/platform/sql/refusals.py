@@ -10,8 +10,8 @@ _LONGEST_REASON = 300
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 _SQL_STATE = re.compile(r"\s*SQLSTATE: \w{5}\b.*", re.DOTALL)
 _GRANT = re.compile(
-    r"(?P<who>[Uu]ser|[Pp]rincipal|[Ss]ervice principal)?\s*`?(?P<name>[^\s`']+@[^\s`']+|[0-9a-f-]{36})?`?"
-    r"\s*does not have (?:permission )?(?P<privilege>[A-Z][A-Z_ ]*[A-Z]) on (?P<kind>[A-Za-z ]+?)\s*"
+    r"(?:`?(?P<name>[^\s`']+@[^\s`']+|[0-9a-f-]{36})`?\s+)?does not have (?:permission )?"
+    r"(?P<privilege>[A-Z][A-Z_ ]*[A-Z]) on (?P<kind>[A-Za-z ]+?)\s*"
     r"[`'](?P<object>.+?)[`']\.?(?:\s|$)"
 )
 _CATALOG = re.compile(r"[Cc]atalog [`']?([^`'\s]+)[`']?")

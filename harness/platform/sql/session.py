@@ -26,7 +26,7 @@ class SessionSql:
         """How many statements were sent."""
         return self._counter.count
 
-    def run(self, statement: str, parameters: Mapping[str, object] | None = None) -> list[Row]:
+    def run(self, statement: str) -> list[Row]:
         """Run a statement and return all of its rows.
 
         Raises:
@@ -35,7 +35,7 @@ class SessionSql:
         self._counter.add()
         session = self._session()
         try:
-            return _collected(session.sql(statement, args=dict(parameters or {}) or None))
+            return _collected(session.sql(statement))
         except Exception as error:
             raise _reported(error) from error
 

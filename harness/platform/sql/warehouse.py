@@ -32,6 +32,8 @@ _OLDEST_RUNTIME = (17, 3)
 _VERSION = "set spark.databricks.clusterUsageTags.sparkVersion"
 _ENDED = re.compile(r"Invalid SessionHandle|session.*(?:ended|expired|closed)", re.IGNORECASE)
 _LOGIN = (401, 403)
+#: The connector's words when it has waited for as long as it may.
+_OUT_OF_TIME = "max retry duration"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,7 @@ class WarehouseSql:
         """How many statements were sent."""
         return self._counter.count
 
-    def run(self, statement: str, parameters: Mapping[str, object] | None = None) -> list[Row]:
+    def run(self, statement: str) -> list[Row]:
         """Run a statement and return all of its rows.
 
         Raises:
@@ -88,14 +90,14 @@ class WarehouseSql:
         """
         connection = self._connected()
         try:
-            return self._executed(connection, statement, parameters)
+            return self._executed(connection, statement)
         except Exception as error:
             if not _is_over(error):
                 raise self._reported(error) from error
             log.info("the session of the warehouse is opened again: %s", error)
         connection = self._connected(instead_of=connection)
         try:
-            return self._executed(connection, statement, parameters)
+            return self._executed(connection, statement)
         except Exception as error:
             raise self._reported(error) from error
 
@@ -125,12 +127,10 @@ class WarehouseSql:
         if connection is not None:
             connection.close()
 
-    def _executed(
-        self, connection: "Connection", statement: str, parameters: Mapping[str, object] | None
-    ) -> list[Row]:
+    def _executed(self, connection: "Connection", statement: str) -> list[Row]:
         self._counter.add()
         with connection.cursor() as cursor:
-            cursor.execute(statement, dict(parameters) if parameters else None)
+            cursor.execute(statement)
             return rows_of(cursor.fetchall_arrow())
 
     def _connected(self, *, instead_of: "Connection | None" = None) -> "Connection":
@@ -185,7 +185,7 @@ class WarehouseSql:
         return config
 
     def _require_runtime(self, connection: "Connection") -> None:
-        rows = self._executed(connection, _VERSION, None)
+        rows = self._executed(connection, _VERSION)
         text = str([*rows[0].values()][-1]) if rows else ""
         found = re.match(r"(\d+)\.(\d+|x)", text)
         if found is None:
@@ -206,47 +206,48 @@ class WarehouseSql:
 
         if not isinstance(error, exc.Error | HTTPError):
             return error
-        where = self._place.path
-        context = getattr(error, "context", None) or {}
-        code = context.get("http-code") if isinstance(context, dict) else None
-        if code in _LOGIN:
-            return SqlError(
-                f"The workspace refuses the login ({code}): {_first_line(error)}",
-                remedy="log in again, and see that this principal has CAN USE on the warehouse"
-                f" {where}",
-            )
         if isinstance(error, exc.ServerOperationError):
             return refused(str(error))
-        if isinstance(error, exc.MaxRetryDurationError) or code == 503 or _is_patience(error):
+        code, where, words = _http_code(error), self._place.path, _first_line(error)
+        if isinstance(error, HTTPError) or code == 503 or _OUT_OF_TIME in str(error):
             return SqlError(
                 f"The SQL warehouse {where} has not started within"
                 f" {self._place.start_seconds:.0f} s, or cannot be reached",
                 remedy="start it in the workspace, and check the network",
             )
-        if code == 404:
-            return SqlError(
+        sentences = {
+            400: (
+                f"The SQL warehouse {where} does not run: {words}",
+                "start it in the workspace, or have the right to start it granted (CAN USE)",
+            ),
+            404: (
                 f"There is no SQL warehouse {where}",
-                remedy="set DATABRICKS_HTTP_PATH to the path that its connection details show",
-            )
-        if code == 400:
-            return SqlError(
-                f"The SQL warehouse {where} does not run: {_first_line(error)}",
-                remedy="start it in the workspace, or have the right to start it granted (CAN USE)",
-            )
-        return refused(str(error))
+                "set DATABRICKS_HTTP_PATH to the path that its connection details show",
+            ),
+            **dict.fromkeys(
+                _LOGIN,
+                (
+                    f"The workspace refuses the login ({code}): {words}",
+                    "log in again, and see that this principal has CAN USE on the warehouse"
+                    f" {where}",
+                ),
+            ),
+        }
+        if code not in sentences:
+            return refused(str(error))
+        reason, remedy = sentences[code]
+        return SqlError(reason, remedy=remedy)
 
 
 def _is_over(error: Exception) -> bool:
     """Return whether a session or a login has ended, so that the statement was not run."""
-    context = getattr(error, "context", None) or {}
+    return _http_code(error) in _LOGIN or bool(_ENDED.search(str(error)))
+
+
+def _http_code(error: Exception) -> int | None:
+    context = getattr(error, "context", None)
     code = context.get("http-code") if isinstance(context, dict) else None
-    return code in _LOGIN or bool(_ENDED.search(str(error)))
-
-
-def _is_patience(error: Exception) -> bool:
-    from urllib3.exceptions import HTTPError
-
-    return isinstance(error, HTTPError)
+    return code if isinstance(code, int) else None
 
 
 def _first_line(error: Exception) -> str:

@@ -6,8 +6,11 @@ that is called like the catalog, and has a dot behind it, is taken for the catal
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from harness.platform.sql_names import text_in_sql
 
 OWN = "spark_catalog"
 #: Prefix of the temporary views that stand for the tables of `information_schema`.
@@ -191,6 +194,41 @@ class Dialect:
         ):
             return str(_no_catalog(named[1]))
         return said
+
+
+def bound(statement: str, parameters: Sequence[Any]) -> str:
+    """Return a statement with the values of its parameters in it.
+
+    Spark binds none where an extension has a parser of its own, as Delta has.
+
+    Args:
+        statement: The statement, with ``:name`` or ``?`` where a parameter is.
+        parameters: As the connector sends them.
+    """
+    if not parameters:
+        return statement
+    named = {each.name: each for each in parameters if each.name}
+    rest = iter(parameters)
+    written: list[str] = []
+    for kind, text in _tokens(statement):
+        if kind == "other" and text == "?":
+            written.append(_literal(next(rest)))
+        elif (
+            kind == "name"
+            and text in named
+            and written[-1:] == [":"]
+            and written[-2:] != [":", ":"]
+        ):
+            written[-1] = _literal(named[text])
+        else:
+            written.append(text)
+    return "".join(written)
+
+
+def _literal(parameter: Any) -> str:
+    if parameter.value is None:
+        return "null"
+    return f"cast({text_in_sql(parameter.value.stringValue)} as {parameter.type})"
 
 
 def _tokens(statement: str) -> Iterator[tuple[str, str]]:

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as StillRunningError
 from dataclasses import dataclass, field
-from datetime import date, datetime
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,6 +19,7 @@ from tests.support.services.warehouse.dialect import (
     OWN,
     Dialect,
     RefusedError,
+    bound,
     setting_of,
 )
 
@@ -54,19 +53,6 @@ _TYPES: Mapping[str, int] = {
     "map": ttypes.TTypeId.MAP_TYPE,
     "struct": ttypes.TTypeId.STRUCT_TYPE,
     "decimal": ttypes.TTypeId.DECIMAL_TYPE,
-}
-_OF_TEXT: Mapping[str, Callable[[str], object]] = {
-    "BOOLEAN": lambda text: text.lower() == "true",
-    "TINYINT": int,
-    "SMALLINT": int,
-    "INT": int,
-    "BIGINT": int,
-    "FLOAT": float,
-    "DOUBLE": float,
-    "STRING": str,
-    "DATE": date.fromisoformat,
-    "TIMESTAMP": datetime.fromisoformat,
-    "TIMESTAMP_NTZ": datetime.fromisoformat,
 }
 
 
@@ -385,13 +371,13 @@ class Sessions:
                     [(_VERSION, self.version)], "key string, value string"
                 )
             )
-        understood = self._dialect.understood(statement)
+        understood = self._dialect.understood(bound(statement, parameters or ()))
         self._check_grants(statement)
         if understood.information:
             information_schema.provide(
                 session.spark, session.catalog, understood.information, statement
             )
-        frame = session.spark.sql(understood.text, args=_arguments(parameters))
+        frame = session.spark.sql(understood.text)
         result = _result(frame)
         if statement.lstrip().lower().startswith(("describe", "desc ", "show")):
             result.table = _in_text(result.table, self._dialect.answered)
@@ -464,30 +450,6 @@ def _sql_state(error: Exception) -> str | None:
     if found is None and hasattr(error, "getSqlState"):
         found = error.getSqlState()
     return found
-
-
-def _arguments(parameters: Sequence[Any] | None) -> Any:
-    """Return parameters as Spark takes them, by name or by place."""
-    if not parameters:
-        return None
-    values = [_value(each) for each in parameters]
-    if parameters[0].name:
-        return {each.name: value for each, value in zip(parameters, values, strict=True)}
-    return values
-
-
-def _value(parameter: Any) -> object:
-    if parameter.arguments:
-        return [_of_text(each.type, each.value) for each in parameter.arguments]
-    if parameter.value is None:
-        return None
-    return _of_text(parameter.type, parameter.value.stringValue)
-
-
-def _of_text(kind: str, text: str) -> object:
-    if kind.startswith("DECIMAL"):
-        return Decimal(text)
-    return _OF_TEXT[kind](text)
 
 
 def _glob(pattern: str) -> str:
