@@ -9,6 +9,7 @@ from harness.platform.text import storable
 _LONGEST_REASON = 300
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 _SQL_STATE = re.compile(r"\s*SQLSTATE: \w{5}\b.*", re.DOTALL)
+_TRACE = re.compile(r"\n\s*at [\w.$]+.*", re.DOTALL)
 _GRANT = re.compile(
     r"(?:`?(?P<name>[^\s`']+@[^\s`']+|[0-9a-f-]{36})`?\s+)?does not have (?:permission )?"
     r"(?P<privilege>[A-Z][A-Z_ ]*[A-Z]) on (?P<kind>[A-Za-z ]+?)\s*"
@@ -66,7 +67,7 @@ def _missing_grant(grant: re.Match[str], condition: str | None) -> SqlError:
 
 def _short(message: str) -> str:
     """Return the first sentence or two, without the plan, the place and the trace."""
-    text = _SQL_STATE.sub("", message.partition(";\n")[0]).strip()
+    text = _TRACE.sub("", _SQL_STATE.sub("", message.partition(";\n")[0])).strip()
     words = " ".join(text.split()).rstrip(".")
     # Cut off first, half a secret would be none of those that are known.
     return storable(masked(words))[:_LONGEST_REASON] or "the engine gave no reason"

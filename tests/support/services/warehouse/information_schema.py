@@ -3,17 +3,19 @@
 Only those of the schemas that a statement names, if it names any: the catalog of the tests has those of other tests.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from tests.support.services.warehouse.dialect import INFORMATION, OWN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
 Rows = Iterator[tuple[object, ...]]
 
@@ -53,6 +55,46 @@ def provide(spark: "SparkSession", catalog: str, tables: frozenset[str], stateme
             columns, rows = _FILLED[table]
             frame = spark.createDataFrame(list(rows(spark, catalog, statement)), columns)
         frame.createOrReplaceTempView(INFORMATION + table)
+
+
+def as_json(schema: "StructType") -> str:
+    """Return what `describe ... as json` reports of columns."""
+    columns = [
+        {
+            "name": field.name,
+            "type": _type_as_json(field.dataType.jsonValue()),
+            "nullable": field.nullable,
+            "comment": field.metadata.get("comment"),
+        }
+        for field in schema.fields
+    ]
+    return json.dumps({"columns": columns})
+
+
+def _type_as_json(kind: Any) -> Mapping[str, object]:
+    if isinstance(kind, str):
+        if found := re.fullmatch(r"decimal\((\d+),(\d+)\)", kind):
+            return {"name": "decimal", "precision": int(found[1]), "scale": int(found[2])}
+        return {
+            "name": {
+                "integer": "int",
+                "long": "bigint",
+                "short": "smallint",
+                "byte": "tinyint",
+            }.get(kind, kind)
+        }
+    match kind["type"]:
+        case "array":
+            return {"name": "array", "element_type": _type_as_json(kind["elementType"])}
+        case "map":
+            key, value = _type_as_json(kind["keyType"]), _type_as_json(kind["valueType"])
+            return {"name": "map", "key_type": key, "value_type": value}
+        case _:
+            fields = [
+                {"name": each["name"], "type": _type_as_json(each["type"])}
+                for each in kind["fields"]
+            ]
+            return {"name": "struct", "fields": fields}
 
 
 def _schemas(spark: "SparkSession", statement: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 It answers the requests that the connector sends: results come as Arrow, in chunks, never by links to a cloud's storage.
 """
 
+import re
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,6 +33,8 @@ _STATES = ttypes.TOperationState
 _POLL_SECONDS = 0.5
 #: A statement that takes longer is reported as running, and polled.
 _DIRECT_SECONDS = 5.0
+#: Spark has this for tables that are not Delta's alone.
+_AS_JSON = re.compile(r"describe\s+table\s+extended\s+(\S+)\s+as\s+json", re.IGNORECASE)
 #: What a runtime of a cluster says of itself.
 _VERSION = "spark.databricks.clusterusagetags.sparkversion"
 
@@ -377,6 +380,9 @@ class Sessions:
             information_schema.provide(
                 session.spark, session.catalog, understood.information, statement
             )
+        if described := _AS_JSON.fullmatch(understood.text.strip()):
+            metadata = information_schema.as_json(session.spark.table(described[1]).schema)
+            return _result(session.spark.createDataFrame([(metadata,)], "json_metadata string"))
         frame = session.spark.sql(understood.text)
         result = _result(frame)
         if statement.lstrip().lower().startswith(("describe", "desc ", "show")):
