@@ -18,6 +18,7 @@ from harness.config.model import EngineMode, JobsTarget, SendParameters
 from harness.config.project import dbt_project_of
 from harness.config.workspace_secrets import secrets_for
 from harness.controls.load import every_job_name
+from harness.errors import ConfigurationError
 from harness.fire.parameters import DeclaredParameters
 from harness.fire.submit import Firing
 from harness.platform.clock import Clock, RealClock
@@ -26,6 +27,10 @@ from harness.platform.databricks.rate_limit import TokenBucket
 from harness.platform.dbt import Dbt
 from harness.platform.files import make_private, write_atomically
 from harness.platform.spark.metastore import require_free
+from harness.platform.sql.port import Sql
+from harness.platform.sql.session import SessionSql
+from harness.platform.sql.warehouse import WarehousePlace, WarehouseSql
+from harness.platform.sql_names import SchemaName
 from harness.platform.stopping import Stop
 from harness.sense.pool import ProbePool
 from harness.sense.probe import QueryBounds
@@ -50,6 +55,8 @@ log = logging.getLogger(__name__)
 CRASH_VARIABLE = "HEARTBEAT_CRASH_AT"
 
 _LOCAL_REQUESTS_PER_SECOND = 500.0
+#: A cluster of a workspace, which has a session of its own, is known by it.
+_ON_CLUSTER = "DATABRICKS_RUNTIME_VERSION"
 
 
 def wanted_engine(settings: Settings) -> "Wanted":
@@ -99,18 +106,36 @@ class Context:
         return target_of(self.environment)
 
     @property
-    def schema(self) -> str:
+    def schema_name(self) -> SchemaName:
         """The schema of every table as ``profiles.yml`` has it, in a workspace with its catalog."""
         schema = self.environment.get("HEARTBEAT_SCHEMA", "heartbeat")
-        catalog = catalog_of(self.environment)
-        return schema if catalog is None else f"{catalog}.{schema}"
+        return SchemaName(schema, catalog_of(self.environment))
+
+    @property
+    def schema(self) -> str:
+        """The same as text for people; it is part of the tokens too, so it may never change."""
+        return str(self.schema_name)
+
+    @cached_property
+    def sql(self) -> Sql:
+        """What runs statements: the session of the engine or the cluster, else a SQL warehouse.
+
+        Reading needs no Spark where a warehouse is named and the process is on no cluster.
+        """
+        given = self.environment.get
+        is_at_session = given(_ON_CLUSTER) or given("SPARK_REMOTE") or "session" in vars(self)
+        path = given("DATABRICKS_HTTP_PATH")
+        if self.target == LOCAL_TARGET or is_at_session or not path:
+            return SessionSql(lambda: self.session)
+        catalog = self.schema_name.catalog
+        return WarehouseSql(WarehousePlace(http_path=path, catalog=catalog))
 
     @cached_property
     def store(self) -> Store:
         """The ledgers; on the local target without a JVM."""
         if self.target == LOCAL_TARGET:
             return LocalStore(self.home.warehouse, self.schema)
-        tables = CatalogStore(lambda: self.session, self.schema)
+        tables = CatalogStore(self.sql, self.schema_name)
         return FencedStore(tables, self.lock) if isinstance(self.lock, Lease) else tables
 
     @cached_property
@@ -120,6 +145,13 @@ class Context:
 
         os.environ["HEARTBEAT_HOME"] = str(self.home.folder)
         if self.target != LOCAL_TARGET:
+            if isinstance(self.sql, WarehouseSql):
+                raise ConfigurationError(
+                    f"This command needs a Spark session for the tables of {self.schema}, and"
+                    " DATABRICKS_HTTP_PATH names a SQL warehouse, which cannot append to them: run"
+                    " it as a job of the workspace, or set SPARK_REMOTE to a session; the commands"
+                    " that read work through the warehouse"
+                )
             # A cluster brings its own session, with its own Java and its own settings.
             return cluster_session()
         make_private(self.home.folder)
@@ -189,7 +221,7 @@ class Context:
     @cached_property
     def _views(self) -> Views:
         # In a workspace, new views may appear while this process runs.
-        return Views(lambda: self.session, self.schema, keeps=self.target == LOCAL_TARGET)
+        return Views(self.sql, self.schema_name, keeps=self.target == LOCAL_TARGET)
 
     def rows(self, relation: str) -> list[dict[str, object]]:
         """Read every row of a model."""
@@ -363,4 +395,6 @@ class Context:
 
     def close(self) -> None:
         """End what was started in this process; the local Jobs API goes on on its own."""
+        if isinstance(sql := vars(self).get("sql"), WarehouseSql):
+            sql.close()
         self.leave_engine()

@@ -5,6 +5,8 @@ The one place that says what names a column: a check of the controls and a probe
 
 import logging
 import re
+from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 
 #: Between backticks a backtick is written twice.
@@ -50,6 +52,59 @@ def text_in_sql(text: str) -> str:
     """Return text as a SQL string literal, out of which no character leads."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
     return f"'{escaped}'"
+
+
+def literal(value: object) -> str:
+    """Return a value as SQL has it, with its type.
+
+    Args:
+        value: Text, a truth value, an integer, an aware instant, or nothing.
+    """
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case int():
+            return f"cast({value} as bigint)"
+        case datetime():
+            return f"cast({text_in_sql(value.isoformat())} as timestamp)"
+        case str():
+            return text_in_sql(str(value))
+        case _:
+            raise TypeError(f"{type(value).__name__} has no spelling in SQL here")
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaName:
+    """The schema of the tables, and in a workspace its catalog: the one place that quotes them.
+
+    Attributes:
+        name: The schema, without its catalog.
+        catalog: The catalog; nothing: the session's own.
+    """
+
+    name: str
+    catalog: str | None = None
+
+    def __str__(self) -> str:
+        """Return the text for people, without backticks."""
+        return f"{self.catalog}.{self.name}" if self.catalog else self.name
+
+    @property
+    def in_sql(self) -> str:
+        """The schema for a statement."""
+        return ".".join(quoted(part) for part in (self.catalog, self.name) if part)
+
+    def table(self, name: str) -> str:
+        """Return a table of the schema for a statement."""
+        return f"{self.in_sql}.{quoted(str(name))}"
+
+
+def schema_name(text: str) -> SchemaName:
+    """Read a schema's name from text such as ``prod-eu.heartbeat``, or with backticks."""
+    *catalog, name = parts_of(text)
+    return SchemaName(name=name, catalog=".".join(catalog) or None)
 
 
 #: What leads to the files of a table, spelled as a table name.

@@ -1,40 +1,30 @@
-"""The ledgers as tables of the session's catalog, appended and read by Spark: for Databricks.
+"""The ledgers as tables of a catalog, read by SQL and appended by a Spark session: for Databricks.
 
-There the table format itself admits several writers, so the session is the one way in.
+There the table format itself admits several writers. Reading needs a warehouse or a session;
+appends carry a fencing token, which only a session can write.
 """
 
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import reduce
-from typing import TYPE_CHECKING
 
 from harness.errors import StateError
+from harness.platform.sql.port import Sql, SqlError
+from harness.platform.sql_names import SchemaName, in_sql, literal
 from harness.store.rows import FencingToken, Ledger, LedgerRow
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, SparkSession
-
-_OPERATORS: Mapping[str, Callable[..., object]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+_OPERATORS = frozenset({"=", "!=", "<", "<=", ">", ">="})
 
 
 class CatalogStore:
-    """Tables of one schema of the session's catalog.
+    """Tables of one schema of a catalog.
 
     Args:
-        session: Returns the session; asked for only when a table is touched.
-        schema: The schema's name, with its catalog where there is one.
+        sql: Runs the statements.
+        schema: The schema, with its catalog where there is one.
     """
 
-    def __init__(self, session: "Callable[[], SparkSession]", schema: str) -> None:
-        self._session = session
+    def __init__(self, sql: Sql, schema: SchemaName) -> None:
+        self._sql = sql
         self._schema = schema
 
     def append(
@@ -54,7 +44,8 @@ class CatalogStore:
         Raises:
             StateError: A ledger cannot be written, or does not keep stamps.
         """
-        for ledger in filter(self.exists, Ledger):
+        there = self._tables()
+        for ledger in (each for each in Ledger if each in there):
             before = self.fingerprint(ledger)
             self._commit(ledger, (), fencing_token)
             after = self.fingerprint(ledger)
@@ -70,22 +61,15 @@ class CatalogStore:
     def _commit(
         self, ledger: Ledger, rows: Sequence[LedgerRow], fencing_token: FencingToken | None
     ) -> None:
+        options: dict[str, str | int] = {}
+        if fencing_token is not None:
+            # The table's own log keeps the newest version, and drops what is not above it.
+            options = {"txnAppId": fencing_token.application, "txnVersion": fencing_token.version}
         try:
-            session = self._session()
-            schema = session.table(self._name(ledger)).schema
             values = [asdict(row) for row in rows]
-            ordered = [tuple(value[name] for name in schema.names) for value in values]
-            frame = session.createDataFrame(ordered, schema)
-            # `insertInto` would take no notice of the stamp.
-            writer = frame.writeTo(self._name(ledger))
-            if fencing_token is not None:
-                # The table's own log keeps the newest version, and drops what is not above it.
-                writer = writer.option("txnAppId", fencing_token.application)
-                writer = writer.option("txnVersion", fencing_token.version)
-            writer.append()
+            self._sql.append(self._schema.table(ledger), values, options)
         except Exception as error:
-            lines = str(error).strip().splitlines()[:1] or [repr(error)]
-            message = f"The ledger {ledger} cannot be written: {lines[0]}; nothing was started"
+            message = f"The ledger {ledger} cannot be written: {_words(error)}; nothing was started"
             raise StateError(message) from error
 
     def read(
@@ -100,41 +84,92 @@ class CatalogStore:
         Raises:
             StateError: The table cannot be read.
         """
-        if not self.exists(table):
-            return []
+        wanted = ", ".join(map(in_sql, columns)) or "*"
+        statement = f"select {wanted} from {self._schema.table(table)}"
+        if where:
+            statement += f" where {' and '.join(map(_condition, where))}"
         try:
-            frame = self._session().table(self._name(table))
-            if where:
-                frame = frame.where(reduce(operator.and_, map(_condition, where)))
-            if columns:
-                frame = frame.select(*columns)
-            return [row.asDict(recursive=True) for row in frame.collect()]
+            return self._sql.run(statement)
+        except SqlError as error:
+            if error.is_not_there:
+                return []
+            raise StateError(f"The table {table} cannot be read: {error}") from error
         except Exception as error:
-            lines = str(error).strip().splitlines()[:1] or [repr(error)]
-            raise StateError(f"The table {table} cannot be read: {lines[0]}") from error
+            raise StateError(f"The table {table} cannot be read: {_words(error)}") from error
 
     def exists(self, table: str) -> bool:
         """Return whether the table is there."""
-        return bool(self._session().catalog.tableExists(self._name(table)))
+        return str(table).lower() in self._tables(like=table)
 
     def fingerprint(self, table: str) -> str | None:
         """Name the newest commit: its version and time."""
-        if not self.exists(table):
-            return None
-        history = self._session().sql(f"describe history {self._name(table)} limit 1").first()
-        return f"{history.version}:{history.timestamp}" if history else None
+        try:
+            rows = self._sql.run(f"describe history {self._schema.table(table)} limit 1")
+        except SqlError as error:
+            if error.is_not_there:
+                return None
+            raise
+        return f"{rows[0]['version']}:{rows[0]['timestamp']}" if rows else None
 
-    def _name(self, table: str) -> str:
-        return f"{self._schema}.{table}"
+    def fingerprints(self, tables: Sequence[str]) -> dict[str, str | None]:
+        """Name the present contents of many tables with one statement, or three if any is missing.
+
+        A ledger only grows, so its contents are known by the number of its rows and its newest
+        tick, which the table's statistics answer; of another table every cell counts.
+        """
+        found: Mapping[str, str] = {}
+        try:
+            found = self._contents(tables)
+        except SqlError as error:
+            if not error.is_not_there:
+                raise
+            there = self._tables()
+            found = self._contents([each for each in tables if each.lower() in there])
+        return {str(table): found.get(str(table)) for table in tables}
+
+    def _contents(self, tables: Sequence[str]) -> dict[str, str]:
+        if not tables:
+            return {}
+        parts = [
+            f"select {literal(str(table))} as table_name, count(*) as row_count,"
+            f" {_newest(table)} as newest from {self._schema.table(table)}"
+            for table in tables
+        ]
+        rows = self._sql.run(" union all ".join(parts))
+        return {str(row["table_name"]): f"{row['row_count']}:{row['newest']}" for row in rows}
+
+    def _tables(self, *, like: str | None = None) -> frozenset[str]:
+        pattern = f" like {literal(str(like))}" if like else ""
+        try:
+            rows = self._sql.run(f"show tables in {self._schema.in_sql}{pattern}")
+        except SqlError as error:
+            if error.is_not_there:
+                return frozenset()
+            raise
+        return frozenset(
+            str(row["tableName"]).lower() for row in rows if not row.get("isTemporary")
+        )
 
 
-def _condition(part: tuple[str, str, object]) -> "Column":
-    from pyspark.sql import functions
+def _newest(table: str) -> str:
+    if table in frozenset(Ledger):
+        return "cast(max(tick_number) as string)"
+    return "cast(sum(cast(xxhash64(*) as decimal(38, 0))) as string)"
 
+
+def _condition(part: tuple[str, str, object]) -> str:
     column, name, value = part
-    field = functions.col(column)
-    if name == "in":
-        return field.isin(list(value))  # type: ignore[call-overload]
-    if name == "contains":
-        return functions.lower(field).contains(str(value).lower())
-    return _OPERATORS[name](field, value)  # type: ignore[return-value]
+    field = in_sql(column)
+    match name:
+        case "in":
+            values = ", ".join(map(literal, value))  # type: ignore[call-overload]
+            return f"{field} in ({values})" if values else "false"
+        case "contains":
+            return f"contains(lower({field}), lower({literal(str(value))}))"
+        case _ if name in _OPERATORS:
+            return f"{field} {name} {literal(value)}"
+    raise ValueError(f"{name} is no operator of a condition")
+
+
+def _words(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), repr(error))

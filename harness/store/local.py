@@ -123,6 +123,10 @@ class LocalStore:
         newest = newest_commit(self._folder / table)
         return None if newest is None else newest.fingerprint
 
+    def fingerprints(self, tables: Sequence[str]) -> dict[str, str | None]:
+        """Name the newest commit of each table."""
+        return {table: self.fingerprint(table) for table in tables}
+
     def _open(self, table: str) -> "DeltaTable":
         from deltalake import DeltaTable
 

@@ -333,6 +333,13 @@ class Store(Protocol):
         """Name the table's present state: equal while nothing has been written to it."""
         ...
 
+    def fingerprints(self, tables: Sequence[str]) -> dict[str, str | None]:
+        """Name the present contents of several tables at once; nothing for one that is missing.
+
+        Equal while no row of the table has changed. It is no ``fingerprint``.
+        """
+        ...
+
 
 class FencingStore(Store, Protocol):
     """A store whose ledgers keep the newest stamp in their own log, with the rows of one commit."""

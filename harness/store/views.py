@@ -6,52 +6,55 @@ they are then.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from harness.platform.spark.session import unreadable
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from harness.errors import StateError
+from harness.platform.sql.port import Row, Sql, SqlError
+from harness.platform.sql_names import SchemaName
 
 
 class Views:
     """The models of one schema, for reading.
 
     Args:
-        session: Gives the session; asked only when something is read.
+        sql: Runs the statements.
         schema: The schema of every model.
         keeps: Keep what was analysed until ``forget``; only where no other process makes views.
     """
 
-    def __init__(self, session: "Callable[[], SparkSession]", schema: str, *, keeps: bool) -> None:
-        self._session = session
+    def __init__(self, sql: Sql, schema: SchemaName, *, keeps: bool) -> None:
+        self._sql = sql
         self._schema = schema
         self._keeps = keeps
-        self._analysed: dict[str, DataFrame] = {}
+        self._analysed: dict[str, Callable[[], list[Row]]] = {}
 
-    def rows(self, relation: str) -> list[dict[str, object]]:
+    def rows(self, relation: str) -> list[Row]:
         """Read every row of a model.
 
         Raises:
-            StateError: Spark reports that it cannot be read.
+            StateError: It cannot be read.
         """
         try:
             return self._read(relation)
-        except Exception as error:
-            reported = unreadable(f"{self._schema}.{relation}", error)
-            if reported is None:
-                raise
-            raise reported from error
+        except SqlError as error:
+            raise unreadable(f"{self._schema}.{relation}", error) from error
 
-    def _read(self, relation: str) -> list[dict[str, object]]:
-        frame = self._analysed.get(relation)
-        if frame is None:
-            frame = self._session().table(f"{self._schema}.{relation}")
-            if self._keeps:
-                self._analysed[relation] = frame
-        # A frame keeps its first plan, and with it the files of that moment: never run it itself.
-        return [row.asDict(recursive=True) for row in frame.select("*").collect()]
+    def _read(self, relation: str) -> list[Row]:
+        statement = f"select * from {self._schema.table(relation)}"
+        if not self._keeps:
+            return self._sql.run(statement)
+        if relation not in self._analysed:
+            self._analysed[relation] = self._sql.prepare(statement)
+        return self._analysed[relation]()
 
     def forget(self) -> None:
         """Have every view analysed again: one of them is to change."""
         self._analysed.clear()
+
+
+def unreadable(relation: str, error: SqlError) -> StateError:
+    """Return what to report when a table cannot be read, with the way out."""
+    if error.remedy:
+        return StateError(f"{relation} cannot be read: {error}")
+    return StateError(
+        f"{relation} cannot be read: {error}; `python -m harness doctor` shows what to do"
+    )

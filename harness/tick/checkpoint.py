@@ -13,11 +13,12 @@ from typing import Any
 from harness.context import Context
 from harness.platform.clock import instant_from
 from harness.platform.json_file import load, save
-from harness.platform.spark.session import unreadable
+from harness.platform.sql.port import SqlError
 from harness.record.probes import orphans_among
 from harness.record.registrations import known_tables
 from harness.settle.retry_policy import planned_retries
 from harness.store.rows import Ledger, Run, Store, integer
+from harness.store.views import unreadable
 from harness.store.work_lists import Orphan, PlannedRetry, Upstream
 from harness.tick.state import TickState
 
@@ -37,7 +38,7 @@ WATCHED_TABLES = (
 
 def fingerprints(store: Store) -> dict[str, str | None]:
     """Name the present state of every table that the file stands on."""
-    return {str(table): store.fingerprint(table) for table in WATCHED_TABLES}
+    return store.fingerprints([str(table) for table in WATCHED_TABLES])
 
 
 def save_state(
@@ -115,20 +116,17 @@ def load_from_models(context: Context) -> TickState:
 
 
 def _last_ended(context: Context):  # type: ignore[no-untyped-def]
-    table = f"{context.schema}.{Ledger.TICKS}"
+    table = context.schema_name.table(Ledger.TICKS)
     try:
-        row = context.session.sql(
+        (row,) = context.sql.run(
             "select max(tick_number) as ended, max_by(folded_through, tick_number) as folded, "
             f"max_by(tick_at, tick_number) as tick_at from {table}"
-        ).first()
-    except Exception as error:
-        reported = unreadable(table, error)
-        if reported is None:
-            raise
-        raise reported from error
-    if row is None or row.ended is None:
+        )
+    except SqlError as error:
+        raise unreadable(f"{context.schema}.{Ledger.TICKS}", error) from error
+    if row["ended"] is None:
         return 0, -1, None
-    return row.ended, row.folded, row.tick_at.astimezone(context.clock.now().tzinfo)
+    return row["ended"], row["folded"], row["tick_at"]
 
 
 def _last_number(context: Context, ended: int) -> int:

@@ -34,6 +34,8 @@ def admitted(context: Context, command: str) -> Iterator[None]:
 
 
 def _lease(context: Context, command: str) -> Lease:
-    row = CatalogLeaseTable(lambda: context.session, context.schema)
-    tables = CatalogStore(lambda: context.session, context.schema)
+    # Only a session appends to the ledgers: without one, there is nothing to hold the lease for.
+    _ = context.session
+    row = CatalogLeaseTable(context.sql, context.schema_name)
+    tables = CatalogStore(context.sql, context.schema_name)
     return Lease(row, tables, command=command, clock=context.clock)

@@ -9,6 +9,8 @@ import pytest
 
 from harness.errors import StateError
 from harness.events.event import EventRow, Operation, TableFormat
+from harness.platform.sql.session import SessionSql
+from harness.platform.sql_names import SchemaName
 from harness.store.catalog import CatalogStore
 from harness.store.rows import (
     Consumed,
@@ -67,7 +69,7 @@ def store(request: pytest.FixtureRequest) -> FencingStore:
     if request.param == "local":
         home: Path = request.getfixturevalue("spark_home")
         return StampedLocalStore(home / "warehouse", schema)
-    return CatalogStore(lambda: spark, schema)
+    return CatalogStore(SessionSql(lambda: spark), SchemaName(schema))
 
 
 def _event(tick_number: int, name: str) -> EventRow:
@@ -271,6 +273,6 @@ class _Forgetful(CatalogStore):
 def test_a_ledger_that_keeps_no_stamps_is_not_written_to(
     spark: "SparkSession", schema: str, request: pytest.FixtureRequest
 ) -> None:
-    store = _Forgetful(lambda: spark, schema)
+    store = _Forgetful(SessionSql(lambda: spark), SchemaName(schema))
     with pytest.raises(StateError, match="does not keep the stamps of its writers"):
         store.fence(_stamp(request, 1))

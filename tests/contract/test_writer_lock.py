@@ -16,6 +16,8 @@ import pytest
 from harness.config.load import load_settings
 from harness.context import Context
 from harness.errors import ExitCode, LockedError, StateError
+from harness.platform.sql.session import SessionSql
+from harness.platform.sql_names import SchemaName
 from harness.store.rows import Ledger
 from harness.store.writer.lease import LEASE_SECONDS, Lease, LeaseTable
 from harness.store.writer.lease_table import CatalogLeaseTable
@@ -44,7 +46,7 @@ def _lease_table(request: pytest.FixtureRequest) -> LeaseTable:
         case _:
             spark: SparkSession = request.getfixturevalue("spark")
             spark.sql("drop table if exists lease_contract.writer_lease")
-            return CatalogLeaseTable(lambda: spark, "lease_contract")
+            return CatalogLeaseTable(SessionSql(lambda: spark), SchemaName("lease_contract"))
 
 
 WITHOUT_SPARK = ("lock", "lease in memory", "lease in Delta")
@@ -230,7 +232,7 @@ def test_of_two_sparks_that_begin_at_once_one_gets_the_lease_and_there_is_one_ro
     won: list[Lease] = []
 
     def race() -> None:
-        table = CatalogLeaseTable(lambda: spark, "lease_contract")
+        table = CatalogLeaseTable(SessionSql(lambda: spark), SchemaName("lease_contract"))
         lease = Lease(table, MemoryStore(), command="tick", clock=FakeClock(NOON))
         barrier.wait()
         with suppress(LockedError, StateError):

@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from harness.platform.sql.session import SessionSql
+from harness.platform.sql_names import SchemaName
 from harness.store.views import Views
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ def append(lake: Path, *days: int) -> None:
 def test_a_view_that_was_read_before_shows_what_another_writer_has_appended_since(
     spark: "SparkSession", lake: Path
 ) -> None:
-    views = Views(lambda: spark, SCHEMA, keeps=True)
+    views = Views(SessionSql(lambda: spark), SchemaName(SCHEMA), keeps=True)
     assert views.rows("outer_view") == [{"day": None, "n": 0}]
     append(lake, 1, 2)
     assert views.rows("outer_view") == [{"day": 2, "n": 1}]
@@ -49,7 +51,7 @@ def test_a_view_that_was_read_before_shows_what_another_writer_has_appended_sinc
 def test_a_view_that_was_read_before_can_be_read_when_its_files_were_compacted_and_removed(
     spark: "SparkSession", lake: Path
 ) -> None:
-    views = Views(lambda: spark, SCHEMA, keeps=True)
+    views = Views(SessionSql(lambda: spark), SchemaName(SCHEMA), keeps=True)
     for day in (2, 3, 4):
         append(lake, day)
     assert views.rows("outer_view") == [{"day": 4, "n": 3}]
@@ -64,7 +66,7 @@ def test_a_view_that_was_read_before_can_be_read_when_its_files_were_compacted_a
 def test_a_view_that_was_made_anew_is_read_anew_once_the_old_one_is_forgotten(
     spark: "SparkSession", lake: Path
 ) -> None:
-    views = Views(lambda: spark, SCHEMA, keeps=True)
+    views = Views(SessionSql(lambda: spark), SchemaName(SCHEMA), keeps=True)
     append(lake, 1, 2)
     assert views.rows("inner_view") == [{"day": 1, "place": "a"}, {"day": 2, "place": "a"}]
     spark.sql(f"create or replace view {SCHEMA}.inner_view as select 7 as day")
@@ -75,7 +77,7 @@ def test_a_view_that_was_made_anew_is_read_anew_once_the_old_one_is_forgotten(
 def test_where_others_make_views_a_view_made_anew_is_read_anew_at_once(
     spark: "SparkSession", lake: Path
 ) -> None:
-    views = Views(lambda: spark, SCHEMA, keeps=False)
+    views = Views(SessionSql(lambda: spark), SchemaName(SCHEMA), keeps=False)
     assert views.rows("inner_view") == []
     spark.sql(f"create or replace view {SCHEMA}.inner_view as select 7 as day")
     assert views.rows("inner_view") == [{"day": 7}]

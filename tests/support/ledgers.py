@@ -68,6 +68,9 @@ class FakeStore:
     def fingerprint(self, table: str) -> str | None:
         return str(len(self.tables[table])) if table in self.tables else None
 
+    def fingerprints(self, tables: Sequence[str]) -> dict[str, str | None]:
+        return {table: self.fingerprint(table) for table in tables}
+
 
 def _as_read(value: object) -> dict[str, object]:
     plain = _plain(value)

@@ -86,6 +86,9 @@ class MemoryStore:
     def fingerprint(self, table: str) -> str | None:
         return str(self._versions[table]) if table in self._plain else None
 
+    def fingerprints(self, tables: Sequence[str]) -> dict[str, str | None]:
+        return {table: self.fingerprint(table) for table in tables}
+
 
 def _holds(value: object, name: str, other: object) -> bool:
     """As in SQL, a condition on nothing does not hold."""

@@ -134,6 +134,8 @@ class BoundedConfig(Config):
 
     #: Names the workspace by what is configured, never by what a host answered.
     identity = ""
+    #: Whether anything answered at the host when this was made.
+    is_there = True
 
     @classmethod
     def attributes(cls) -> Iterable[ConfigAttribute]:
@@ -144,7 +146,8 @@ class BoundedConfig(Config):
         self.identity = f"{self.host}#{self.workspace_id}" if self.workspace_id else str(self.host)
         if self.host and _is_here(self.host):
             _keep_proxies_out(str(urlsplit(self.host).hostname))
-        if self.host and _shows_up(self.host):
+        self.is_there = bool(self.host) and _shows_up(str(self.host))
+        if self.is_there:
             super()._resolve_host_metadata()
 
 

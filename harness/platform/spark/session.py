@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from harness.errors import ConfigurationError, StateError
+from harness.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,22 +95,6 @@ def start_session(project: Path, home: Path) -> "SparkSession":
     engine = LocalEngine(home, Wanted(project=project, settings=settings, idle_seconds=None))
     _OF_THIS_PROCESS.append(engine)
     return engine.session()
-
-
-def unreadable(relation: str, error: Exception) -> StateError | None:
-    """Return what to say when Spark cannot read a table; nothing when it has not said so itself.
-
-    Other errors do not come from Spark, and are not caught.
-    """
-    from harness.platform.spark.classic_jvm import Py4JJavaError
-    from harness.platform.spark.errors import PySparkException
-
-    if not isinstance(error, PySparkException | Py4JJavaError):
-        return None
-    return StateError(
-        f"{relation} cannot be read: {message_of(error)[:_LONGEST_REASON]};"
-        " `python -m harness doctor` shows what to do"
-    )
 
 
 def cluster_session() -> "SparkSession":

@@ -75,3 +75,7 @@ class FencedStore:
     def fingerprint(self, table: str) -> str | None:
         """Name the newest commit."""
         return self._store.fingerprint(table)
+
+    def fingerprints(self, tables: Sequence[str]) -> dict[str, str | None]:
+        """Name the present contents of several tables."""
+        return self._store.fingerprints(tables)

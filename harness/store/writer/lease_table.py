@@ -1,20 +1,18 @@
-"""The lease as a table of the session's catalog: one row, replaced by conditional updates.
+"""The lease as a table of a catalog: one row, replaced by conditional updates.
 
 Two updates of one row never both succeed: the table format lets the second one fail, or lets it
-look again and find that its condition no longer holds.
+look again and find that its condition no longer holds. An update that is sent twice changes
+nothing the second time.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, astuple, fields
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
 
 from harness.errors import StateError
-from harness.platform.sql_names import text_in_sql
+from harness.platform.sql.port import Sql, SqlError
+from harness.platform.sql_names import SchemaName, text_in_sql
 from harness.store.writer.lease import LeaseRow
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _TYPES: Mapping[object, str] = {
     int: "bigint",
@@ -28,17 +26,18 @@ class CatalogLeaseTable:
     """The table ``writer_lease`` of one schema.
 
     Args:
-        session: Returns the session.
-        schema: The schema's name, with its catalog where there is one.
+        sql: Runs the statements.
+        schema: The schema, with its catalog where there is one.
     """
 
-    def __init__(self, session: "Callable[[], SparkSession]", schema: str) -> None:
-        self._session = session
+    def __init__(self, sql: Sql, schema: SchemaName) -> None:
+        self._sql = sql
         self._schema = schema
+        self._table = schema.table("writer_lease")
 
     @property
     def name(self) -> str:
-        """The table's name, with its schema."""
+        """The table's name, with its schema, for people."""
         return f"{self._schema}.writer_lease"
 
     def read(self) -> LeaseRow | None:
@@ -48,18 +47,17 @@ class CatalogLeaseTable:
             StateError: It cannot be read, or has more than one row.
         """
         try:
-            session = self._session()
-            if not session.catalog.tableExists(self.name):
-                return None
-            rows = [row.asDict() for row in session.table(self.name).collect()]
+            rows = self._sql.run(f"select * from {self._table}")
         except Exception as error:
+            if isinstance(error, SqlError) and error.is_not_there:
+                return None
             raise _failure(self.name, "read", error) from error
         if len(rows) != 1:
             raise StateError(
                 f"The table {self.name} has {len(rows)} rows instead of one: while no harness "
                 "process runs, drop it, and the next one recreates it"
             )
-        return _row(rows[0])
+        return LeaseRow(**rows[0])  # type: ignore[arg-type]
 
     def create(self, row: LeaseRow) -> None:
         """Make the table with this row, in one commit.
@@ -67,15 +65,25 @@ class CatalogLeaseTable:
         Raises:
             StateError: It cannot be made, or another process was faster.
         """
-        columns = ", ".join(f"{each.name} {_TYPES[each.type]}" for each in fields(row))
+        columns = ", ".join(f"{_in_sql(value)} as {name}" for name, value in asdict(row).items())
+        statement = (
+            f"create table {self._table} using delta"
+            f" tblproperties ('delta.isolationLevel' = 'Serializable') as select {columns}"
+        )
         try:
-            session = self._session()
-            if not session.catalog.databaseExists(self._schema):
-                session.sql(f"create schema if not exists {self._schema}")
-            writer = session.createDataFrame([astuple(row)], columns).writeTo(self.name)
-            writer.using("delta").tableProperty("delta.isolationLevel", "Serializable").create()
+            self._made(statement)
         except Exception as error:
             raise _failure(self.name, "made", error) from error
+
+    def _made(self, statement: str) -> None:
+        """Make the table, and the schema only when it is missing: few may make one."""
+        try:
+            self._sql.run(statement)
+        except SqlError as error:
+            if not error.is_not_there:
+                raise
+            self._sql.run(f"create schema if not exists {self._schema.in_sql}")
+            self._sql.run(statement)
 
     def swap(self, row: LeaseRow, *, epoch: int) -> None:
         """Replace the row that has the epoch.
@@ -86,18 +94,9 @@ class CatalogLeaseTable:
         try:
             # Delta's `update` takes no parameters.
             wanted = ", ".join(f"{name} = {_in_sql(value)}" for name, value in asdict(row).items())
-            self._session().sql(f"update {self.name} set {wanted} where epoch = {epoch:d}")
+            self._sql.run(f"update {self._table} set {wanted} where epoch = {epoch:d}")
         except Exception as error:
             raise _failure(self.name, "written", error) from error
-
-
-def _row(values: dict[str, object]) -> LeaseRow:
-    # Spark collects instants in local time, without a zone.
-    aware = {
-        name: value.astimezone(UTC) if isinstance(value, datetime) else value
-        for name, value in values.items()
-    }
-    return LeaseRow(**aware)  # type: ignore[arg-type]
 
 
 def _in_sql(value: object) -> str:

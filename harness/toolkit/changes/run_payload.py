@@ -134,9 +134,11 @@ def _store(file: Path, schema: str) -> Store:
             f"The list of events is not in {file}, and without a Spark session the tables of "
             f"{schema} cannot be asked for it: run the job where it can reach one of the two"
         )
+    from harness.platform.sql.session import SessionSql
+    from harness.platform.sql_names import schema_name
     from harness.store.catalog import CatalogStore
 
-    return CatalogStore(lambda: session, schema)
+    return CatalogStore(SessionSql(lambda: session), schema_name(schema))
 
 
 def _session() -> "SparkSession | None":

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from urllib.parse import parse_qs
 
+import jwt
+
 from harness.platform.clock import Clock
 from harness.platform.jobs_emulator.api.responses import ApiError
 
@@ -21,10 +23,16 @@ class Logins:
         clients: The secret of each client, by its id.
         clock: Determines when a token ends.
         seconds: How long a token lasts.
+        issuer: The address of who gives the tokens, which then say it and their end in themselves (JWT).
     """
 
-    def __init__(self, clients: Mapping[str, str], clock: Clock, seconds: float) -> None:
+    def __init__(
+        self, clients: Mapping[str, str], clock: Clock, seconds: float, *, issuer: str = ""
+    ) -> None:
         self._clients = clients
+        self._issuer = issuer
+        #: How many tokens were given.
+        self.count = 0
         self._clock = clock
         self._lasts = timedelta(seconds=seconds)
         self._ends: dict[str, datetime] = {}
@@ -49,11 +57,17 @@ class Logins:
         known = self._clients.get(name)
         if known is None or not secrets.compare_digest(known.encode(), secret.encode()):
             raise ApiError(401, "invalid_client", "Client authentication failed.")
-        token = secrets.token_urlsafe(24)
-        self._ends[token] = self._clock.now() + self._lasts
+        ends = self._clock.now() + self._lasts
+        token = self._token(ends) if self._issuer else secrets.token_urlsafe(24)
+        self._ends[token] = ends
         self._owners[token] = name
+        self.count += 1
         seconds = int(self._lasts.total_seconds())
         return {"access_token": token, "token_type": "Bearer", "expires_in": seconds}
+
+    def _token(self, ends: datetime) -> str:
+        claims = {"iss": self._issuer, "exp": int(ends.timestamp()), "jti": secrets.token_hex(8)}
+        return jwt.encode(claims, secrets.token_bytes(32), algorithm="HS256")
 
     def revoke_all(self) -> None:
         """Let every token end now, whatever its client was promised."""

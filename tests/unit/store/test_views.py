@@ -4,6 +4,8 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from harness.errors import StateError
+from harness.platform.sql.session import SessionSql
+from harness.platform.sql_names import SchemaName
 from harness.store.views import Views
 
 
@@ -13,13 +15,13 @@ class BrokenSession:
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    def table(self, name: str) -> object:
+    def sql(self, statement: str) -> object:
         raise self._error
 
 
 def read(error: Exception) -> None:
     session = BrokenSession(error)
-    views = Views(lambda: session, "heartbeat", keeps=True)  # type: ignore[arg-type, return-value]
+    views = Views(SessionSql(lambda: session), SchemaName("heartbeat"), keeps=True)  # type: ignore[arg-type, return-value]
     views.rows("trigger_set")
 
 

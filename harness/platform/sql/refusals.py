@@ -1,0 +1,73 @@
+"""Turns what an engine reports into one sentence: what is wrong, where, and what to do."""
+
+import re
+
+from harness.platform.masking import masked
+from harness.platform.sql.port import SqlError
+from harness.platform.text import storable
+
+_LONGEST_REASON = 300
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
+_SQL_STATE = re.compile(r"\s*SQLSTATE: \w{5}\b.*", re.DOTALL)
+_TRACE = re.compile(r"\n\s*at [\w.$]+.*", re.DOTALL)
+_GRANT = re.compile(
+    r"(?:`?(?P<name>[^\s`']+@[^\s`']+|[0-9a-f-]{36})`?\s+)?does not have (?:permission )?"
+    r"(?P<privilege>[A-Z][A-Z_ ]*[A-Z]) on (?P<kind>[A-Za-z ]+?)\s*"
+    r"[`'](?P<object>.+?)[`']\.?(?:\s|$)"
+)
+_CATALOG = re.compile(r"[Cc]atalog [`']?([^`'\s]+)[`']?")
+_NO_CATALOG = ("NO_SUCH_CATALOG_EXCEPTION", "CATALOG_NOT_FOUND")
+_NO_GRANT = ("INSUFFICIENT_PERMISSIONS", "PERMISSION_DENIED")
+
+
+def refused(message: str, condition: str | None = None) -> SqlError:
+    """Return the error for what an engine says of a statement.
+
+    Args:
+        message: Its words, of any length.
+        condition: The name of the error, if the engine gives it apart from its words.
+    """
+    found = _CONDITION.search(message)
+    name = condition or (found[1] if found else None)
+    if grant := _GRANT.search(message):
+        return _missing_grant(grant, name)
+    if name in _NO_CATALOG:
+        catalog = _CATALOG.search(message)
+        return SqlError(
+            f"There is no catalog '{catalog[1] if catalog else '?'}', or it is not shown to this"
+            " principal",
+            remedy="set HEARTBEAT_CATALOG to the catalog of the tables, or have USE CATALOG on it"
+            " granted",
+            condition=name,
+        )
+    if name is not None and name.startswith(_NO_GRANT):
+        remedy = "have the privilege granted by the owner of the object"
+        return SqlError(_short(message), remedy=remedy, condition=name)
+    if name is not None and name.startswith("CONFIG_NOT_AVAILABLE"):
+        return SqlError(
+            _short(message),
+            remedy="this compute lets few settings be set: use dedicated compute",
+            condition=name,
+        )
+    return SqlError(_short(message), condition=name)
+
+
+def _missing_grant(grant: re.Match[str], condition: str | None) -> SqlError:
+    privilege, kind = grant["privilege"], grant["kind"].strip()
+    name = ".".join(f"`{part}`" for part in grant["object"].replace("`", "").split("."))
+    who = grant["name"]
+    to = f"`{who}`" if who else "the principal that this process logs in as"
+    return SqlError(
+        f"{who or 'The principal that this process logs in as'} lacks {privilege} on the"
+        f" {kind.lower()} {name}",
+        remedy=f"its owner can run: grant {privilege.lower()} on {kind.lower()} {name} to {to}",
+        condition=condition,
+    )
+
+
+def _short(message: str) -> str:
+    """Return the first sentence or two, without the plan, the place and the trace."""
+    text = _TRACE.sub("", _SQL_STATE.sub("", message.partition(";\n")[0])).strip()
+    words = " ".join(text.split()).rstrip(".")
+    # Cut off first, half a secret would be none of those that are known.
+    return storable(masked(words))[:_LONGEST_REASON] or "the engine gave no reason"

@@ -1,0 +1,107 @@
+"""Runs statements in a Spark session: a cluster's, serverless compute's, or the local engine's."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from harness.platform.sql.port import Row, SqlError, StatementCounter, rows_of
+from harness.platform.sql.refusals import refused
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class SessionSql:
+    """Statements of one session.
+
+    Args:
+        session: Returns the session; asked for only when a statement is to run.
+    """
+
+    def __init__(self, session: "Callable[[], SparkSession]") -> None:
+        self._session = session
+        self._counter = StatementCounter()
+
+    @property
+    def statement_count(self) -> int:
+        """How many statements were sent."""
+        return self._counter.count
+
+    def run(self, statement: str) -> list[Row]:
+        """Run a statement and return all of its rows.
+
+        Raises:
+            SqlError: It failed.
+        """
+        self._counter.add()
+        session = self._session()
+        try:
+            return _collected(session.sql(statement))
+        except Exception as error:
+            raise _reported(error) from error
+
+    def prepare(self, statement: str) -> Callable[[], list[Row]]:
+        """Return what runs a statement again and again; it is analysed once.
+
+        Raises:
+            SqlError: It cannot be analysed.
+        """
+        session = self._session()
+        try:
+            frame = session.sql(statement)
+        except Exception as error:
+            raise _reported(error) from error
+
+        def run() -> list[Row]:
+            self._counter.add()
+            try:
+                # A frame keeps its first plan, and with it the files of that moment: never run
+                # it itself.
+                return _collected(frame.select("*"))
+            except Exception as error:
+                raise _reported(error) from error
+
+        return run
+
+    def append(
+        self, table: str, rows: Sequence[Row], options: Mapping[str, str | int] | None = None
+    ) -> None:
+        """Append rows to a table in one commit; no rows make an empty commit.
+
+        Raises:
+            SqlError: It failed.
+        """
+        self._counter.add()
+        self._counter.add()
+        session = self._session()
+        try:
+            schema = session.table(table).schema
+            ordered = [tuple(row[name] for name in schema.names) for row in rows]
+            # `insertInto` would take no notice of the options.
+            writer = session.createDataFrame(ordered, schema).writeTo(table)
+            for name, value in (options or {}).items():
+                writer = writer.option(name, value)
+            writer.append()
+        except Exception as error:
+            raise _reported(error) from error
+
+
+def _collected(frame: "DataFrame") -> list[Row]:
+    if not hasattr(frame, "toArrow"):
+        raise SqlError(
+            "This runtime is too old: it has a Spark before 4.0",
+            remedy="use Databricks Runtime 17.3 or later",
+        )
+    return rows_of(frame.toArrow())
+
+
+def _reported(error: Exception) -> Exception:
+    """Return what to raise: Spark's own errors as a sentence, all others as they are."""
+    from harness.platform.spark.classic_jvm import Py4JJavaError
+    from harness.platform.spark.errors import PySparkException
+
+    if not isinstance(error, PySparkException | Py4JJavaError):
+        return error
+    cause = getattr(error, "java_exception", None)
+    text = str(error if cause is None else cause.getMessage())
+    get_condition = getattr(error, "getCondition", None) or getattr(error, "getErrorClass", None)
+    return refused(text, get_condition() if get_condition else None)
