@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.config.load import load_settings
+from harness.context import Context
+from harness.errors import ConfigurationError
+from harness.platform.sql.warehouse import WarehouseSql
+from harness.store.rows import Ledger
+from harness.tick.checkpoint import fingerprints
+from harness.tick.single_writer import admitted
 from tests.support.services.warehouse.server import Warehouse, served
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.long
 
 PROJECT = Path(__file__).resolve().parents[3]
 SCHEMA = "heartbeat_over_a_socket"
@@ -43,11 +52,42 @@ def test_dbt_finds_the_warehouse(warehouse: Warehouse, tmp_path: Path) -> None:
     assert "All checks passed!" in dbt(warehouse, tmp_path, "debug").stdout
 
 
-def test_this_project_is_built_twice(
-    spark: "SparkSession", warehouse: Warehouse, tmp_path: Path
+@pytest.fixture(scope="module")
+def built(warehouse: Warehouse, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tables of this project, without its tests."""
+    folder = tmp_path_factory.mktemp("dbt")
+    dbt(warehouse, folder, "seed")
+    dbt(warehouse, folder, "run")
+    return folder
+
+
+def test_this_project_is_built_and_built_again(
+    spark: "SparkSession", warehouse: Warehouse, built: Path
 ) -> None:
-    dbt(warehouse, tmp_path, "build", "--exclude-resource-type", "unit_test")
     columns = spark.table(f"{SCHEMA}.heartbeat_control").columns
     assert columns[:2] == ["sensor_source", "sensor_id"]
     assert len(columns) == 15
-    dbt(warehouse, tmp_path, "build", "--exclude-resource-type", "unit_test")
+    # Tables that are there are merged into, and their columns are asked for.
+    again = ["ledger_ticks", "upstream_state", "run_state", "heartbeat_control"]
+    dbt(warehouse, built, "build", "--select", *again, "--exclude-resource-type", "unit_test")
+
+
+def test_the_harness_reads_the_tables_without_spark(
+    warehouse: Warehouse, built: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variables = {**warehouse.variables(), "HEARTBEAT_SCHEMA": SCHEMA}
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    context = Context(load_settings(PROJECT, variables), variables)
+    assert isinstance(context.sql, WarehouseSql)
+    assert context.rows("trigger_set") == []
+    assert context.store.read(Ledger.TICKS, where=[("tick_number", ">", 0)]) == []
+    before = context.sql.statement_count
+    assert None not in fingerprints(context.store).values()
+    assert context.sql.statement_count == before + 1
+    with (
+        pytest.raises(ConfigurationError, match="needs a Spark session for the tables of prod-eu"),
+        admitted(context, "tick"),
+    ):
+        pass
+    context.close()
