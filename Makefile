@@ -164,7 +164,7 @@ sql: $(READY) ## Check the style of SQL with sqlfluff
 .PHONY: parse
 parse: $(READY) ## Parse the dbt project for both targets
 	@$(FRESH_HOME); \
-	$(BIN)/dbt --quiet parse --target databricks --target-path "$$home/target"; \
+	HEARTBEAT_CATALOG="$${HEARTBEAT_CATALOG:-any}" $(BIN)/dbt --quiet parse --target databricks --target-path "$$home/target"; \
 	$(BIN)/dbt --quiet parse --target local
 
 .PHONY: models
