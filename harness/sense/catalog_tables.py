@@ -2,7 +2,7 @@
 
 One statement answers for all tables of a catalog. What it says of a change is a hint and no proof:
 documentation promises the time of a table's definition, and workspaces show that of its data, too.
-Whoever uses it has to prove it.
+It has to be proved before it is used.
 """
 
 from collections.abc import Callable, Collection, Mapping

@@ -15,7 +15,7 @@ _GRANT = re.compile(
     r"(?P<privilege>[A-Z][A-Z_ ]*[A-Z]) on (?P<kind>[A-Za-z ]+?)\s*"
     r"[`'](?P<object>.+?)[`']\.?(?:\s|$)"
 )
-_CATALOG = re.compile(r"catalog [`']?([^`'\s]+)[`']?")
+_CATALOG = re.compile(r"catalog [`']?([^`'\s]+)[`']?", re.IGNORECASE)
 _NO_CATALOG = ("NO_SUCH_CATALOG_EXCEPTION", "CATALOG_NOT_FOUND")
 _NO_GRANT = ("INSUFFICIENT_PERMISSIONS", "PERMISSION_DENIED")
 

@@ -36,7 +36,7 @@ class Cursor:
     #: The time at which the catalog had altered the table when its history was read; ``None`` where
     #: that time proves nothing.
     altered_ms: int | None = None
-    #: The catalog has missed a commit: somebody writes the table without it.
+    #: The catalog has missed a commit: the table is written without it.
     is_altered_late: bool = False
 
     def to_text(self) -> str:

@@ -1,7 +1,7 @@
 """Says which tables of a catalog may have changed, by one statement for all of them.
 
 The catalog's time of a table is a shortcut, trusted only where it was seen to move with the data,
-and checked table by table in turn: a table that somebody writes without the catalog is found out.
+and checked table by table in turn: a table that is written without the catalog is found.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ from harness.store.work_lists import Upstream
 CHECKED_PART = 500
 #: How far the clocks of the catalog and of a writer may be apart.
 _SKEW_MS = 30_000
-#: The catalog may be told of a commit so much later, for that to be the reason for its time.
+#: The catalog may learn of a commit so much later, for that to be the reason for its time.
 _SLACK_MS = 5 * 60_000
 #: The catalog has so long to learn of a commit, before it counts as missed.
 _GRACE_MS = 10 * 60_000
