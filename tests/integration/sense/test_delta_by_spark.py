@@ -402,9 +402,17 @@ class TestByName:
         assert (newest.version, operation_by_name(newest)) == (1, "APPEND")
         assert (oldest.version, operation_by_name(oldest)) == (0, None)
 
-    def test_a_history_that_cannot_be_read_is_one_sentence(self, spark: "SparkSession") -> None:
-        with pytest.raises(ProbeFailedError, match="Spark cannot read its history") as raised:
-            SparkTableHistory(lambda: spark).newest("sensed.nothing", 1)
+    @pytest.mark.parametrize(
+        ("table", "reason"),
+        [("nothing", "the catalog has no such table"), ("plain", "Spark cannot read its history")],
+    )
+    def test_a_history_that_cannot_be_read_is_one_sentence(
+        self, spark: "SparkSession", table: str, reason: str
+    ) -> None:
+        spark.sql("create table if not exists sensed.plain (id bigint) using parquet")
+
+        with pytest.raises(ProbeFailedError, match=reason) as raised:
+            SparkTableHistory(lambda: spark).newest(f"sensed.{table}", 1)
 
         assert "\n" not in str(raised.value)
 
