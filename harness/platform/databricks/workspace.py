@@ -169,7 +169,8 @@ def _shows_up(host: str) -> bool:
     if not url.startswith(("http://", "https://")):
         return False
     try:
-        urllib.request.urlopen(url, timeout=_SECONDS_TO_SHOW_UP).close()
+        # `urlopen` would keep the proxies that the environment named when it was first called.
+        urllib.request.build_opener().open(url, timeout=_SECONDS_TO_SHOW_UP).close()
     except urllib.error.HTTPError as error:
         error.close()
         return error.code not in (429, 503)
