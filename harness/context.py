@@ -122,8 +122,10 @@ class Context:
 
         Reading needs no Spark where a warehouse is named and the process is on no cluster.
         """
+        from harness.platform.spark.engine import REMOTE
+
         given = self.environment.get
-        is_at_session = given(_ON_CLUSTER) or given("SPARK_REMOTE") or "session" in vars(self)
+        is_at_session = given(_ON_CLUSTER) or given(REMOTE) or "session" in vars(self)
         path = given("DATABRICKS_HTTP_PATH")
         if self.target == LOCAL_TARGET or is_at_session or not path:
             return SessionSql(lambda: self.session)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tests.support.services.connect import Endpoint
     from tests.support.services.kafka.broker import Broker
     from tests.support.services.postgres import Postgres
+    from tests.support.services.warehouse.server import Warehouse
 
 # An example that takes long on a busy machine is no failure.
 settings.register_profile("heartbeat", deadline=None)
@@ -152,6 +153,16 @@ def spark(spark_home: Path, spark_endpoint: "Endpoint") -> Iterator["SparkSessio
     session = spark_endpoint.opened_by_spark(PROJECT, spark_home)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def served_warehouse(
+    spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory
+) -> Iterator["Warehouse"]:
+    """A SQL warehouse over a socket, in front of the Spark of the process."""
+    from tests.support.services.warehouse.server import served
+
+    yield from served(spark, tmp_path_factory.mktemp("warehouse"))
 
 
 @pytest.fixture(scope="session")

@@ -5,16 +5,12 @@ nor in the cause of one.
 """
 
 import base64
-import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from harness.config.load import Settings
 from harness.config.secrets import EnvironmentSecrets, SecretResolver, SecretStore
 from harness.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from databricks.sdk import WorkspaceClient
+from harness.platform.databricks.lazy_client import LazyClient
 
 #: A look waits for the secret first, and has its own time limit.
 _TIMEOUT_SECONDS = 10.0
@@ -35,8 +31,7 @@ class WorkspaceSecrets:
 
     def __init__(self, others: SecretResolver) -> None:
         self._others = others
-        self._lock = threading.Lock()
-        self._client: WorkspaceClient | None = None
+        self._client = LazyClient(_TIMEOUT_SECONDS)
 
     def look_up(self, store: SecretStore, name: str) -> str | None:
         """Return the value.
@@ -50,12 +45,12 @@ class WorkspaceSecrets:
         return _decoded(self._fetched(scope, key), name)
 
     def _fetched(self, scope: str, key: str) -> str | None:
-        from databricks.sdk.errors import PermissionDenied, ResourceDoesNotExist, Unauthenticated
+        from databricks.sdk.errors import PermissionDenied, ResourceDoesNotExist
 
         from harness.platform.databricks.workspace import described
 
         try:
-            return self._connected().secrets.get_secret(scope, key).value
+            return self._client.get().secrets.get_secret(scope, key).value
         except ResourceDoesNotExist as error:
             raise ConfigurationError(
                 f"the workspace has no secret:{scope}/{key}; databricks secrets put-secret"
@@ -67,24 +62,13 @@ class WorkspaceSecrets:
                 f" the scope {scope}"
             ) from error
         except Exception as error:
-            if isinstance(error, Unauthenticated):
-                # The login was revoked, or its secret was changed; the next use logs in again.
-                self._client = None
+            self._client.forget_revoked(error)
             # The SDK wraps what it would have tried again.
             cause = error.__cause__ if isinstance(error, TimeoutError) else None
             message = described(cause or error).rstrip(".")
             raise ConfigurationError(
                 f"secret:{scope}/{key} cannot be fetched from the workspace: {message}"
             ) from None
-
-    def _connected(self) -> "WorkspaceClient":
-        from harness.platform.databricks.workspace import bounded_config, workspace_client
-
-        with self._lock:
-            if self._client is None:
-                config = bounded_config(http_timeout_seconds=_TIMEOUT_SECONDS)
-                self._client = workspace_client(config)
-            return self._client
 
 
 def _decoded(value: str | None, name: str) -> str | None:

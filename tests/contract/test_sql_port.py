@@ -18,7 +18,6 @@ from tests.support.services.warehouse.server import (
     Drop,
     Warehouse,
     When,
-    served,
 )
 
 if TYPE_CHECKING:
@@ -26,13 +25,6 @@ if TYPE_CHECKING:
 
 PLACE = WarehousePlace(http_path=WAREHOUSE_PATH, catalog="prod-eu", start_seconds=12)
 NOON = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
-
-
-@pytest.fixture(scope="module")
-def served_warehouse(
-    spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Warehouse]:
-    yield from served(spark, tmp_path_factory.mktemp("warehouse"))
 
 
 @pytest.fixture
@@ -192,7 +184,7 @@ def test_a_statement_survives_a_lost_connection(
 def test_a_wrong_login_says_so(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DATABRICKS_CLIENT_ID")
     monkeypatch.delenv("DATABRICKS_CLIENT_SECRET")
-    monkeypatch.setenv("DATABRICKS_TOKEN", "dapi-of-nobody")
+    monkeypatch.setenv("DATABRICKS_TOKEN", "dapi-unknown")
     with pytest.raises(
         SqlError, match=r"refuses the login \(403\): Invalid access token; log in again"
     ):

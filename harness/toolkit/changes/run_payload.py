@@ -70,12 +70,15 @@ def _of_run(run_id: str | int) -> list[ChangeEvent]:
             "{{job.run_id}}"
         ) from error
     context = Context(load_settings(project_folder(os.environ), os.environ), os.environ)
-    listed = _from_tables(
-        context.store,
-        [("run_id", "=", number)],
-        f"No start has the run {number}: if Heartbeat has started it, the response to the start "
-        "was lost and the next tick records the run, so read again then",
-    )
+    try:
+        listed = _from_tables(
+            context.store,
+            [("run_id", "=", number)],
+            f"No start has the run {number}: if Heartbeat has started it, the response to the start"
+            " was lost and the next tick records the run, so read again then",
+        )
+    finally:
+        context.close()
     return _events(listed, f"the list of events in {context.schema}.{Ledger.EVENTS}")
 
 

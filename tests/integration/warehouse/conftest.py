@@ -5,32 +5,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.services.warehouse.server import HOST, TOKEN, WAREHOUSE_PATH, Warehouse, served
+from tests.support.services.warehouse.server import HOST, TOKEN, WAREHOUSE_PATH, Warehouse
 
 if TYPE_CHECKING:
     from databricks.sql.client import Connection
-    from pyspark.sql import SparkSession
 
 Connect = Callable[..., "Connection"]
 
 
-@pytest.fixture(scope="module")
-def warehouse_of_module(
-    spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Warehouse]:
-    yield from served(spark, tmp_path_factory.mktemp("warehouse"))
-
-
 @pytest.fixture
-def warehouse(
-    warehouse_of_module: Warehouse, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Warehouse]:
+def warehouse(served_warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Iterator[Warehouse]:
     """The warehouse, without faults, as this process' environment has it."""
-    for name, value in warehouse_of_module.variables().items():
+    for name, value in served_warehouse.variables().items():
         monkeypatch.setenv(name, value)
-    warehouse_of_module.statements.clear()
-    yield warehouse_of_module
-    warehouse_of_module.recover()
+    served_warehouse.statements.clear()
+    yield served_warehouse
+    served_warehouse.recover()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from harness.platform.sql.warehouse import WarehouseSql
 from harness.store.rows import Ledger
 from harness.tick.checkpoint import fingerprints
 from harness.tick.single_writer import admitted
-from tests.support.services.warehouse.server import Warehouse, served
+from tests.support.services.warehouse.server import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,18 +26,11 @@ PROJECT = Path(__file__).resolve().parents[3]
 SCHEMA = "heartbeat_over_a_socket"
 
 
-@pytest.fixture(scope="module")
-def warehouse(
-    spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Warehouse]:
-    yield from served(spark, tmp_path_factory.mktemp("warehouse"))
-
-
 def dbt(
-    warehouse: Warehouse, folder: Path, *arguments: str, project: Path = PROJECT
+    served_warehouse: Warehouse, folder: Path, *arguments: str, project: Path = PROJECT
 ) -> subprocess.CompletedProcess[str]:
     """Run dbt in a process of its own, whose environment alone leads to the warehouse."""
-    environment = {**os.environ, **warehouse.variables(), "HEARTBEAT_SCHEMA": SCHEMA}
+    environment = {**os.environ, **served_warehouse.variables(), "HEARTBEAT_SCHEMA": SCHEMA}
     environment |= {"DBT_TARGET_PATH": str(folder / "target"), "DBT_LOG_PATH": str(folder / "logs")}
     command = [sys.executable, "-m", "dbt.cli.main", *arguments]
     ran = subprocess.run(
@@ -48,34 +40,36 @@ def dbt(
     return ran
 
 
-def test_dbt_finds_the_warehouse(warehouse: Warehouse, tmp_path: Path) -> None:
-    assert "All checks passed!" in dbt(warehouse, tmp_path, "debug").stdout
+def test_dbt_finds_the_warehouse(served_warehouse: Warehouse, tmp_path: Path) -> None:
+    assert "All checks passed!" in dbt(served_warehouse, tmp_path, "debug").stdout
 
 
 @pytest.fixture(scope="module")
-def built(warehouse: Warehouse, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(served_warehouse: Warehouse, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tables of this project, without its tests."""
     folder = tmp_path_factory.mktemp("dbt")
-    dbt(warehouse, folder, "seed")
-    dbt(warehouse, folder, "run")
+    dbt(served_warehouse, folder, "seed")
+    dbt(served_warehouse, folder, "run")
     return folder
 
 
 def test_this_project_is_built_and_built_again(
-    spark: "SparkSession", warehouse: Warehouse, built: Path
+    spark: "SparkSession", served_warehouse: Warehouse, built: Path
 ) -> None:
     columns = spark.table(f"{SCHEMA}.heartbeat_control").columns
     assert columns[:2] == ["sensor_source", "sensor_id"]
     assert len(columns) == 15
     # Tables that are there are merged into, and their columns are asked for.
     again = ["ledger_ticks", "upstream_state", "heartbeat_control"]
-    dbt(warehouse, built, "build", "--select", *again, "--exclude-resource-type", "unit_test")
+    dbt(
+        served_warehouse, built, "build", "--select", *again, "--exclude-resource-type", "unit_test"
+    )
 
 
 def test_the_harness_reads_the_tables_without_spark(
-    warehouse: Warehouse, built: Path, monkeypatch: pytest.MonkeyPatch
+    served_warehouse: Warehouse, built: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    variables = {**warehouse.variables(), "HEARTBEAT_SCHEMA": SCHEMA}
+    variables = {**served_warehouse.variables(), "HEARTBEAT_SCHEMA": SCHEMA}
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     context = Context(load_settings(PROJECT, variables), variables)

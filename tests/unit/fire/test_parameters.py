@@ -113,7 +113,7 @@ def test_a_start_whose_job_cannot_be_read_waits_and_is_sent_once_it_can() -> Non
     row = world.fire()
     assert (row.run_status, row.parameters) == (RunStatus.INTENDED, UNDETERMINED)
     assert "the settings did not come" in (row.message or "")
-    # Nobody has to look for a run that no request can have started, however old the start is.
+    # No search for a run that no request can have started, however old the start is.
     late = Tick(number=5, at=AT + 2 * RESEND_FOR)
     silent = world.settle(row, late)
     assert (silent.rows, silent.unanswered) == ((), {JOB: row.message})

@@ -1,16 +1,13 @@
 """Loads Iceberg tables of a workspace's catalogs by Iceberg's REST protocol, one request each."""
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from harness.errors import ProbeFailedError
+from harness.platform.databricks.lazy_client import LazyClient
 from harness.sense.catalog_tables import CatalogName
-
-if TYPE_CHECKING:
-    from databricks.sdk import WorkspaceClient
 
 _TABLE = "/api/2.1/unity-catalog/iceberg-rest/v1/catalogs/{}/namespaces/{}/tables/{}"
 _TIMEOUT_SECONDS = 25.0
@@ -50,8 +47,7 @@ class RestTables:
 
     def __init__(self, catalog: str) -> None:
         self.catalog = catalog
-        self._lock = threading.Lock()
-        self._client: WorkspaceClient | None = None
+        self._client = LazyClient(_TIMEOUT_SECONDS)
 
     def load(self, name: CatalogName) -> LoadedTable:
         """Return the present state of a table."""
@@ -61,7 +57,7 @@ class RestTables:
 
         parts = (quote(part, safe="") for part in (name.catalog, name.schema, name.table))
         try:
-            answer: Any = self._connected().api_client.do("GET", _TABLE.format(*parts))
+            answer: Any = self._client.get().api_client.do("GET", _TABLE.format(*parts))
             return LoadedTable(location=answer["metadata-location"], metadata=answer["metadata"])
         except NotFound as error:
             raise ProbeFailedError(
@@ -75,16 +71,8 @@ class RestTables:
         except (KeyError, TypeError) as error:
             raise ProbeFailedError(f"the workspace's answer is no Iceberg table {name}") from error
         except Exception as error:
+            self._client.forget_revoked(error)
             # The SDK wraps what it would have tried again.
             cause = error.__cause__ if isinstance(error, TimeoutError) else None
             reason = described(cause or error).rstrip(".")
             raise ProbeFailedError(f"the workspace does not answer: {reason}") from error
-
-    def _connected(self) -> "WorkspaceClient":
-        from harness.platform.databricks.workspace import bounded_config, workspace_client
-
-        with self._lock:
-            if self._client is None:
-                config = bounded_config(http_timeout_seconds=_TIMEOUT_SECONDS)
-                self._client = workspace_client(config)
-            return self._client

@@ -1,7 +1,7 @@
 """A SQL warehouse of a workspace, over a real socket, in front of the Spark of the tests.
 
-The connector and dbt-databricks reach it as they reach a workspace: by TLS at `https://workspace.test`, port 443. Nobody
-may listen there and the name is nobody's, so this server is also the proxy that the environment names (`HTTPS_PROXY`):
+The connector and dbt-databricks reach it as they reach a workspace: by TLS at `https://workspace.test`, port 443. No
+test can listen there and the name does not exist, so this server is also the proxy of the environment (`HTTPS_PROXY`):
 a client connects through it to the workspace, and finds its certificate signed by an authority that the environment
 names, too. No option of the connector or of the profile is one of these tests alone.
 

@@ -29,9 +29,13 @@ class Workspace:
     asked: list[str] = field(default_factory=list)
     status: int = 200
     words: str = "no"
+    #: The only login that is admitted; any, when there is none.
+    admitted: str | None = None
 
-    def answer(self, path: str) -> tuple[int, object]:
+    def answer(self, path: str, login: str | None) -> tuple[int, object]:
         self.asked.append(path)
+        if self.admitted not in (None, login):
+            return 401, {"error_code": "UNAUTHENTICATED", "message": "who are you?"}
         if self.status != 200:
             return self.status, {"error_code": "SAID_NO", "message": self.words}
         if path not in self.tables:
@@ -49,7 +53,7 @@ def workspace(monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
             if not self.path.startswith("/api/2.1/"):
                 status, content = 404, b"{}"
             else:
-                status, answer = workspace.answer(self.path)
+                status, answer = workspace.answer(self.path, self.headers.get("Authorization"))
                 content = json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
@@ -132,6 +136,19 @@ def test_a_workspace_that_is_down_is_a_failure_and_nothing_is_lost(
     workspace.status = 500
     failure = watcher.probe_once().failure
     workspace.status = 200
+
+    assert (failure is None, len(watcher.reported())) == (False, 1)
+
+
+def test_a_login_that_is_revoked_is_replaced_at_the_next_probe(
+    workspace: Workspace, table: IcebergFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watcher = Watcher("shop.orders")
+    watcher.probe_once()
+    workspace.admitted = "Bearer a-new-token"
+    monkeypatch.setenv("DATABRICKS_TOKEN", "a-new-token")
+    table.append()
+    failure = watcher.probe_once().failure
 
     assert (failure is None, len(watcher.reported())) == (False, 1)
 
