@@ -160,9 +160,13 @@ def test_rows_are_appended_with_a_stamp_over_a_session_alone(sql: Sql, schema: S
 def test_a_session_that_has_ended_is_opened_again(
     over_a_warehouse: WarehouseSql, warehouse: Warehouse
 ) -> None:
+    before = len(warehouse.calls)
     over_a_warehouse.run("select 1 as n")
     warehouse.sessions.end_sessions()
     assert over_a_warehouse.run("select 2 as n") == [{"n": 2}]
+    # The first one is closed at once, and by its user: the garbage collector would do it anywhere.
+    of_sessions = [each for each in warehouse.calls[before:] if each.endswith("Session")]
+    assert of_sessions == ["OpenSession", "CloseSession", "OpenSession"]
 
 
 def test_a_login_that_has_ended_is_renewed(

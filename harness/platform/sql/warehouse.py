@@ -30,7 +30,9 @@ _ATTEMPTS = 60
 #: The first runtime with Spark 4.0, which the models need.
 _OLDEST_RUNTIME = (17, 3)
 _VERSION = "set spark.databricks.clusterUsageTags.sparkVersion"
-_ENDED = re.compile(r"Invalid SessionHandle|session.*(?:ended|expired|closed)", re.IGNORECASE)
+_ENDED = re.compile(
+    r"Invalid SessionHandle|closed connection|session.*(?:ended|expired|closed)", re.IGNORECASE
+)
 _LOGIN = (401, 403)
 #: The connector's words when it has waited for as long as it may.
 _OUT_OF_TIME = "max retry duration"
@@ -135,7 +137,11 @@ class WarehouseSql:
 
     def _connected(self, *, instead_of: "Connection | None" = None) -> "Connection":
         with self._alone:
-            if self._connection is None or self._connection is instead_of:
+            if self._connection is not None and self._connection is instead_of:
+                # Left to the garbage collector, it would close its session in any thread.
+                self._connection = None
+                instead_of.close()
+            if self._connection is None:
                 self._connection = self._open()
             return self._connection
 
@@ -163,7 +169,11 @@ class WarehouseSql:
         except Exception as error:
             raise self._reported(error) from error
         if place.is_cluster:
-            self._require_runtime(connection)
+            try:
+                self._require_runtime(connection)
+            except BaseException:
+                connection.close()
+                raise
         return connection
 
     def _config(self) -> Any:
@@ -192,7 +202,6 @@ class WarehouseSql:
             return
         minor = 99 if found[2] == "x" else int(found[2])
         if (int(found[1]), minor) < _OLDEST_RUNTIME:
-            connection.close()
             raise SqlError(
                 f"The cluster at {self._place.path} has Databricks Runtime {text}, which is too"
                 " old",
