@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import cast
 
 from harness.config.load import Settings, load_settings
@@ -21,6 +20,7 @@ from harness.errors import DecideError, LockedError, StateError
 from harness.events.event import EventRow
 from harness.fire.submit import Firing
 from harness.platform.databricks.api import JobsApi
+from harness.platform.sql.port import Row
 from harness.store.queries import step_order
 from harness.store.rows import FencingToken, Ledger, LedgerRow
 from harness.store.state_dir import StateDir
@@ -167,21 +167,22 @@ class Dbt:
         self._machine.models.starts_per_tick = 1
 
 
-class _Session:
+class _Sql:
     """Answers the one question that is asked in SQL: which tick was the last to end."""
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
 
-    def sql(self, query: str) -> SimpleNamespace:
+    def run(self, statement: str) -> list[Row]:
         rows = self._store.read(Ledger.TICKS)
         newest = max(rows, key=lambda row: int(str(row["tick_number"])), default={})
-        found = SimpleNamespace(
-            ended=newest.get("tick_number"),
-            folded=newest.get("folded_through"),
-            tick_at=newest.get("tick_at"),
-        )
-        return SimpleNamespace(first=lambda: found)
+        return [
+            {
+                "ended": newest.get("tick_number"),
+                "folded": newest.get("folded_through"),
+                "tick_at": newest.get("tick_at"),
+            }
+        ]
 
 
 class _Process(Context):
@@ -193,7 +194,7 @@ class _Process(Context):
         parts = {
             "store": machine.store,
             "dbt": Dbt(machine),
-            "session": _Session(machine.store),
+            "sql": _Sql(machine.store),
             "probe_pool": machine.wiring.probe_pool(machine.sources, machine.clock),
             "jobs": machine.wiring.jobs(machine.jobs),
         }
