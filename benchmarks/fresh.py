@@ -10,7 +10,6 @@ earlier version, does the same in the same run, each with its own `.venv`.
 import argparse
 import json
 import os
-import resource
 import shutil
 import statistics
 import subprocess
@@ -45,6 +44,8 @@ class Ran:
 
     seconds: float
     output: str
+    #: The most memory that it or a process below it had, those aside that outlive it.
+    mebibytes: float
 
 
 @dataclass(kw_only=True)
@@ -95,32 +96,37 @@ class House:
         """Run a Python module to its end."""
         environment = self.environment | ({"HEARTBEAT_CONFIG": mode} if mode else {})
         began = time.perf_counter()
-        answer = subprocess.run(
-            [self.checkout / ".venv" / "bin" / "python", "-m", *arguments],
-            cwd=cwd or self.project,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        took = time.perf_counter() - began
-        if answer.returncode != 0:
-            raise SystemExit(f"{' '.join(arguments)}: {answer.stdout}{answer.stderr}")
-        return Ran(took, answer.stdout)
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+            process = subprocess.Popen(
+                [self.checkout / ".venv" / "bin" / "python", "-m", *arguments],
+                cwd=cwd or self.project,
+                env=environment,
+                stdout=out,
+                stderr=errors,
+            )
+            _, status, usage = os.wait4(process.pid, 0)
+            took = time.perf_counter() - began
+            process.returncode = os.waitstatus_to_exitcode(status)
+            for file in (out, errors):
+                file.seek(0)
+            output = out.read().decode()
+            if process.returncode != 0:
+                raise SystemExit(f"{' '.join(arguments)}: {output}{errors.read().decode()}")
+        return Ran(took, output, usage.ru_maxrss / 1024)
 
     def harness(self, *arguments: str, mode: str = "") -> Ran:
         """Run a command of the harness."""
         return self.run("harness", *arguments, mode=mode)
 
-    def news(self, mode: str = "") -> tuple[float, float]:
-        """Change one table, tick; return the seconds until run-now, and until the end."""
+    def news(self, mode: str = "") -> tuple[float, Ran]:
+        """Change one table, tick; return the seconds until run-now, and the tick."""
         append(self.paths[0])
         ran = self.harness("tick", "--json", mode=mode)
         tick = json.loads(ran.output)
         assert len(tick["fired"]) == 1, tick
         after = sum(tick["seconds"].get(step, 0.0) for step in AFTER_STARTS)
         self.harness("tick", mode=mode)
-        return ran.seconds - after, ran.seconds
+        return ran.seconds - after, ran
 
     def build(self) -> Ran:
         """Build the one model, as a person does."""
@@ -159,14 +165,14 @@ def main() -> None:
     try:
         for house in houses:
             print(f"{houses.index(house)}: {house.checkout.name}")
-        table = {name: [[] for _ in houses] for name in dict.fromkeys(_names(houses))}
+        table: dict[str, list[list[float]]] = {
+            name: [[] for _ in houses] for name in dict.fromkeys(_names())
+        }
         for place, house in enumerate(houses):
-            for name, seconds in _first(house):
-                table[name][place].append(seconds)
+            _note(table, place, _first(house))
         for _ in range(options.rounds):
             for place, house in enumerate(houses):
-                for name, seconds in _round(house):
-                    table[name][place].append(seconds)
+                _note(table, place, _round(house))
         _print(table)
     finally:
         for house in houses:
@@ -175,18 +181,26 @@ def main() -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _names(houses: Sequence[House]) -> Iterator[str]:
+def _note(
+    table: Mapping[str, Sequence[list[float]]], place: int, figures: Iterator[tuple[str, float]]
+) -> None:
+    for name, figure in figures:
+        print(f"{place}: {name}: {figure:.2f}", file=sys.stderr, flush=True)
+        table[name][place].append(figure)
+
+
+def _names() -> Iterator[str]:
     yield from ("init, empty", "first tick", "tick with a start, first", "init again")
     for mode in ("engine up", "engine down", "inline"):
-        yield from (f"to run-now, {mode}", f"to the end, {mode}")
+        yield from (f"to run-now, {mode}", f"to the end, {mode}", f"tick, {mode}, MiB")
     yield from ("dbt build, beside the engine", "dbt build, a Spark of its own")
-    yield from ("idle tick", "status", "explain", "engine, MiB", "process, MiB")
+    yield from ("idle tick", "status", "status, MiB", "explain", "engine, MiB")
 
 
 def _first(house: House) -> Iterator[tuple[str, float]]:
     yield "init, empty", house.harness("init").seconds
     yield "first tick", house.harness("tick").seconds
-    yield "tick with a start, first", house.news()[1]
+    yield "tick with a start, first", house.news()[1].seconds
     house.build()
     yield "init again", house.harness("init").seconds
 
@@ -202,16 +216,19 @@ def _round(house: House) -> Iterator[tuple[str, float]]:
     house.stop()
     yield "dbt build, a Spark of its own", house.build().seconds
     yield "idle tick", house.harness("tick").seconds
-    yield "status", house.harness("status").seconds
+    status = house.harness("status")
+    yield "status", status.seconds
+    yield "status, MiB", status.mebibytes
     yield "explain", house.harness("explain", str(2**53 + 1)).seconds
-    yield "process, MiB", resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     if house.has_engine:
         house.news()
 
 
-def _both(mode: str, seconds: tuple[float, float]) -> Iterator[tuple[str, float]]:
-    yield f"to run-now, {mode}", seconds[0]
-    yield f"to the end, {mode}", seconds[1]
+def _both(mode: str, news: tuple[float, Ran]) -> Iterator[tuple[str, float]]:
+    to_run_now, tick = news
+    yield f"to run-now, {mode}", to_run_now
+    yield f"to the end, {mode}", tick.seconds
+    yield f"tick, {mode}, MiB", tick.mebibytes
 
 
 def _memory_of_engine(house: House) -> float:

@@ -1,4 +1,4 @@
-"""Runs the command line, for ``python -m harness`` and for the command ``heartbeat``."""
+"""Runs the command line: for ``python -m harness``, for ``heartbeat``, and as a task of a job."""
 
 import atexit
 import logging
@@ -34,6 +34,18 @@ def main() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def task() -> None:
+    """Run the command line as a task of a Databricks job, within a process that goes on afterwards.
+
+    Raises:
+        SystemExit: The command ended with another code than 0, so that the task fails.
+    """
+    from harness.cli.app import main
+
+    if code := main(sys.argv[1:]):
+        raise SystemExit(code)
 
 
 if __name__ == "__main__":

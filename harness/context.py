@@ -8,14 +8,16 @@ import logging
 import os
 import signal
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from harness.config.load import LOCAL_TARGET, Settings, catalog_of, target_of
 from harness.config.model import EngineMode, JobsTarget, SendParameters
-from harness.config.project import dbt_project_of
+from harness.config.project import PACKAGE, dbt_project_of
 from harness.config.workspace_secrets import secrets_for
 from harness.controls.load import every_job_name
 from harness.errors import ConfigurationError
@@ -27,7 +29,7 @@ from harness.platform.databricks.rate_limit import TokenBucket
 from harness.platform.dbt import Dbt
 from harness.platform.files import make_private, write_atomically
 from harness.platform.spark.metastore import require_free
-from harness.platform.sql.port import Sql
+from harness.platform.sql.port import Row, Sql, SqlError, read_together
 from harness.platform.sql.session import SessionSql
 from harness.platform.sql.warehouse import WarehousePlace, WarehouseSql
 from harness.platform.sql_names import SchemaName
@@ -35,12 +37,17 @@ from harness.platform.stopping import Stop
 from harness.sense.pool import ProbePool
 from harness.sense.probe import QueryBounds
 from harness.store.catalog import CatalogStore
+from harness.store.catalog_files import CatalogFiles
+from harness.store.catalog_inbox import CatalogInbox
+from harness.store.inbox import FolderInbox, Inbox
 from harness.store.local import LocalStore
-from harness.store.rows import Store
+from harness.store.queries import LastDecision, LockHolder, holder_of, last_tick_at
+from harness.store.rows import Question, Store
 from harness.store.state_dir import StateDir
 from harness.store.views import Views
 from harness.store.writer.fencing import FencedStore
-from harness.store.writer.lease import Lease
+from harness.store.writer.lease import LEASE_SECONDS, Lease, LeaseRow
+from harness.store.writer.lease_table import CatalogLeaseTable
 from harness.store.writer.lock import ProcessLock, WriterLock
 
 if TYPE_CHECKING:
@@ -57,6 +64,8 @@ CRASH_VARIABLE = "HEARTBEAT_CRASH_AT"
 _LOCAL_REQUESTS_PER_SECOND = 500.0
 #: A cluster of a workspace, which has a session of its own, is known by it.
 _ON_CLUSTER = "DATABRICKS_RUNTIME_VERSION"
+#: The commands that tick.
+_TICKING = frozenset({"tick", "run"})
 
 
 def wanted_engine(settings: Settings) -> "Wanted":
@@ -77,6 +86,27 @@ def wanted_engine(settings: Settings) -> "Wanted":
     )
 
 
+def warehouse_of(environment: Mapping[str, str]) -> WarehouseSql | None:
+    """Return the SQL warehouse that is named, unless the process has a cluster's own session."""
+    path = environment.get("DATABRICKS_HTTP_PATH")
+    if not path or environment.get(_ON_CLUSTER):
+        return None
+    return WarehouseSql(WarehousePlace(http_path=path, catalog=catalog_of(environment)))
+
+
+def inbox_of_workspace(environment: Mapping[str, str], clock: Clock) -> CatalogInbox:
+    """Return the inbox for leaving messages alone: neither a project nor a state folder is needed.
+
+    Raises:
+        ConfigurationError: No catalog is configured.
+    """
+    from harness.platform.spark.session import cluster_session
+
+    schema = SchemaName(environment.get("HEARTBEAT_SCHEMA", "heartbeat"), catalog_of(environment))
+    sql = warehouse_of(environment) or SessionSql(cluster_session)
+    return CatalogInbox(sql, schema, lambda: Path(os.devnull), clock)
+
+
 class Context:
     """Every service of one process.
 
@@ -92,11 +122,11 @@ class Context:
         self.settings = settings
         self.environment = environment
         self.clock = clock or RealClock()
-        self.home = StateDir(folder=settings.home)
         #: What admits one writer; nothing is held until a command takes it.
         self.lock: WriterLock = ProcessLock(settings.home, command="")
         #: Whether the process is to end, and what it is doing now.
         self.stop = Stop()
+        self._scratch: TemporaryDirectory[str] | None = None
         self._engine: LocalEngine | GivenServer | None = None
         self._endpoint: Endpoint | None = None
 
@@ -104,6 +134,114 @@ class Context:
     def target(self) -> str:
         """The output of ``profiles.yml``: ``local`` or ``databricks``."""
         return target_of(self.environment)
+
+    @cached_property
+    def home(self) -> StateDir:
+        """The state folder; in a workspace a copy of what lasts, which a reader has for itself.
+
+        Raises:
+            StateError: The workspace's table cannot be read.
+        """
+        if self.files is None:
+            return StateDir(folder=self.settings.home)
+        self._scratch = TemporaryDirectory(prefix="heartbeat-")
+        home = StateDir(folder=Path(self._scratch.name))
+        self.files.restore(home, self.files.read())
+        return home
+
+    @cached_property
+    def files(self) -> CatalogFiles | None:
+        """Where a workspace keeps the files of the state folder; nothing on the local target."""
+        if self.target == LOCAL_TARGET:
+            return None
+        return CatalogFiles(self.sql, self.schema_name, self.clock)
+
+    def read_state(
+        self, lease: CatalogLeaseTable, watched: Sequence[str]
+    ) -> dict[str, list[Row]] | None:
+        """Read by one statement what a tick in a workspace begins with; nothing before ``init``.
+
+        Args:
+            lease: The row that admits one writer.
+            watched: The tables whose contents will be asked for next.
+
+        Raises:
+            StateError: The tables cannot be read.
+        """
+        assert self.files is not None
+        queries = {
+            "lease": lease.query,
+            "files": self.files.query,
+            "messages": self._catalog_inbox.query,
+            "contents": self._tables.contents_query(watched),
+        }
+        try:
+            return read_together(self.sql, queries)
+        except SqlError as error:
+            if error.is_not_there:
+                return None
+            raise
+
+    def use_own_state(self, found: Mapping[str, list[Row]] | None = None) -> None:
+        """Work in the configured folder, as the one writer; in a workspace bring it up to date.
+
+        Args:
+            found: What was read already, and has not changed since.
+
+        Raises:
+            StateError: The workspace's tables cannot be read, or the folder not be written.
+        """
+        self.home = StateDir(folder=self.settings.home)
+        if self.files is None:
+            return
+        make_private(self.home.folder)
+        if found is None:
+            self.files.restore(self.home, self.files.read())
+            return
+        self.files.restore(self.home, found["files"])
+        self._catalog_inbox.hold(found["messages"])
+        self._tables.hold(found["contents"])
+
+    def keep_state(self) -> None:
+        """Write what has changed in the state folder to where it lasts.
+
+        Raises:
+            StateError: The workspace's table cannot be written.
+        """
+        epoch = self.lock.epoch if isinstance(self.lock, Lease) else None
+        if self.files is not None and epoch is not None:
+            self.files.save(self.home, epoch=epoch)
+
+    @cached_property
+    def inbox(self) -> Inbox:
+        """Where other processes leave messages for the next tick."""
+        return FolderInbox(self.home.inbox) if self.files is None else self._catalog_inbox
+
+    @cached_property
+    def _catalog_inbox(self) -> CatalogInbox:
+        return CatalogInbox(self.sql, self.schema_name, lambda: self.home.inbox, self.clock)
+
+    def holder(self) -> LockHolder | None:
+        """Return the process that is at work as the one writer, if any is."""
+        if self.files is None:
+            return holder_of(self.home.folder)
+        row = self._lease_row
+        if row is None or not row.is_held or self.clock.now() >= row.expires_at:
+            return None
+        return LockHolder(pid=row.pid, command=row.command, since=row.since)
+
+    def last_tick_at(self, decision: LastDecision | None) -> datetime | None:
+        """Return when a tick has last shown that it works, to a few minutes in a workspace."""
+        if self.files is None:
+            return last_tick_at(self.home.folder, decision)
+        signs = [decision.tick_at] if decision else []
+        if (row := self._lease_row) is not None and row.command in _TICKING:
+            signs.append(row.expires_at - timedelta(seconds=LEASE_SECONDS))
+        return max(signs, default=None)
+
+    @cached_property
+    def _lease_row(self) -> LeaseRow | None:
+        return CatalogLeaseTable(self.sql, self.schema_name).read()
 
     @property
     def schema_name(self) -> SchemaName:
@@ -124,28 +262,34 @@ class Context:
         """
         from harness.platform.spark.engine import REMOTE
 
-        given = self.environment.get
-        is_at_session = given(_ON_CLUSTER) or given(REMOTE) or "session" in vars(self)
-        path = given("DATABRICKS_HTTP_PATH")
-        if self.target == LOCAL_TARGET or is_at_session or not path:
+        is_at_session = self.environment.get(REMOTE) or "session" in vars(self)
+        if self.target == LOCAL_TARGET or is_at_session:
             return SessionSql(lambda: self.session)
-        catalog = self.schema_name.catalog
-        return WarehouseSql(WarehousePlace(http_path=path, catalog=catalog))
+        return warehouse_of(self.environment) or SessionSql(lambda: self.session)
 
     @cached_property
     def store(self) -> Store:
         """The ledgers; on the local target without a JVM."""
         if self.target == LOCAL_TARGET:
             return LocalStore(self.home.warehouse, self.schema)
-        tables = CatalogStore(self.sql, self.schema_name)
+        tables = self._tables
         return FencedStore(tables, self.lock) if isinstance(self.lock, Lease) else tables
+
+    @cached_property
+    def _tables(self) -> CatalogStore:
+        return CatalogStore(self.sql, self.schema_name)
+
+    def expect(self, questions: Sequence[Question]) -> None:
+        """Read what the store is asked for next, where each question costs a round trip."""
+        if self.target != LOCAL_TARGET:
+            self._tables.expect(questions)
 
     @cached_property
     def session(self) -> "SparkSession":
         """The one Spark session; dbt uses the same one."""
         from harness.platform.spark.session import cluster_session
 
-        os.environ["HEARTBEAT_HOME"] = str(self.home.folder)
+        os.environ["HEARTBEAT_HOME"] = str(self.settings.home)
         if self.target != LOCAL_TARGET:
             if isinstance(self.sql, WarehouseSql):
                 raise ConfigurationError(
@@ -198,11 +342,17 @@ class Context:
             self.home.folder,
             target=self.target,
             before=self._before_dbt,
-            before_views=self._views.forget,
+            before_views=self._before_views,
         )
         dbt.activity = self.stop.activity
         dbt.accepted = self.home.accepted
-        dbt.profiles = self.settings.project
+        # What the package brings will do where a deployment has no profile of its own.
+        has_own = (self.settings.project / "profiles.yml").is_file()
+        dbt.profiles = self.settings.project if has_own else PACKAGE
+        if self.target != LOCAL_TARGET:
+            from harness.platform.databricks.workspace import login_for_dbt
+
+            dbt.login = lambda: login_for_dbt(self.environment)
         return dbt
 
     def dbt_of(self, project: Path) -> Dbt:
@@ -218,7 +368,14 @@ class Context:
     def _before_dbt(self) -> None:
         # What dbt writes carries no stamp.
         self.lock.confirm()
+        if self.target != LOCAL_TARGET:
+            self._tables.forget()
         _ = self.session
+
+    def _before_views(self) -> None:
+        self._views.forget()
+        # A process that is killed now leaves the mark that views may be missing.
+        self.keep_state()
 
     @cached_property
     def _views(self) -> Views:
@@ -326,6 +483,7 @@ class Context:
         if not known:
             known = uuid.uuid4().hex
             write_atomically(path, known, is_lasting=True)
+            self.keep_state()
         return known
 
     def _forget_dead_api(self) -> None:
@@ -400,3 +558,5 @@ class Context:
         if isinstance(sql := vars(self).get("sql"), WarehouseSql):
             sql.close()
         self.leave_engine()
+        if self._scratch is not None:
+            self._scratch.cleanup()

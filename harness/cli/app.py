@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -47,8 +47,35 @@ def _print_version(is_asked: bool) -> None:
         raise typer.Exit
 
 
+def _instead_of(variable: str, description: str) -> Any:
+    """Return an option that stands for an environment variable, which serverless compute lacks."""
+    name = "--" + variable.removeprefix("HEARTBEAT_").lower()
+    return typer.Option(name, metavar="TEXT", help=f"{description} ({variable}).")
+
+
 @app.callback()
-def options(
+def options(  # noqa: PLR0913 (each is an option)
+    *,
+    project_: Annotated[
+        str | None, _instead_of("HEARTBEAT_PROJECT", "The folder with heartbeat.yml and seeds/")
+    ] = None,
+    config: Annotated[
+        str | None, _instead_of("HEARTBEAT_CONFIG", "The configuration, if not heartbeat.yml")
+    ] = None,
+    target: Annotated[
+        str | None, _instead_of("HEARTBEAT_TARGET", "Where it runs: local or databricks")
+    ] = None,
+    catalog: Annotated[
+        str | None, _instead_of("HEARTBEAT_CATALOG", "The catalog of the tables in a workspace")
+    ] = None,
+    schema: Annotated[str | None, _instead_of("HEARTBEAT_SCHEMA", "Their schema")] = None,
+    warehouse: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Path or id of the SQL warehouse of a workspace (DATABRICKS_HTTP_PATH).",
+        ),
+    ] = None,
     debug: Annotated[
         bool, typer.Option("--debug", envvar=DEBUG, help="Show the stack trace of an error.")
     ] = False,
@@ -64,8 +91,17 @@ def options(
     Exit codes: 0 done, 1 something failed and is recorded, 2 usage or configuration, 3 another
     process holds the lock, 4 there is nothing (`sense`, `events`, `engine status`).
     """
-    if debug:
-        os.environ[DEBUG] = "1"
+    given = {
+        "HEARTBEAT_PROJECT": project_,
+        "HEARTBEAT_CONFIG": config,
+        "HEARTBEAT_TARGET": target,
+        "HEARTBEAT_CATALOG": catalog,
+        "HEARTBEAT_SCHEMA": schema,
+        "DATABRICKS_HTTP_PATH": warehouse,
+        DEBUG: "1" if debug else None,
+    }
+    # dbt's profile reads them, too.
+    os.environ.update({name: value for name, value in given.items() if value})
 
 
 for module in (project, init, tick, inspect, operate, consume, events, refresh, engine, maintain):

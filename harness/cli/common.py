@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,7 +56,9 @@ def reading(*, may_quarantine: bool = False) -> Iterator["Context"]:
     from harness.context import Context
 
     with interruptible("stopped"):
-        yield Context(settings_of_project(may_quarantine=may_quarantine), os.environ)
+        context = Context(settings_of_project(may_quarantine=may_quarantine), os.environ)
+        with closing(context):
+            yield context
 
 
 @contextmanager

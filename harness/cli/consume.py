@@ -52,19 +52,18 @@ def sense(
         python -m harness sense sales.orders --job daily-revenue --now > events.json
     """
     from harness.platform.format import instant
-    from harness.store.queries import last_decision, last_tick_at
+    from harness.store.queries import last_decision
     from harness.toolkit.notebook import acquire_in
 
     if now:
         _tick(sensor, job)
     with reading() as context:
         events = acquire_in(context, sensor, job=job, run=run)
-        home = context.home
+        seen = None if events else context.last_tick_at(last_decision(context.home.status))
     if events:
         print_json(events)
         return
-    seen = instant(last_tick_at(home.folder, last_decision(home.status)))
-    print_line(f"nothing new at {sensor}, as the last tick saw it: {seen}", err=True)
+    print_line(f"nothing new at {sensor}, as the last tick saw it: {instant(seen)}", err=True)
     leave(ExitCode.NOTHING_NEW)
 
 
@@ -100,11 +99,11 @@ def _tick(sensor: str, job: str | None) -> None:
     """Probe the job's upstreams, unless a running tick does so anyway."""
     from harness.cli.tick import tick
     from harness.errors import LockedError
-    from harness.store.queries import find_sensor, holder_of
+    from harness.store.queries import find_sensor
 
     with reading() as context:
         found = find_sensor(context.store, sensor, job)
-        is_held = holder_of(context.home.folder) is not None
+        is_held = context.holder() is not None
     if is_held:
         return
     # What failed is recorded, and may be another job's; who took the lock meanwhile ticks as well.

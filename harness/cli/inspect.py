@@ -2,7 +2,8 @@
 
 import os
 from dataclasses import replace
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,7 +17,10 @@ from harness.cli.common import (
     reading,
     real_clock,
 )
-from harness.errors import ExitCode
+from harness.errors import ConfigurationError, ExitCode
+
+if TYPE_CHECKING:
+    from harness.inspect.doctor.findings import Finding
 
 
 def register(app: typer.Typer) -> None:
@@ -164,7 +168,16 @@ def events(
     leave(ExitCode.DONE if found else ExitCode.NOTHING_NEW)
 
 
-def doctor(as_json: Annotated[bool, AS_JSON] = False) -> None:
+def doctor(
+    workspace: Annotated[
+        bool,
+        typer.Option(
+            "--workspace",
+            help="Try in a workspace what Heartbeat assumes of it, in a schema that is removed.",
+        ),
+    ] = False,
+    as_json: Annotated[bool, AS_JSON] = False,
+) -> None:
     """Check the installation, and list what is broken and how to fix it.
 
     Nothing is written and no lock is taken, so it answers while a tick runs. Ends with 1 when
@@ -174,6 +187,8 @@ def doctor(as_json: Annotated[bool, AS_JSON] = False) -> None:
         python -m harness doctor
 
         python -m harness doctor --json | jq '.findings[] | select(.level == "broken")'
+
+        python -m harness doctor --workspace --json > workspace.json
     """
     from harness.cli.views import doctor as shown
     from harness.cli.views.terminal import answers
@@ -182,11 +197,27 @@ def doctor(as_json: Annotated[bool, AS_JSON] = False) -> None:
     from harness.inspect.doctor.installation import patient_of
     from harness.inspect.doctor.run import examine
 
-    with interruptible("stopped"):
-        patient = patient_of(project_folder(os.environ), os.environ, real_clock())
-        findings = examine(patient)
+    if workspace:
+        findings, home = _tried_in_workspace()
+    else:
+        with interruptible("stopped"):
+            patient = patient_of(project_folder(os.environ), os.environ, real_clock())
+            findings, home = examine(patient), patient.home.folder
     if as_json:
         print_json(shown.as_json(findings))
     else:
-        shown.show(answers(), findings, patient.home.folder)
+        shown.show(answers(), findings, home)
     leave(ExitCode.FAILED if worst(findings) is Level.BROKEN else ExitCode.DONE)
+
+
+def _tried_in_workspace() -> "tuple[list[Finding], Path]":
+    from harness.config.load import LOCAL_TARGET
+    from harness.inspect.doctor.workspace import examine_workspace
+
+    with reading() as context:
+        if context.target == LOCAL_TARGET:
+            raise ConfigurationError(
+                "doctor --workspace is for a workspace: set HEARTBEAT_TARGET to databricks, and "
+                "HEARTBEAT_CATALOG to a catalog in which you may create a schema"
+            )
+        return [*examine_workspace(context)], context.settings.home

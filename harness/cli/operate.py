@@ -7,13 +7,11 @@ import typer
 
 from harness.cli.common import (
     AS_JSON,
-    interruptible,
     job_named,
     leave,
     print_json,
     print_line,
     reading,
-    settings_of_project,
 )
 from harness.errors import ConfigurationError, ExitCode
 
@@ -62,7 +60,7 @@ def complete(
 
         python -m harness complete        (in a job: ids come from its environment)
     """
-    from harness.store.inbox import Message, MessageKind, naming_attempt, send
+    from harness.store.inbox import Message, MessageKind, naming_attempt
     from harness.store.queries import newest_run_of, recorded_jobs
     from harness.tick.install import require_state
 
@@ -85,9 +83,9 @@ def complete(
                     "that was started elsewhere with --run"
                 )
             message = naming_attempt(message, seen)
-        path = send(context.home.inbox, message)
+        name_of_message = context.inbox.send(message)
     if as_json:
-        print_json({"job": str(job), "message": path.name})
+        print_json({"job": str(job), "message": name_of_message})
     else:
         of = f" of run {run}" if run else ""
         print_line(f"success{of} of {name} ({job}) noted; {_effect(seen, message)}")
@@ -132,7 +130,7 @@ def retry(
     with reading() as context:
         run, name = _held_run(context, job, "retry")
         _send_about(context, run, MessageKind.RETRY)
-        is_held = _is_tick_running(context)
+        is_held = context.holder() is not None
     if as_json:
         print_json({"job": str(run.job_id), "job_name": name})
     else:
@@ -166,7 +164,7 @@ def release(
     with reading() as context:
         run, name = _held_run(context, job, "release")
         _send_about(context, run, MessageKind.RELEASE, reason)
-        is_held = _is_tick_running(context)
+        is_held = context.holder() is not None
     if as_json:
         print_json(
             {"job": str(run.job_id), "job_name": name, "events": run.event_count, "reason": reason}
@@ -192,10 +190,11 @@ def try_again(as_json: Annotated[bool, AS_JSON] = False) -> None:
     """
     from harness.platform.format import count
     from harness.sense.backoff import end_back_off
-    from harness.store.state_dir import StateDir
 
-    with interruptible("stopped"):
-        failing = end_back_off(StateDir(folder=settings_of_project().home).back_off).failing
+    with reading() as context:
+        failing = end_back_off(context.home.back_off).failing
+        if context.files is not None:
+            context.files.save(context.home)
     if as_json:
         print_json({"upstreams": sorted(failing)})
     elif failing:
@@ -229,7 +228,7 @@ def _send_about(
     context: "Context", run: "Run", kind: "MessageKind", reason: str | None = None
 ) -> None:
     """Leave a message that is about this attempt, and about no later one."""
-    from harness.store.inbox import Message, naming_attempt, send
+    from harness.store.inbox import Message, naming_attempt
 
     message = Message(
         kind=kind,
@@ -239,7 +238,7 @@ def _send_about(
         reason=reason,
     )
     message = naming_attempt(message, run)
-    send(context.home.inbox, message)
+    context.inbox.send(message)
 
 
 def _person() -> str:
@@ -256,12 +255,6 @@ def _way_to_a_tick(*, is_held: bool, may_tick_now: bool = True) -> str:
     if is_held:
         return ""
     return "; no tick is running: `python -m harness tick`" + (", or --now" * may_tick_now)
-
-
-def _is_tick_running(context: "Context") -> bool:
-    from harness.store.queries import holder_of
-
-    return holder_of(context.home.folder) is not None
 
 
 def _tick_now(*, is_held: bool, is_quiet: bool) -> None:

@@ -5,8 +5,11 @@ It does not fetch secrets: a reference is resolved where it is used.
 
 import copy
 import json
+import os
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
@@ -142,7 +145,7 @@ def load_settings(
     return Settings(
         project=project,
         file=file,
-        home=_under(project, environment.get(HOME_VARIABLE) or DEFAULT_HOME),
+        home=_home(project, environment),
         trigger_root=_under(project, content.trigger_files.root),
         jobs=content.jobs,
         local_jobs=_local_jobs(content.jobs.local.commands, project),
@@ -154,6 +157,17 @@ def load_settings(
         has_workspace=has_workspace,
         quarantined=wrong,
     )
+
+
+def _home(project: Path, environment: Mapping[str, str]) -> Path:
+    """Return the folder of the state; in a workspace it is scratch, and so a temporary one."""
+    given = environment.get(HOME_VARIABLE)
+    if given or target_of(environment) == LOCAL_TARGET:
+        return _under(project, given or DEFAULT_HOME)
+    names = ("DATABRICKS_HOST", CATALOG_VARIABLE, "HEARTBEAT_SCHEMA")
+    place = "\n".join(environment.get(name, "") for name in names)
+    name = f"heartbeat-{os.getuid()}-{sha256(place.encode()).hexdigest()[:12]}"
+    return Path(tempfile.gettempdir(), name)
 
 
 def _without_wrong_connections(document: Document) -> tuple[Document, tuple[str, ...]]:

@@ -55,7 +55,10 @@ class PublishedTable:
         Raises:
             StateError: The state folder cannot be written.
         """
-        save(self._file, {"fingerprint": self._store.fingerprint(TABLE)})
+        save(self._file, {"fingerprint": self._fingerprint()})
+
+    def _fingerprint(self) -> str | None:
+        return self._store.fingerprints([TABLE])[TABLE]
 
     def edits(self, at: datetime) -> tuple[Quarantined, ...]:
         """Return the rows that show neither what is recorded nor what the CSV has now.
@@ -65,7 +68,7 @@ class PublishedTable:
         Raises:
             StateError: A table cannot be read, or the state folder cannot be written.
         """
-        now = self._store.fingerprint(TABLE)
+        now = self._fingerprint()
         if now is None or now == self._noted():
             return ()
         rows = self._rows_of_csv()

@@ -15,15 +15,14 @@ from harness.store.queries import (
     LastDecision,
     LockHolder,
     folded_through,
-    holder_of,
     last_decision,
-    last_tick_at,
     newest_by_job,
     newest_runs,
+    questions_of_runs,
     runs_now,
 )
-from harness.store.rows import Ledger, Row, Run, RunStatus, Store, integer
-from harness.store.trigger_queries import FailingTrigger, failing_triggers
+from harness.store.rows import Ledger, Question, Row, Run, RunStatus, Store, integer
+from harness.store.trigger_queries import FailingTrigger, failing_triggers, question_of_triggers
 
 if TYPE_CHECKING:
     from harness.context import Context
@@ -109,6 +108,16 @@ def read_status(context: "Context", *, every_run: bool) -> Status:
     store = context.store
     decision = last_decision(context.home.status)
     now, compacted = context.clock.now(), folded_through(store, decision)
+    discarded_after = now - DISCARDED_SHOWN_FOR
+    context.expect(
+        [
+            Question(table="heartbeat_control"),
+            Question(table="sensors"),
+            *questions_of_runs(compacted, only_relevant=not every_run),
+            question_of_triggers(),
+            *_questions_of_discarded(discarded_after, compacted),
+        ]
+    )
     return Status(
         now=now,
         control=sorted(
@@ -118,14 +127,14 @@ def read_status(context: "Context", *, every_run: bool) -> Status:
         sensors=sorted(store.read("sensors"), key=lambda row: str(row["sensor_id"])),
         runs=runs_now(store, folded_through=compacted, only_relevant=not every_run),
         decision=decision,
-        holder=holder_of(context.home.folder),
-        last_tick_at=last_tick_at(context.home.folder, decision),
+        holder=context.holder(),
+        last_tick_at=context.last_tick_at(decision),
         failing=sorted(
             load_back_off(context.home.back_off).failing.values(),
             key=lambda each: each.upstream_id,
         ),
         failing_triggers=failing_triggers(store, compacted),
-        discarded=discarded_since(store, now - DISCARDED_SHOWN_FOR, folded_through=compacted),
+        discarded=discarded_since(store, discarded_after, folded_through=compacted),
         unreachable=load_unreachable(context.home.folder),
         attention=context.settings.jobs.attention,
         quarantined=[
@@ -138,14 +147,11 @@ def read_status(context: "Context", *, every_run: bool) -> Status:
 
 def discarded_since(store: Store, since: datetime, *, folded_through: int) -> list[Run]:
     """Return the newest run of each job whose events an operator has given up since then."""
-    discarded = [
-        ("run_status", "=", RunStatus.RELEASED.value),
-        ("recorded_at", ">", since),
-    ]
     tail = ("tick_number", ">", folded_through)
     rows = [
-        *store.read("run_state", where=discarded, columns=["job_id"]),
-        *store.read(Ledger.RUNS, where=[*discarded, tail], columns=["job_id"]),
+        row
+        for each in _questions_of_discarded(since, folded_through)
+        for row in store.read(each.table, where=each.where, columns=each.columns)
     ]
     if not rows:
         return []
@@ -158,6 +164,15 @@ def discarded_since(store: Store, since: datetime, *, folded_through: int) -> li
     )
     newest = newest_by_job(runs).values()
     return [run for run in newest if run.run_status is RunStatus.RELEASED]
+
+
+def _questions_of_discarded(since: datetime, folded_through: int) -> list[Question]:
+    where = [("run_status", "=", RunStatus.RELEASED.value), ("recorded_at", ">", since)]
+    tail = ("tick_number", ">", folded_through)
+    return [
+        Question(table="run_state", where=where, columns=["job_id"]),
+        Question(table=Ledger.RUNS, where=[*where, tail], columns=["job_id"]),
+    ]
 
 
 def as_json(status: Status) -> dict[str, object]:

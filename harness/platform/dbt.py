@@ -64,6 +64,8 @@ class Dbt:
         self.activity = Activity()
         #: Has the seeds that are in force; those that it lacks are the project's.
         self.accepted: Path | None = None
+        #: Returns the variables that the profile finds during an invocation: a login.
+        self.login: Callable[[], Mapping[str, str]] = dict
         #: The folder with ``profiles.yml``.
         self.profiles = project
         #: What parsing came to. Who has it already for the same files and state folder may set it.
@@ -129,12 +131,12 @@ class Dbt:
 
     def _make_views(self, arguments: Sequence[str], variables: Mapping[str, object] | None) -> None:
         """Run dbt, and leave a mark while it runs: Spark drops a view before it recreates it."""
-        self._before_views()
         self._before()
         runner = self._runner()
         self._load_accepted_seeds()
         mark = unfinished_views(self._home)
         write_atomically(mark, " ".join(arguments))
+        self._before_views()
         result = self._run(runner, arguments, variables)
         if not _may_lack_views(result):
             mark.unlink(missing_ok=True)
@@ -162,7 +164,8 @@ class Dbt:
         arguments: Sequence[str],
         variables: Mapping[str, object] | None,
     ) -> "dbtRunnerResult":
-        result = runner.invoke([*arguments, *self._globals(), *_vars(variables)])
+        with _variables(self.login()):
+            result = runner.invoke([*arguments, *self._globals(), *_vars(variables)])
         if isinstance(result.exception, KeyboardInterrupt):
             # dbt catches it, cleans up and returns it.
             raise result.exception
@@ -220,6 +223,21 @@ class _Count:
             return
         if self._all:
             self._activity.begin(f"{self._words} ({self._done} of {self._all})")
+
+
+@contextlib.contextmanager
+def _variables(given: Mapping[str, str]) -> Iterator[None]:
+    """Let dbt find variables in the environment during its run."""
+    before = {name: os.environ.get(name) for name in given}
+    os.environ.update(given)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def unfinished_views(home: Path) -> Path:

@@ -8,17 +8,16 @@ import contextlib
 import json
 import shutil
 import stat
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from harness.errors import StateError
 from harness.events.event import ChangeEvent
 from harness.events.validate import Unreadable, check
-from harness.platform.files import unwritable, write_durably
+from harness.platform.files import unwritable
 from harness.platform.text import escaped
+from harness.store.inbox import Inbox
 from harness.store.quarantine import Quarantine, UnreadableFileError, read_regular
 
 #: The files of one tick have no more events than this together, unless the first one alone has.
@@ -47,20 +46,14 @@ class Batch:
     events: tuple[ChangeEvent, ...]
 
 
-def send_batch(inbox: Path, events: Iterable[ChangeEvent], *, at: datetime) -> Path:
-    """Leave events in the inbox as one file.
+def send_batch(inbox: Inbox, events: Iterable[ChangeEvent], *, at: datetime) -> str:
+    """Leave events in the inbox as one batch, and return its name.
 
     Raises:
-        StateError: The folder cannot be written.
+        StateError: The inbox cannot be written.
     """
-    path = inbox / f"registered-{at:%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}{_FILE}"
     lines = (json.dumps(_as_json(event)) for event in events)
-    try:
-        write_durably(path, "".join(f"{line}\n" for line in lines))
-    except OSError as error:
-        reason = error.strerror or error
-        raise StateError(f"The events cannot be left in {inbox}: {reason}") from error
-    return path
+    return inbox.send_events("".join(f"{line}\n" for line in lines), at=at)
 
 
 def _as_json(event: ChangeEvent) -> dict[str, object]:

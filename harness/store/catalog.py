@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from harness.errors import StateError
-from harness.platform.sql.port import Sql, SqlError
+from harness.platform.sql.port import Row, Sql, SqlError, read_together
 from harness.platform.sql_names import SchemaName, in_sql, literal
-from harness.store.rows import FencingToken, Ledger, LedgerRow
+from harness.store.rows import FencingToken, Ledger, LedgerRow, Question
 
 _OPERATORS = frozenset({"=", "!=", "<", "<=", ">", ">="})
 
@@ -26,6 +26,9 @@ class CatalogStore:
     def __init__(self, sql: Sql, schema: SchemaName) -> None:
         self._sql = sql
         self._schema = schema
+        #: What was read together with others, until this process may have changed it.
+        self._known: dict[str, str] = {}
+        self._expected: dict[str, list[Row]] = {}
 
     def append(
         self, ledger: Ledger, rows: Sequence[LedgerRow], fencing_token: FencingToken | None = None
@@ -67,6 +70,7 @@ class CatalogStore:
             options = {"txnAppId": fencing_token.application, "txnVersion": fencing_token.version}
         try:
             values = [asdict(row) for row in rows]
+            self.forget()
             self._sql.append(self._schema.table(ledger), values, options)
         except Exception as error:
             message = f"The ledger {ledger} cannot be written: {_words(error)}; nothing was started"
@@ -84,10 +88,9 @@ class CatalogStore:
         Raises:
             StateError: The table cannot be read.
         """
-        wanted = ", ".join(map(in_sql, columns)) or "*"
-        statement = f"select {wanted} from {self._schema.table(table)}"
-        if where:
-            statement += f" where {' and '.join(map(_condition, where))}"
+        statement = self._statement(Question(table=table, where=where, columns=columns))
+        if (expected := self._expected.pop(statement, None)) is not None:
+            return expected
         try:
             return self._sql.run(statement)
         except SqlError as error:
@@ -96,6 +99,30 @@ class CatalogStore:
             raise StateError(f"The table {table} cannot be read: {error}") from error
         except Exception as error:
             raise StateError(f"The table {table} cannot be read: {_words(error)}") from error
+
+    def expect(self, questions: Sequence[Question]) -> None:
+        """Read by one statement what is asked for next; each answer is given once.
+
+        Where a table is missing, nothing is read.
+
+        Raises:
+            SqlError: The tables cannot be read.
+        """
+        queries = {f"q{number}": self._statement(each) for number, each in enumerate(questions)}
+        try:
+            found = read_together(self._sql, queries)
+        except SqlError as error:
+            if not error.is_not_there:
+                raise
+        else:
+            self._expected = {queries[name]: rows for name, rows in found.items()}
+
+    def _statement(self, question: Question) -> str:
+        wanted = ", ".join(map(in_sql, question.columns)) or "*"
+        statement = f"select {wanted} from {self._schema.table(question.table)}"
+        if question.where:
+            statement += f" where {' and '.join(map(_condition, question.where))}"
+        return statement
 
     def exists(self, table: str) -> bool:
         """Return whether the table is there."""
@@ -117,7 +144,10 @@ class CatalogStore:
         A ledger only grows, so its contents are known by the number of its rows and its newest
         tick, which the table's statistics answer; of another table every cell counts.
         """
-        found: Mapping[str, str] = {}
+        names = [*map(str, tables)]
+        if self._known.keys() >= {*names}:
+            # Given once: the next time others may have written.
+            return {name: self._known.pop(name) for name in names}
         try:
             found = self._contents(tables)
         except SqlError as error:
@@ -125,18 +155,26 @@ class CatalogStore:
                 raise
             there = self._tables()
             found = self._contents([each for each in tables if each.lower() in there])
-        return {str(table): found.get(str(table)) for table in tables}
+        return {name: found.get(name) for name in names}
 
-    def _contents(self, tables: Sequence[str]) -> dict[str, str]:
-        if not tables:
-            return {}
-        parts = [
+    def contents_query(self, tables: Sequence[str]) -> str:
+        """Return the query whose rows ``hold`` takes: the present contents of tables."""
+        return " union all ".join(
             f"select {literal(str(table))} as table_name, count(*) as row_count,"
             f" {_newest(table)} as newest from {self._schema.table(table)}"
             for table in tables
-        ]
-        rows = self._sql.run(" union all ".join(parts))
-        return {str(row["table_name"]): f"{row['row_count']}:{row['newest']}" for row in rows}
+        )
+
+    def hold(self, rows: Sequence[Row]) -> None:
+        """Take the rows as those that the next ``fingerprints`` would read."""
+        self._known = _fingerprints_in(rows)
+
+    def forget(self) -> None:
+        """Read again what was held: this process writes to a table."""
+        self._known = {}
+
+    def _contents(self, tables: Sequence[str]) -> Mapping[str, str]:
+        return _fingerprints_in(self._sql.run(self.contents_query(tables))) if tables else {}
 
     def _tables(self, *, like: str | None = None) -> frozenset[str]:
         pattern = f" like {literal(str(like))}" if like else ""
@@ -149,6 +187,10 @@ class CatalogStore:
         return frozenset(
             str(row["tableName"]).lower() for row in rows if not row.get("isTemporary")
         )
+
+
+def _fingerprints_in(rows: Sequence[Row]) -> dict[str, str]:
+    return {str(row["table_name"]): f"{row['row_count']}:{row['newest']}" for row in rows}
 
 
 def _newest(table: str) -> str:

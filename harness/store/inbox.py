@@ -1,7 +1,8 @@
-"""The inbox: files that other processes drop, without a JVM and while a tick runs.
+"""The inbox: what other processes leave for the next tick, without a JVM and while one runs.
 
-A message is written completely, forced to the disk, and only then given its name; the tick that
-applies it removes it after its content is in a ledger. Applying one twice has no further effect.
+On the local target it is a folder of files, in a workspace a table. A file is written completely,
+forced to the disk, and only then given its name; the tick that applies it removes it after its
+content is in a ledger. Applying one twice has no further effect.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
+from typing import Protocol
 
 from harness.errors import ConfigurationError, StateError
 from harness.platform.files import Disk, unwritable, write_durably
@@ -75,6 +77,101 @@ class Message:
     path: Path | None = None
 
 
+class Inbox(Protocol):
+    """Where messages wait: a folder of the local target, or a table of a workspace."""
+
+    def send(self, message: Message) -> str:
+        """Leave a message for the next tick, and return its name.
+
+        Raises:
+            ConfigurationError: No tick could read it, such as a run id that no run can have.
+            StateError: The inbox cannot be written.
+        """
+        ...
+
+    def send_events(self, lines: str, *, at: datetime) -> str:
+        """Leave data-change events for the next tick, and return their name.
+
+        Args:
+            lines: One JSON object on each line.
+            at: The instant.
+
+        Raises:
+            StateError: The inbox cannot be written.
+        """
+        ...
+
+    def peek(self) -> list[Message]:
+        """Read every message, oldest first, beside a tick that may take them out meanwhile.
+
+        Raises:
+            StateError: The inbox cannot be read.
+        """
+        ...
+
+    def create(self) -> None:
+        """Make it, unless it is there.
+
+        Raises:
+            StateError: It cannot be made.
+        """
+        ...
+
+    def collect(self) -> None:
+        """Bring what waits into the folder from which a tick reads.
+
+        Raises:
+            StateError: The inbox cannot be read, or the folder not be written.
+        """
+        ...
+
+    def settle(self) -> None:
+        """Take out for good what has left the folder, because a ledger has what it says.
+
+        Raises:
+            StateError: The inbox cannot be written; the next tick ingests it again, and once.
+        """
+        ...
+
+
+class FolderInbox:
+    """The inbox of the local target.
+
+    Args:
+        folder: The folder, from which a tick reads directly.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def send(self, message: Message) -> str:
+        """Put a message into the folder: write, force to disk, rename."""
+        return send(self.folder, message).name
+
+    def send_events(self, lines: str, *, at: datetime) -> str:
+        """Put events into the folder as one file: write, force to disk, rename."""
+        name = f"registered-{at:%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}.jsonl"
+        try:
+            write_durably(self.folder / name, lines)
+        except OSError as error:
+            reason = error.strerror or error
+            raise StateError(f"The events cannot be left in {self.folder}: {reason}") from error
+        return name
+
+    def peek(self) -> list[Message]:
+        """Read every message, oldest first."""
+        return peek(self.folder)
+
+    def create(self) -> None:
+        """Do nothing: leaving a file makes the folder."""
+
+    def collect(self) -> None:
+        """Do nothing: the files are where a tick reads them."""
+
+    def settle(self) -> None:
+        """Do nothing: a file that is removed is gone."""
+
+
 def naming_attempt(message: Message, seen: Run) -> Message:
     """Return the message as one about this attempt alone, so that it counts once."""
     return replace(
@@ -110,16 +207,26 @@ def bind(message: Message, seen: Run) -> Message:
     return named
 
 
-def _write(path: Path, message: Message, disk: Disk = os) -> None:
+def checked_json(message: Message) -> dict[str, object]:
+    """Return a message as its file has it.
+
+    Raises:
+        ConfigurationError: No tick could read it, such as a run id that no run can have.
+    """
     content = asdict(message)
     content["sent_at"] = message.sent_at.isoformat()
     del content["path"]
-    text = json.dumps(content)
     try:
-        parse_message(text.encode())
-        write_durably(path, text, disk=disk)
+        parse_message(json.dumps(content).encode())
     except NoMessageError as error:
         raise ConfigurationError(f"This message cannot be left: {error}") from error
+    return content
+
+
+def _write(path: Path, message: Message, disk: Disk = os) -> None:
+    text = json.dumps(checked_json(message))
+    try:
+        write_durably(path, text, disk=disk)
     except OSError as error:
         reason = error.strerror or error
         raise StateError(f"The message cannot be left in {path.parent}: {reason}") from error

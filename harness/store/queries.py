@@ -16,7 +16,7 @@ from typing import Any
 from harness.errors import ConfigurationError
 from harness.platform.clock import instant_from
 from harness.platform.json_file import UNREADABLE, load
-from harness.store.rows import HOLDING, OPEN, Blocker, Ledger, Row, Run, Store, integer
+from harness.store.rows import HOLDING, OPEN, Blocker, Ledger, Question, Row, Run, Store, integer
 from harness.store.trigger_queries import triggers_as_controls
 
 #: An empty file whose time is that of the last tick.
@@ -144,11 +144,19 @@ def runs_now(store: Store, *, folded_through: int, only_relevant: bool = False) 
         folded_through: Ledger rows up to this tick are in ``run_state``.
         only_relevant: Leave out, where files and statistics allow it, what ended well long ago.
     """
+    questions = questions_of_runs(folded_through, only_relevant=only_relevant)
+    return newest_runs(
+        row for each in questions for row in store.read(each.table, where=each.where)
+    )
+
+
+def questions_of_runs(folded_through: int, *, only_relevant: bool) -> list[Question]:
+    """Return what ``runs_now`` reads."""
     wanted = sorted(status.value for status in OPEN | HOLDING)
-    where = [("run_status", "in", wanted)] if only_relevant else []
-    state = store.read("run_state", where=where)
-    tail = store.read(Ledger.RUNS, where=[("tick_number", ">", folded_through)])
-    return newest_runs([*state, *tail])
+    return [
+        Question(table="run_state", where=[("run_status", "in", wanted)] if only_relevant else []),
+        Question(table=Ledger.RUNS, where=[("tick_number", ">", folded_through)]),
+    ]
 
 
 def newest_runs(rows: Iterable[Row]) -> list[Run]:

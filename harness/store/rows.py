@@ -341,6 +341,15 @@ class Store(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What one ``read`` of a store asks for."""
+
+    table: str
+    where: Sequence[tuple[str, str, object]] = ()
+    columns: Sequence[str] = ()
+
+
 class FencingStore(Store, Protocol):
     """A store whose ledgers keep the newest stamp in their own log, with the rows of one commit."""
 

@@ -3,6 +3,23 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+#: What a workspace keeps in a table, since no disk of it lasts: all that a tick knows of the one
+#: before. The rest is either in tables there, or can be made again.
+SHARED_FILES = frozenset(
+    {
+        "back_off.json",
+        "installation",
+        "maintenance.json",
+        "published.json",
+        "state.json",
+        "status.json",
+        "unasked.json",
+        "version.json",
+        "views.unfinished",
+    }
+)
+SHARED_FOLDERS = frozenset({"accepted", "inbox"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateDir:

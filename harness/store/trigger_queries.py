@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from harness.platform.clock import instant_from
-from harness.store.rows import Ledger, Row, Store, integer
+from harness.store.rows import Ledger, Question, Row, Store, integer
 from harness.store.work_lists import EVENT_TRIGGER
 
 #: The table of the seed.
@@ -32,6 +32,11 @@ class Waiting:
         return f"slot {self.slot} waits for {' and '.join(self.missing)}"
 
 
+def question_of_triggers() -> Question:
+    """Return what ``triggers_as_controls`` reads."""
+    return Question(table=TRIGGERS, columns=_COLUMNS)
+
+
 def triggers_as_controls(store: Store, job_id: int | None = None) -> list[Row]:
     """Return every trigger, or those of one job, under the names that a control row has.
 
@@ -39,7 +44,8 @@ def triggers_as_controls(store: Store, job_id: int | None = None) -> list[Row]:
         StateError: The table cannot be read.
     """
     rows: dict[str, Row] = {}
-    for row in store.read(TRIGGERS, columns=_COLUMNS):
+    question = question_of_triggers()
+    for row in store.read(question.table, columns=question.columns):
         cells = {name: str(row[name] or "").strip() for name in _COLUMNS}
         if not cells["trigger_id"] or job_id not in (None, integer(cells["job_id"])):
             continue

@@ -151,6 +151,7 @@ class Engine:
         quarantine = Quarantine(self._context.home.inbox, tick.at)
         with timer.phase("controls"):
             controls, state = self._controls(state, tick, options)
+        self._context.inbox.collect()
         messages = receive(self._context.home.inbox, quarantine)
         steps = Steps()
         with timer.phase("settle"):
@@ -190,6 +191,8 @@ class Engine:
             state = state.ended(tick, must_decide=False)
             self._save(state)
         _clear(messages, settlement, findings)
+        self._context.keep_state()
+        self._context.inbox.settle()
         return state, TickReport(
             tick=tick,
             sensed=sensed,

@@ -96,8 +96,9 @@ class Installation:
         is_complete = not unfinished_views(self._context.home.folder).exists()
         if installed is not None and installed.models == models and is_complete and not rebuild:
             return False
-        if dbt_project_of(project) != project:
+        if dbt_project_of(project) != project and self._context.target == LOCAL_TARGET:
             link_package(project)
+        self._context.inbox.create()
         desk = desk_of(self._context)
         accepted = desk.accept(at, allow_mass_removal=allow_mass_removal)
         log.info("building every table and view")
@@ -150,11 +151,7 @@ class Installation:
         if found is None:
             return None
         if found.version > STATE_VERSION:
-            raise StateError(
-                f"The state folder {self._context.home.folder} was written by a newer Heartbeat "
-                f"(state version {found.version}, this one knows {STATE_VERSION}): use that "
-                "version, or set HEARTBEAT_HOME to another folder"
-            )
+            raise _too_new(self._context, found.version)
         return found
 
     def _write(self, models: str, at: datetime, *, with_triggers: bool) -> None:
@@ -202,6 +199,22 @@ def _read(file: Path) -> _Installed | None:
         raise StateError(message) from error
 
 
+def _place(context: Context) -> str:
+    if context.target == LOCAL_TARGET:
+        return f"The state folder {context.home.folder}"
+    return f"The schema {context.schema}"
+
+
+def _too_new(context: Context, version: int) -> StateError:
+    another = "HEARTBEAT_HOME to another folder"
+    if context.target != LOCAL_TARGET:
+        another = "HEARTBEAT_SCHEMA to another schema"
+    return StateError(
+        f"{_place(context)} was written by a newer Heartbeat (state version {version}, this one "
+        f"knows {STATE_VERSION}): use that version, or set {another}"
+    )
+
+
 def models_checksum(project: Path) -> str:
     """Return one checksum of everything that dbt builds tables and views from."""
     digest = sha256()
@@ -221,15 +234,10 @@ def require_state(context: "Context") -> None:
     Raises:
         StateError: The folder is not set up, or belongs to a newer version.
     """
-    home = context.home.folder
-    version = state_version(home / "version.json")
-    if version is None or not context.store.exists("heartbeat_control"):
-        raise StateError(
-            f"The state folder {home} is not set up yet: run `python -m harness init` first"
-        )
+    version = state_version(context.home.folder / "version.json")
+    is_local = context.target == LOCAL_TARGET
+    # In a workspace this was read from beside the tables.
+    if version is None or (is_local and not context.store.exists("heartbeat_control")):
+        raise StateError(f"{_place(context)} is not set up yet: run `python -m harness init` first")
     if version > STATE_VERSION:
-        raise StateError(
-            f"The state folder {home} was written by a newer Heartbeat (state version {version}, "
-            f"this one knows {STATE_VERSION}): use that version, or set HEARTBEAT_HOME to another "
-            "folder"
-        )
+        raise _too_new(context, version)

@@ -8,14 +8,13 @@ target, and decides nothing: which events a job has consumed is read from its ru
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 from harness.errors import ConfigurationError, ProbeFailedError
 from harness.events.payload import as_payload, events_of
 from harness.platform.clock import instant_from
 from harness.platform.format import instant
 from harness.settle.pull_consumers import consumed_of, done_through, last_step
-from harness.store.inbox import Message, MessageKind, naming_attempt, peek, send
+from harness.store.inbox import Inbox, Message, MessageKind, naming_attempt
 from harness.store.queries import SCHEDULED_JOBS, Sensor, newest_probe, newest_runs
 from harness.store.rows import (
     HOLDING,
@@ -35,7 +34,7 @@ class Place:
     """Where an answer is looked up."""
 
     store: Store
-    inbox: Path
+    inbox: Inbox
     #: Ledger rows up to this tick are in the current-state tables.
     folded_through: int
     #: The jobs that the last decision left to their own schedules.
@@ -88,7 +87,7 @@ def acquire(place: Place, sensor: Sensor, caller: Caller) -> list[dict[str, obje
     )
     events = as_payload(events_of(consumed, place.store))
     if progress.acquired_through != latest or caller.run_id is not None:
-        send(place.inbox, _message(sensor, caller, MessageKind.ACQUIRED, consumed))
+        place.inbox.send(_message(sensor, caller, MessageKind.ACQUIRED, consumed))
     return events
 
 
@@ -110,7 +109,7 @@ def processed(place: Place, sensor: Sensor, caller: Caller) -> bool:
         )
         if caller.run_id is None:
             complete = naming_attempt(complete, run)
-        send(place.inbox, complete)
+        place.inbox.send(complete)
         return True
     progress = _progress(place, sensor, messages)
     through = progress.acquired_through
@@ -124,14 +123,14 @@ def processed(place: Place, sensor: Sensor, caller: Caller) -> bool:
     consumed = Consumed(
         upstream_id=sensor.upstream_id, from_tick=progress.done_through, through_tick=through
     )
-    send(place.inbox, _message(sensor, caller, MessageKind.PROCESSED, consumed))
+    place.inbox.send(_message(sensor, caller, MessageKind.PROCESSED, consumed))
     return True
 
 
-def _messages(inbox: Path, sensor: Sensor) -> list[Message]:
+def _messages(inbox: Inbox, sensor: Sensor) -> list[Message]:
     return [
         message
-        for message in peek(inbox)
+        for message in inbox.peek()
         if message.job_id == sensor.job_id
         and message.taken is not None
         and message.taken.upstream_id == sensor.upstream_id

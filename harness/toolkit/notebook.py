@@ -77,7 +77,7 @@ def place_of(context: Context) -> Place:
     decision = last_decision(context.home.status)
     return Place(
         store=context.store,
-        inbox=context.home.inbox,
+        inbox=context.inbox,
         folded_through=folded_through(context.store, decision),
         left_alone=_left_alone(decision),
     )

@@ -140,11 +140,13 @@
     {%- do return(tags) -%}
 {%- endmacro %}
 
-{#- The statement that writes events into a folder of the inbox. SQL cannot write a single file; the folder is
-    complete once Spark has added `_SUCCESS`, and the tick ingests it only then. -#}
+{#- The statement that leaves events in the inbox, once however often it is sent. In a workspace the inbox is a table.
+    Locally it is a folder: SQL cannot write a single file there, so a batch is a folder below it, which is complete
+    once Spark has added `_SUCCESS`, and which the tick ingests only then. -#}
 {% macro _write_to_inbox(events) -%}
 {%- set listed = tojson(events) -%}
-{%- set name = "registered-" ~ invocation_id ~ "-" ~ local_md5(model.unique_id ~ listed)[:12] -%}
+{%- set name = invocation_id ~ "-" ~ local_md5(model.unique_id ~ listed)[:12] -%}
+{%- if target.type == 'spark' -%}
 {%- set type -%}
     array<struct<
         `table`: string, `partition`: array<string>, snapshot_id: string, snapshot_ts: bigint,
@@ -152,22 +154,39 @@
         tags: map<string, string>, event_id: string
     >>
 {%- endset -%}
-insert overwrite directory {{ heartbeat._sql_literal(heartbeat._inbox_folder() ~ "/" ~ name, 'string') }}
+insert overwrite directory {{ heartbeat._sql_literal(heartbeat._inbox() ~ "/registered-" ~ name, 'string') }}
 using json
 select inline(from_json({{ heartbeat._sql_literal(listed, 'string') }}, '{{ type }}'))
+{%- else -%}
+{%- set lines = [] -%}
+{%- for event in events -%}
+    {%- do lines.append(tojson(event)) -%}
+{%- endfor -%}
+insert into {{ heartbeat._inbox() }} (message_id, kind, content)
+values ('{{ name }}', 'events', {{ heartbeat._sql_literal(lines | join("\n"), 'string') }})
+{%- endif -%}
 {%- endmacro %}
 
-{#- The folder in which the next tick reads messages. Another project has a state directory of its own, so only an
-    environment variable or a dbt variable can name it. -#}
-{% macro _inbox_folder() -%}
-    {%- set home = env_var('HEARTBEAT_HOME', '.heartbeat' if project_name == 'heartbeat' else '') -%}
+{#- The inbox that the next tick reads: a folder, or a table of a workspace. Another project has a state directory and
+    a schema of its own, so only environment variables or a dbt variable can name it. -#}
+{% macro _inbox() -%}
     {%- set is_local = target.type == 'spark' -%}
-    {%- set folder = var('heartbeat_inbox', home ~ '/inbox' if home and is_local else '') -%}
-    {%- if not folder -%}
+    {%- set is_ours = project_name == 'heartbeat' -%}
+    {%- if is_local -%}
+        {%- set home = env_var('HEARTBEAT_HOME', '.heartbeat' if is_ours else '') -%}
+        {%- set found = home ~ '/inbox' if home else '' -%}
+    {%- else -%}
+        {%- set catalog = target.database if is_ours else env_var('HEARTBEAT_CATALOG', '') -%}
+        {%- set schema = target.schema if is_ours else env_var('HEARTBEAT_SCHEMA', 'heartbeat') -%}
+        {%- set found = '`' ~ catalog ~ '`.`' ~ schema ~ '`.`inbox`' if catalog else '' -%}
+    {%- endif -%}
+    {%- set inbox = var('heartbeat_inbox', found) -%}
+    {%- if not inbox -%}
         {%- do exceptions.raise_compiler_error(
             "register_change: nothing says where the inbox of Heartbeat is: set the variable heartbeat_inbox to the "
             ~ ("folder, or the environment variable HEARTBEAT_HOME to the harness's own" if is_local
-            else "path of a volume that the harness reads, such as /Volumes/main/heartbeat/inbox")) -%}
+            else "table, such as `prod-eu`.heartbeat.inbox, or the environment variable HEARTBEAT_CATALOG to the "
+            ~ "harness's own")) -%}
     {%- endif -%}
-    {%- do return(folder.rstrip('/')) -%}
+    {%- do return(inbox.rstrip('/')) -%}
 {%- endmacro %}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from harness.controls.optional_seeds import SCHEDULED_JOBS as FILE
 from harness.errors import ConfigurationError, ProbeFailedError
+from harness.store.inbox import FolderInbox
 from harness.store.queries import SCHEDULED_JOBS, Sensor, find_sensor
 from harness.store.rows import Ledger, Store
 from harness.toolkit.consume import Caller, Place, acquire, processed
@@ -131,4 +132,4 @@ class Consumers:
         ticks = self._store.read(Ledger.TICKS)
         newest = max(ticks, key=lambda row: int(str(row["tick_number"])), default={})
         compacted = int(str(newest.get("folded_through", -1)))
-        return Place(store=self._store, inbox=self._inbox, folded_through=compacted)
+        return Place(store=self._store, inbox=FolderInbox(self._inbox), folded_through=compacted)

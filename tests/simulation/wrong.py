@@ -12,6 +12,7 @@ from typing import Any, cast
 from harness.platform.databricks.api import JobsApi, Refused, RunNowAnswer, RunReport, Unknown
 from harness.platform.format import iso
 from harness.sense.probe import ProbeResult
+from harness.store.inbox import FolderInbox
 from harness.store.queries import Sensor
 from harness.store.rows import FencingToken, Ledger, LedgerRow, Run, RunStatus
 from harness.store.work_lists import Upstream
@@ -260,12 +261,14 @@ class _AppliesTwice(Ledgers):
 
 def _without_the_inbox(place: Place, sensor: Sensor, caller: Caller) -> list[dict[str, object]]:
     """Hand over what the ledgers say, whatever the job has reported since."""
-    apart = place.inbox.parent / "apart"
-    for folder in (apart, place.inbox):
+    assert isinstance(place.inbox, FolderInbox)
+    inbox = place.inbox.folder
+    apart = inbox.parent / "apart"
+    for folder in (apart, inbox):
         folder.mkdir(exist_ok=True)
-    events = acquire(replace(place, inbox=apart), sensor, caller)
+    events = acquire(replace(place, inbox=FolderInbox(apart)), sensor, caller)
     for message in apart.iterdir():
-        message.rename(place.inbox / message.name)
+        message.rename(inbox / message.name)
     return events
 
 

@@ -46,15 +46,17 @@ class MemoryLeaseTable:
     def create(self, row: LeaseRow) -> None:
         self.row = self.row or row
 
-    def swap(self, row: LeaseRow, *, epoch: int) -> None:
+    def swap(self, row: LeaseRow, *, epoch: int) -> bool:
         self.writes += 1
         if self.is_down:
             raise StateError("the table cannot be written: no answer")
-        if self.row is not None and self.row.epoch == epoch:
+        has_won = self.row is not None and self.row.epoch == epoch
+        if has_won:
             self.row = row
         if self.loses_answer:
             self.loses_answer = False
             raise StateError("the table cannot be written: the answer was lost")
+        return has_won
 
     def expire(self) -> None:
         """Let the time of the holder be over, by everybody's clock."""
@@ -94,7 +96,7 @@ class DeltaLeaseTable:
         except Exception as error:
             raise StateError(f"{self._folder} cannot be made: {error}") from error
 
-    def swap(self, row: LeaseRow, *, epoch: int) -> None:
+    def swap(self, row: LeaseRow, *, epoch: int) -> bool:
         from deltalake import DeltaTable
 
         try:
@@ -105,6 +107,7 @@ class DeltaLeaseTable:
                 source_alias="wanted",
                 target_alias="kept",
             ).when_matched_update_all().execute()
+            return False
         except Exception as error:
             raise StateError(f"{self._folder} cannot be written: {error}") from error
 

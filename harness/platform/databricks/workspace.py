@@ -13,7 +13,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
 from databricks.sdk import WorkspaceClient
@@ -24,6 +24,7 @@ from databricks.sdk.errors.base import DatabricksError
 from requests import TooManyRedirects
 
 from harness import __version__
+from harness.errors import ConfigurationError
 from harness.platform.masking import mask, masked
 from harness.platform.text import storable
 
@@ -59,6 +60,39 @@ def bounded_config(
         if setting.sensitive:
             mask(str(getattr(config, setting.name) or ""))
     return config
+
+
+def login_for_dbt(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what dbt's profile has to find in the environment for one invocation.
+
+    dbt-databricks knows a token and a service principal's secret; of every other login of the SDK
+    (a profile, a cloud's own, that of the task) it gets a token, which is new for each invocation.
+
+    Args:
+        environment: The variables of the process.
+
+    Raises:
+        ConfigurationError: There is no login.
+    """
+    if any(environment.get(name) for name in ("DATABRICKS_TOKEN", "DATABRICKS_CLIENT_SECRET")):
+        return {}
+    try:
+        config = bounded_config()
+        kind, _, token = config.authenticate().get("Authorization", "").partition(" ")
+    except (ValueError, OSError) as error:
+        raise ConfigurationError(
+            f"There is no login for dbt: {words_of(error)}; log in as the Databricks SDK does it,"
+            " such as by `databricks auth login` or DATABRICKS_HOST with DATABRICKS_CLIENT_ID and"
+            " DATABRICKS_CLIENT_SECRET"
+        ) from error
+    if kind != "Bearer" or not token:
+        raise ConfigurationError(
+            f"There is no login for dbt: the login '{config.auth_type}' of the Databricks SDK has"
+            " no token; use OAuth"
+        )
+    mask(token)
+    # dbt hides what has this prefix, and takes it in profiles.yml alone.
+    return {"DBT_ENV_SECRET_HEARTBEAT_TOKEN": token, "DATABRICKS_HOST": str(config.host)}
 
 
 def workspace_client(config: "BoundedConfig") -> WorkspaceClient:

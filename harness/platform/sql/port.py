@@ -91,6 +91,24 @@ class Sql(Protocol):
         ...
 
 
+def read_together(sql: Sql, queries: Mapping[str, str]) -> dict[str, list[Row]]:
+    """Run several queries as one statement; return the rows of each, in no order.
+
+    Args:
+        sql: Runs it.
+        queries: By a name of ours, which is a plain identifier.
+
+    Raises:
+        SqlError: Any of them failed.
+    """
+    parts = (
+        f"(select collect_list(struct(*)) from ({query})) as {name}"
+        for name, query in queries.items()
+    )
+    (row,) = sql.run(f"select {', '.join(parts)}")
+    return {name: list(row[name]) for name in queries}  # type: ignore[call-overload]
+
+
 class StatementCounter:
     """Counts what several threads send."""
 

@@ -7,6 +7,7 @@ from harness.platform.sql.port import SqlError
 from harness.platform.text import storable
 
 _LONGEST_REASON = 300
+_LONGEST_READ = 4_000
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 _SQL_STATE = re.compile(r"\s*SQLSTATE: \w{5}\b.*", re.DOTALL)
 _TRACE = re.compile(r"\n\s*at [\w.$]+.*", re.DOTALL)
@@ -27,6 +28,8 @@ def refused(message: str, condition: str | None = None) -> SqlError:
         message: Its words, of any length.
         condition: The name of the error, if the engine gives it apart from its words.
     """
+    # An engine may repeat the statement, which may have megabytes without a space.
+    message = message[:_LONGEST_READ]
     found = _CONDITION.search(message)
     name = condition or (found[1] if found else None)
     if grant := _GRANT.search(message):

@@ -75,7 +75,7 @@ class SessionSql:
         session = self._session()
         try:
             schema = session.table(table).schema
-            ordered = [tuple(row[name] for name in schema.names) for row in rows]
+            ordered = [tuple(_listed(row[name]) for name in schema.names) for row in rows]
             # `insertInto` would take no notice of the options.
             writer = session.createDataFrame(ordered, schema).writeTo(table)
             for name, value in (options or {}).items():
@@ -83,6 +83,15 @@ class SessionSql:
             writer.append()
         except Exception as error:
             raise _reported(error) from error
+
+
+def _listed(value: object) -> object:
+    """Return a value with lists for tuples: Spark Connect takes a tuple for a structure."""
+    if isinstance(value, list | tuple):
+        return [_listed(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _listed(each) for key, each in value.items()}
+    return value
 
 
 def _collected(frame: "DataFrame") -> list[Row]:

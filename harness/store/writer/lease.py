@@ -91,10 +91,12 @@ class LeaseTable(Protocol):
         """
         ...
 
-    def swap(self, row: LeaseRow, *, epoch: int) -> None:
+    def swap(self, row: LeaseRow, *, epoch: int) -> bool:
         """Put this row in the place of the one that has the epoch; of several writers one wins.
 
-        The caller reads the row to know who won: a failure may hide a success.
+        Returns:
+            Whether this writer is known to have won. If not, or after a failure, the caller reads
+            the row to know who has.
 
         Raises:
             StateError: It cannot be written, or another process was faster.
@@ -130,6 +132,8 @@ class Lease:
         self._mine: LeaseRow | None = None
         self._appends = 0
         self._is_unsure = False
+        #: Whether the turn before this one ended in order, so that nothing of it came afterwards.
+        self.follows_clean_end = False
 
     def __enter__(self) -> Self:
         """Take the lease without waiting.
@@ -147,6 +151,7 @@ class Lease:
                 "wait for it, or stop it"
             )
         self._acquire(seen, now)
+        self.follows_clean_end = not seen.needs_fence
         try:
             if seen.needs_fence:
                 self._store.fence(self._fencing_token())
@@ -162,6 +167,11 @@ class Lease:
         trace: TracebackType | None,
     ) -> None:
         self._release(is_fenced=not self._is_unsure)
+
+    @property
+    def epoch(self) -> int | None:
+        """The number of this turn; nothing once it is over or lost."""
+        return None if self._mine is None else self._mine.epoch
 
     def check(self) -> None:
         """Renew the lease when half of its time is over; before that, do nothing.
@@ -230,8 +240,13 @@ class Lease:
 
     def _acquire(self, seen: LeaseRow, now: datetime) -> None:
         wanted = self._row(epoch=seen.epoch + 1, now=now)
-        failure = self._swap(wanted, epoch=seen.epoch)
-        found = self._table.read()
+        failure: HeartbeatError | None = None
+        has_won = False
+        try:
+            has_won = self._table.swap(wanted, epoch=seen.epoch)
+        except StateError as error:
+            failure = error
+        found = wanted if has_won else self._table.read()
         if found is not None and found.holder == wanted.holder:
             self._mine, self._appends, self._is_unsure = wanted, 0, False
             log.info("turn %s of the lease in %s", wanted.epoch, self._table.name)

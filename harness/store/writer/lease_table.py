@@ -5,12 +5,12 @@ look again and find that its condition no longer holds. An update that is sent t
 nothing the second time.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 
 from harness.errors import StateError
-from harness.platform.sql.port import Sql, SqlError
+from harness.platform.sql.port import Row, Sql, SqlError
 from harness.platform.sql_names import SchemaName, text_in_sql
 from harness.store.writer.lease import LeaseRow
 
@@ -34,11 +34,21 @@ class CatalogLeaseTable:
         self._sql = sql
         self._schema = schema
         self._table = schema.table("writer_lease")
+        self._held: Sequence[Row] | None = None
 
     @property
     def name(self) -> str:
         """The table's name, with its schema, for people."""
         return f"{self._schema}.writer_lease"
+
+    @property
+    def query(self) -> str:
+        """The query whose rows ``hold`` takes."""
+        return f"select * from {self._table}"
+
+    def hold(self, rows: Sequence[Row]) -> None:
+        """Take the rows for those of the next ``read``; a swap fails if they are not."""
+        self._held = rows
 
     def read(self) -> LeaseRow | None:
         """Return the row; nothing when there is no table yet.
@@ -47,7 +57,8 @@ class CatalogLeaseTable:
             StateError: It cannot be read, or has more than one row.
         """
         try:
-            rows = self._sql.run(f"select * from {self._table}")
+            held, self._held = self._held, None
+            rows = self._sql.run(self.query) if held is None else held
         except Exception as error:
             if isinstance(error, SqlError) and error.is_not_there:
                 return None
@@ -85,8 +96,8 @@ class CatalogLeaseTable:
             self._sql.run(f"create schema if not exists {self._schema.in_sql}")
             self._sql.run(statement)
 
-    def swap(self, row: LeaseRow, *, epoch: int) -> None:
-        """Replace the row that has the epoch.
+    def swap(self, row: LeaseRow, *, epoch: int) -> bool:
+        """Replace the row that has the epoch, and return whether the engine says that it did.
 
         Raises:
             StateError: It cannot be written, or another process was faster.
@@ -94,9 +105,10 @@ class CatalogLeaseTable:
         try:
             # Delta's `update` takes no parameters.
             wanted = ", ".join(f"{name} = {_in_sql(value)}" for name, value in asdict(row).items())
-            self._sql.run(f"update {self._table} set {wanted} where epoch = {epoch:d}")
+            rows = self._sql.run(f"update {self._table} set {wanted} where epoch = {epoch:d}")
         except Exception as error:
             raise _failure(self.name, "written", error) from error
+        return [row.get("num_affected_rows") for row in rows] == [1]
 
 
 def _in_sql(value: object) -> str:

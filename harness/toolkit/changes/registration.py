@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.config.load import DEFAULT_HOME, HOME_VARIABLE, LOCAL_TARGET, target_of
 from harness.config.project import project_folder
@@ -15,6 +16,9 @@ from harness.events.event import ChangeEvent
 from harness.events.validate import check
 from harness.platform.clock import Clock, RealClock
 from harness.platform.sql_names import table_key
+
+if TYPE_CHECKING:
+    from harness.store.inbox import Inbox
 
 #: More events have to be registered in several goes.
 MOST_EVENTS = 100_000
@@ -35,6 +39,16 @@ class Place:
     home: Path
     environment: Mapping[str, str]
     clock: Clock
+
+    @property
+    def inbox(self) -> "Inbox":
+        """The folder on the local target, the table in a workspace."""
+        from harness.context import inbox_of_workspace
+        from harness.store.inbox import FolderInbox
+
+        if target_of(self.environment) == LOCAL_TARGET:
+            return FolderInbox(self.home / "inbox")
+        return inbox_of_workspace(self.environment, self.clock)
 
 
 def state_folder(home: str | Path | None = None) -> Path:
@@ -92,7 +106,7 @@ def register_batch(
     if checked.problems:
         raise ConfigurationError(_listed(checked.problems))
     if checked.events:
-        send_batch(place.home / "inbox", checked.events, at=at)
+        send_batch(place.inbox, checked.events, at=at)
     return len(checked.events)
 
 

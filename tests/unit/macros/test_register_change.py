@@ -8,6 +8,7 @@ import pytest
 from tests.support.macro_calls import CompilationError, Macros
 
 MACROS = Macros()
+WORKSPACE = SimpleNamespace(type="databricks", database="lake", schema="ours")
 TABLE: Mapping[str, object] = {
     "name": "sales.orders",
     "format": "DELTA",
@@ -120,18 +121,24 @@ def test_an_event_without_a_snapshot_has_a_name_so_that_it_is_taken_in_once() ->
         (Macros(variables={"heartbeat_inbox": "/Volumes/inbox/"}), "/Volumes/inbox"),
         (Macros(environment={"HEARTBEAT_HOME": "/home/hb"}), "/home/hb/inbox"),
         (Macros(project_name="heartbeat"), ".heartbeat/inbox"),
+        (
+            Macros(target=WORKSPACE, environment={"HEARTBEAT_CATALOG": "prod-eu"}),
+            "`prod-eu`.`heartbeat`.`inbox`",
+        ),
+        (Macros(target=WORKSPACE, project_name="heartbeat"), "`lake`.`ours`.`inbox`"),
+        (Macros(target=WORKSPACE, variables={"heartbeat_inbox": "a.b.inbox"}), "a.b.inbox"),
     ],
-    ids=["variable", "environment", "own project"],
+    ids=["variable", "environment", "own project", "workspace", "own there", "variable there"],
 )
 def test_the_inbox_is_where_the_run_is_told(macros: Macros, folder: str) -> None:
-    assert macros.call._inbox_folder() == folder
+    assert macros.call._inbox() == folder
 
 
 @pytest.mark.parametrize("kind", ["spark", "databricks"])
 def test_a_run_that_is_not_told_where_the_inbox_is_ends_with_a_sentence(kind: str) -> None:
     home = {"HEARTBEAT_HOME": "/driver"} if kind == "databricks" else {}
     with pytest.raises(CompilationError, match="set the variable heartbeat_inbox to the"):
-        Macros(target=SimpleNamespace(type=kind), environment=home).call._inbox_folder()
+        Macros(target=SimpleNamespace(type=kind), environment=home).call._inbox()
 
 
 def test_a_folder_of_the_inbox_is_named_by_run_and_content_and_quoted() -> None:
@@ -139,3 +146,15 @@ def test_a_folder_of_the_inbox_is_named_by_run_and_content_and_quoted() -> None:
     assert "insert overwrite directory '/it\\'s/registered-run-1-" in statement
     other = Macros(variables={"heartbeat_inbox": "/it's"}).call._write_to_inbox([event({"a": 1})])
     assert statement.splitlines()[0] == other.splitlines()[0]
+
+
+def test_in_a_workspace_events_are_one_insert_with_a_line_for_each_and_an_id_of_its_own() -> None:
+    macros = Macros(target=WORKSPACE, environment={"HEARTBEAT_CATALOG": "prod-eu"})
+    statement = macros.call._write_to_inbox([event(tags={"a": "it's"}), event()])
+    head, values, second = statement.strip().splitlines()
+    assert head.startswith("insert into `prod-eu`.`heartbeat`.`inbox` (message_id, kind, content)")
+    assert values.startswith("values ('run-1-")
+    assert "'events', '{" in values
+    assert "it\\'s" in values
+    assert second.endswith("}')")
+    assert statement != macros.call._write_to_inbox([event()])

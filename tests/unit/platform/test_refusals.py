@@ -43,3 +43,11 @@ def test_a_table_that_is_not_there_is_told_from_one_that_may_not_be_read() -> No
     assert refused("[TABLE_OR_VIEW_NOT_FOUND] no such table").is_not_there
     assert not refused("[INSUFFICIENT_PERMISSIONS] no").is_not_there
     assert not refused("[NO_SUCH_CATALOG_EXCEPTION] Catalog 'x' was not found").is_not_there
+
+
+def test_a_message_that_repeats_a_statement_of_a_megabyte_is_read_as_far_as_it_says_something() -> (
+    None
+):
+    error = refused("[PARSE_SYNTAX_ERROR] Syntax error at 'x'.\n== SQL ==\n" + "A" * 2**20)
+    assert error.condition == "PARSE_SYNTAX_ERROR"
+    assert len(str(error)) < 400

@@ -14,6 +14,7 @@ from harness.record.correlate import SameChanges
 from harness.record.probes import Known, record
 from harness.record.registrations import Registered, ingest, known_tables
 from harness.sense.probe import ProbeResult
+from harness.store.inbox import FolderInbox
 from harness.store.quarantine import quarantined
 from harness.store.rows import Ledger, Store, Tick
 from harness.store.work_lists import Upstream
@@ -38,7 +39,7 @@ class World:
         self.began = NOON
 
     def send(self, *events: ChangeEvent) -> Path:
-        return send_batch(self.inbox, events, at=NOON)
+        return self.inbox / send_batch(FolderInbox(self.inbox), events, at=NOON)
 
     def tick(
         self,

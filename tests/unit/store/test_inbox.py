@@ -11,7 +11,15 @@ import pytest
 
 from harness.errors import ConfigurationError
 from harness.record.batch_inbox import receive_batches, remove_batches, send_batch, unfinished
-from harness.store.inbox import Message, MessageKind, parse_message, peek, receive, send
+from harness.store.inbox import (
+    FolderInbox,
+    Message,
+    MessageKind,
+    parse_message,
+    peek,
+    receive,
+    send,
+)
 from harness.store.quarantine import FOLDER, Quarantine, quarantined
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -266,7 +274,7 @@ def test_a_batch_that_is_half_removed_is_known_as_unfinished(tmp_path: Path) -> 
 
 
 def test_a_batch_that_is_gone_already_is_removed_without_an_error(tmp_path: Path) -> None:
-    send_batch(tmp_path, [], at=NOON).unlink()
+    (tmp_path / send_batch(FolderInbox(tmp_path), [], at=NOON)).unlink()
     _batch(tmp_path / "registered-1")
     batches = receive_batches(tmp_path, at=NOON)
     remove_batches(batches)

@@ -13,7 +13,7 @@ from harness.errors import ConfigurationError, ProbeFailedError
 from harness.fire.submit import Steps
 from harness.settle.operator_messages import Applied, apply_messages
 from harness.settle.pull_consumers import apply
-from harness.store.inbox import Message, MessageKind, peek, receive, remove, send
+from harness.store.inbox import FolderInbox, Message, MessageKind, peek, receive, remove, send
 from harness.store.queries import find_sensor
 from harness.store.rows import Consumed, Ledger, ProbeOutcome, Run, RunStatus, Tick
 from harness.tick.state import TickState
@@ -39,7 +39,7 @@ class Desk:
 
     @property
     def place(self) -> Place:
-        return Place(store=self.store, inbox=self.inbox, folded_through=-1)
+        return Place(store=self.store, inbox=FolderInbox(self.inbox), folded_through=-1)
 
     def _caller(self, run_id: int | None) -> Caller:
         self.clock += 1

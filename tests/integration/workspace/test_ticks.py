@@ -1,0 +1,285 @@
+"""A workspace from `init` to the end of a run: serverless ticks, a SQL warehouse for dbt, and no disk that lasts."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.config.load import load_settings
+from harness.context import Context
+from harness.controls.header import COLUMNS
+from harness.errors import ConfigurationError, StateError
+from harness.inspect.explain import as_json as explanation_as_json
+from harness.inspect.job_history import history_of
+from harness.inspect.status import read_status
+from harness.platform.databricks.api import Outcome
+from harness.platform.sql.warehouse import WarehouseSql
+from harness.store.queries import newest_run_of
+from harness.store.rows import Ledger, RunStatus
+from harness.tick.engine import Engine
+from harness.tick.install import Installation, require_state
+from harness.tick.report import TickReport
+from harness.tick.single_writer import admitted
+from harness.toolkit.changes import register
+from tests.support.fake_jobs import FakeJobs
+from tests.support.services.strict import RefusedError, StrictSession, strict_session
+from tests.support.services.warehouse.server import Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.support.services.connect import Endpoint
+
+pytestmark = pytest.mark.long
+
+PROJECT = Path(__file__).resolve().parents[3]
+SCHEMA = "heartbeat_serverless"
+JOB, OTHER = 111, 222
+#: What an idle tick, one that starts a job, and `status` may cost.
+IDLE, NEWS, STATUS = 5, 80, 5
+
+
+class TaskContext(Context):
+    """The services of a task, whose Jobs API is one in memory."""
+
+    def forget_jobs(self) -> None:
+        """The fake knows every job from the start."""
+
+
+class Workspace:
+    """A workspace in which each command runs on a machine of its own."""
+
+    def __init__(
+        self, folder: Path, served: Warehouse, endpoint: "Endpoint", spark: "SparkSession"
+    ) -> None:
+        self.served, self.spark = served, spark
+        self._endpoint, self._folder, self._machines = endpoint, folder, 0
+        self.jobs = FakeJobs()
+        for job in (JOB, OTHER):
+            self.jobs.add_job(job)
+        self.project = folder / "project"
+        (self.project / "seeds").mkdir(parents=True)
+        for name in ("seeds", "models", "macros", "tests/dbt"):
+            shutil.copytree(PROJECT / name, self.project / name, dirs_exist_ok=True)
+        for name in ("dbt_project.yml", "profiles.yml", "selectors.yml"):
+            shutil.copy(PROJECT / name, self.project / name)
+        (self.project / "heartbeat.yml").write_text(
+            "jobs: {target: databricks}\nsensing: {first_sight: baseline}\n"
+        )
+        self.write_controls()
+
+    def write_controls(self, *more: str) -> None:
+        rows = [f"delta_table,prod-eu.lake.orders,batch,,,,{JOB},daily,UNPAUSED,TRUE", *more]
+        text = "\n".join([",".join(COLUMNS), *rows, ""])
+        (self.project / "seeds" / "heartbeat_controls.csv").write_text(text)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return {**self.served.variables(by_oauth=True), "HEARTBEAT_SCHEMA": SCHEMA}
+
+    def laptop(self) -> Context:
+        """The services of a process without Spark: it reads, and leaves messages."""
+        return Context(load_settings(self.project, self.variables), self.variables)
+
+    @contextmanager
+    def task(self, command: str) -> Iterator[tuple[Context, StrictSession]]:
+        """The services of a task on serverless compute, on a disk that nobody has seen before."""
+        self._machines += 1
+        home = self._folder / f"machine-{self._machines}"
+        variables = {**self.variables, "HEARTBEAT_HOME": str(home)}
+        context = TaskContext(load_settings(self.project, variables), variables)
+        session = strict_session(self._endpoint, self.served.catalog)
+        context.__dict__.update(session=session, jobs=self.jobs)
+        try:
+            with admitted(context, command):
+                yield context, session
+        finally:
+            shutil.rmtree(home, ignore_errors=True)
+
+    def init(self) -> None:
+        with self.task("init") as (context, _):
+            Installation(context).ensure(context.clock.now(), rebuild=True)
+
+    def tick(self) -> tuple[TickReport, int]:
+        """Tick once, and count the statements of the session and of dbt."""
+        before = len(self.served.statements)
+        with self.task("tick") as (context, session):
+            report = Engine(context).tick()
+        return report, len(session.statements) + len(self.served.statements) - before
+
+    def append(self) -> None:
+        self.spark.sql("insert into lake.orders values (1)")
+
+    def insert(self, columns: str, values: str) -> None:
+        """Leave a message as a notebook or a warehouse does."""
+        context = self.laptop()
+        context.sql.run(
+            f"insert into {context.schema_name.table('inbox')} ({columns}) values ({values})"
+        )
+        context.close()
+
+
+@pytest.fixture(scope="module")
+def workspace(
+    spark: "SparkSession",
+    served_warehouse: Warehouse,
+    spark_endpoint: "Endpoint",
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Workspace]:
+    with pytest.MonkeyPatch.context() as patch:
+        found = Workspace(
+            tmp_path_factory.mktemp("workspace"), served_warehouse, spark_endpoint, spark
+        )
+        for name, value in found.variables.items():
+            patch.setenv(name, value)
+        for name in ("DATABRICKS_TOKEN", "HEARTBEAT_HOME", "SPARK_REMOTE"):
+            patch.delenv(name, raising=False)
+        spark.sql("create schema if not exists lake")
+        spark.sql("create or replace table lake.orders (id bigint) using delta")
+        yield found
+
+
+def test_a_workspace_from_the_first_tick_to_a_message_of_another_system(
+    workspace: Workspace,
+) -> None:
+    laptop = workspace.laptop()
+    with pytest.raises(StateError, match=r"The schema prod-eu\..* is not set up yet"):
+        require_state(laptop)
+    workspace.init()
+
+    # The table as it is now is where sensing begins.
+    report, _ = workspace.tick()
+    assert report.is_clean
+    assert report.started == ()
+    workspace.append()
+    report, statements = workspace.tick()
+    assert [run.job_id for run in report.started] == [JOB]
+    print("NEWS", statements)  # noqa: T201
+    assert statements <= NEWS
+    report, statements = workspace.tick()
+    assert report.started == ()
+    assert statements <= IDLE
+
+    # From a laptop: no Spark, no Java and no disk of a tick.
+    laptop = workspace.laptop()
+    assert isinstance(laptop.sql, WarehouseSql)
+    require_state(laptop)
+    status = read_status(laptop, every_run=False)
+    assert laptop.sql.statement_count <= STATUS
+    assert [row["status"] for row in status.control] == ["IN_PROGRESS"]
+    assert status.last_tick_at is not None
+    assert status.holder is None
+    history = history_of(laptop.store, JOB, at=datetime.now(UTC), is_now=True)
+    assert json.dumps(explanation_as_json(history))
+    run = newest_run_of(laptop.store, JOB)
+    assert run is not None
+    laptop.close()
+
+    # The job's last task says that it has ended, by one INSERT; then the Jobs API says so.
+    workspace.insert("kind, job_id, run_id", f"'complete', {JOB}, {run.run_id}")
+    workspace.jobs.end_run(run.run_id, Outcome.SUCCEEDED)
+    report, _ = workspace.tick()
+    (settled,) = report.settlement.settled.rows
+    assert settled.run_status is RunStatus.SUCCEEDED
+    assert workspace.laptop().inbox.peek() == []
+
+
+def test_one_disk_after_the_other_does_not_forget_what_is_in_force(workspace: Workspace) -> None:
+    workspace.write_controls(f"delta_table,prod-eu.lake.orders,batch,,,,{OTHER},other,ASLEEP,TRUE")
+    report, _ = workspace.tick()
+    (quarantined,) = report.quarantined
+    assert quarantined.name.startswith("seeds/heartbeat_controls.csv")
+    status = read_status(workspace.laptop(), every_run=False)
+    assert [each.name for each in status.quarantined] == [quarantined.name]
+    workspace.write_controls()
+    report, _ = workspace.tick()
+    assert report.quarantined == ()
+
+
+def test_a_producer_on_another_system_registers_an_event(workspace: Workspace) -> None:
+    assert register({"table": "lake.flights", "table_format": "ICEBERG", "snapshot_id": "7"}) == 1
+    workspace.insert(
+        "kind, content",
+        '\'events\', \'{"table": "lake.flights", "table_format": "ICEBERG", "snapshot_id": "8"}\'',
+    )
+    workspace.insert("kind, content", "'events', 'no json'")
+    report, _ = workspace.tick()
+    assert len(report.findings.registered.events) == 2
+    assert len(report.quarantined) == 1
+    laptop = workspace.laptop()
+    tables = {row["table"] for row in laptop.store.read(Ledger.EVENTS)}
+    assert tables >= {"lake.flights"}
+
+
+#: Runs the command line where the package was installed without its extra `local`.
+WITHOUT_SPARK = """
+import importlib.abc, sys
+class NotInstalled(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("pyspark", "py4j", "delta", "grpc"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, NotInstalled())
+from harness.__main__ import main
+main()
+"""
+
+
+def test_the_commands_of_a_laptop_need_no_pyspark(workspace: Workspace, tmp_path: Path) -> None:
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        environment = {
+            **os.environ,
+            "HEARTBEAT_PROJECT": str(workspace.project),
+            "PYTHONPATH": str(PROJECT),
+        }
+        command = [sys.executable, "-c", WITHOUT_SPARK, *words]
+        return subprocess.run(
+            command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+
+    shown = run("status", "--json")
+    assert shown.returncode == 0, shown.stderr
+    assert [row["trigger_job_id"] for row in json.loads(shown.stdout)["control"]] == [str(JOB)]
+    explained = run("explain", "daily")
+    assert explained.returncode == 0, explained.stderr
+    assert "daily" in explained.stdout
+    assert run("events", "--table", "lake.orders").returncode == 0
+    refused = run("retry", "daily")
+    assert refused.returncode == 2, refused.stdout + refused.stderr
+    emitted = run("emit", "--table", "lake.flights", "--format", "ICEBERG", "--snapshot-id", "9")
+    assert emitted.returncode == 0, emitted.stderr
+    assert run("try-again").returncode == 0
+    ticked = run("tick")
+    assert ticked.returncode == 2
+    assert "needs a Spark session for the tables of prod-eu" in ticked.stderr
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_the_session_of_a_task_refuses_what_serverless_compute_refuses(
+    workspace: Workspace, spark_endpoint: "Endpoint"
+) -> None:
+    session = strict_session(spark_endpoint, "prod-eu")
+    for refused in (
+        lambda: session.conf.set("spark.sql.warehouse.dir", "/tmp"),
+        lambda: session.sql("select 1").cache(),
+        lambda: session.sql("select 1").createGlobalTempView("v"),
+        lambda: session.sparkContext,
+        session.stop,
+    ):
+        with pytest.raises(RefusedError):
+            refused()
+
+
+def test_a_command_that_needs_a_session_says_so_on_a_laptop(workspace: Workspace) -> None:
+    with (
+        pytest.raises(ConfigurationError, match="needs a Spark session for the tables of prod-eu"),
+        admitted(workspace.laptop(), "tick"),
+    ):
+        pass
