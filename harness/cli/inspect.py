@@ -1,6 +1,7 @@
 """Read-only commands without a JVM: ``status``, ``explain``, ``events`` and ``doctor``."""
 
 import os
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +18,7 @@ from harness.cli.common import (
     reading,
     real_clock,
 )
-from harness.errors import ConfigurationError, ExitCode
+from harness.errors import ConfigurationError, ExitCode, HeartbeatError
 
 if TYPE_CHECKING:
     from harness.inspect.doctor.findings import Finding
@@ -192,22 +193,41 @@ def doctor(
     """
     from harness.cli.views import doctor as shown
     from harness.cli.views.terminal import answers
-    from harness.config.project import project_folder
     from harness.inspect.doctor.findings import Level, worst
-    from harness.inspect.doctor.installation import patient_of
-    from harness.inspect.doctor.run import examine
 
     if workspace:
         findings, home = _tried_in_workspace()
     else:
         with interruptible("stopped"):
-            patient = patient_of(project_folder(os.environ), os.environ, real_clock())
-            findings, home = examine(patient), patient.home.folder
+            findings, home = _examined()
     if as_json:
         print_json(shown.as_json(findings))
     else:
         shown.show(answers(), findings, home)
     leave(ExitCode.FAILED if worst(findings) is Level.BROKEN else ExitCode.DONE)
+
+
+def _examined() -> "tuple[list[Finding], Path]":
+    from harness.config.project import project_folder
+    from harness.context import Context
+    from harness.inspect.doctor.findings import broken
+    from harness.inspect.doctor.installation import patient_of
+    from harness.inspect.doctor.run import examine
+    from harness.store.queries import note_tick
+
+    patient = patient_of(project_folder(os.environ), os.environ, real_clock())
+    if patient.is_local or patient.settings is None:
+        return examine(patient), patient.home.folder
+    with closing(Context(patient.settings, os.environ)) as context:
+        try:
+            # The files of the last tick, in a folder of this command.
+            home, seen = context.home, context.last_tick_at(None)
+        except HeartbeatError as error:
+            todo = "correct that; `python -m harness doctor --workspace` tries more"
+            return [broken("state", str(error), todo=todo)], patient.home.folder
+        if seen is not None:
+            note_tick(home.folder, seen)
+        return examine(replace(patient, home=home)), home.folder
 
 
 def _tried_in_workspace() -> "tuple[list[Finding], Path]":

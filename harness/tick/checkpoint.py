@@ -26,14 +26,14 @@ from harness.tick.state import TickState
 VERSION = 6
 
 #: The tables that make the file stale when anything else has written to them.
-WATCHED_TABLES = (
-    *Ledger,
+SEEDS = (
     "heartbeat_controls",
     "scheduled_jobs",
     "retry_policies",
     "sensor_assets",
     "event_triggers",
 )
+WATCHED_TABLES = (*Ledger, *SEEDS)
 
 
 def fingerprints(store: Store) -> dict[str, str | None]:

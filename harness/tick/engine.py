@@ -91,8 +91,6 @@ class Engine:
         self._state: TickState | None = None
         #: What the triggers ask for is worked out, as far as this process knows.
         self._has_trigger_terms = True
-        #: The limit of starts that one of the decision's views was built with.
-        self._limit_in_views: int | None = None
 
     def tick(self, options: TickOptions | None = None) -> TickReport:
         """Do one tick.
@@ -129,7 +127,6 @@ class Engine:
     def _ready_state(self, at: datetime, options: TickOptions) -> TickState:
         context = self._context
         if self._state is None:
-            self._limit_in_views = None
             self._installation.ensure(at, allow_mass_removal=options.allow_mass_removal)
             self._state = load_state(context.home.state, context.store)
         if self._state is None:
@@ -216,7 +213,8 @@ class Engine:
         if desk.checksum() == state.controls_checksum:
             return _Controls(quarantined=desk.quarantined), state
         accepted = desk.accept(tick.at, allow_mass_removal=options.allow_mass_removal)
-        context.dbt.seed_controls()
+        if not self._installation.has_seeds(accepted.checksum):
+            context.dbt.seed_controls()
         changes = record_changes(context.rows, context.store, tick)
         context.forget_jobs()
         upstreams = tuple(map(Upstream.from_row, context.rows("queue_upstreams")))
@@ -258,7 +256,9 @@ class Engine:
         state = state.with_consumed(settlement.pull_steps)
         if not state.runs:
             return settlement, state
-        restore_payloads(state.runs, context.store)
+        if context.files is None:
+            # In a workspace a run finds its events in the tables.
+            restore_payloads(state.runs, context.store)
         settled = settle(state.runs, messages, tick=tick, firing=context.firing, steps=steps)
         settled = request_due_retries(settled, state, tick=tick, steps=steps, store=context.store)
         record_unreachable(context.home.folder, state.runs, settled.unanswered, tick.at)
@@ -314,12 +314,15 @@ class Engine:
     def _decide(self, state: TickState) -> list[Start]:
         context = self._context
         limit = context.settings.jobs.starts_per_tick
-        if self._limit_in_views != limit:
+        rows = context.rows("trigger_set")
+        # Another limit, or a plain `dbt build`, has made the views with another one. It has started
+        # nothing yet, and where no job may start, no limit matters.
+        if any(row["starts_per_tick"] != limit for row in rows):
             variables = {"starts_per_tick": limit, "folded_through": state.folded_through}
             context.dbt.build("decide", variables)
-            self._limit_in_views = limit
+            rows = context.rows("trigger_set")
         context.crash_point("after_decide")
-        starts = [Start.from_row(row) for row in context.rows("trigger_set")]
+        starts = [Start.from_row(row) for row in rows]
         if len({start.job_id for start in starts}) < len(starts):
             raise DecideError("The trigger set names a job twice, so nothing was started")
         return starts

@@ -5,7 +5,7 @@ A directory that a newer version has written is left alone.
 
 import json
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -20,6 +20,7 @@ from harness.errors import DecideError, StateError
 from harness.platform.dbt import unfinished_views
 from harness.platform.json_file import UNREADABLE, save
 from harness.store.integrity import require_intact
+from harness.tick.checkpoint import SEEDS
 
 if TYPE_CHECKING:
     from harness.context import Context
@@ -106,8 +107,21 @@ class Installation:
         with_triggers = accepted.has_triggers and self._build_with_triggers()
         if not with_triggers:
             self._context.dbt.build_everything(with_triggers=False)
-        self._write(models, at, with_triggers=with_triggers)
+        seeds = self._loaded(accepted.checksum)
+        self._write(_Installed(models=models, with_triggers=with_triggers, seeds=seeds), at)
         return True
+
+    def has_seeds(self, checksum: str) -> bool:
+        """Return whether the seeds that are in force were loaded with the tables, and still are.
+
+        Args:
+            checksum: Of the seeds in force.
+        """
+        installed = self._installed()
+        return installed is not None and installed.seeds == self._loaded(checksum)
+
+    def _loaded(self, checksum: str) -> dict[str, object]:
+        return {"checksum": checksum, "tables": self._context.store.fingerprints(SEEDS)}
 
     def _build_with_triggers(self) -> bool:
         """Build everything; return whether that succeeded.
@@ -143,7 +157,7 @@ class Installation:
         self._context.stop.activity.begin("building the views of the triggers, once")
         self._context.dbt.build("triggers", {"folded_through": folded_through})
         if installed is not None:
-            self._write(installed.models, at, with_triggers=True)
+            self._write(replace(installed, with_triggers=True), at)
 
     def _installed(self) -> "_Installed | None":
         """Return what is built; nothing when nothing is."""
@@ -154,11 +168,12 @@ class Installation:
             raise _too_new(self._context, found.version)
         return found
 
-    def _write(self, models: str, at: datetime, *, with_triggers: bool) -> None:
+    def _write(self, installed: "_Installed", at: datetime) -> None:
         content = {
             "state_version": STATE_VERSION,
-            "models": models,
-            "with_triggers": with_triggers,
+            "models": installed.models,
+            "with_triggers": installed.with_triggers,
+            "seeds": installed.seeds,
             "built_at": at.isoformat(),
         }
         save(self._file, content)
@@ -168,10 +183,12 @@ class Installation:
 class _Installed:
     """What ``version.json`` says."""
 
-    version: int
+    version: int = STATE_VERSION
     #: The checksum of the models that are built.
     models: str
     with_triggers: bool
+    #: The checksum of the seeds that were loaded, and what their tables were then.
+    seeds: object = None
 
 
 def state_version(file: Path) -> int | None:
@@ -191,6 +208,7 @@ def _read(file: Path) -> _Installed | None:
             version=int(content["state_version"]),
             models=str(content["models"]),
             with_triggers=bool(content.get("with_triggers")),
+            seeds=content.get("seeds"),
         )
     except FileNotFoundError:
         return None

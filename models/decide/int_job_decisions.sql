@@ -18,6 +18,7 @@ final as (
         with_start_limit.unconsumed_events,
         with_start_limit.unconsumed_upstream_count,
         with_start_limit.oldest_unconsumed_at,
+        with_start_limit.starts_per_tick,
         if(
             with_start_limit.over_start_limit is null,
             with_start_limit.blockers,

@@ -19,7 +19,8 @@ final as (
         int_job_decisions.intent_id,
         int_job_decisions.attempt,
         int_job_decisions.is_retry,
-        int_job_decisions.unconsumed_events as takeable
+        int_job_decisions.unconsumed_events as takeable,
+        int_job_decisions.starts_per_tick
     from int_job_decisions
 
 )

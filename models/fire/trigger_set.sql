@@ -31,7 +31,8 @@ final as (
         ) as intent_id,
         if(job_eligibility.is_retry, job_eligibility.attempt + 1, 1) as attempt,
         job_eligibility.takeable as consumed,
-        job_eligibility.oldest_unconsumed_at
+        job_eligibility.oldest_unconsumed_at,
+        job_eligibility.starts_per_tick
     from job_eligibility
     where job_eligibility.is_eligible
 

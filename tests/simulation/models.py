@@ -291,7 +291,8 @@ class Models:
         ]
 
     def _trigger_set(self) -> list[Row]:
-        return [_start(verdict) for verdict, blockers in self._limited() if not blockers]
+        limit = {"starts_per_tick": self.starts_per_tick}
+        return [_start(verdict) | limit for verdict, blockers in self._limited() if not blockers]
 
     def _job_blockers(self) -> list[Row]:
         retries = self.retries()

@@ -34,12 +34,15 @@ class NoDbt:
         self.built: list[str] = []
         #: The variables of each.
         self.variables: list[object] = []
+        #: How often the seeds were loaded on their own.
+        self.seeded = 0
         #: Builds the decision and what is published, too.
         self.decides = False
         #: The selector that cannot be built.
         self.broken = ""
 
-    def seed_controls(self) -> None: ...
+    def seed_controls(self) -> None:
+        self.seeded += 1
 
     def build_everything(self, *, with_triggers: bool) -> None: ...
 
@@ -85,6 +88,9 @@ class SmallContext(Context):
 
     def rows(self, relation: str) -> list[dict[str, object]]:
         """Read what the test says that a model has."""
+        self._world.read.append(relation)
+        if relation == "trigger_set" and relation not in self._world.models:
+            raise DecideError("there is no decision here")
         return [dict(row) for row in self._world.models[relation]()]
 
     def crash_point(self, name: str) -> None:
@@ -109,6 +115,8 @@ class SmallWorld:
         self.dbt = NoDbt()
         #: What each model says when it is read.
         self.models: dict[str, Callable[[], Sequence[Mapping[str, object]]]] = {}
+        #: The models that were read.
+        self.read: list[str] = []
         self.dies_at = ""
         (project / "seeds").mkdir()
         (project / "heartbeat.yml").write_text("")

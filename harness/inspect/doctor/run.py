@@ -39,11 +39,16 @@ CHECKS: Mapping[str, Check] = {
     "runs": runs.runs,
 }
 
+#: Of the disk and the processes of the local target alone.
+_OF_THE_DISK = frozenset({"state folder", "disk", "lock"})
+
 
 def examine(patient: Patient, checks: Mapping[str, Check] = CHECKS) -> list[Finding]:
     """Make every check and return what they found."""
     findings: list[Finding] = []
     for name, check in checks.items():
+        if name in _OF_THE_DISK and not patient.is_local:
+            continue
         try:
             findings += check(patient)
         except Exception as error:

@@ -125,23 +125,26 @@ def _listed_in(file: Path) -> object:
 
 
 def _store(file: Path, schema: str) -> Store:
-    """Return the tables: those beside the list on this machine, else the session's."""
+    """Return the tables: those beside the list on this machine, else those of a workspace."""
     warehouse = file.parent.parent / _WAREHOUSE
     if (warehouse / f"{schema}.db").is_dir():
         from harness.store.local import LocalStore
 
         return LocalStore(warehouse, schema)
-    session = _session()
-    if session is None:
-        raise StateError(
-            f"The list of events is not in {file}, and without a Spark session the tables of "
-            f"{schema} cannot be asked for it: run the job where it can reach one of the two"
-        )
+    from harness.context import warehouse_of
     from harness.platform.sql.session import SessionSql
     from harness.platform.sql_names import schema_name
     from harness.store.catalog import CatalogStore
 
-    return CatalogStore(SessionSql(lambda: session), schema_name(schema))
+    session = _session()
+    sql = warehouse_of(os.environ) if session is None else SessionSql(lambda: session)
+    if sql is None:
+        raise StateError(
+            f"The list of events is not in {file}, and without a Spark session or a SQL warehouse "
+            f"(DATABRICKS_HTTP_PATH) the tables of {schema} cannot be asked for it: run the job "
+            "where it can reach one of them"
+        )
+    return CatalogStore(sql, schema_name(schema))
 
 
 def _session() -> "SparkSession | None":

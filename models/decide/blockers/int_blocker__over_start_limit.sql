@@ -1,6 +1,7 @@
 -- one row per job: beyond the limit of starts in one tick, those with newer events are blocked
 select
     jobs.*,
+    {{ var('starts_per_tick') | int }} as starts_per_tick,
     if(
         cardinality(jobs.blockers) = 0
         -- What the current tick has started counts already, so that the answer stays the same

@@ -251,6 +251,11 @@ def test_the_commands_of_a_laptop_need_no_pyspark(workspace: Workspace, tmp_path
     assert explained.returncode == 0, explained.stderr
     assert "daily" in explained.stdout
     assert run("events", "--table", "lake.orders").returncode == 0
+    examined = {
+        each["about"]: each for each in json.loads(run("doctor", "--json").stdout)["findings"]
+    }
+    assert examined["version"]["level"] == examined["clock"]["level"] == "ok"
+    assert "state folder" not in examined
     refused = run("retry", "daily")
     assert refused.returncode == 2, refused.stdout + refused.stderr
     emitted = run("emit", "--table", "lake.flights", "--format", "ICEBERG", "--snapshot-id", "9")

@@ -200,7 +200,7 @@ def test_the_first_tick_after_the_back_off_decides_although_nothing_new_was_foun
     world.clock.sleep(3600)
     with pytest.raises(DecideError):
         world.engine().tick()
-    assert (world.steps, world.dbt.built) == (["policy"], ["decide"])
+    assert (world.steps, world.read[-1]) == (["policy"], "trigger_set")
 
 
 def test_a_back_off_is_remembered_from_process_to_process(world: World) -> None:

@@ -1,0 +1,65 @@
+"""What a fresh process builds again: the decision for another limit of starts, seeds that differ."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.support.small_world import SmallWorld
+
+LIMIT = 50
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> SmallWorld:
+    world = SmallWorld(tmp_path)
+    world.remember(must_decide=True)
+    world.dbt.decides = True
+    world.models["job_blockers"] = lambda: []
+    return world
+
+
+def test_a_fresh_process_builds_no_view_of_a_decision_that_stands(world: SmallWorld) -> None:
+    world.models["trigger_set"] = lambda: []
+    world.engine().tick()
+    assert world.dbt.built == ["publish"]
+
+
+def test_views_with_another_limit_are_built_and_read_again_before_anything_is_started(
+    world: SmallWorld,
+) -> None:
+    def rows() -> Sequence[dict[str, object]]:
+        # By a plain `dbt build`, whose limit is that of dbt_project.yml.
+        return [] if "decide" in world.dbt.built else [{"job_id": 1, "starts_per_tick": LIMIT + 1}]
+
+    world.models["trigger_set"] = rows
+    report = world.engine().tick()
+    assert world.dbt.built == ["decide", "publish"]
+    assert world.dbt.variables[0] == {"starts_per_tick": LIMIT, "folded_through": 1}
+    assert report.started == ()
+
+
+def test_seeds_that_were_loaded_with_the_tables_are_not_loaded_again(tmp_path: Path) -> None:
+    world = SmallWorld(tmp_path)
+    world.dbt.decides = True
+    for model in (
+        "trigger_set",
+        "job_blockers",
+        "queue_upstreams",
+        "queue_runs_to_follow",
+        "queue_control_changes",
+        "queue_retries",
+    ):
+        world.models[model] = lambda: []
+    # It finds nothing built, and builds everything.
+    world.remember(controls_checksum=None)
+    world.engine().tick()
+    assert world.dbt.seeded == 0
+    world.edit("\n")
+    world.engine().tick()
+    assert world.dbt.seeded == 1
+    # Loaded by somebody else, such as a plain `dbt seed`.
+    world.store.replace("heartbeat_controls", [{"sensor_id": "another"}])
+    world.remember(controls_checksum=None)
+    world.engine().tick()
+    assert world.dbt.seeded == 2
