@@ -99,7 +99,10 @@ class Shell:
     def stop(self, command: str) -> None:
         """Press Ctrl-C once a command is at work."""
         self.said[f"stopped {command}"] = stopped_by_ctrl_c(
-            [command], folder=self.project, environment=self.environment
+            [command],
+            folder=self.project,
+            environment=self.environment,
+            home=Path(self.environment["HEARTBEAT_HOME"]),
         )
 
     def stay_and_stop(self) -> None:
