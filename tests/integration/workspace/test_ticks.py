@@ -43,8 +43,8 @@ pytestmark = pytest.mark.long
 PROJECT = Path(__file__).resolve().parents[3]
 SCHEMA = "heartbeat_serverless"
 JOB, OTHER = 111, 222
-#: What an idle tick, one that starts a job, and `status` may cost.
-IDLE, NEWS, STATUS = 5, 80, 5
+#: What an idle tick, one that starts a job, and `status` may cost in statements; the second is to come down to 40.
+IDLE, NEWS, STATUS = 5, 70, 5
 
 
 class TaskContext(Context):
@@ -91,7 +91,7 @@ class Workspace:
 
     @contextmanager
     def task(self, command: str) -> Iterator[tuple[Context, StrictSession]]:
-        """The services of a task on serverless compute, on a disk that nobody has seen before."""
+        """The services of a task on serverless compute, on a disk of its own."""
         self._machines += 1
         home = self._folder / f"machine-{self._machines}"
         variables = {**self.variables, "HEARTBEAT_HOME": str(home)}
@@ -162,7 +162,6 @@ def test_a_workspace_from_the_first_tick_to_a_message_of_another_system(
     workspace.append()
     report, statements = workspace.tick()
     assert [run.job_id for run in report.started] == [JOB]
-    print("NEWS", statements)  # noqa: T201
     assert statements <= NEWS
     report, statements = workspace.tick()
     assert report.started == ()
@@ -250,7 +249,7 @@ def test_the_commands_of_a_laptop_need_no_pyspark(workspace: Workspace, tmp_path
     explained = run("explain", "daily")
     assert explained.returncode == 0, explained.stderr
     assert "daily" in explained.stdout
-    assert run("events", "--table", "lake.orders").returncode == 0
+    assert run("events", "--table", "prod-eu.lake.orders").returncode == 0
     examined = {
         each["about"]: each for each in json.loads(run("doctor", "--json").stdout)["findings"]
     }
