@@ -15,12 +15,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from harness.config.load import LOCAL_TARGET, Settings, catalog_of, target_of
+from harness.config.load import HOME_VARIABLE, LOCAL_TARGET, Settings, catalog_of, target_of
 from harness.config.model import EngineMode, JobsTarget, SendParameters
 from harness.config.project import PACKAGE, dbt_project_of
 from harness.config.workspace_secrets import secrets_for
 from harness.controls.load import every_job_name
-from harness.errors import ConfigurationError
+from harness.errors import ConfigurationError, StateError
 from harness.fire.parameters import DeclaredParameters
 from harness.fire.submit import Firing
 from harness.platform.clock import Clock, RealClock
@@ -84,6 +84,19 @@ def wanted_engine(settings: Settings) -> "Wanted":
         settings=engine_settings(project, settings.home, stays=stays),
         idle_seconds=60 * keys.idle_minutes if stays else None,
     )
+
+
+def _require_own(scratch: Path, environment: Mapping[str, str]) -> None:
+    """Refuse a temporary folder that another user of this machine has put there first.
+
+    Raises:
+        StateError: It is not this user's.
+    """
+    if not environment.get(HOME_VARIABLE) and scratch.lstat().st_uid != os.getuid():
+        raise StateError(
+            f"The temporary folder {scratch} belongs to another user of this machine: set"
+            f" {HOME_VARIABLE} to a folder of your own"
+        )
 
 
 def warehouse_of(environment: Mapping[str, str]) -> WarehouseSql | None:
@@ -195,6 +208,7 @@ class Context:
         if self.files is None:
             return
         make_private(self.home.folder)
+        _require_own(self.home.folder, self.environment)
         if found is None:
             self.files.restore(self.home, self.files.read())
             return

@@ -21,6 +21,8 @@ from harness.store.inbox import (
     MESSAGES_PER_TICK,
     Message,
     checked_json,
+    name_of_events,
+    name_of_message,
     peek,
 )
 
@@ -167,12 +169,9 @@ class CatalogInbox:
 
     def _file(self, row: Row) -> Path:
         """Return the file of a row, which is the same whenever the row is copied."""
-        at = row["sent_at"]
-        # Without an instant it is older than those that have one.
-        sent_at = f"{at:%Y%m%dT%H%M%S%f}" if isinstance(at, datetime) else "0"
-        if row["kind"] == EVENTS:
-            return self._folder / f"registered-{sent_at}-{row['id']}.jsonl"
-        return self._folder / f"{sent_at}-{row['id']}.json"
+        at = row["sent_at"] if isinstance(row["sent_at"], datetime) else None
+        named = name_of_events if row["kind"] == EVENTS else name_of_message
+        return self._folder / named(at, str(row["id"]))
 
     def _insert(self, at: datetime, fields: Mapping[str, object], content: str | None) -> str:
         # A statement whose answer was lost may be sent again: both rows then have this id.

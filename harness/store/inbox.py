@@ -150,7 +150,7 @@ class FolderInbox:
 
     def send_events(self, lines: str, *, at: datetime) -> str:
         """Put events into the folder as one file: write, force to disk, rename."""
-        name = f"registered-{at:%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}.jsonl"
+        name = name_of_events(at, uuid.uuid4().hex[:8])
         try:
             write_durably(self.folder / name, lines)
         except OSError as error:
@@ -179,6 +179,20 @@ def naming_attempt(message: Message, seen: Run) -> Message:
     )
 
 
+def name_of_events(at: datetime | None, unique: str) -> str:
+    """Return the name of a file with data-change events; without an instant it is the oldest."""
+    return f"registered-{_stamp(at)}-{unique}.jsonl"
+
+
+def name_of_message(at: datetime | None, unique: str) -> str:
+    """Return the name of a message's file; without an instant it is the oldest."""
+    return f"{_stamp(at)}-{unique}.json"
+
+
+def _stamp(at: datetime | None) -> str:
+    return "0" if at is None else f"{at:%Y%m%dT%H%M%S%f}"
+
+
 class NoMessageError(ValueError):
     """What a file holds is no message; the text is one sentence."""
 
@@ -190,7 +204,7 @@ def send(inbox: Path, message: Message, *, disk: Disk = os) -> Path:
         ConfigurationError: No tick could read it, such as a run id that no run can have.
         StateError: The folder cannot be written.
     """
-    path = inbox / f"{message.sent_at:%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}.json"
+    path = inbox / name_of_message(message.sent_at, uuid.uuid4().hex[:8])
     _write(path, message, disk)
     return path
 

@@ -7,6 +7,7 @@ names, so a key that is misspelt, or of a place where it means nothing, is refus
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,7 +21,7 @@ from harness.cli.app import app
 from harness.config.load import load_settings
 from harness.config.model import JobsTarget
 from harness.context import Context
-from harness.errors import ConfigurationError
+from harness.errors import ConfigurationError, StateError
 
 PROJECT = Path(__file__).parents[2]
 BUNDLE = PROJECT / "bundle"
@@ -323,6 +324,19 @@ def test_the_harness_and_dbt_mean_the_same_schema(target: str, given: dict[str, 
     ]
     settings = load_settings(PROJECT, {})
     assert Context(settings, {**given, "HEARTBEAT_TARGET": target}).schema == ".".join(parts)
+
+
+def test_a_temporary_folder_that_another_user_has_made_first_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"HEARTBEAT_TARGET": "databricks", "HEARTBEAT_CATALOG": "lake"}
+    settings = replace(load_settings(PROJECT, given), home=tmp_path)
+    context = Context(settings, given)
+    monkeypatch.setattr(context.files, "read", list)
+    context.use_own_state()
+    monkeypatch.setattr("os.getuid", lambda: tmp_path.stat().st_uid + 1)
+    with pytest.raises(StateError, match="belongs to another user of this machine: set HEARTBEAT"):
+        context.use_own_state()
 
 
 def test_no_catalog_is_assumed_in_a_workspace() -> None:

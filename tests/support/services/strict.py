@@ -89,7 +89,7 @@ class StrictSession:
         return self._session.version
 
     def stop(self) -> None:
-        """Refuse: whoever is given a session does not end it."""
+        """Refuse: a process that is given a session does not end it."""
         raise RefusedError("stopping the session")
 
     def __getattr__(self, name: str) -> Any:
