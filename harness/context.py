@@ -41,10 +41,11 @@ from harness.store.catalog_files import CatalogFiles
 from harness.store.catalog_inbox import CatalogInbox
 from harness.store.inbox import FolderInbox, Inbox
 from harness.store.local import LocalStore
+from harness.store.public_tables import PublicTable
 from harness.store.queries import LastDecision, LockHolder, holder_of, last_tick_at
 from harness.store.rows import Question, Store
 from harness.store.state_dir import StateDir
-from harness.store.views import Views
+from harness.store.views import Views, unreadable
 from harness.store.writer.fencing import FencedStore
 from harness.store.writer.lease import LEASE_SECONDS, Lease, LeaseRow
 from harness.store.writer.lease_table import CatalogLeaseTable
@@ -399,6 +400,35 @@ class Context:
     def rows(self, relation: str) -> list[dict[str, object]]:
         """Read every row of a model."""
         return self._views.rows(relation)
+
+    def merge(self, table: PublicTable) -> None:
+        """Bring a public table up to date with its model.
+
+        Raises:
+            LockedError: Another process has taken over.
+            StateError: The model cannot be read, or the table cannot be written.
+        """
+        # The commit carries no stamp.
+        self.lock.confirm()
+        if self.target == LOCAL_TARGET:
+            rows = self.rows(table.model)
+            LocalStore(self.home.warehouse, self.schema).merge(table, rows)
+        else:
+            self._tables.merge(table)
+
+    def fill(self, table: str, model: str) -> None:
+        """Give a table the rows of a model that has its columns, in this order.
+
+        Raises:
+            LockedError: Another process has taken over.
+            StateError: The model cannot be read, or the table cannot be written.
+        """
+        self.lock.confirm()
+        names = self.schema_name.table(table), self.schema_name.table(model)
+        try:
+            self.sql.run("insert overwrite {} select * from {}".format(*names))
+        except SqlError as error:
+            raise unreadable(f"{self.schema}.{table}", error) from error
 
     @cached_property
     def probe_pool(self) -> ProbePool:

@@ -33,20 +33,14 @@ from harness.store.work_lists import AT_ONCE, StateView, Upstream
 
 log = logging.getLogger(__name__)
 
+#: The table of the slots that open, which later models read several times, and its model.
+DUE_SLOTS = ("int_trigger_due_slots", "int_trigger_opening_slots")
 #: What distinguishes a released event from the one that it is a copy of.
 TRIGGER_TAG, SLOT_TAG = "trigger_id", "trigger_slot"
 
 Row = Mapping[str, object]
 #: Where an event stands in its ledger: tick and id.
 Place = tuple[int, str]
-
-
-class Builds(Protocol):
-    """The part of dbt that a step needs."""
-
-    def build(self, selector: str, variables: Mapping[str, object] | None = None) -> None:
-        """Build what a selector names."""
-        ...
 
 
 class Services(Protocol):
@@ -62,9 +56,8 @@ class Services(Protocol):
         """Reads a model."""
         ...
 
-    @property
-    def dbt(self) -> Builds:
-        """Builds models."""
+    def fill(self, table: str, model: str) -> None:
+        """Give a table the rows of a model that has its columns."""
         ...
 
     def crash_point(self, name: str) -> None:
@@ -176,7 +169,7 @@ def _evaluated(
         Ledger.TRIGGER_EVALUATIONS,
         [TriggerEvaluationRow(tick_number=tick.number, looked_at=tick.at)],
     )
-    services.dbt.build("look")
+    services.fill(*DUE_SLOTS)
     evaluations = [
         TriggerEvaluation.from_row(row) for row in services.rows("queue_trigger_evaluations")
     ]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 #: Selectors of tables alone; every view stays as it is.
-_FILLS_TABLES = frozenset({"publish", "look", "trigger_terms"})
+_FILLS_TABLES = frozenset({"trigger_terms"})
 #: The names of dbt's events that show why an operation failed.
 _OPERATION_FAILED = frozenset({"RunningOperationCaughtError", "RunningOperationUncaughtError"})
 _HEADLINE = re.compile(r"(\w+ Error( in \w+ \S+ \(.*\))?$)")

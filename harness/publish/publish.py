@@ -18,6 +18,7 @@ from harness.platform.files import unwritable
 from harness.platform.json_file import load, save
 from harness.settle.retry_policy import planned_retries
 from harness.store.delta_commits import force_table
+from harness.store.public_tables import PUBLIC_TABLES, PublicTable
 from harness.store.rows import Blocker, DecisionRow, Ledger, Tick, TickRow, integer
 from harness.store.state_dir import StateDir
 from harness.store.work_lists import PlannedRetry, StateView
@@ -32,8 +33,21 @@ BACKING_OFF = "backing_off"
 _COMPACTED = ("upstream_state", "run_state", "dependency_state", "event_partitions")
 
 
+class Builds(Protocol):
+    """The part of dbt that a step needs."""
+
+    def build(self, selector: str, variables: Mapping[str, object] | None = None) -> None:
+        """Build what a selector names."""
+        ...
+
+
 class Services(triggers.Services, Protocol):
     """What publishing needs of the services."""
+
+    @property
+    def dbt(self) -> Builds:
+        """Builds models."""
+        ...
 
     @property
     def settings(self) -> Settings:
@@ -53,6 +67,10 @@ class Services(triggers.Services, Protocol):
     @property
     def schema(self) -> str:
         """The schema of every table."""
+        ...
+
+    def merge(self, table: PublicTable) -> None:
+        """Bring a public table up to date with its model."""
         ...
 
 
@@ -77,19 +95,18 @@ def publish(
     state: StateView,
     tick: Tick,
     counts: Mapping[str, int],
-    *,
-    controls_changed: bool,
 ) -> Publication:
     """Publish, and return what became public.
 
     Raises:
-        DecideError: dbt did not succeed; the next tick publishes again.
-        StateError: A ledger cannot be written.
+        DecideError: dbt did not succeed in compacting; the next tick publishes again.
+        StateError: A table cannot be read or written; the next tick publishes again.
     """
     began = time.perf_counter()
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="publish") as pool:
         reading = pool.submit(_blockers, services)
-        services.dbt.build("publish", {"controls_changed": controls_changed})
+        for table in PUBLIC_TABLES:
+            services.merge(table)
         names, blockers = reading.result()
         backs_off = any(each.blocker == BACKING_OFF for one in blockers.values() for each in one)
         retries = planned_retries(services.rows, state.runs) if backs_off else ()

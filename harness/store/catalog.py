@@ -10,6 +10,7 @@ from dataclasses import asdict
 from harness.errors import StateError
 from harness.platform.sql.port import Row, Sql, SqlError, read_together
 from harness.platform.sql_names import SchemaName, in_sql, literal
+from harness.store.public_tables import PublicTable
 from harness.store.rows import FencingToken, Ledger, LedgerRow, Question
 
 _OPERATORS = frozenset({"=", "!=", "<", "<=", ">", ">="})
@@ -75,6 +76,26 @@ class CatalogStore:
         except Exception as error:
             message = f"The ledger {ledger} cannot be written: {_words(error)}; nothing was started"
             raise StateError(message) from error
+
+    def merge(self, table: PublicTable) -> None:
+        """Give a public table the rows of its model and no others.
+
+        Raises:
+            StateError: The table cannot be written.
+        """
+        self.forget()
+        try:
+            self._sql.run(
+                f"merge into {self._schema.table(table.name)} as published"
+                f" using {self._schema.table(table.model)} as wanted on {table.is_same_row}"
+                f" when matched and ({table.has_changed}) then update set *"
+                " when not matched then insert *"
+                " when not matched by source then delete"
+            )
+        except SqlError as error:
+            raise StateError(
+                f"The table {table.name} cannot be written: {error}; the next tick publishes again"
+            ) from error
 
     def read(
         self,

@@ -8,7 +8,7 @@ takes nothing back that a job was started for.
 import logging
 import re
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING
 from harness.errors import StateError
 from harness.platform.files import force
 from harness.platform.text import mapped, storable
-from harness.store.delta_commits import commit_with, log_of, newest_commit, parts_of
+from harness.store.delta_commits import (
+    commit_with,
+    force_table,
+    log_of,
+    newest_commit,
+    parts_of,
+)
+from harness.store.public_tables import PublicTable
 from harness.store.rows import Ledger, LedgerRow
 
 if TYPE_CHECKING:
@@ -60,7 +67,7 @@ class LocalStore:
             return
         try:
             table = self._open(ledger)
-            batch = _batch(rows, _arrow_schema(table))
+            batch = _arrow([_plain(row) for row in rows], _arrow_schema(table))
             commit = self._committed(ledger, table, batch)
             for part in parts_of(self._folder / ledger, commit):
                 self._force(part)
@@ -87,6 +94,28 @@ class LocalStore:
         if failure is not None:
             log.warning("%s: the rows are committed, but %s", ledger, _reason(failure))
         return commit
+
+    def merge(self, table: PublicTable, rows: Sequence[Mapping[str, object]]) -> None:
+        """Give a public table these rows and no others; where it has them already, no commit.
+
+        Raises:
+            StateError: The table cannot be written.
+        """
+        try:
+            published = self._open(table.name)
+            schema = _arrow_schema(published)
+            wanted = _arrow([{name: row[name] for name in schema.names} for row in rows], schema)
+            merger = published.merge(
+                wanted, table.is_same_row, source_alias="wanted", target_alias="published"
+            )
+            merger = merger.when_matched_update_all(predicate=table.has_changed)
+            merger.when_not_matched_insert_all().when_not_matched_by_source_delete().execute()
+            force_table(self._folder / table.name, self._force)
+        except Exception as error:
+            raise StateError(
+                f"The table {table.name} cannot be written: {_reason(error)}; the next tick"
+                " publishes again; `python -m harness doctor` shows what to do"
+            ) from error
 
     def read(
         self,
@@ -139,15 +168,14 @@ def _arrow_schema(table: "DeltaTable") -> "pa.Schema":
     return pa.schema(table.schema().to_arrow())
 
 
-def _batch(rows: Sequence[LedgerRow], schema: "pa.Schema") -> "pa.Table":
+def _arrow(rows: list[dict[str, object]], schema: "pa.Schema") -> "pa.Table":
     import pyarrow as pa
 
-    plain = [_plain(row) for row in rows]
     try:
-        return pa.Table.from_pylist(plain, schema=schema)
+        return pa.Table.from_pylist(rows, schema=schema)
     except UnicodeEncodeError:
         # Half a character somewhere in what others have written is no reason to record nothing.
-        return pa.Table.from_pylist([mapped(row, storable) for row in plain], schema=schema)
+        return pa.Table.from_pylist([mapped(row, storable) for row in rows], schema=schema)
 
 
 def _plain(row: LedgerRow) -> dict[str, object]:

@@ -178,7 +178,6 @@ class Engine:
                     state,
                     tick,
                     counts_of(sensed.results, findings, settlement, started),
-                    controls_changed=controls.were_loaded or bool(edits),
                 )
                 state = state.published(tick, publication)
                 published_of(self._context).note()
@@ -222,7 +221,6 @@ class Engine:
         # An edit may be what puts an upstream right.
         self._sweeps.try_again(row.upstream_id for row in changes)
         loaded = _Controls(
-            were_loaded=True,
             changes=len(changes),
             warnings=accepted.warnings,
             quarantined=accepted.quarantined,
@@ -344,8 +342,6 @@ class Engine:
 class _Controls:
     """What reading the controls CSV and the seeds beside it came to."""
 
-    #: They were loaded in this tick, whether or not a row differs from what was recorded.
-    were_loaded: bool = False
     changes: int = 0
     warnings: tuple[str, ...] = ()
     quarantined: tuple[Quarantined, ...] = ()

@@ -1,17 +1,20 @@
 """What a store promises: the local one, the one over the session's catalog, and the tests' fake."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from harness.errors import StateError
 from harness.events.event import EventRow, Operation, TableFormat
 from harness.platform.sql.session import SessionSql
 from harness.platform.sql_names import SchemaName
 from harness.store.catalog import CatalogStore
+from harness.store.local import LocalStore
+from harness.store.public_tables import CONTROL_TABLE, PUBLIC_TABLES, PublicTable
 from harness.store.rows import (
     Consumed,
     FencingStore,
@@ -25,6 +28,7 @@ from harness.store.rows import (
     RunStatus,
     Store,
 )
+from tests.support.copied import PROJECT
 from tests.support.leases import StampedLocalStore
 from tests.support.memory_store import MemoryStore
 
@@ -225,6 +229,80 @@ def test_a_table_that_is_not_there_has_no_rows_and_cannot_be_appended_to(store: 
     assert store.fingerprint("ledger_ticks") is None
     with pytest.raises(StateError, match="ledger_decisions cannot be written"):
         store.append(Ledger.DECISIONS, [_event(1, "x")])
+
+
+_PRODUCTS = PublicTable(
+    name="products", model="int_products", key=("name", "job"), values=("assets", "at", "note")
+)
+_ROW = {"name": "a", "job": "1", "assets": ["x", None], "at": AT, "note": None}
+
+
+@pytest.fixture(params=["local", "catalog"])
+def publish(
+    request: pytest.FixtureRequest, spark: "SparkSession", schema: str, spark_home: Path
+) -> Iterator[Callable[[Sequence[dict[str, object]]], list[dict[str, object]]]]:
+    """Give a public table the rows of its model, and return what it then has."""
+    local = LocalStore(spark_home / "warehouse", schema)
+    catalog = CatalogStore(SessionSql(lambda: spark), SchemaName(schema))
+    columns = "name string, job string, assets array<string>, at timestamp, note string"
+    spark.sql(f"create table {schema}.products ({columns}) using delta")
+
+    def published(rows: Sequence[dict[str, object]]) -> list[dict[str, object]]:
+        if request.param == "local":
+            local.merge(_PRODUCTS, rows)
+        else:
+            values = [tuple(row[name] for name in _PRODUCTS.columns) for row in rows]
+            # A model may have more columns than its table.
+            model = spark.createDataFrame(values, columns.replace("name", "`name`", 1))
+            model.selectExpr("*", "1 as other").createOrReplaceTempView("wanted")
+            spark.sql(f"create or replace table {schema}.int_products using delta as table wanted")
+            catalog.merge(_PRODUCTS)
+        return sorted(local.read("products"), key=lambda row: str(row["name"]))
+
+    yield published
+    spark.sql(f"drop table {schema}.products")
+
+
+def test_publishing_leaves_the_rows_of_the_model_and_no_others(
+    publish: Callable[[Sequence[dict[str, object]]], list[dict[str, object]]],
+) -> None:
+    histories = [
+        [_ROW, {**_ROW, "name": "b", "assets": []}],
+        # A cell that had a value, and one that has one now; a row that is gone, and one that came.
+        [{**_ROW, "note": "half", "at": None}, {**_ROW, "name": "c"}],
+        [{**_ROW, "note": None, "assets": None}, {**_ROW, "name": "c", "assets": ["x"]}],
+        # Nothing changes.
+        [{**_ROW, "note": None, "assets": None}, {**_ROW, "name": "c", "assets": ["x"]}],
+        [],
+    ]
+    for rows in histories:
+        assert publish(rows) == rows
+
+
+def test_publishing_what_is_published_already_makes_no_commit_on_a_disk(
+    schema: str, spark: "SparkSession", spark_home: Path
+) -> None:
+    store = LocalStore(spark_home / "warehouse", schema)
+    spark.sql(f"create table {schema}.products (name string, job string, note string) using delta")
+    table = PublicTable(name="products", model="", key=("name", "job"), values=("note",))
+    rows = [{"name": "a", "job": "1", "note": None}]
+    store.merge(table, rows)
+    before = store.fingerprint("products")
+    store.merge(table, rows)
+    assert store.fingerprint("products") == before
+    spark.sql(f"drop table {schema}.products")
+
+
+def test_the_public_tables_have_the_columns_that_are_merged() -> None:
+    for table in PUBLIC_TABLES:
+        text = (PROJECT / "models" / "publish" / f"{table.name}.yml").read_text()
+        columns = yaml.safe_load(text)["models"][0]["columns"]
+        assert {each["name"] for each in columns} == {*table.columns}
+
+
+def test_a_public_table_that_is_not_there_is_reported_by_name(tmp_path: Path) -> None:
+    with pytest.raises(StateError, match="The table heartbeat_control cannot be written"):
+        LocalStore(tmp_path, "nothing").merge(CONTROL_TABLE, [])
 
 
 def _stamp(request: pytest.FixtureRequest, version: int) -> FencingToken:

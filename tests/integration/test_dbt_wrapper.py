@@ -60,7 +60,7 @@ def test_what_selects_nothing_is_a_failure_though_dbt_calls_it_a_success(dbt: Db
 
 @pytest.mark.parametrize(
     "selector",
-    ["decide", "publish", "fold", "look", "triggers", "trigger_terms", "trigger_views"],
+    ["decide", "fold", "triggers", "trigger_terms", "trigger_views"],
 )
 def test_a_tick_runs_no_data_test(dbt: Dbt, selector: str) -> None:
     arguments = ["ls", "--selector", selector, "--resource-type", "test"]

@@ -137,6 +137,6 @@ def test_a_tick_in_a_new_project_starts_its_job(installed: Installed, project: P
     packaged = (project / "models").resolve()
     assert packaged.is_relative_to(installed.environment.resolve())
     listed = installed.run(
-        project, "python", "-m", "dbt.cli.main", "--quiet", "ls", "--selector", "publish"
+        project, "python", "-m", "dbt.cli.main", "--quiet", "ls", "--selector", "fold"
     )
-    assert "heartbeat.publish.heartbeat_control" in listed.stdout.splitlines(), listed
+    assert "heartbeat.state.upstream_state" in listed.stdout.splitlines(), listed

@@ -47,7 +47,8 @@ MOMENTS = (
         for name in ("ticks", "controls", "data_change_events", "probes", "runs", "decisions")
         for when in ("before", "after")
     ),
-    *("before dbt seed", "after dbt seed", "before dbt decide", "before dbt publish"),
+    *("before dbt seed", "after dbt seed", "before dbt decide"),
+    *("before merge heartbeat_control", "before merge sensors"),
     "at the state file",
 )
 
@@ -56,7 +57,7 @@ MOMENTS = (
 TRIGGER_MOMENTS = (
     *(f"at {name}" for name in RELEASE_POINTS),
     *(f"{when} commit ledger_trigger_looks" for when in ("before", "after")),
-    *("before dbt look", "before dbt trigger_terms"),
+    *("before fill int_trigger_due_slots", "before dbt trigger_terms"),
 )
 EVERY_MOMENT = (*MOMENTS, *TRIGGER_MOMENTS)
 

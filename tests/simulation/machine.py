@@ -21,6 +21,7 @@ from harness.events.event import EventRow
 from harness.fire.submit import Firing
 from harness.platform.databricks.api import JobsApi
 from harness.platform.sql.port import Row
+from harness.store.public_tables import PublicTable
 from harness.store.queries import step_order
 from harness.store.rows import FencingToken, Ledger, LedgerRow
 from harness.store.state_dir import StateDir
@@ -205,6 +206,16 @@ class _Process(Context):
 
     def rows(self, relation: str) -> list[dict[str, object]]:
         return self._machine.models.rows(relation)
+
+    def merge(self, table: PublicTable) -> None:
+        self._machine.fate.moment(f"before merge {table.name}")
+        if self._machine.fate.falls(self._machine.dbt_faults / 1000):
+            raise StateError("merge: the simulation lets it fail")
+
+    def fill(self, table: str, model: str) -> None:
+        self._machine.fate.moment(f"before fill {table}")
+        if self._machine.fate.falls(self._machine.dbt_faults / 1000):
+            raise StateError("fill: the simulation lets it fail")
 
     def forget_jobs(self) -> None: ...
 

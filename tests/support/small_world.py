@@ -8,8 +8,9 @@ from harness.config.load import load_settings
 from harness.context import Context
 from harness.controls.header import COLUMNS
 from harness.controls.load import CONTROLS
-from harness.errors import DecideError
+from harness.errors import DecideError, StateError
 from harness.sense.probe import ProbeResult
+from harness.store.public_tables import PublicTable
 from harness.store.state_dir import StateDir
 from harness.store.work_lists import Upstream
 from harness.tick.checkpoint import save_state
@@ -27,7 +28,7 @@ class Killed(BaseException):
 
 
 class NoDbt:
-    """Builds what the triggers need, as far as anybody can tell, and refuses to decide."""
+    """Builds everything, as far as anybody can tell."""
 
     def __init__(self) -> None:
         #: The selectors that it was asked for.
@@ -36,8 +37,6 @@ class NoDbt:
         self.variables: list[object] = []
         #: How often the seeds were loaded on their own.
         self.seeded = 0
-        #: Builds the decision and what is published, too.
-        self.decides = False
         #: The selector that cannot be built.
         self.broken = ""
 
@@ -51,8 +50,6 @@ class NoDbt:
         self.variables.append(variables)
         if selector == self.broken:
             raise DecideError(f"there is no {selector}")
-        if not self.decides and selector not in {"look", "triggers", "trigger_terms"}:
-            raise DecideError("there is no dbt here")
 
 
 class SmallLooker:
@@ -93,6 +90,15 @@ class SmallContext(Context):
             raise DecideError("there is no decision here")
         return [dict(row) for row in self._world.models[relation]()]
 
+    def merge(self, table: PublicTable) -> None:
+        """Have it published."""
+        self._world.published.append(table.name)
+
+    def fill(self, table: str, model: str) -> None:
+        """Have it filled, or fail where the test says."""
+        if table == self._world.dbt.broken:
+            raise StateError(f"there is no {model}")
+
     def crash_point(self, name: str) -> None:
         """Die here, if it is here."""
         if name == self._world.dies_at:
@@ -117,6 +123,8 @@ class SmallWorld:
         self.models: dict[str, Callable[[], Sequence[Mapping[str, object]]]] = {}
         #: The models that were read.
         self.read: list[str] = []
+        #: The public tables that were brought up to date.
+        self.published: list[str] = []
         self.dies_at = ""
         (project / "seeds").mkdir()
         (project / "heartbeat.yml").write_text("")

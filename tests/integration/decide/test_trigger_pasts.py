@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.decide.triggers import DUE_SLOTS
 from harness.events.event import ChangeEvent, EventRow
 from harness.platform.dbt import Dbt
 from harness.store.local import LocalStore
@@ -82,7 +83,9 @@ class Lake:
         self._store.append(
             Ledger.TRIGGER_EVALUATIONS, [TriggerEvaluationRow(tick_number=tick, looked_at=at)]
         )
-        self._dbt.build("look")
+        self._spark.sql(
+            "insert overwrite {0}.{1} select * from {0}.{2}".format(SCHEMA, *DUE_SLOTS)
+        ).collect()
         found = self._spark.table(f"{SCHEMA}.queue_trigger_evaluations").collect()
         by_models = {row.upstream_id: _said(row.asDict(recursive=True)) for row in found}
         question = Question(

@@ -9,7 +9,7 @@ import pytest
 
 from harness.controls.triggers.parse import EVENT_TRIGGERS
 from harness.decide.trigger_due import Findings, TriggerTables, triggers_are_due
-from harness.decide.triggers import evaluate_triggers
+from harness.decide.triggers import DUE_SLOTS, evaluate_triggers
 from harness.events.event import EventRow, Operation, TableFormat
 from harness.record.probes import Recorded, orphans_among
 from harness.store.rows import Consumed, Ledger, ProbeOutcome, ProbeRow, RecentEvents, Tick
@@ -67,13 +67,9 @@ class FakeServices:
     dies_at: str = ""
     has_counted_slots: bool = False
 
-    @property
-    def dbt(self) -> "FakeServices":
-        return self
-
-    def build(self, selector: str) -> None:
+    def fill(self, table: str, model: str) -> None:
         # The present of the models is a row that has to be there before the slots are counted.
-        assert selector == "look" and self.store.rows[Ledger.TRIGGER_EVALUATIONS]
+        assert (table, model) == DUE_SLOTS and self.store.rows[Ledger.TRIGGER_EVALUATIONS]
         self.has_counted_slots = True
 
     def rows(self, relation: str) -> list[dict[str, object]]:

@@ -14,7 +14,6 @@ LIMIT = 50
 def world(tmp_path: Path) -> SmallWorld:
     world = SmallWorld(tmp_path)
     world.remember(must_decide=True)
-    world.dbt.decides = True
     world.models["job_blockers"] = lambda: []
     return world
 
@@ -22,7 +21,8 @@ def world(tmp_path: Path) -> SmallWorld:
 def test_a_fresh_process_builds_no_view_of_a_decision_that_stands(world: SmallWorld) -> None:
     world.models["trigger_set"] = lambda: []
     world.engine().tick()
-    assert world.dbt.built == ["publish"]
+    assert world.dbt.built == []
+    assert world.published == ["heartbeat_control", "sensors"]
 
 
 def test_views_with_another_limit_are_built_and_read_again_before_anything_is_started(
@@ -34,14 +34,13 @@ def test_views_with_another_limit_are_built_and_read_again_before_anything_is_st
 
     world.models["trigger_set"] = rows
     report = world.engine().tick()
-    assert world.dbt.built == ["decide", "publish"]
+    assert world.dbt.built == ["decide"]
     assert world.dbt.variables[0] == {"starts_per_tick": LIMIT, "folded_through": 1}
     assert report.started == ()
 
 
 def test_seeds_that_were_loaded_with_the_tables_are_not_loaded_again(tmp_path: Path) -> None:
     world = SmallWorld(tmp_path)
-    world.dbt.decides = True
     for model in (
         "trigger_set",
         "job_blockers",

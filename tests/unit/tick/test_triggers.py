@@ -12,7 +12,7 @@ from harness.config.sources import Source
 from harness.controls.header import COLUMNS
 from harness.controls.load import CONTROLS
 from harness.controls.triggers.parse import EVENT_TRIGGERS
-from harness.errors import DecideError, StateError
+from harness.errors import StateError
 from harness.inspect.tick_summary import as_json, headline
 from harness.store.rows import Ledger
 from harness.store.work_lists import EVENT_TRIGGER
@@ -115,8 +115,7 @@ def test_a_slot_that_opens_is_decided_on_so_that_people_see_what_it_waits_for(
 ) -> None:
     place = '{"waiting":["2026-03-01T12:30:00Z"],"missing":[["partition a of t"]]}'
     world.results = [{**MOVED, "position": place}]
-    with pytest.raises(DecideError):
-        world.tick(minutes=31)
+    assert world.tick(minutes=31).skipped == ()
 
 
 @pytest.mark.parametrize(
@@ -132,8 +131,7 @@ def test_a_tick_for_a_part_of_the_upstreams_asks_every_trigger(
 
 def test_an_edited_seed_asks_every_trigger_at_once(world: World) -> None:
     (world.project / EVENT_TRIGGERS).write_text(text(row()))
-    with pytest.raises(DecideError):
-        world.tick(minutes=1)
+    assert world.tick(minutes=1).skipped == ()
     assert world.asked == 1
 
 
@@ -147,10 +145,9 @@ def test_the_first_trigger_has_its_models_built_and_later_an_edit_has_those_of_t
     version = world.context().home.folder / "version.json"
     version.write_text(json.dumps({"state_version": 1, "models": models_checksum(world.project)}))
     (world.project / CONTROLS).write_text(",".join(COLUMNS) + "\n\n")
-    with pytest.raises(DecideError):
-        world.tick(minutes=1)
+    world.tick(minutes=1)
     Installation(world.context()).ensure_triggers(NOON, folded_through=1)
-    assert world.dbt.built == ["triggers", "look", "publish", "trigger_terms"]
+    assert world.dbt.built == ["triggers", "trigger_terms"]
     assert json.loads(version.read_text())["with_triggers"]
 
 
@@ -172,7 +169,6 @@ def test_a_trigger_that_cannot_be_evaluated_is_recorded_once_and_shown_by_every_
     world: World,
 ) -> None:
     world.results = [{**MOVED, "position": None, "failure": "there is no time zone Mars/Base"}]
-    world.dbt.decides = True
     reports = [world.tick(minutes=each) for each in (31, 1, 60)]
 
     assert outcomes(world) == [("trigger:daily", "failed", "there is no time zone Mars/Base")]
@@ -196,13 +192,12 @@ def test_an_evaluation_that_fails_as_a_whole_keeps_nothing_from_being_decided_an
     answer = world.models["queue_trigger_evaluations"]
     world.models["queue_trigger_evaluations"] = fails("queue_trigger_evaluations cannot be read")
     world.models["trigger_set"] = lambda: []
-    world.dbt.decides = True
     failed = world.tick(minutes=31)
 
     reason = "no trigger can be evaluated: queue_trigger_evaluations cannot be read"
     assert outcomes(world) == [("trigger:daily", "failed", reason)]
     assert (failed.skipped, failed.is_clean) == ((), False)
-    assert "publish" in world.dbt.built
+    assert "sensors" in world.published
     assert world.read.index("trigger_set") < world.read.index("job_blockers")
 
     # The next tick evaluates again, though nothing is due, and what the models stand on is built anew.
@@ -210,24 +205,29 @@ def test_an_evaluation_that_fails_as_a_whole_keeps_nothing_from_being_decided_an
     world.dbt.built.clear()
     again = world.tick(minutes=1)
     assert world.asked == 1
-    assert world.dbt.built[:2] == ["triggers", "look"]
+    assert world.dbt.built == ["triggers"]
     assert outcomes(world)[1:] == [("trigger:daily", "recovered", None)]
     assert again.is_clean
 
 
-@pytest.mark.parametrize("broken", ["trigger_terms", "look"])
+@pytest.mark.parametrize(
+    ("broken", "missing"),
+    [
+        ("trigger_terms", "trigger_terms"),
+        ("int_trigger_due_slots", "int_trigger_opening_slots"),
+    ],
+)
 def test_models_of_triggers_that_cannot_be_built_keep_nothing_from_being_decided(
-    world: World, broken: str
+    world: World, broken: str, missing: str
 ) -> None:
     (world.project / EVENT_TRIGGERS).write_text(text(row()))
     world.dbt.broken = broken
-    world.dbt.decides = True
     report = world.tick(minutes=1)
     assert (report.skipped, report.is_clean, world.asked) == ((), False, 0)
     assert outcomes(world) == [
-        ("trigger:daily", "failed", f"no trigger can be evaluated: there is no {broken}")
+        ("trigger:daily", "failed", f"no trigger can be evaluated: there is no {missing}")
     ]
-    assert "publish" in world.dbt.built
+    assert "sensors" in world.published
 
     # A process of its own tries again.
     world.dbt.broken = ""

@@ -1,0 +1,72 @@
+"""The two tables that people and other products read, and how a tick brings them up to date.
+
+Each has a model with the rows that it is to have. dbt creates the tables; a tick merges what
+differs in one commit, without dbt, as the store of the target does it.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicTable:
+    """A table that shows the rows of a model."""
+
+    name: str
+    #: A view; it may have further columns.
+    model: str
+    #: The columns that distinguish its rows.
+    key: tuple[str, ...]
+    #: All other columns.
+    values: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns."""
+        return *self.key, *self.values
+
+    @property
+    def is_same_row(self) -> str:
+        """The condition under which a row that is published and a wanted one have one key."""
+        return " and ".join(f"published.{name} = wanted.{name}" for name in self.key)
+
+    @property
+    def has_changed(self) -> str:
+        """The condition under which two rows of one key differ."""
+        return " or ".join(
+            f"(published.{name} is distinct from wanted.{name})" for name in self.values
+        )
+
+
+CONTROL_TABLE = PublicTable(
+    name="heartbeat_control",
+    model="int_control_rows",
+    key=("sensor_source", "sensor_id", "trigger_job_id"),
+    values=(
+        "sensor_read_type",
+        "asset_description",
+        "upstream_key",
+        "preprocess_query",
+        "latest_event_fetched_timestamp",
+        "trigger_job_name",
+        "status",
+        "status_change_timestamp",
+        "job_start_timestamp",
+        "job_end_timestamp",
+        "job_state",
+        "dependency_flag",
+    ),
+)
+SENSORS_TABLE = PublicTable(
+    name="sensors",
+    model="int_sensor_rows",
+    key=("sensor_id",),
+    values=(
+        "assets",
+        "status",
+        "status_change_timestamp",
+        "checkpoint_location",
+        "upstream_key",
+        "upstream_value",
+    ),
+)
+PUBLIC_TABLES = (CONTROL_TABLE, SENSORS_TABLE)
