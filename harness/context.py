@@ -412,7 +412,7 @@ class Context:
         self.lock.confirm()
         if self.target == LOCAL_TARGET:
             rows = self.rows(table.model)
-            LocalStore(self.home.warehouse, self.schema).merge(table, rows)
+            LocalStore(self.home.warehouse, self.schema).replace(table, rows)
         else:
             self._tables.merge(table)
 

@@ -95,22 +95,26 @@ class LocalStore:
             log.warning("%s: the rows are committed, but %s", ledger, _reason(failure))
         return commit
 
-    def merge(self, table: PublicTable, rows: Sequence[Mapping[str, object]]) -> None:
+    def replace(self, table: PublicTable, rows: Sequence[Mapping[str, object]]) -> None:
         """Give a public table these rows and no others; where it has them already, no commit.
+
+        The table is one small file, which any change writes whole.
 
         Raises:
             StateError: The table cannot be written.
         """
+        from deltalake import write_deltalake
+
+        folder = self._folder / table.name
         try:
             published = self._open(table.name)
             schema = _arrow_schema(published)
             wanted = _arrow([{name: row[name] for name in schema.names} for row in rows], schema)
-            merger = published.merge(
-                wanted, table.is_same_row, source_alias="wanted", target_alias="published"
-            )
-            merger = merger.when_matched_update_all(predicate=table.has_changed)
-            merger.when_not_matched_insert_all().when_not_matched_by_source_delete().execute()
-            force_table(self._folder / table.name, self._force)
+            order = [(name, "ascending") for name in table.key]
+            there = published.to_pyarrow_dataset(schema=schema).to_table()
+            if not there.sort_by(order).equals(wanted.sort_by(order)):
+                write_deltalake(published, wanted, mode="overwrite")
+                force_table(folder, self._force)
         except Exception as error:
             raise StateError(
                 f"The table {table.name} cannot be written: {_reason(error)}; the next tick"

@@ -249,7 +249,7 @@ def publish(
 
     def published(rows: Sequence[dict[str, object]]) -> list[dict[str, object]]:
         if request.param == "local":
-            local.merge(_PRODUCTS, rows)
+            local.replace(_PRODUCTS, rows)
         else:
             values = [tuple(row[name] for name in _PRODUCTS.columns) for row in rows]
             # A model may have more columns than its table.
@@ -286,9 +286,9 @@ def test_publishing_what_is_published_already_makes_no_commit_on_a_disk(
     spark.sql(f"create table {schema}.products (name string, job string, note string) using delta")
     table = PublicTable(name="products", model="", key=("name", "job"), values=("note",))
     rows = [{"name": "a", "job": "1", "note": None}]
-    store.merge(table, rows)
+    store.replace(table, rows)
     before = store.fingerprint("products")
-    store.merge(table, rows)
+    store.replace(table, rows)
     assert store.fingerprint("products") == before
     spark.sql(f"drop table {schema}.products")
 
@@ -302,7 +302,7 @@ def test_the_public_tables_have_the_columns_that_are_merged() -> None:
 
 def test_a_public_table_that_is_not_there_is_reported_by_name(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="The table heartbeat_control cannot be written"):
-        LocalStore(tmp_path, "nothing").merge(CONTROL_TABLE, [])
+        LocalStore(tmp_path, "nothing").replace(CONTROL_TABLE, [])
 
 
 def _stamp(request: pytest.FixtureRequest, version: int) -> FencingToken:
