@@ -9,6 +9,7 @@ import os
 import signal
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -401,15 +402,20 @@ class Context:
         """Read every row of a model."""
         return self._views.rows(relation)
 
-    def merge(self, table: PublicTable) -> None:
-        """Bring a public table up to date with its model.
+    def show(self, tables: Sequence[PublicTable]) -> None:
+        """Bring public tables up to date with their models, side by side.
 
         Raises:
             LockedError: Another process has taken over.
             StateError: The model cannot be read, or the table cannot be written.
         """
-        # The commit carries no stamp.
+        # The commits carry no stamp.
         self.lock.confirm()
+        with ThreadPoolExecutor(thread_name_prefix="show") as pool:
+            for shown in [pool.submit(self._show, table) for table in tables]:
+                shown.result()
+
+    def _show(self, table: PublicTable) -> None:
         if self.target == LOCAL_TARGET:
             rows = self.rows(table.model)
             LocalStore(self.home.warehouse, self.schema).replace(table, rows)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from harness.context import Context
     from harness.controls.load import CheckedControls
 
+REBUILD = typer.Option("--rebuild", help="Build every table and view again.")
 YES = typer.Option("--yes", help="Accept the removal of many control rows.")
 
 
@@ -22,14 +23,18 @@ def register(app: typer.Typer) -> None:
 
 def init(
     yes: Annotated[bool, YES] = False,
+    rebuild: Annotated[bool, REBUILD] = False,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
     """Build every table and view, and load the controls CSV.
 
-    Safe to repeat: ledgers keep their rows, and nothing is started.
+    Safe to repeat: ledgers keep their rows, and nothing is started. What is built and loaded
+    already stays as it is.
 
     Examples:
         python -m harness init
+
+        python -m harness init --rebuild
 
         HEARTBEAT_HOME=/data/heartbeat python -m harness init
     """
@@ -39,19 +44,22 @@ def init(
 
     with writing("init") as context:
         with Progress(remarks(), context.stop.activity, is_shown=not as_json):
-            checked = _initialise(context, allow_mass_removal=yes)
+            checked = _initialise(context, allow_mass_removal=yes, rebuild=rebuild)
         if as_json:
             print_json(setup.overview_as_json(context, checked))
         else:
             setup.show_overview(answers(), context, checked)
 
 
-def _initialise(context: "Context", *, allow_mass_removal: bool) -> "CheckedControls":
+def _initialise(
+    context: "Context", *, allow_mass_removal: bool, rebuild: bool
+) -> "CheckedControls":
     from harness.controls.load import check_controls, record_changes, stop_on_errors
     from harness.sense.backoff import end_back_off
+    from harness.store.public_tables import PUBLIC_TABLES
     from harness.store.rows import Tick
-    from harness.tick.checkpoint import load_from_models
-    from harness.tick.install import Installation, published_of
+    from harness.tick.checkpoint import newest_tick_number
+    from harness.tick.install import Installation, desk_of, published_of
 
     checked = check_controls(
         context.settings.project,
@@ -63,12 +71,18 @@ def _initialise(context: "Context", *, allow_mass_removal: bool) -> "CheckedCont
     now = context.clock.now()
     installation = Installation(context)
     installation.check()
-    # Each is reported; the tables that are built next show the controls again.
+    # Each is reported; the tables show the controls again below.
     published_of(context).edits(now)
-    installation.ensure(now, allow_mass_removal=allow_mass_removal, rebuild=True)
-    # Recorded here, a removal that was meant is not asked about again by the next tick.
-    tick = Tick(number=load_from_models(context).tick_number + 1, at=now)
-    record_changes(context.rows, context.store, tick)
+    is_news = installation.ensure(now, allow_mass_removal=allow_mass_removal, rebuild=rebuild)
+    if not is_news:
+        installation.link()
+        desk_of(context).accept(now, allow_mass_removal=allow_mass_removal)
+        is_news = installation.load_seeds(now)
+    if is_news:
+        # Recorded here, a removal that was meant is not asked about again by the next tick.
+        tick = Tick(number=newest_tick_number(context) + 1, at=now)
+        record_changes(context.rows, context.store, tick)
+        context.show(PUBLIC_TABLES)
     # After init every upstream is probed at once, to show whether all of them can be read.
     end_back_off(context.home.back_off)
     return checked

@@ -63,7 +63,7 @@ class PublishedTable:
     def edits(self, at: datetime) -> tuple[Quarantined, ...]:
         """Return the rows that show neither what is recorded nor what the CSV has now.
 
-        The second is what a plain ``dbt build`` publishes, or a tick that died before it recorded.
+        The second is what a tick has published that died before it recorded it.
 
         Raises:
             StateError: A table cannot be read, or the state folder cannot be written.

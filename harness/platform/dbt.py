@@ -12,6 +12,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -83,13 +84,13 @@ class Dbt:
         else:
             self._make_views(arguments, variables)
 
-    def seed_controls(self) -> None:
-        """Load the controls CSV and the optional seeds into their tables.
+    def load_seeds(self, names: Sequence[str]) -> None:
+        """Load seeds into their tables.
 
         Raises:
-            DecideError: The seed failed.
+            DecideError: A seed failed.
         """
-        self._make_views(["seed", "--selector", "controls"], None)
+        self._make_views(["seed", "--select", *names], None)
 
     def build_everything(self, *, with_triggers: bool) -> None:
         """Create or update every table and view, seeds included; ledgers keep their rows.
@@ -120,8 +121,7 @@ class Dbt:
                 # The result does not have it.
                 refused.append(str(event.data.exc))
 
-        self._before()
-        runner = self._runner()
+        runner = self._ready()
         runner.callbacks.append(listen)
         given = ["run-operation", operation, "--args", json.dumps(dict(arguments))]
         result = self._run(runner, given, None)
@@ -131,8 +131,7 @@ class Dbt:
 
     def _make_views(self, arguments: Sequence[str], variables: Mapping[str, object] | None) -> None:
         """Run dbt, and leave a mark while it runs: Spark drops a view before it recreates it."""
-        self._before()
-        runner = self._runner()
+        runner = self._ready()
         self._load_accepted_seeds()
         mark = unfinished_views(self._home)
         write_atomically(mark, " ".join(arguments))
@@ -155,8 +154,7 @@ class Dbt:
                 cast("SeedNode", node).root_path = str(accepted.parent.absolute())
 
     def _invoke(self, arguments: Sequence[str], variables: Mapping[str, object] | None) -> None:
-        self._before()
-        _check(arguments, self._run(self._runner(), arguments, variables))
+        _check(arguments, self._run(self._ready(), arguments, variables))
 
     def _run(
         self,
@@ -170,6 +168,13 @@ class Dbt:
             # dbt catches it, cleans up and returns it.
             raise result.exception
         return result
+
+    def _ready(self) -> "dbtRunner":
+        """Make a runner, parsing the project while the session starts."""
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="parse") as pool:
+            parsing = pool.submit(self._runner)
+            self._before()
+            return parsing.result()
 
     def _runner(self) -> "dbtRunner":
         """Make a runner with the manifest of this process; parse the project once."""

@@ -5,7 +5,7 @@ Nothing that starts a job waits for this.
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -69,8 +69,8 @@ class Services(triggers.Services, Protocol):
         """The schema of every table."""
         ...
 
-    def merge(self, table: PublicTable) -> None:
-        """Bring a public table up to date with its model."""
+    def show(self, tables: Sequence[PublicTable]) -> None:
+        """Bring public tables up to date with their models."""
         ...
 
 
@@ -105,8 +105,7 @@ def publish(
     began = time.perf_counter()
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="publish") as pool:
         reading = pool.submit(_blockers, services)
-        for table in PUBLIC_TABLES:
-            services.merge(table)
+        services.show(PUBLIC_TABLES)
         names, blockers = reading.result()
         backs_off = any(each.blocker == BACKING_OFF for one in blockers.values() for each in one)
         retries = planned_retries(services.rows, state.runs) if backs_off else ()

@@ -115,6 +115,11 @@ def load_from_models(context: Context) -> TickState:
     )
 
 
+def newest_tick_number(context: Context) -> int:
+    """Return the number of the newest tick, 0 if there was none."""
+    return _last_number(context, _last_ended(context)[0])
+
+
 def _last_ended(context: Context):  # type: ignore[no-untyped-def]
     table = context.schema_name.table(Ledger.TICKS)
     try:

@@ -212,8 +212,7 @@ class Engine:
         if desk.checksum() == state.controls_checksum:
             return _Controls(quarantined=desk.quarantined), state
         accepted = desk.accept(tick.at, allow_mass_removal=options.allow_mass_removal)
-        if not self._installation.has_seeds(accepted.checksum):
-            context.dbt.seed_controls()
+        self._installation.load_seeds(tick.at)
         changes = record_changes(context.rows, context.store, tick)
         context.forget_jobs()
         upstreams = tuple(map(Upstream.from_row, context.rows("queue_upstreams")))

@@ -3,9 +3,11 @@
 A directory that a newer version has written is left alone.
 """
 
+import contextlib
 import json
 import logging
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -97,8 +99,7 @@ class Installation:
         is_complete = not unfinished_views(self._context.home.folder).exists()
         if installed is not None and installed.models == models and is_complete and not rebuild:
             return False
-        if dbt_project_of(project) != project and self._context.target == LOCAL_TARGET:
-            link_package(project)
+        self.link()
         self._context.inbox.create()
         desk = desk_of(self._context)
         accepted = desk.accept(at, allow_mass_removal=allow_mass_removal)
@@ -107,21 +108,47 @@ class Installation:
         with_triggers = accepted.has_triggers and self._build_with_triggers()
         if not with_triggers:
             self._context.dbt.build_everything(with_triggers=False)
-        seeds = self._loaded(accepted.checksum)
+        seeds = self._seeds()
         self._write(_Installed(models=models, with_triggers=with_triggers, seeds=seeds), at)
         return True
 
-    def has_seeds(self, checksum: str) -> bool:
-        """Return whether the seeds that are in force were loaded with the tables, and still are.
+    def link(self) -> None:
+        """Link a project outside of the package to the models that it is ticked by."""
+        project = self._context.settings.project
+        if dbt_project_of(project) != project and self._context.target == LOCAL_TARGET:
+            link_package(project)
+
+    def load_seeds(self, at: datetime) -> bool:
+        """Load the seeds that are in force into their tables, those that are not there yet.
 
         Args:
-            checksum: Of the seeds in force.
+            at: The instant, for the file that says so.
+
+        Returns:
+            Whether any was loaded.
+
+        Raises:
+            DecideError: dbt cannot load them.
+            StateError: The folder belongs to a newer version, or cannot be written.
         """
         installed = self._installed()
-        return installed is not None and installed.seeds == self._loaded(checksum)
+        known = installed.seeds if installed else {}
+        stale = [name for name, loaded in self._seeds().items() if known.get(name) != loaded]
+        if stale:
+            self._context.dbt.load_seeds(stale)
+            if installed is not None:
+                self._write(replace(installed, seeds=self._seeds()), at)
+        return bool(stale)
 
-    def _loaded(self, checksum: str) -> dict[str, object]:
-        return {"checksum": checksum, "tables": self._context.store.fingerprints(SEEDS)}
+    def _seeds(self) -> dict[str, object]:
+        """Return what shows whether a seed is loaded: its file's checksum, its table's contents."""
+        accepted, project = self._context.home.accepted, self._context.settings.project
+        tables = self._context.store.fingerprints(SEEDS)
+        return {
+            name: [_checksum([accepted / "seeds" / file, project / "seeds" / file]), tables[name]]
+            for name in SEEDS
+            for file in [f"{name}.csv"]
+        }
 
     def _build_with_triggers(self) -> bool:
         """Build everything; return whether that succeeded.
@@ -187,8 +214,8 @@ class _Installed:
     #: The checksum of the models that are built.
     models: str
     with_triggers: bool
-    #: The checksum of the seeds that were loaded, and what their tables were then.
-    seeds: object = None
+    #: Each seed that was loaded: the checksum of its file, and its table's contents after it.
+    seeds: Mapping[str, object] = field(default_factory=dict)
 
 
 def state_version(file: Path) -> int | None:
@@ -208,7 +235,7 @@ def _read(file: Path) -> _Installed | None:
             version=int(content["state_version"]),
             models=str(content["models"]),
             with_triggers=bool(content.get("with_triggers")),
-            seeds=content.get("seeds"),
+            seeds=dict(content.get("seeds") or {}),
         )
     except FileNotFoundError:
         return None
@@ -231,6 +258,14 @@ def _too_new(context: Context, version: int) -> StateError:
         f"{_place(context)} was written by a newer Heartbeat (state version {version}, this one "
         f"knows {STATE_VERSION}): use that version, or set {another}"
     )
+
+
+def _checksum(candidates: Sequence[Path]) -> str | None:
+    """Return the checksum of the first of these files that is there."""
+    for file in candidates:
+        with contextlib.suppress(FileNotFoundError):
+            return sha256(file.read_bytes()).hexdigest()
+    return None
 
 
 def models_checksum(project: Path) -> str:

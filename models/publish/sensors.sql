@@ -1,11 +1,11 @@
-{{ config(materialized='table') }}
+{{
+    config(
+        materialized='incremental',
+        incremental_strategy='append',
+        on_schema_change='append_new_columns',
+        full_refresh=false
+    )
+}}
 -- one row per upstream and job
-with
-
-int_sensor_rows as (
-
-    select * from {{ ref('int_sensor_rows') }}
-
-)
-
-select * from int_sensor_rows
+-- depends_on: {{ ref('int_sensor_rows') }}
+{{ without_rows() }}

@@ -1,2 +1,2 @@
 -- one row per change of a control row
-{{ ledger_rows() }}
+{{ without_rows() }}

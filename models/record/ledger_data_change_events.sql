@@ -1,2 +1,2 @@
 -- one row per data-change event
-{{ ledger_rows() }}
+{{ without_rows() }}

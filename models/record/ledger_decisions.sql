@@ -1,2 +1,2 @@
 -- one row per job and tick in which the reasons why it may not run changed
-{{ ledger_rows() }}
+{{ without_rows() }}

@@ -1,2 +1,2 @@
 -- one row per probe that changed something; an idle probe leaves none
-{{ ledger_rows() }}
+{{ without_rows() }}

@@ -1,2 +1,2 @@
 -- one row per step of a run's life: intended, started, ended, requeued
-{{ ledger_rows() }}
+{{ without_rows() }}

@@ -1,2 +1,2 @@
 -- one row per tick that recorded something; an idle tick leaves none
-{{ ledger_rows() }}
+{{ without_rows() }}

@@ -1,2 +1,2 @@
 -- one row per evaluation of the triggers
-{{ ledger_rows() }}
+{{ without_rows() }}

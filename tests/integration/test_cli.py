@@ -139,6 +139,7 @@ def shell(
     shell.set_up()
     shell.stop("init")
     shell.run("init", "init")
+    shell.run("init again", "init")
     shell.run("status before", "status", "--json")
     shell.stop("tick")
     shell.run("tick", "tick", "--json")
@@ -160,6 +161,12 @@ def test_init_says_what_there_is_and_what_comes_next(shell: Shell) -> None:
     assert output.returncode == 0, output.stderr
     assert "3 rows, 3 jobs, 2 upstreams" in output.stdout
     assert "python -m harness tick" in output.stdout
+
+
+def test_init_has_nothing_to_build_where_nothing_has_changed(shell: Shell) -> None:
+    again = shell.said["init again"]
+    assert (again.returncode, again.stdout) == (0, shell.said["init"].stdout)
+    assert not re.search("Spark|building", again.stderr)
 
 
 def test_a_phase_is_never_further_than_its_end(shell: Shell) -> None:

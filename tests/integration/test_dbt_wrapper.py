@@ -78,7 +78,7 @@ def test_the_accepted_seeds_are_loaded_and_their_files_stay_as_they_are(
         texts[seed] = "".join(f"{line}\n" for line in (header, *rows))
         write_atomically(accepted / seed, texts[seed])
     for _ in range(2):
-        dbt.seed_controls()
+        dbt.load_seeds([seed.stem for seed in SEEDS])
         assert {seed: (accepted / seed).read_text() for seed in SEEDS} == texts
     rows = spark.sql(f"select job_id, note from {SCHEMA}.scheduled_jobs").collect()
     assert [tuple(map(str, row)) for row in rows] == [("4711", "nightly")]

@@ -122,7 +122,7 @@ STARTING: tuple[Death, ...] = (
     AtPoint("after_decide"),
     AtPoint("before_intents"),
     AtPoint("after_intents"),
-    # Between the events and what their upstream has become, then in the midst of Spark's merges.
+    # Between the events and what their upstream has become, then in the midst of publishing.
     AtCommit("ledger_data_change_events", has_news=True),
     AtCommit("heartbeat_control"),
 )

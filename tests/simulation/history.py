@@ -48,7 +48,7 @@ MOMENTS = (
         for when in ("before", "after")
     ),
     *("before dbt seed", "after dbt seed", "before dbt decide"),
-    *("before merge heartbeat_control", "before merge sensors"),
+    *("before show heartbeat_control", "before show sensors"),
     "at the state file",
 )
 

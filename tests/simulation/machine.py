@@ -132,6 +132,20 @@ class Ledgers(MemoryStore):
             raise StateError(f"The ledger {ledger} cannot be written: the disk has a fault")
 
 
+def _controls_in(project: Path) -> list[dict[str, str]]:
+    with (project / "seeds" / f"{CONTROLS}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+#: The seeds that are played, and what reads the CSV of each.
+_SEEDS = {
+    CONTROLS: _controls_in,
+    POLICIES: policies.read,
+    SCHEDULED: consumers.read,
+    TRIGGERS: triggers.read,
+}
+
+
 class Dbt:
     """Builds nothing but the seed: the models are functions of the ledgers here."""
 
@@ -152,19 +166,16 @@ class Dbt:
         if selector in ("triggers", "trigger_views"):
             models.folded_through = numbers["folded_through"]
 
-    def seed_controls(self) -> None:
+    def load_seeds(self, names: Sequence[str]) -> None:
         self._machine.fate.moment("before dbt seed")
         accepted = self._machine.home.accepted
-        with (accepted / "seeds" / f"{CONTROLS}.csv").open(newline="") as file:
-            self._machine.store.replace(CONTROLS, list(csv.DictReader(file)))
-        self._machine.store.replace(POLICIES, policies.read(accepted))
-        self._machine.store.replace(SCHEDULED, consumers.read(accepted))
-        self._machine.store.replace(TRIGGERS, triggers.read(accepted))
+        for name in _SEEDS.keys() & {*names}:
+            self._machine.store.replace(name, _SEEDS[name](accepted))
         self._machine.store.feed_policies()
         self._machine.fate.moment("after dbt seed")
 
     def build_everything(self, *, with_triggers: bool) -> None:
-        self.seed_controls()
+        self.load_seeds([*_SEEDS])
         self._machine.models.starts_per_tick = 1
 
 
@@ -207,10 +218,11 @@ class _Process(Context):
     def rows(self, relation: str) -> list[dict[str, object]]:
         return self._machine.models.rows(relation)
 
-    def merge(self, table: PublicTable) -> None:
-        self._machine.fate.moment(f"before merge {table.name}")
-        if self._machine.fate.falls(self._machine.dbt_faults / 1000):
-            raise StateError("merge: the simulation lets it fail")
+    def show(self, tables: Sequence[PublicTable]) -> None:
+        for table in tables:
+            self._machine.fate.moment(f"before show {table.name}")
+            if self._machine.fate.falls(self._machine.dbt_faults / 1000):
+                raise StateError("show: the simulation lets it fail")
 
     def fill(self, table: str, model: str) -> None:
         self._machine.fate.moment(f"before fill {table}")

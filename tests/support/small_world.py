@@ -35,13 +35,13 @@ class NoDbt:
         self.built: list[str] = []
         #: The variables of each.
         self.variables: list[object] = []
-        #: How often the seeds were loaded on their own.
-        self.seeded = 0
+        #: The seeds that were loaded on their own, at each time.
+        self.seeded: list[Sequence[str]] = []
         #: The selector that cannot be built.
         self.broken = ""
 
-    def seed_controls(self) -> None:
-        self.seeded += 1
+    def load_seeds(self, names: Sequence[str]) -> None:
+        self.seeded.append(names)
 
     def build_everything(self, *, with_triggers: bool) -> None: ...
 
@@ -90,9 +90,9 @@ class SmallContext(Context):
             raise DecideError("there is no decision here")
         return [dict(row) for row in self._world.models[relation]()]
 
-    def merge(self, table: PublicTable) -> None:
-        """Have it published."""
-        self._world.published.append(table.name)
+    def show(self, tables: Sequence[PublicTable]) -> None:
+        """Have them published."""
+        self._world.published += [table.name for table in tables]
 
     def fill(self, table: str, model: str) -> None:
         """Have it filled, or fail where the test says."""

@@ -99,7 +99,7 @@ def test_the_seeds_that_are_in_force_are_loaded_and_the_others_from_the_project(
     dbt = _FakeRuns(tmp_path, _ended("success", "seed"))
     dbt.manifest = cast("Manifest", SimpleNamespace(nodes=nodes))
     for _ in range(2):
-        dbt.seed_controls()
+        dbt.load_seeds(["a", "b"])
         accepted = nodes["a"]
         assert Path(accepted.root_path, accepted.original_file_path) == file
         # dbt writes the SQL of a seed below its target folder, at this path.

@@ -53,12 +53,12 @@ def test_seeds_that_were_loaded_with_the_tables_are_not_loaded_again(tmp_path: P
     # It finds nothing built, and builds everything.
     world.remember(controls_checksum=None)
     world.engine().tick()
-    assert world.dbt.seeded == 0
+    assert world.dbt.seeded == []
     world.edit("\n")
     world.engine().tick()
-    assert world.dbt.seeded == 1
+    assert world.dbt.seeded == [["heartbeat_controls"]]
     # Loaded by somebody else, such as a plain `dbt seed`.
-    world.store.replace("heartbeat_controls", [{"sensor_id": "another"}])
+    world.store.replace("scheduled_jobs", [{"job_id": "1"}])
     world.remember(controls_checksum=None)
     world.engine().tick()
-    assert world.dbt.seeded == 2
+    assert world.dbt.seeded[1:] == [["scheduled_jobs"]]

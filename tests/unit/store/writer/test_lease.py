@@ -373,7 +373,7 @@ def test_dbt_is_not_called_by_a_process_that_has_lost_the_lease(
     vars(context)["session"] = None
     context.lock = tables.frozen()
     with tables.process(), pytest.raises(LockedError):
-        context.dbt.seed_controls()
+        context.dbt.load_seeds([])
 
 
 class _Closing(Context):
