@@ -267,8 +267,10 @@ class _Player:
         self._complaints += complaints(record_of(world))
 
     def _ticks_until_quiet(self) -> bool:
-        world = self._world
-        for _ in range(_ROUNDS_TO_REST + 6 * world.waiting_slots()):
+        world, done, enough = self._world, 0, _ROUNDS_TO_REST
+        # Slots that a long wait has brought are there once a tick has looked.
+        while done < (enough := max(enough, _ROUNDS_TO_REST + 6 * world.waiting_slots())):
+            done += 1
             world.clock.sleep(1200)
             has_moved = self._one_tick(allow_mass_removal=True)
             if world.consumers:
