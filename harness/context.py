@@ -70,8 +70,12 @@ _ON_CLUSTER = "DATABRICKS_RUNTIME_VERSION"
 _TICKING = frozenset({"tick", "run"})
 
 
-def wanted_engine(settings: Settings) -> "Wanted":
+def wanted_engine(settings: Settings, *, is_resident: bool = False) -> "Wanted":
     """Return the engine that a command of the local target asks for.
+
+    Args:
+        settings: The configuration.
+        is_resident: The process ticks for hours.
 
     Raises:
         ConfigurationError: ``profiles.yml`` cannot be read.
@@ -80,11 +84,12 @@ def wanted_engine(settings: Settings) -> "Wanted":
     from harness.platform.spark.session import engine_settings
 
     keys, project = settings.engine, settings.project
-    stays = keys.mode is not EngineMode.INLINE
+    is_inline = keys.mode is EngineMode.INLINE
     return Wanted(
         project=project,
-        settings=engine_settings(project, settings.home, stays=stays),
-        idle_seconds=60 * keys.idle_minutes if stays else None,
+        settings=engine_settings(project, settings.home),
+        to_start=engine_settings(project, settings.home, is_resident=is_resident),
+        idle_seconds=None if is_inline else 60 * keys.idle_minutes,
     )
 
 
@@ -141,6 +146,8 @@ class Context:
         self.lock: WriterLock = ProcessLock(settings.home, command="")
         #: Whether the process is to end, and what it is doing now.
         self.stop = Stop()
+        #: The process ticks for hours.
+        self.is_resident = False
         self._scratch: TemporaryDirectory[str] | None = None
         self._engine: LocalEngine | GivenServer | None = None
         self._endpoint: Endpoint | None = None
@@ -336,7 +343,7 @@ class Context:
         use_java(find_java(self.environment), os.environ)
         self._engine = LocalEngine(
             home,
-            wanted_engine(self.settings),
+            wanted_engine(self.settings, is_resident=self.is_resident),
             before_start=lambda: require_free(self.home.metastore, self.clock),
             clock=self.clock,
         )

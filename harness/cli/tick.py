@@ -134,6 +134,7 @@ def run(
         for_seconds=None if for_ is None else _duration(for_, "--for").total_seconds(),
     )
     with writing("run") as context:
+        context.is_resident = True
         listeners = Listeners(
             on_report=_teller(context, is_verbose=verbose, is_json=as_json),
             between=Housekeeper(context).between_ticks,

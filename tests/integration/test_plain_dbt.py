@@ -110,7 +110,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
 def engine(shop: Shop) -> Iterator[LocalEngine]:
     wanted = Wanted(
         project=shop.project,
-        settings=engine_settings(shop.project, shop.home, stays=True),
+        settings=engine_settings(shop.project, shop.home),
         idle_seconds=600.0,
     )
     engine = LocalEngine(shop.home, wanted)

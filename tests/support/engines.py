@@ -31,7 +31,7 @@ def wanted(
     more: Mapping[str, str] | None = None,
 ) -> Wanted:
     """Return the engine that commands of a state directory want."""
-    settings = engine_settings(PROJECT, home, stays=True)
+    settings = engine_settings(PROJECT, home)
     return Wanted(
         project=PROJECT,
         settings={**settings, **(more or {})},

@@ -183,6 +183,8 @@ class Wanted:
     project: Path
     #: Spark's settings; an engine with others is replaced.
     settings: Mapping[str, str]
+    #: Those to start one with, where they differ from these in speed alone.
+    to_start: Mapping[str, str] | None = None
     #: How long an unused engine stays; ``None`` ends it with the process that has started it.
     idle_seconds: float | None
     #: For how long the server may be silent before it counts as frozen.
@@ -330,7 +332,7 @@ class LocalEngine:
         assert process.stdin is not None
         assert process.stdout is not None
         request = {
-            "settings": dict(self._wanted.settings),
+            "settings": dict(self._wanted.to_start or self._wanted.settings),
             "checksum": self._wanted.checksum,
             "idle_seconds": self._wanted.idle_seconds,
             "silent_seconds": self._wanted.silent_seconds,

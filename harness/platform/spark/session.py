@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from harness.platform.spark.engine import LocalEngine
 
-#: How far Java compiles: 1 is quick to start, 4 is worth it for an engine that stays.
+#: How far Java compiles: 1 is quick to start, 4 is worth it for hours of use.
 JAVA_COMPILER = "HEARTBEAT_JAVA_COMPILER"
 _LONGEST_REASON = 200
 #: The control plane is small. It is no setting of the profile: a client of Spark Connect has none.
@@ -57,21 +57,20 @@ def session_settings(project: Path, environ: Mapping[str, str] = os.environ) -> 
 
 
 def engine_settings(
-    project: Path, home: Path, *, stays: bool, environ: Mapping[str, str] = os.environ
+    project: Path, home: Path, *, is_resident: bool = False, environ: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
     """Return the settings of an engine: the profile's, whatever process asks for it.
 
     Args:
         project: The folder that holds ``profiles.yml``.
         home: The state directory.
-        stays: It outlives the command, and is worth being compiled as well as Java can.
+        is_resident: A process uses it for hours: it is worth being compiled as well as Java can.
         environ: The variables for ``env_var``.
     """
     variables = {
         **environ,
         "HEARTBEAT_HOME": str(home.absolute()),
-        # It is the same, whichever command starts it.
-        JAVA_COMPILER: "4" if stays else "1",
+        JAVA_COMPILER: "4" if is_resident else "1",
         # The server does not start with fewer frames.
         "HEARTBEAT_JAVA_STACK_DEPTH": "20",
     }
@@ -91,7 +90,7 @@ def start_session(project: Path, home: Path) -> "SparkSession":
     import harness.platform.spark.errors  # noqa: F401 (before the rest of PySpark)
     from harness.platform.spark.engine import LocalEngine, Wanted
 
-    settings = engine_settings(project, home, stays=False)
+    settings = engine_settings(project, home)
     engine = LocalEngine(home, Wanted(project=project, settings=settings, idle_seconds=None))
     _OF_THIS_PROCESS.append(engine)
     return engine.session()

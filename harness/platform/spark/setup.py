@@ -178,7 +178,7 @@ def archive_classes(project: Path, jars: Path, archive: Path) -> bool:
         environ.pop(name, None)
     with tempfile.TemporaryDirectory(dir=archive.parent) as temporary:
         home, fresh = Path(temporary), Path(temporary) / archive.name
-        settings = engine_settings(project, home, stays=False, environ=environ)
+        settings = engine_settings(project, home, environ=environ)
         settings[_JAVA_OPTIONS] += f' "-XX:ArchiveClassesAtExit={fresh}"'
         _train(
             LocalEngine(home, Wanted(project=project, settings=settings, idle_seconds=None)), home

@@ -36,7 +36,7 @@ class Endpoint:
 
         from harness.platform.logs import silence_pyspark_queries
 
-        settings = engine_settings(project, home, stays=True) | {
+        settings = engine_settings(project, home) | {
             "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(self.port),

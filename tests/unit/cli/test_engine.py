@@ -206,3 +206,10 @@ def test_nothing_can_be_forced_of_status(home: Path) -> None:
     answer = engine("status", "--force")
     assert isinstance(answer.exception, ConfigurationError)
     assert "--force means nothing to status" in refusal(answer)
+
+
+def test_an_engine_that_run_has_started_serves_the_others(home: Path) -> None:
+    settings = load_settings(PROJECT, os.environ)
+    ours, theirs = wanted_engine(settings), wanted_engine(settings, is_resident=True)
+    assert (ours.checksum, ours.to_start) == (theirs.checksum, ours.settings)
+    assert theirs.to_start != theirs.settings

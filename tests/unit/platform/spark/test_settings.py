@@ -11,17 +11,17 @@ PROJECT = Path(__file__).resolve().parents[4]
 OPTIONS = "spark.driver.extraJavaOptions"
 
 
-@pytest.mark.parametrize(("stays", "compiler"), [(False, "1"), (True, "4")])
-def test_only_an_engine_that_stays_has_both_compilers_whoever_starts_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stays: bool, compiler: str
+@pytest.mark.parametrize(("is_resident", "compiler"), [(False, "1"), (True, "4")])
+def test_only_the_engine_of_a_resident_process_has_both_compilers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_resident: bool, compiler: str
 ) -> None:
     monkeypatch.setenv(JAVA_COMPILER, "2")
-    options = engine_settings(PROJECT, tmp_path, stays=stays)[OPTIONS]
+    options = engine_settings(PROJECT, tmp_path, is_resident=is_resident)[OPTIONS]
     assert options.endswith(f"-XX:TieredStopAtLevel={compiler}")
 
 
 def test_an_engine_has_its_tables_in_its_state_directory(tmp_path: Path) -> None:
-    settings = engine_settings(PROJECT, tmp_path, stays=True)
+    settings = engine_settings(PROJECT, tmp_path)
     assert settings["spark.sql.warehouse.dir"] == f"{tmp_path}/warehouse"
     assert f"{tmp_path}/metastore" in settings["spark.hadoop.javax.jdo.option.ConnectionURL"]
 
