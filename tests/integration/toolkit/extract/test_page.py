@@ -18,6 +18,8 @@ def test_the_examples_of_the_page_extract_each_row(
     spark: "SparkSession", capsys: pytest.CaptureFixture[str]
 ) -> None:
     for schema in ("shop", "bronze"):
+        # Other tests of the process may have left one.
+        spark.sql(f"drop schema if exists {schema} cascade")
         spark.sql(f"create schema {schema}")
     spark.sql(
         "create table shop.orders using delta as select id, id * 10 as amount,"
