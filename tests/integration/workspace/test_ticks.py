@@ -44,7 +44,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 SCHEMA = "heartbeat_serverless"
 JOB, OTHER = 111, 222
 #: What an idle tick, one that starts a job, and `status` may cost in statements; the second is to come down to 40.
-IDLE, NEWS, STATUS = 5, 70, 5
+IDLE, NEWS, STATUS = 5, 40, 5
 
 
 class TaskContext(Context):
