@@ -54,6 +54,8 @@ class BenchContext(Context):
         for number in range(tables):
             jobs.add_job(FIRST_JOB + number, ends_as=Outcome.SUCCEEDED)
         self.__dict__["jobs"] = jobs
+        # As `run` does.
+        self.is_resident = True
 
     def forget_jobs(self) -> None:
         """The fake knows every job from the start."""
