@@ -10,6 +10,7 @@ from harness.controls.accept import quarantined_rows
 from harness.platform.format import iso, upstream_name
 from harness.sense.backoff import Failing, load_back_off
 from harness.settle.unreachable_runs import Unreachable, load_unreachable
+from harness.store.public_tables import CONTROL_TABLE
 from harness.store.quarantine import Quarantined, quarantined, quarantined_settings
 from harness.store.queries import (
     LastDecision,
@@ -26,25 +27,6 @@ from harness.store.trigger_queries import FailingTrigger, failing_triggers, ques
 
 if TYPE_CHECKING:
     from harness.context import Context
-
-#: The columns of the control table, as document and table have them.
-CONTROL_COLUMNS = (
-    "sensor_source",
-    "sensor_id",
-    "sensor_read_type",
-    "asset_description",
-    "upstream_key",
-    "preprocess_query",
-    "latest_event_fetched_timestamp",
-    "trigger_job_id",
-    "trigger_job_name",
-    "status",
-    "status_change_timestamp",
-    "job_start_timestamp",
-    "job_end_timestamp",
-    "job_state",
-    "dependency_flag",
-)
 
 #: What a script gets of a run; the job's parameters are as long as its events and stay out.
 RUN_COLUMNS = (
@@ -179,7 +161,7 @@ def as_json(status: Status) -> dict[str, object]:
     """Return the status as one object for scripts: instants in ISO 8601, ids as strings."""
     jobs = status.decision.jobs if status.decision else ()
     return {
-        "control": [_plain(row, CONTROL_COLUMNS) for row in status.control],
+        "control": [_plain(row, CONTROL_TABLE.columns) for row in status.control],
         "blockers": [
             _plain({"job_id": job.job_id, "job_name": job.job_name, **asdict(each)})
             for job in jobs

@@ -16,13 +16,8 @@ class PublicTable:
     model: str
     #: The columns that distinguish its rows.
     key: tuple[str, ...]
-    #: All other columns.
-    values: tuple[str, ...]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """All columns."""
-        return *self.key, *self.values
+    #: All columns, in the order of the documents.
+    columns: tuple[str, ...]
 
     @property
     def is_same_row(self) -> str:
@@ -33,7 +28,9 @@ class PublicTable:
     def has_changed(self) -> str:
         """The condition under which two rows of one key differ."""
         return " or ".join(
-            f"(published.{name} is distinct from wanted.{name})" for name in self.values
+            f"(published.{name} is distinct from wanted.{name})"
+            for name in self.columns
+            if name not in self.key
         )
 
 
@@ -41,12 +38,15 @@ CONTROL_TABLE = PublicTable(
     name="heartbeat_control",
     model="int_control_rows",
     key=("sensor_source", "sensor_id", "trigger_job_id"),
-    values=(
+    columns=(
+        "sensor_source",
+        "sensor_id",
         "sensor_read_type",
         "asset_description",
         "upstream_key",
         "preprocess_query",
         "latest_event_fetched_timestamp",
+        "trigger_job_id",
         "trigger_job_name",
         "status",
         "status_change_timestamp",
@@ -60,7 +60,8 @@ SENSORS_TABLE = PublicTable(
     name="sensors",
     model="int_sensor_rows",
     key=("sensor_id",),
-    values=(
+    columns=(
+        "sensor_id",
         "assets",
         "status",
         "status_change_timestamp",

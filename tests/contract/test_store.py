@@ -232,7 +232,10 @@ def test_a_table_that_is_not_there_has_no_rows_and_cannot_be_appended_to(store: 
 
 
 _PRODUCTS = PublicTable(
-    name="products", model="int_products", key=("name", "job"), values=("assets", "at", "note")
+    name="products",
+    model="int_products",
+    key=("name", "job"),
+    columns=("name", "job", "assets", "at", "note"),
 )
 _ROW = {"name": "a", "job": "1", "assets": ["x", None], "at": AT, "note": None}
 
@@ -284,7 +287,9 @@ def test_publishing_what_is_published_already_makes_no_commit_on_a_disk(
 ) -> None:
     store = LocalStore(spark_home / "warehouse", schema)
     spark.sql(f"create table {schema}.products (name string, job string, note string) using delta")
-    table = PublicTable(name="products", model="", key=("name", "job"), values=("note",))
+    table = PublicTable(
+        name="products", model="", key=("name", "job"), columns=("name", "job", "note")
+    )
     rows = [{"name": "a", "job": "1", "note": None}]
     store.replace(table, rows)
     before = store.fingerprint("products")
@@ -297,7 +302,7 @@ def test_the_public_tables_have_the_columns_that_are_merged() -> None:
     for table in PUBLIC_TABLES:
         text = (PROJECT / "models" / "publish" / f"{table.name}.yml").read_text()
         columns = yaml.safe_load(text)["models"][0]["columns"]
-        assert {each["name"] for each in columns} == {*table.columns}
+        assert tuple(each["name"] for each in columns) == table.columns
 
 
 def test_a_public_table_that_is_not_there_is_reported_by_name(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ class Killed(BaseException):
 
 
 class NoDbt:
-    """Builds everything, as far as anybody can tell."""
+    """Builds nothing, and keeps what it was asked to build."""
 
     def __init__(self) -> None:
         #: The selectors that it was asked for.

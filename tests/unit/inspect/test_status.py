@@ -11,9 +11,10 @@ import pytest
 
 from harness.cli.views.status import Page
 from harness.cli.views.terminal import console_for
-from harness.inspect.status import CONTROL_COLUMNS, Status, as_json, discarded_since
+from harness.inspect.status import Status, as_json, discarded_since
 from harness.sense.backoff import Failing
 from harness.settle.run_progress import NO_STATE, NOT_KNOWN
+from harness.store.public_tables import CONTROL_TABLE
 from harness.store.quarantine import Quarantined
 from harness.store.queries import (
     JobReasons,
@@ -42,7 +43,7 @@ NOTHING_NEW = Blocker(
 def status_of(count: int, runs: Sequence[Run] = (), **blockers: Blocker) -> Status:
     """So many jobs, each waiting unless a reason is given for its name (``job_3``)."""
     control = [
-        dict.fromkeys(CONTROL_COLUMNS)
+        dict.fromkeys(CONTROL_TABLE.columns)
         | {"trigger_job_id": str(number), "trigger_job_name": f"job_{number}", "sensor_id": "x"}
         for number in range(count)
     ]
@@ -310,7 +311,7 @@ def test_json_has_its_keys_with_ids_as_strings_and_instants_in_utc() -> None:
         "quarantined",
         "last_tick_at",
     ]
-    assert list(content["control"][0]) == list(CONTROL_COLUMNS)
+    assert list(content["control"][0]) == list(CONTROL_TABLE.columns)
     assert content["runs"][0]["run_id"] == str(JOB)
     assert content["blockers"][0]["job_id"] == "0"
     assert content["blockers"][0]["since"] == "2026-03-01T10:00:00Z"

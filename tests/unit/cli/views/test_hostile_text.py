@@ -14,7 +14,7 @@ from harness.cli.views.terminal import console_for
 from harness.decide.trigger_due import Findings
 from harness.inspect import tick_summary as shown
 from harness.inspect.job_history import history_of
-from harness.inspect.status import CONTROL_COLUMNS, Status
+from harness.inspect.status import Status
 from harness.platform.masking import mask
 from harness.platform.text import escaped, json_text
 from harness.record.probes import Recorded
@@ -22,6 +22,7 @@ from harness.sense.backoff import Failing
 from harness.sense.probe import ProbeResult
 from harness.sense.schedule import Deferred, Sweep
 from harness.settle.settle import Settled
+from harness.store.public_tables import CONTROL_TABLE
 from harness.store.queries import JobReasons, LastDecision
 from harness.store.rows import Blocker, Ledger, Run, RunStatus, Tick
 from harness.tick.report import Settlement, TickReport
@@ -64,7 +65,7 @@ def a_tick() -> TickReport:
 
 def a_status() -> Status:
     """A status in which whatever may come from outside is hostile."""
-    row = dict.fromkeys(CONTROL_COLUMNS) | {
+    row = dict.fromkeys(CONTROL_TABLE.columns) | {
         "trigger_job_id": str(JOB),
         "trigger_job_name": EVERYTHING,
         "sensor_id": EVERYTHING,
