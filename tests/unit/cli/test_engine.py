@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from click.testing import Result
@@ -12,7 +13,8 @@ from typer.testing import CliRunner
 from harness.cli.app import app
 from harness.config.load import load_settings
 from harness.context import wanted_engine
-from harness.errors import ConfigurationError, ExitCode, HeartbeatError, LockedError
+from harness.errors import ConfigurationError, ExitCode, HeartbeatError, LockedError, StateError
+from harness.tick.engine import Engine
 from tests.support.fake_engines import TOKEN, a_record, an_engine, used, write_record
 from tests.support.processes import ends
 from tests.unit.cli.test_commands import HEAVY, PROJECT, modules_of
@@ -213,3 +215,18 @@ def test_an_engine_that_run_has_started_serves_the_others(home: Path) -> None:
     ours, theirs = wanted_engine(settings), wanted_engine(settings, is_resident=True)
     assert (ours.checksum, ours.to_start) == (theirs.checksum, ours.settings)
     assert theirs.to_start != theirs.settings
+
+
+@pytest.mark.parametrize(("command", "is_resident"), [("run", True), ("tick", False)])
+def test_only_run_asks_for_an_engine_for_hours(
+    home: Path, monkeypatch: pytest.MonkeyPatch, command: str, is_resident: bool
+) -> None:
+    asked: list[bool] = []
+
+    def tick(self: Engine, *_: object) -> NoReturn:
+        asked.append(self._context.is_resident)
+        raise StateError("this is as far as it goes")
+
+    monkeypatch.setattr(Engine, "tick", tick)
+    CliRunner().invoke(app, [command])
+    assert asked == [is_resident]
