@@ -9,11 +9,10 @@ from dataclasses import asdict
 
 from harness.errors import StateError
 from harness.platform.sql.port import Row, Sql, SqlError, read_together
-from harness.platform.sql_names import SchemaName, in_sql, literal
+from harness.platform.sql_names import SchemaName, literal
+from harness.store.conditions import SPARK
 from harness.store.public_tables import PublicTable
 from harness.store.rows import FencingToken, Ledger, LedgerRow, Question
-
-_OPERATORS = frozenset({"=", "!=", "<", "<=", ">", ">="})
 
 
 class CatalogStore:
@@ -139,11 +138,8 @@ class CatalogStore:
             self._expected = {queries[name]: rows for name, rows in found.items()}
 
     def _statement(self, question: Question) -> str:
-        wanted = ", ".join(map(in_sql, question.columns)) or "*"
-        statement = f"select {wanted} from {self._schema.table(question.table)}"
-        if question.where:
-            statement += f" where {' and '.join(map(_condition, question.where))}"
-        return statement
+        table = self._schema.table(question.table)
+        return SPARK.select(table, question.where, question.columns)
 
     def exists(self, table: str) -> bool:
         """Return whether the table is there."""
@@ -218,20 +214,6 @@ def _newest(table: str) -> str:
     if table in frozenset(Ledger):
         return "cast(max(tick_number) as string)"
     return "cast(sum(cast(xxhash64(*) as decimal(38, 0))) as string)"
-
-
-def _condition(part: tuple[str, str, object]) -> str:
-    column, name, value = part
-    field = in_sql(column)
-    match name:
-        case "in":
-            values = ", ".join(map(literal, value))  # type: ignore[call-overload]
-            return f"{field} in ({values})" if values else "false"
-        case "contains":
-            return f"contains(lower({field}), lower({literal(str(value))}))"
-        case _ if name in _OPERATORS:
-            return f"{field} {name} {literal(value)}"
-    raise ValueError(f"{name} is no operator of a condition")
 
 
 def _words(error: Exception) -> str:

@@ -8,15 +8,15 @@ takes nothing back that a job was started for.
 import logging
 import re
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import StateError
 from harness.platform.files import force
 from harness.platform.text import mapped, storable
+from harness.store.conditions import DATAFUSION
 from harness.store.delta_commits import (
     commit_with,
     force_table,
@@ -40,6 +40,10 @@ _NO_ROOM = re.compile(
     "No space left on device|Read-only file system|Permission denied|Disk quota exceeded"
 )
 _LONGEST_REASON = 200
+#: The name of a table in the statement that reads it.
+_TABLE = "wanted"
+#: Rows come by commit, the newest first.
+_IN_ORDER = {"datafusion.execution.target_partitions": "1"}
 
 
 class LocalStore:
@@ -136,10 +140,7 @@ class LocalStore:
         if not self.exists(table):
             return []
         try:
-            opened = self._open(table)
-            dataset = opened.to_pyarrow_dataset(schema=_arrow_schema(opened))
-            found = dataset.to_table(columns=list(columns) or None, filter=_expression(where))
-            rows: list[dict[str, object]] = found.to_pylist(maps_as_pydicts="lossy")
+            rows = _rows(self._open(table), DATAFUSION.select(_TABLE, where, columns))
         except Exception as error:
             raise StateError(
                 f"The table {table} in {self._folder} cannot be read: {_reason(error)}; "
@@ -198,32 +199,25 @@ def _inner(value: object) -> object:
     return value
 
 
-def _expression(where: Sequence[tuple[str, str, object]]) -> "pa.compute.Expression | None":
-    import pyarrow.dataset as ds
+def _rows(table: "DeltaTable", statement: str) -> list[dict[str, object]]:
+    """Run a statement over a table.
 
-    condition = None
-    for column, operator, value in where:
-        part = _operators()[operator](ds.field(column), value)
-        condition = part if condition is None else condition & part
-    return condition
+    PyArrow, which can read it as well, imports pandas to do so: half of the time of `status`.
+    """
+    from deltalake import QueryBuilder
+    from deltalake.schema import MapType
+
+    found = QueryBuilder(_IN_ORDER).register(_TABLE, table).execute(statement).read_all()
+    maps = {field.name for field in table.schema().fields if isinstance(field.type, MapType)}
+    columns = [
+        [_mapping(pairs) for pairs in column.to_pylist()] if name in maps else column.to_pylist()
+        for name, column in zip(found.column_names, found.columns, strict=True)
+    ]
+    return [dict(zip(found.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-@cache
-def _operators():  # type: ignore[no-untyped-def]
-    import operator
-
-    import pyarrow.compute as pc
-
-    return {
-        "=": operator.eq,
-        "!=": operator.ne,
-        "<": operator.lt,
-        "<=": operator.le,
-        ">": operator.gt,
-        ">=": operator.ge,
-        "in": lambda field, values: field.isin(list(values)),
-        "contains": lambda field, text: pc.match_substring(field, text, ignore_case=True),
-    }
+def _mapping(pairs: Iterable[tuple[str, object]] | None) -> dict[str, object] | None:
+    return None if pairs is None else dict(pairs)
 
 
 def _reason(error: BaseException) -> str:

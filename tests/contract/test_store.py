@@ -1,12 +1,16 @@
 """What a store promises: the local one, the one over the session's catalog, and the tests' fake."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 import yaml
+from deltalake import write_deltalake
 
 from harness.errors import StateError
 from harness.events.event import EventRow, Operation, TableFormat
@@ -128,6 +132,66 @@ def test_text_contains_other_text_in_any_case(store: Store, request: pytest.Fixt
     )
 
     assert [row["event_id"] for row in rows] == [f"{name} Lake.FLIGHTS"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "it's",
+        "''",
+        '"',
+        "`a`",
+        "\\",
+        "\\'",
+        "a\nb",
+        "100 %_",
+        "$1 ? :a",
+        "--",
+        "/*",
+        "ünï 💚",
+        "\t",
+    ],
+)
+def test_text_of_any_characters_is_found_and_is_nothing_but_text(
+    text: str, store: Store, request: pytest.FixtureRequest
+) -> None:
+    wanted, other = f"{request.node.name} {text}", f"{request.node.name} other"
+    store.append(Ledger.EVENTS, [_event(1, wanted), _event(1, other)])
+
+    for condition in (("=", wanted), ("in", [wanted]), ("contains", wanted.upper())):
+        rows = store.read(Ledger.EVENTS, where=[("event_id", *condition)])
+        assert [row["event_id"] for row in rows] == [wanted]
+
+
+def test_rows_on_a_disk_come_by_commit_the_newest_first(tmp_path: Path) -> None:
+    for number in range(20):
+        rows = pa.table({"number": [2 * number, 2 * number + 1]})
+        write_deltalake(tmp_path / "s.db" / "numbers", rows, mode="append")
+
+    rows = LocalStore(tmp_path, "s").read("numbers", where=[("number", ">", 3)])
+
+    commits = [[2 * number, 2 * number + 1] for number in reversed(range(2, 20))]
+    assert [row["number"] for row in rows] == [each for commit in commits for each in commit]
+
+
+def test_reading_on_a_disk_imports_no_pandas(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "s.db" / "t", pa.table({"at": [AT], "names": [["a"]]}))
+    script = (
+        "import sys; from pathlib import Path; from harness.store.local import LocalStore\n"
+        "rows = LocalStore(Path(sys.argv[1]), 's').read('t', where=[('at', '<=', None)])\n"
+        "rows += LocalStore(Path(sys.argv[1]), 's').read('t')\n"
+        "print(rows[0]['at'].isoformat(), rows[0]['names'], 'pandas' in sys.modules)"
+    )
+
+    ran = subprocess.run(
+        [sys.executable, "-c", script, tmp_path],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ran.stdout == f"{AT.isoformat()} ['a'] False\n", ran.stderr
 
 
 def test_a_condition_may_name_a_column_that_is_not_wanted(
