@@ -134,16 +134,21 @@ def _file(services: ProbeServices) -> Probe:
 def _upstream_sensor(services: ProbeServices) -> Probe:
     from harness.platform.storage import Storages
     from harness.sense.preprocess.run import SparkQuestions
+    from harness.sense.sources.delta.history import SparkTableHistory
     from harness.sense.sources.upstream_sensor.probe import UpstreamSensorProbe
     from harness.sense.sources.upstream_sensor.rows import LakeRowReader
-    from harness.sense.sources.upstream_sensor.tables import SensorsTables
+    from harness.sense.sources.upstream_sensor.tables import (
+        CatalogSensorsTables,
+        SensorsTables,
+        Tables,
+    )
     from harness.sense.table_locations import SparkTableLocator
 
-    tables = SensorsTables(
-        Storages(),
-        SparkTableLocator(services.session),
-        LakeRowReader(services.session),
-    )
+    reader = LakeRowReader(services.session)
+    tables: Tables = SensorsTables(Storages(), SparkTableLocator(services.session), reader)
+    if services.catalog is not None:
+        history = SparkTableHistory(services.session)
+        tables = CatalogSensorsTables(services.catalog, tables, reader, history)
     return UpstreamSensorProbe(tables, SparkQuestions(services.session, services.queries))
 
 
