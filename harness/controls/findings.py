@@ -68,6 +68,7 @@ class Code(StrEnum):
     JOB_ONLY_SOFT = "job_only_soft"
     JOB_WITHOUT_COMMAND = "job_without_command"
     CONNECTION_MISSING = "connection_missing"
+    CATALOG_WITHOUT_FILES = "catalog_without_files"
 
 
 #: Codes that never stop. A source that cannot be sensed yet is a warning on a paused row only.
@@ -81,6 +82,7 @@ WARNINGS = frozenset(
         Code.JOB_WITHOUT_COMMAND,
         Code.SENSOR_ID_WITHOUT_SCHEMA,
         Code.CONNECTION_MISSING,
+        Code.CATALOG_WITHOUT_FILES,
     }
 )
 
