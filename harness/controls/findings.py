@@ -69,6 +69,7 @@ class Code(StrEnum):
     JOB_WITHOUT_COMMAND = "job_without_command"
     CONNECTION_MISSING = "connection_missing"
     CATALOG_WITHOUT_FILES = "catalog_without_files"
+    TABLE_OF_CATALOG = "table_of_catalog"
 
 
 #: Codes that never stop. A source that cannot be sensed yet is a warning on a paused row only.
@@ -83,6 +84,7 @@ WARNINGS = frozenset(
         Code.SENSOR_ID_WITHOUT_SCHEMA,
         Code.CONNECTION_MISSING,
         Code.CATALOG_WITHOUT_FILES,
+        Code.TABLE_OF_CATALOG,
     }
 )
 

@@ -72,8 +72,9 @@ def known_sources() -> Registry:
 
 
 def _delta(services: ProbeServices) -> Probe:
+    from harness.platform.sql.session import SessionSql
     from harness.platform.storage import Storages
-    from harness.sense.catalog_tables import SparkCatalogTables
+    from harness.sense.catalog_tables import SqlCatalogTables
     from harness.sense.new_rows import SparkNewRows
     from harness.sense.sources.delta.history import SparkTableHistory
     from harness.sense.sources.delta.named_tables import NamedTables
@@ -84,7 +85,7 @@ def _delta(services: ProbeServices) -> Probe:
         Storages(),
         SparkTableLocator(services.session)
         if services.catalog is None
-        else NamedTables(services.catalog, SparkCatalogTables(services.session)),
+        else NamedTables(services.catalog, SqlCatalogTables(SessionSql(services.session))),
         SparkNewRows(services.session, services.queries),
         SparkTableHistory(services.session),
     )

@@ -1,5 +1,6 @@
 """What is wrong with a workspace, or with the way to it: one sentence and the right exit code of a command."""
 
+import json
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.app import main
+from harness.controls.header import COLUMNS
 from harness.errors import ExitCode
 from harness.platform.sql.warehouse import WarehousePlace, WarehouseSql
 from harness.platform.sql_names import SchemaName
@@ -161,6 +163,32 @@ def test_a_message_that_cannot_be_left_names_the_grant(
     assert found == ExitCode.FAILED
     assert f"lacks MODIFY on the table `prod-eu`.`{SCHEMA}`.`inbox`" in said
     assert len(said.splitlines()) == 1
+
+
+def test_validate_asks_the_catalog_what_the_tables_are(
+    warehouse: Warehouse, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    sql = WarehouseSql(WarehousePlace(http_path=WAREHOUSE_PATH, catalog="prod-eu"))
+    for statement in (
+        f"create or replace table `prod-eu`.{SCHEMA}.orders (id bigint) using delta",
+        f"create or replace view `prod-eu`.{SCHEMA}.summary as select 1 as id",
+    ):
+        sql.run(statement)
+    sql.close()
+    rows = [
+        f"delta_table,{SCHEMA}.{name},batch,,,,1,j,UNPAUSED,TRUE" for name in ("orders", "summary")
+    ]
+    rows.append("hive_table,sales.returns,batch,,,,1,j,UNPAUSED,TRUE")
+    text = "\n".join([",".join(COLUMNS), *rows, ""])
+    (tmp_path / "seeds" / "heartbeat_controls.csv").write_text(text)
+    capfd.readouterr()
+    assert main(["validate", "--json"]) == ExitCode.DONE
+    findings = json.loads(capfd.readouterr().out)["findings"]
+    assert sorted((each["line"], each["code"]) for each in findings) == [
+        (3, "table_of_catalog"),
+        (4, "catalog_without_files"),
+    ]
+    assert "it is a view, which has no log" in str(findings)
 
 
 @pytest.mark.parametrize("words", [("status",), ("tick",), ("emit", "--table", "lake.t")])
