@@ -321,7 +321,7 @@ class Context:
     @cached_property
     def session(self) -> "SparkSession":
         """The one Spark session; dbt uses the same one."""
-        from harness.platform.spark.session import workspace_session
+        from harness.platform.spark.session import set_alike, workspace_session
 
         os.environ["HEARTBEAT_HOME"] = str(self.settings.home)
         if self.target != LOCAL_TARGET:
@@ -333,8 +333,10 @@ class Context:
                     " DATABRICKS_SERVERLESS_COMPUTE_ID to auto; the commands that read work through"
                     " the warehouse"
                 )
-            # Compute of a workspace brings its own session, with its own settings.
-            return workspace_session(self.environment)
+            # Compute of a workspace brings its own session, with settings of its own.
+            found = workspace_session(self.environment)
+            set_alike(found)
+            return found
         make_private(self.home.folder)
         before, begin = self.stop.activity.words, self.stop.activity.begin
         log.info("starting Spark")

@@ -23,6 +23,8 @@ ON_COMPUTE = "DATABRICKS_RUNTIME_VERSION"
 _OWN_SESSION = (ON_COMPUTE, "SPARK_REMOTE")
 #: What Databricks Connect is to connect to.
 _OF_DATABRICKS_CONNECT = ("DATABRICKS_CLUSTER_ID", "DATABRICKS_SERVERLESS_COMPUTE_ID")
+#: Both may be set on every kind of compute.
+_ALIKE = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
 _LONGEST_REASON = 200
 #: The control plane is small. It is no setting of the profile: a client of Spark Connect has none.
 _MASTER = "local[2]"
@@ -138,6 +140,16 @@ def workspace_session(environment: Mapping[str, str]) -> "SparkSession":
         " read, or install databricks-connect and set DATABRICKS_SERVERLESS_COMPUTE_ID to auto or"
         " DATABRICKS_CLUSTER_ID to a cluster"
     )
+
+
+def set_alike(session: "SparkSession") -> None:
+    """Give a session of a workspace what the models have in dbt's warehouse: UTC and ANSI mode.
+
+    Args:
+        session: One that no program but ours uses.
+    """
+    for key, value in _ALIKE.items():
+        session.conf.set(key, value)
 
 
 def _is_connected(environment: Mapping[str, str]) -> bool:
