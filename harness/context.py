@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -64,8 +64,6 @@ log = logging.getLogger(__name__)
 CRASH_VARIABLE = "HEARTBEAT_CRASH_AT"
 
 _LOCAL_REQUESTS_PER_SECOND = 500.0
-#: A cluster of a workspace, which has a session of its own, is known by it.
-_ON_CLUSTER = "DATABRICKS_RUNTIME_VERSION"
 #: The commands that tick.
 _TICKING = frozenset({"tick", "run"})
 
@@ -107,11 +105,27 @@ def _require_own(scratch: Path, environment: Mapping[str, str]) -> None:
 
 
 def warehouse_of(environment: Mapping[str, str]) -> WarehouseSql | None:
-    """Return the SQL warehouse that is named, unless the process has a cluster's own session."""
+    """Return the SQL warehouse that is named, if one is."""
     path = environment.get("DATABRICKS_HTTP_PATH")
-    if not path or environment.get(_ON_CLUSTER):
+    if not path:
         return None
     return WarehouseSql(WarehousePlace(http_path=path, catalog=catalog_of(environment)))
+
+
+def sql_of_workspace(
+    environment: Mapping[str, str], session: "Callable[[], SparkSession]"
+) -> SessionSql | WarehouseSql:
+    """Return what runs statements in a workspace: a session where there is one, else a warehouse.
+
+    Args:
+        environment: The variables of the process.
+        session: Returns the session; without a warehouse it raises what is missing.
+    """
+    from harness.platform.spark.session import has_workspace_session
+
+    if has_workspace_session(environment):
+        return SessionSql(session)
+    return warehouse_of(environment) or SessionSql(session)
 
 
 def inbox_of_workspace(environment: Mapping[str, str], clock: Clock) -> CatalogInbox:
@@ -120,10 +134,10 @@ def inbox_of_workspace(environment: Mapping[str, str], clock: Clock) -> CatalogI
     Raises:
         ConfigurationError: No catalog is configured.
     """
-    from harness.platform.spark.session import cluster_session
+    from harness.platform.spark.session import workspace_session
 
     schema = SchemaName(environment.get("HEARTBEAT_SCHEMA", "heartbeat"), catalog_of(environment))
-    sql = warehouse_of(environment) or SessionSql(cluster_session)
+    sql = sql_of_workspace(environment, lambda: workspace_session(environment))
     return CatalogInbox(sql, schema, lambda: Path(os.devnull), clock)
 
 
@@ -283,12 +297,9 @@ class Context:
 
         Reading needs no Spark where a warehouse is named and the process is on no cluster.
         """
-        from harness.platform.spark.engine import REMOTE
-
-        is_at_session = self.environment.get(REMOTE) or "session" in vars(self)
-        if self.target == LOCAL_TARGET or is_at_session:
+        if self.target == LOCAL_TARGET or "session" in vars(self):
             return SessionSql(lambda: self.session)
-        return warehouse_of(self.environment) or SessionSql(lambda: self.session)
+        return sql_of_workspace(self.environment, lambda: self.session)
 
     @cached_property
     def store(self) -> Store:
@@ -310,7 +321,7 @@ class Context:
     @cached_property
     def session(self) -> "SparkSession":
         """The one Spark session; dbt uses the same one."""
-        from harness.platform.spark.session import cluster_session
+        from harness.platform.spark.session import set_alike, workspace_session
 
         os.environ["HEARTBEAT_HOME"] = str(self.settings.home)
         if self.target != LOCAL_TARGET:
@@ -318,11 +329,14 @@ class Context:
                 raise ConfigurationError(
                     f"This command needs a Spark session for the tables of {self.schema}, and"
                     " DATABRICKS_HTTP_PATH names a SQL warehouse, which cannot append to them: run"
-                    " it as a job of the workspace, or set SPARK_REMOTE to a session; the commands"
-                    " that read work through the warehouse"
+                    " it as a job of the workspace, or install databricks-connect and set"
+                    " DATABRICKS_SERVERLESS_COMPUTE_ID to auto; the commands that read work through"
+                    " the warehouse"
                 )
-            # A cluster brings its own session, with its own Java and its own settings.
-            return cluster_session()
+            # Compute of a workspace brings its own session, with settings of its own.
+            found = workspace_session(self.environment)
+            set_alike(found)
+            return found
         make_private(self.home.folder)
         before, begin = self.stop.activity.words, self.stop.activity.begin
         log.info("starting Spark")

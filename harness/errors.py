@@ -26,6 +26,16 @@ class HeartbeatError(Exception):
     exit_code = ExitCode.FAILED
 
 
+def exit_code_of(error: HeartbeatError) -> ExitCode:
+    """Return the exit code of an error: that of the configuration, if that is what caused it."""
+    causes: list[BaseException] = [error]
+    # What is raised from itself is its own cause.
+    while (cause := causes[-1].__cause__) is not None and cause not in causes:
+        causes.append(cause)
+    is_configured_wrong = any(isinstance(each, ConfigurationError) for each in causes)
+    return ExitCode.USAGE if is_configured_wrong else error.exit_code
+
+
 class ConfigurationError(HeartbeatError):
     """``heartbeat.yml``, ``profiles.yml`` or an option is wrong; nothing was started."""
 

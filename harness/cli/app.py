@@ -23,7 +23,7 @@ from harness.cli import (
     refresh,
     tick,
 )
-from harness.errors import ExitCode, HeartbeatError
+from harness.errors import ExitCode, HeartbeatError, exit_code_of
 from harness.platform.text import first_line
 
 DEBUG = "HEARTBEAT_DEBUG"
@@ -119,7 +119,7 @@ def main(arguments: list[str]) -> int:
     except SystemExit as stop:
         return _code_of(stop)
     except HeartbeatError as error:
-        return _exit_with(str(error), error, error.exit_code)
+        return _exit_with(str(error), error, exit_code_of(error))
     except BrokenPipeError:
         return _without_reader()
     except Exception as error:

@@ -1,5 +1,6 @@
 """Sets a state folder up, and checks the configuration: ``init`` and ``validate``."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -103,8 +104,10 @@ def validate(
     """
     from harness.cli.views.setup import show_findings
     from harness.cli.views.terminal import answers
+    from harness.controls.catalog import check_tables
     from harness.controls.findings import findings_as_json, has_errors
     from harness.controls.load import check_controls
+    from harness.sense.catalog_tables import SqlCatalogTables
 
     with reading() as context:
         checked = check_controls(
@@ -114,6 +117,10 @@ def validate(
             may_read=context.settings.sensing.queries_may_read,
             configured=context.settings,
         )
+        if context.settings.catalog is not None:
+            rows, tables = checked.controls.rows, SqlCatalogTables(context.sql)
+            more = check_tables(rows, tables, context.settings.catalog)
+            checked = replace(checked, findings=(*checked.findings, *more))
     is_wrong = has_errors(checked.findings)
     if as_json:
         print_json({"ok": not is_wrong, "findings": findings_as_json(checked.findings)})

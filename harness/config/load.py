@@ -36,6 +36,7 @@ from harness.config.secrets import (
 from harness.config.sources import Source
 from harness.config.yaml import Document, read_yaml
 from harness.errors import ConfigurationError
+from harness.platform.sql_names import METASTORES, parts_of
 
 CONFIG_VARIABLE = "HEARTBEAT_CONFIG"
 HOME_VARIABLE = "HEARTBEAT_HOME"
@@ -78,6 +79,8 @@ class Settings:
     connections: Connections
     #: A Databricks workspace is configured, whose secret scopes can be read.
     has_workspace: bool
+    #: The catalog of names that have none, in a workspace; nothing on the local target.
+    catalog: str | None = None
     #: Why connections of the file are left out: sentences with file, line and key.
     quarantined: tuple[str, ...] = ()
 
@@ -93,6 +96,12 @@ class Settings:
             # It may be a table of the workspace's own catalog.
             return None
         return self.connections.missing_for(source, sensor_id)
+
+    def catalog_without_files(self, source: str, sensor_id: str) -> str | None:
+        """Return the catalog that a table is in and that does not list its files."""
+        if source != Source.HIVE_TABLE or self.catalog is None or len(parts_of(sensor_id)) != 2:
+            return None
+        return None if self.catalog.lower() in METASTORES else self.catalog
 
 
 def target_of(environment: Mapping[str, str]) -> str:
@@ -155,6 +164,9 @@ def load_settings(
         logs=content.logs,
         connections=content.connections,
         has_workspace=has_workspace,
+        catalog=environment.get(CATALOG_VARIABLE, "").strip() or None
+        if target_of(environment) != LOCAL_TARGET
+        else None,
         quarantined=wrong,
     )
 

@@ -8,6 +8,7 @@ from harness.controls.cells import RowChecks
 from harness.controls.findings import Code, Finding, finding, shown
 from harness.controls.header import COLUMNS
 from harness.controls.parse import ControlRow, ControlsFile
+from harness.platform.text import escaped
 
 #: Losing fewer rows than this is everyday work.
 REMOVED_ROWS_ALLOWED = 5
@@ -22,6 +23,10 @@ class Configured(Protocol):
 
     def lacks_connection(self, source: str, sensor_id: str) -> str | None:
         """Return the key of the connection that an upstream needs and that is not there."""
+        ...
+
+    def catalog_without_files(self, source: str, sensor_id: str) -> str | None:
+        """Return the catalog that a table is in and that does not list its files."""
         ...
 
 
@@ -52,6 +57,7 @@ def check(
     if configured is not None:
         findings.extend(_without_command(rows, configured))
         findings.extend(_without_connection(rows, configured))
+        findings.extend(_without_files(rows, configured))
     if controls.columns and not rows and not findings:
         message = "the file has no rows; nothing will be watched."
         findings.append(finding(Code.NO_ROWS, 1, None, message))
@@ -144,6 +150,19 @@ def _without_connection(rows: Sequence[ControlRow], configured: Configured) -> I
             " so that its probes fail; add it there."
         )
         yield finding(Code.CONNECTION_MISSING, row.line, "sensor_id", message)
+
+
+def _without_files(rows: Sequence[ControlRow], configured: Configured) -> Iterator[Finding]:
+    for row in rows:
+        catalog = configured.catalog_without_files(row.source, row.sensor_id)
+        if catalog is not None:
+            message = (
+                f"{shown(row.sensor_id)} is a table of the catalog {catalog}, which lists no files,"
+                f" so that its probes fail; name hive_metastore.{escaped(row.sensor_id)[:80]} if it"
+                " is there, sense the folder of its files as file, or let its writer register a"
+                " change."
+            )
+            yield finding(Code.CATALOG_WITHOUT_FILES, row.line, "sensor_id", message)
 
 
 def _mass_removal(controls: ControlsFile, previous: frozenset[str]) -> Iterator[Finding]:

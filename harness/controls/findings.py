@@ -68,6 +68,8 @@ class Code(StrEnum):
     JOB_ONLY_SOFT = "job_only_soft"
     JOB_WITHOUT_COMMAND = "job_without_command"
     CONNECTION_MISSING = "connection_missing"
+    CATALOG_WITHOUT_FILES = "catalog_without_files"
+    TABLE_OF_CATALOG = "table_of_catalog"
 
 
 #: Codes that never stop. A source that cannot be sensed yet is a warning on a paused row only.
@@ -81,6 +83,8 @@ WARNINGS = frozenset(
         Code.JOB_WITHOUT_COMMAND,
         Code.SENSOR_ID_WITHOUT_SCHEMA,
         Code.CONNECTION_MISSING,
+        Code.CATALOG_WITHOUT_FILES,
+        Code.TABLE_OF_CATALOG,
     }
 )
 

@@ -14,7 +14,7 @@ _PART = r"(?:[^\s.`/\\\"',;()]+|`[^`]+`)"
 _ONE_PART = re.compile(r"[\w-]+|`[^`]+`")
 _TABLE_NAME = re.compile(rf"{_PART}(?:\.{_PART}){{1,2}}")
 _ICEBERG_NAME = re.compile(rf"{_PART}(?:\.{_PART}){{2,}}")
-_HIVE_NAME = re.compile(rf"(?:spark_catalog\.)?{_PART}\.{_PART}", re.IGNORECASE)
+_HIVE_NAME = re.compile(rf"(?:(?:spark_catalog|hive_metastore)\.)?{_PART}\.{_PART}", re.IGNORECASE)
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/.*[^/\s].*", re.DOTALL)
 _HAS_WILDCARD = re.compile(r"[*?\[]")
 #: A path may have a colon in it, so that only a space behind one ends the table's name.
@@ -80,8 +80,9 @@ def _hive_problem(sensor_id: str) -> str | None:
     if _HIVE_NAME.fullmatch(sensor_id):
         return None
     return (
-        f"{shown(sensor_id)} names no table of the metastore; allowed is schema.table, such as"
-        " sales.orders."
+        f"{shown(sensor_id)} names no table of the metastore; allowed are schema.table and"
+        " hive_metastore.schema.table; a table of another catalog is sensed as delta_table or"
+        " iceberg_table, or the folder of its files as file."
     )
 
 

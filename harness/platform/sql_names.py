@@ -110,6 +110,8 @@ def schema_name(text: str) -> SchemaName:
 #: What leads to the files of a table, spelled as a table name.
 _FORMAT_BEFORE_PATH = re.compile(r"^(?:delta|parquet|iceberg)\.(?=`?[/\w]*[/:])", re.IGNORECASE)
 _OWN_CATALOG = "spark_catalog"
+#: What the metastore of a session is called, there and in a workspace.
+METASTORES = (_OWN_CATALOG, "hive_metastore")
 
 
 @lru_cache(maxsize=10_000)

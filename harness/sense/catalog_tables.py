@@ -5,16 +5,14 @@ documentation promises the time of a table's definition, and workspaces show tha
 It has to be proved before it is used.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from harness.errors import ProbeFailedError
-from harness.platform.spark.session import message_of
+from harness.platform.sql.port import Sql, SqlError
 from harness.platform.sql_names import parts_of, quoted, text_in_sql
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from harness.store.rows import integer
 
 #: Names in one statement.
 _MOST_TABLES = 2000
@@ -91,11 +89,15 @@ def name_in(catalog: str, sensor_id: str) -> CatalogName:
     )
 
 
-class SparkCatalogTables:
-    """Asks ``information_schema.tables`` of a catalog through the Spark session."""
+class SqlCatalogTables:
+    """Asks ``information_schema.tables`` of a catalog.
 
-    def __init__(self, session: "Callable[[], SparkSession]") -> None:
-        self._session = session
+    Args:
+        sql: Runs the statements.
+    """
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
 
     def described(
         self, catalog: str, names: Collection[CatalogName]
@@ -109,25 +111,21 @@ class SparkCatalogTables:
     def _described(
         self, catalog: str, names: Collection[CatalogName]
     ) -> dict[CatalogName, CatalogTable]:
-        from harness.platform.spark.errors import SPARK_ERRORS
-
         try:
-            rows = self._session().sql(statement(catalog, names)).collect()
-        except SPARK_ERRORS as error:
-            condition = getattr(error, "getCondition", str)() or ""
+            rows = self._sql.run(statement(catalog, names))
+        except SqlError as error:
+            condition = error.condition or ""
             if condition in NO_CATALOG:
                 raise ProbeFailedError(f"the workspace has no catalog {catalog}") from error
             if any(each in condition for each in _NOT_SHOWN):
                 return {}
-            raise ProbeFailedError(
-                f"the catalog {catalog} does not answer: {message_of(error)}"
-            ) from error
+            raise ProbeFailedError(f"the catalog {catalog} does not answer: {error}") from error
         return {
-            CatalogName(catalog, row["table_schema"], row["table_name"]): CatalogTable(
+            CatalogName(catalog, str(row["table_schema"]), str(row["table_name"])): CatalogTable(
                 kind=str(row["table_type"] or "").upper(),
                 format=str(row["data_source_format"] or "").upper(),
-                altered_ms=int(row["altered_ms"] or 0),
-                asked_ms=int(row["asked_ms"]),
+                altered_ms=integer(row["altered_ms"] or 0),
+                asked_ms=integer(row["asked_ms"]),
             )
             for row in rows
         }

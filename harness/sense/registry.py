@@ -72,8 +72,9 @@ def known_sources() -> Registry:
 
 
 def _delta(services: ProbeServices) -> Probe:
+    from harness.platform.sql.session import SessionSql
     from harness.platform.storage import Storages
-    from harness.sense.catalog_tables import SparkCatalogTables
+    from harness.sense.catalog_tables import SqlCatalogTables
     from harness.sense.new_rows import SparkNewRows
     from harness.sense.sources.delta.history import SparkTableHistory
     from harness.sense.sources.delta.named_tables import NamedTables
@@ -84,7 +85,7 @@ def _delta(services: ProbeServices) -> Probe:
         Storages(),
         SparkTableLocator(services.session)
         if services.catalog is None
-        else NamedTables(services.catalog, SparkCatalogTables(services.session)),
+        else NamedTables(services.catalog, SqlCatalogTables(SessionSql(services.session))),
         SparkNewRows(services.session, services.queries),
         SparkTableHistory(services.session),
     )
@@ -134,16 +135,21 @@ def _file(services: ProbeServices) -> Probe:
 def _upstream_sensor(services: ProbeServices) -> Probe:
     from harness.platform.storage import Storages
     from harness.sense.preprocess.run import SparkQuestions
+    from harness.sense.sources.delta.history import SparkTableHistory
     from harness.sense.sources.upstream_sensor.probe import UpstreamSensorProbe
     from harness.sense.sources.upstream_sensor.rows import LakeRowReader
-    from harness.sense.sources.upstream_sensor.tables import SensorsTables
+    from harness.sense.sources.upstream_sensor.tables import (
+        CatalogSensorsTables,
+        SensorsTables,
+        Tables,
+    )
     from harness.sense.table_locations import SparkTableLocator
 
-    tables = SensorsTables(
-        Storages(),
-        SparkTableLocator(services.session),
-        LakeRowReader(services.session),
-    )
+    reader = LakeRowReader(services.session)
+    tables: Tables = SensorsTables(Storages(), SparkTableLocator(services.session), reader)
+    if services.catalog is not None:
+        history = SparkTableHistory(services.session)
+        tables = CatalogSensorsTables(services.catalog, tables, reader, history)
     return UpstreamSensorProbe(tables, SparkQuestions(services.session, services.queries))
 
 

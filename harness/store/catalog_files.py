@@ -17,6 +17,7 @@ from harness.platform.clock import Clock
 from harness.platform.files import unwritable
 from harness.platform.sql.port import Row, Sql, SqlError
 from harness.platform.sql_names import SchemaName, literal
+from harness.store.quarantine import FOLDER as QUARANTINE
 from harness.store.rows import integer
 from harness.store.state_dir import SHARED_FILES, SHARED_FOLDERS, StateDir
 
@@ -125,6 +126,17 @@ class CatalogFiles:
             self._sql.run(merge)
         except SqlError as error:
             raise StateError(f"The table {self._name} cannot be written: {error}") from error
+
+
+def delete_item(schema: SchemaName, name: str) -> str:
+    """Return the statement that removes a quarantined item of a workspace, and its reason.
+
+    Args:
+        schema: The schema, with its catalog where there is one.
+        name: Of the item's file, without its folders.
+    """
+    prefix = literal(f"inbox/{QUARANTINE}/{name}")
+    return f"delete from {schema.table(_TABLE)} where startswith(name, {prefix})"
 
 
 def _shared(folder: Path) -> Iterator[tuple[str, Path]]:

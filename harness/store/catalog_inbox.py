@@ -20,9 +20,11 @@ from harness.store.inbox import (
     BYTES_PER_TICK,
     MESSAGES_PER_TICK,
     Message,
+    NoMessageError,
     checked_json,
     name_of_events,
     name_of_message,
+    object_in,
     peek,
 )
 
@@ -202,10 +204,8 @@ def _text(row: Row, now: datetime) -> str:
     if row["kind"] == EVENTS:
         return content
     try:
-        said = json.loads(content) if content else {}
-    except (ValueError, RecursionError):
-        return content
-    if not isinstance(said, dict):
+        said = object_in(content.encode(errors="surrogatepass")) if content else {}
+    except NoMessageError:
         return content
     sent_at = row["sent_at"] if isinstance(row["sent_at"], datetime) else now
     fields = {name: row[name] for name in _FIELDS if row[name] is not None}

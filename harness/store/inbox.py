@@ -312,7 +312,7 @@ def parse_message(content: bytes) -> Message:
     Raises:
         NoMessageError: It is no JSON object, or a field is missing, mistyped or out of range.
     """
-    said = _Fields(_object(content))
+    said = _Fields(object_in(content))
     return Message(
         kind=_kind(said.text("kind", is_needed=True)),
         job_id=_needed("job_id", said.number("job_id")),
@@ -328,7 +328,12 @@ def parse_message(content: bytes) -> Message:
     )
 
 
-def _object(content: bytes) -> Mapping[str, object]:
+def object_in(content: bytes) -> Mapping[str, object]:
+    """Read the one JSON object that a message is.
+
+    Raises:
+        NoMessageError: It is something else, or a key stands in it twice.
+    """
     try:
         said = json.loads(
             content.decode("utf-8-sig"),

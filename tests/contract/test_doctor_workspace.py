@@ -10,6 +10,7 @@ from harness.config.load import load_settings
 from harness.context import Context
 from harness.inspect.doctor.findings import Finding, Level
 from harness.inspect.doctor.workspace import TRIALS, Trial, examine_workspace, swap
+from harness.platform.spark.session import set_alike
 from tests.support.fake_jobs import FakeJobs
 from tests.support.services.strict import strict_session
 from tests.support.services.warehouse.server import Denied, Warehouse
@@ -107,3 +108,15 @@ def test_what_is_not_as_assumed_is_reported_as_such(laptop: Context) -> None:
 def test_a_session_that_is_not_in_utc_is_reported(task: Context) -> None:
     task.session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     assert by_name(task)["settings"].what.endswith("no, its time zone is Asia/Tokyo, not UTC")
+
+
+def test_a_session_that_is_not_in_ansi_mode_is_reported(task: Context) -> None:
+    task.session.conf.set("spark.sql.ansi.enabled", "false")
+    assert by_name(task)["settings"].what.endswith("no, it is not in ANSI mode")
+
+
+def test_a_session_of_a_workspace_is_set_as_the_warehouse_is(task: Context) -> None:
+    task.session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    task.session.conf.set("spark.sql.ansi.enabled", "false")
+    set_alike(task.session)
+    assert by_name(task)["settings"].what.endswith("UTC and ANSI mode, in both")

@@ -19,7 +19,7 @@ from harness.platform.sql.session import SessionSql
 from harness.platform.sql.warehouse import WarehousePlace, WarehouseSql
 from harness.platform.sql_names import SchemaName, literal
 from harness.record.batch_inbox import receive_batches, remove_batches, send_batch
-from harness.store.catalog_files import CatalogFiles
+from harness.store.catalog_files import CatalogFiles, delete_item
 from harness.store.catalog_inbox import CatalogInbox
 from harness.store.inbox import FolderInbox, Inbox, Message, MessageKind, bind, receive, remove
 from harness.store.quarantine import Quarantine, quarantined
@@ -193,7 +193,9 @@ def test_what_is_no_message_is_set_aside_and_stops_none_that_is(
         " ('1', null, 'complete', 7, null), ('2', null, 'dance', 7, null),"
         " ('3', null, null, 7, null), ('4', null, 'complete', null, '[]'),"
         " ('../../5', null, 'complete', 7, '{'), (null, null, 'events', null, null),"
-        " ('7', null, 'events', null, 'no json')"
+        " ('7', null, 'events', null, 'no json'),"
+        """ ('8', null, 'complete', 7, '{"run_id": 1, "run_id": 2}'),"""
+        """ ('9', null, 'complete', 7, '{"run_id": NaN}')"""
     )
     folder = tmp_path / "inbox"
     quarantine = Quarantine(folder, NOON)
@@ -203,7 +205,11 @@ def test_what_is_no_message_is_set_aside_and_stops_none_that_is(
     assert healthy.sent_at == NOON
     for batch in receive_batches(folder, at=NOON, quarantine=quarantine):
         remove_batches([batch])
-    assert len(quarantined(folder)) == 5
+    reasons = sorted(each.reason for each in quarantined(folder))
+    assert len(reasons) == 7
+    # As a file with the same content is.
+    assert "a key stands in it twice" in reasons
+    assert "NaN is no number of JSON" in reasons
     remove(healthy)
     inbox.settle()
     assert _count(sql, schema) == 0
@@ -337,6 +343,24 @@ def test_a_writer_whose_turn_is_over_overwrites_nothing(
     frozen.save(home, epoch=1)
     later.restore(home, later.read())
     assert home.state.read_text() == "of the later one"
+
+
+def test_a_quarantined_item_that_is_deleted_from_the_table_stays_away(
+    sql: Sql, schema: SchemaName, tmp_path: Path
+) -> None:
+    home = filled(tmp_path / "home")
+    files = CatalogFiles(sql, schema, FakeClock(NOON))
+    files.save(home, epoch=1)
+    files.restore(home, files.read())
+    # While a tick works, and before its last statement.
+    sql.run(delete_item(schema, "x.json"))
+    home.status.write_text("{}")
+    files.save(home, epoch=1)
+    other = StateDir(folder=home.folder)
+    files = CatalogFiles(sql, schema, FakeClock(NOON))
+    files.restore(other, files.read())
+    assert not (home.folder / "inbox" / "quarantine" / "x.json").exists()
+    assert home.status.read_text() == "{}"
 
 
 @pytest.mark.parametrize(

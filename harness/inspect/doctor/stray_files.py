@@ -9,9 +9,11 @@ from harness.inspect.doctor.findings import Finding, attention, ok
 from harness.inspect.doctor.installation import Patient
 from harness.platform.format import age, count, size
 from harness.platform.json_file import load
+from harness.platform.sql_names import SchemaName
 from harness.record.batch_inbox import unfinished, waiting
+from harness.store.catalog_files import delete_item
 from harness.store.inbox import peek
-from harness.store.quarantine import quarantined
+from harness.store.quarantine import Quarantined, quarantined
 from harness.store.queries import folded_through, last_decision, runs_now
 from harness.tick.checkpoint import load_state
 
@@ -36,8 +38,8 @@ def inbox(patient: Patient) -> Iterator[Finding]:
             "inbox",
             f"{item.name} is quarantined since {age(item.since, patient.clock.now())}: "
             f"{item.reason}",
-            where=item.path,
-            todo="send it again, put right (`complete`, `emit`), then remove the file",
+            where=item.path if patient.is_local else "",
+            todo=f"send it again, put right (`complete`, `emit`), then {_removal(patient, item)}",
         )
     if bad:
         yield attention(
@@ -66,6 +68,13 @@ def inbox(patient: Patient) -> Iterator[Finding]:
         yield ok("inbox", f"{count(len(since), 'message')} for the next tick, since {waits}")
     elif not bad and not half:
         yield ok("inbox", "is empty")
+
+
+def _removal(patient: Patient, item: Quarantined) -> str:
+    if patient.is_local:
+        return "remove the file"
+    catalog = patient.settings.catalog if patient.settings else None
+    return f"run: {delete_item(SchemaName(patient.schema, catalog), item.path.name)}"
 
 
 def state_file(patient: Patient) -> Iterator[Finding]:

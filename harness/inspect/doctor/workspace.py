@@ -23,7 +23,8 @@ _STAMP: dict[str, str | int] = {"txnAppId": "heartbeat-doctor", "txnVersion": 1}
 #: What has to be the same wherever statements run, as a column of one query.
 _SETTINGS = {
     "time_zone": "current_timezone()",
-    "null_at_zero": "try_divide(1, 0) is null",
+    # Without ANSI mode a number becomes text.
+    "is_ansi": "typeof(coalesce(1, '1')) != 'string'",
     "day": "cast(timestamp '2026-03-01 23:30:00Z' as date)",
 }
 
@@ -173,8 +174,10 @@ def settings(trial: Trial) -> str:
     own = trial.one(f"select {query}")
     if own["time_zone"] not in ("UTC", "Etc/UTC"):
         raise NotAsAssumedError(f"its time zone is {own['time_zone']}, not UTC")
+    if not own["is_ansi"]:
+        raise NotAsAssumedError("it is not in ANSI mode")
     if not isinstance(trial.sql, SessionSql):
-        return "UTC; there is no session beside the warehouse"
+        return "UTC and ANSI mode; there is no session beside the warehouse"
     warehouse = warehouse_of(trial.context.environment)
     if warehouse is None:
         raise SkippedError("no warehouse is named in DATABRICKS_HTTP_PATH")
@@ -184,7 +187,7 @@ def settings(trial: Trial) -> str:
         warehouse.close()
     if own != other:
         raise NotAsAssumedError(f"the session has {own}, the warehouse {other}")
-    return "UTC, in both"
+    return "UTC and ANSI mode, in both"
 
 
 def dbt(trial: Trial) -> str:

@@ -2,10 +2,13 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from harness.errors import ConfigurationError
+from harness.platform.text import first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -14,6 +17,14 @@ if TYPE_CHECKING:
 
 #: How far Java compiles: 1 is quick to start, 4 is worth it for hours of use.
 JAVA_COMPILER = "HEARTBEAT_JAVA_COMPILER"
+#: Compute of a workspace, whose processes have a session of their own, is known by it.
+ON_COMPUTE = "DATABRICKS_RUNTIME_VERSION"
+#: There is a session, or it is named.
+_OWN_SESSION = (ON_COMPUTE, "SPARK_REMOTE")
+#: What Databricks Connect is to connect to.
+_OF_DATABRICKS_CONNECT = ("DATABRICKS_CLUSTER_ID", "DATABRICKS_SERVERLESS_COMPUTE_ID")
+#: Both may be set on every kind of compute.
+_ALIKE = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
 _LONGEST_REASON = 200
 #: The control plane is small. It is no setting of the profile: a client of Spark Connect has none.
 _MASTER = "local[2]"
@@ -96,11 +107,69 @@ def start_session(project: Path, home: Path) -> "SparkSession":
     return engine.session()
 
 
-def cluster_session() -> "SparkSession":
-    """Return the session of the cluster that this process runs on."""
-    from pyspark.sql import SparkSession
+def has_workspace_session(environment: Mapping[str, str]) -> bool:
+    """Return whether a Spark session of a workspace is there for this process, or is named.
 
-    return SparkSession.builder.getOrCreate()
+    Args:
+        environment: The variables of the process.
+    """
+    return any(environment.get(name) for name in _OWN_SESSION) or _is_connected(environment)
+
+
+def workspace_session(environment: Mapping[str, str]) -> "SparkSession":
+    """Return the session of the compute that this process runs on, or of Databricks Connect.
+
+    Args:
+        environment: The variables of the process.
+
+    Raises:
+        ConfigurationError: There is none; never is a Spark of this machine started instead.
+    """
+    if _is_connected(environment):
+        return _session_of_databricks_connect()
+    with suppress(ImportError):
+        from pyspark.sql import SparkSession
+
+        if any(environment.get(name) for name in _OWN_SESSION):
+            return SparkSession.builder.getOrCreate()
+        if (active := SparkSession.getActiveSession()) is not None:
+            return active
+    raise ConfigurationError(
+        "This process is on no compute of a workspace, and no SQL warehouse is named: set"
+        " DATABRICKS_HTTP_PATH (or --warehouse) to the path of a warehouse for the commands that"
+        " read, or install databricks-connect and set DATABRICKS_SERVERLESS_COMPUTE_ID to auto or"
+        " DATABRICKS_CLUSTER_ID to a cluster"
+    )
+
+
+def set_alike(session: "SparkSession") -> None:
+    """Give a session of a workspace what the models have in dbt's warehouse: UTC and ANSI mode.
+
+    Args:
+        session: One that no program but ours uses.
+    """
+    for key, value in _ALIKE.items():
+        session.conf.set(key, value)
+
+
+def _is_connected(environment: Mapping[str, str]) -> bool:
+    """Return whether Databricks Connect is installed, and what it is to connect to is named."""
+    is_named = any(environment.get(name) for name in _OF_DATABRICKS_CONNECT)
+    on_compute = environment.get(ON_COMPUTE)
+    return is_named and not on_compute and find_spec("databricks.connect") is not None
+
+
+def _session_of_databricks_connect() -> "SparkSession":
+    from databricks.connect import DatabricksSession
+
+    try:
+        return cast("SparkSession", DatabricksSession.builder.getOrCreate())
+    except Exception as error:
+        raise ConfigurationError(
+            f"Databricks Connect opens no session: {first_line(error, repr(error)).rstrip('.')};"
+            " check DATABRICKS_HOST, the login, and DATABRICKS_CLUSTER_ID or"
+            " DATABRICKS_SERVERLESS_COMPUTE_ID"
+        ) from error
 
 
 def message_of(error: Exception) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
-from harness.errors import StateError
+from harness.errors import ConfigurationError, StateError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,6 +40,10 @@ class SqlError(StateError):
     def is_not_there(self) -> bool:
         """Whether a table of the statement, or its schema, does not exist."""
         return self.condition in _NOT_THERE
+
+
+class SqlSetupError(SqlError, ConfigurationError):
+    """A name of the configuration leads to nothing, or to what is too old; no statement was run."""
 
 
 class Sql(Protocol):

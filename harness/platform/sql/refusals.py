@@ -1,11 +1,14 @@
 """Turns what an engine reports into one sentence: what is wrong, where, and what to do."""
 
 import re
+from collections.abc import Callable
 
 from harness.platform.masking import masked
-from harness.platform.sql.port import SqlError
+from harness.platform.sql.port import SqlError, SqlSetupError
 from harness.platform.text import storable
 
+#: Returns who is logged in, for an engine that does not name who lacks a grant.
+WHO = "select current_user() as name"
 _LONGEST_REASON = 300
 _LONGEST_READ = 4_000
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
@@ -21,22 +24,25 @@ _NO_CATALOG = ("NO_SUCH_CATALOG_EXCEPTION", "CATALOG_NOT_FOUND")
 _NO_GRANT = ("INSUFFICIENT_PERMISSIONS", "PERMISSION_DENIED")
 
 
-def refused(message: str, condition: str | None = None) -> SqlError:
+def refused(
+    message: str, condition: str | None = None, principal: Callable[[], str | None] = lambda: None
+) -> SqlError:
     """Return the error for what an engine says of a statement.
 
     Args:
         message: Its words, of any length.
         condition: The name of the error, if the engine gives it apart from its words.
+        principal: Returns who is logged in; asked for only when the words do not name one.
     """
     # An engine may repeat the statement, which may have megabytes without a space.
     message = message[:_LONGEST_READ]
     found = _CONDITION.search(message)
     name = condition or (found[1] if found else None)
     if grant := _GRANT.search(message):
-        return _missing_grant(grant, name)
+        return _missing_grant(grant, grant["name"] or principal(), name)
     if name in _NO_CATALOG:
         catalog = _CATALOG.search(message)
-        return SqlError(
+        return SqlSetupError(
             f"There is no catalog '{catalog[1] if catalog else '?'}', or it is not shown to this"
             " principal",
             remedy="set HEARTBEAT_CATALOG to the catalog of the tables, or have USE CATALOG on it"
@@ -55,10 +61,9 @@ def refused(message: str, condition: str | None = None) -> SqlError:
     return SqlError(_short(message), condition=name)
 
 
-def _missing_grant(grant: re.Match[str], condition: str | None) -> SqlError:
+def _missing_grant(grant: re.Match[str], who: str | None, condition: str | None) -> SqlError:
     privilege, kind = grant["privilege"], grant["kind"].strip()
     name = ".".join(f"`{part}`" for part in grant["object"].replace("`", "").split("."))
-    who = grant["name"]
     to = f"`{who}`" if who else "the principal that this process logs in as"
     return SqlError(
         f"{who or 'The principal that this process logs in as'} lacks {privilege} on the"

@@ -1,10 +1,11 @@
 """Runs statements in a Spark session: a cluster's, serverless compute's, or the local engine's."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from harness.platform.sql.port import Row, SqlError, StatementCounter, rows_of
-from harness.platform.sql.refusals import refused
+from harness.platform.sql.port import Row, SqlSetupError, StatementCounter, rows_of
+from harness.platform.sql.refusals import WHO, refused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,7 +38,7 @@ class SessionSql:
         try:
             return _collected(session.sql(statement))
         except Exception as error:
-            raise _reported(error) from error
+            raise self._reported(error) from error
 
     def prepare(self, statement: str) -> Callable[[], list[Row]]:
         """Return what runs a statement again and again; it is analysed once.
@@ -49,7 +50,7 @@ class SessionSql:
         try:
             frame = session.sql(statement)
         except Exception as error:
-            raise _reported(error) from error
+            raise self._reported(error) from error
 
         def run() -> list[Row]:
             self._counter.add()
@@ -58,7 +59,7 @@ class SessionSql:
                 # it itself.
                 return _collected(frame.select("*"))
             except Exception as error:
-                raise _reported(error) from error
+                raise self._reported(error) from error
 
         return run
 
@@ -82,7 +83,26 @@ class SessionSql:
                 writer = writer.option(name, value)
             writer.append()
         except Exception as error:
-            raise _reported(error) from error
+            raise self._reported(error) from error
+
+    def _reported(self, error: Exception) -> Exception:
+        """Return what to raise: Spark's own errors as a sentence, all others as they are."""
+        from harness.platform.spark.classic_jvm import Py4JJavaError
+        from harness.platform.spark.errors import PySparkException
+
+        if not isinstance(error, PySparkException | Py4JJavaError):
+            return error
+        cause = getattr(error, "java_exception", None)
+        text = str(error if cause is None else cause.getMessage())
+        get_condition = getattr(error, "getCondition", None) or getattr(
+            error, "getErrorClass", None
+        )
+        return refused(text, get_condition() if get_condition else None, self._principal)
+
+    def _principal(self) -> str | None:
+        with suppress(Exception):
+            return str(_collected(self._session().sql(WHO))[0]["name"])
+        return None
 
 
 def _listed(value: object) -> object:
@@ -96,21 +116,8 @@ def _listed(value: object) -> object:
 
 def _collected(frame: "DataFrame") -> list[Row]:
     if not hasattr(frame, "toArrow"):
-        raise SqlError(
+        raise SqlSetupError(
             "This runtime is too old: it has a Spark before 4.0",
             remedy="use Databricks Runtime 17.3 or later",
         )
     return rows_of(frame.toArrow())
-
-
-def _reported(error: Exception) -> Exception:
-    """Return what to raise: Spark's own errors as a sentence, all others as they are."""
-    from harness.platform.spark.classic_jvm import Py4JJavaError
-    from harness.platform.spark.errors import PySparkException
-
-    if not isinstance(error, PySparkException | Py4JJavaError):
-        return error
-    cause = getattr(error, "java_exception", None)
-    text = str(error if cause is None else cause.getMessage())
-    get_condition = getattr(error, "getCondition", None) or getattr(error, "getErrorClass", None)
-    return refused(text, get_condition() if get_condition else None)

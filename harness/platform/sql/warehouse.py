@@ -9,13 +9,14 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness import __version__
 from harness.errors import ConfigurationError
-from harness.platform.sql.port import Row, SqlError, StatementCounter, rows_of
-from harness.platform.sql.refusals import refused
+from harness.platform.sql.port import Row, SqlError, SqlSetupError, StatementCounter, rows_of
+from harness.platform.sql.refusals import WHO, refused
 
 if TYPE_CHECKING:
     from databricks.sql.client import Connection
@@ -77,6 +78,8 @@ class WarehouseSql:
         self._counter = StatementCounter()
         self._alone = threading.Lock()
         self._connection: Connection | None = None
+        #: Why there was no token for the last request; the connector's own error hardly says so.
+        self._login_error: Exception | None = None
 
     @property
     def statement_count(self) -> int:
@@ -156,7 +159,7 @@ class WarehouseSql:
             connection = sql.connect(
                 server_hostname=str(config.host).removeprefix("https://"),
                 http_path=place.path,
-                credentials_provider=lambda: config.authenticate,
+                credentials_provider=lambda: lambda: self._headers(config),
                 catalog=place.catalog,
                 session_configuration={zone: "UTC"},
                 user_agent_entry=f"heartbeat/{__version__}",
@@ -175,6 +178,15 @@ class WarehouseSql:
                 connection.close()
                 raise
         return connection
+
+    def _headers(self, config: Any) -> dict[str, str]:
+        self._login_error = None
+        try:
+            headers: dict[str, str] = config.authenticate()
+        except Exception as error:
+            self._login_error = error
+            raise
+        return headers
 
     def _config(self) -> Any:
         from harness.platform.databricks.workspace import bounded_config
@@ -202,11 +214,16 @@ class WarehouseSql:
             return
         minor = 99 if found[2] == "x" else int(found[2])
         if (int(found[1]), minor) < _OLDEST_RUNTIME:
-            raise SqlError(
+            raise SqlSetupError(
                 f"The cluster at {self._place.path} has Databricks Runtime {text}, which is too"
                 " old",
                 remedy="use 17.3 or later, or a SQL warehouse",
             )
+
+    def _principal(self) -> str | None:
+        with suppress(Exception):
+            return str(self._executed(self._connected(), WHO)[0]["name"])
+        return None
 
     def _reported(self, error: Exception) -> Exception:
         """Return what to raise: errors of the connector as a sentence, all others as they are."""
@@ -216,7 +233,18 @@ class WarehouseSql:
         if not isinstance(error, exc.Error | HTTPError):
             return error
         if isinstance(error, exc.ServerOperationError):
-            return refused(str(error))
+            return refused(str(error), principal=self._principal)
+        if self._login_error is not None:
+            return SqlError(
+                f"The workspace refuses the login: {_first_line(self._login_error)}",
+                remedy="log in again, or renew the secret of the service principal",
+            )
+        return self._of_request(error)
+
+    def _of_request(self, error: Exception) -> SqlError:
+        """Return the sentence for a request that was not served."""
+        from urllib3.exceptions import HTTPError
+
         code, where, words = _http_code(error), self._place.path, _first_line(error)
         if isinstance(error, HTTPError) or code == 503 or _OUT_OF_TIME in str(error):
             return SqlError(
@@ -224,14 +252,15 @@ class WarehouseSql:
                 f" {self._place.start_seconds:.0f} s, or cannot be reached",
                 remedy="start it in the workspace, and check the network",
             )
+        if code == 404:
+            return SqlSetupError(
+                f"There is no SQL warehouse {where}",
+                remedy="set DATABRICKS_HTTP_PATH to the path that its connection details show",
+            )
         sentences = {
             400: (
                 f"The SQL warehouse {where} does not run: {words}",
                 "start it in the workspace, or have the right to start it granted (CAN USE)",
-            ),
-            404: (
-                f"There is no SQL warehouse {where}",
-                "set DATABRICKS_HTTP_PATH to the path that its connection details show",
             ),
             **dict.fromkeys(
                 _LOGIN,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from harness.errors import ConfigurationError, StateError
 from harness.events.event import ChangeEvent
+from harness.platform.spark.session import ON_COMPUTE
 from harness.store.rows import Ledger, Store, integer
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 EVENTS_VARIABLE = "HEARTBEAT_EVENTS"
 PARAMETER = "heartbeat_events"
 
-#: A cluster of a workspace, which has a session of its own, is known by it.
-_ON_CLUSTER = "DATABRICKS_RUNTIME_VERSION"
 _LONGEST_SHOWN = 60
 #: The state folder has its tables, and beside them the lists.
 _WAREHOUSE = "warehouse"
@@ -153,7 +152,7 @@ def _session() -> "SparkSession | None":
         from pyspark.sql import SparkSession
     except ImportError:
         return None
-    if _ON_CLUSTER in os.environ:
+    if ON_COMPUTE in os.environ:
         return SparkSession.builder.getOrCreate()
     return SparkSession.getActiveSession()
 

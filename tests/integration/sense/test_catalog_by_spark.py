@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.errors import ProbeFailedError
-from harness.sense.catalog_tables import SparkCatalogTables, name_in
+from harness.platform.sql.session import SessionSql
+from harness.sense.catalog_tables import SqlCatalogTables, name_in
 from tests.support.sources.catalogs import CATALOG, show_in_catalog
 
 if TYPE_CHECKING:
@@ -14,16 +15,16 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def tables(spark: "SparkSession") -> Iterator[SparkCatalogTables]:
+def tables(spark: "SparkSession") -> Iterator[SqlCatalogTables]:
     shown = {("it's", "a`b.c"): "timestamp_millis(1234)", ("shop", "orders"): "timestamp_millis(5)"}
     escaped = {(schema.replace("'", "\\'"), table): at for (schema, table), at in shown.items()}
     show_in_catalog(spark, escaped)
-    yield SparkCatalogTables(lambda: spark)
+    yield SqlCatalogTables(SessionSql(lambda: spark))
     spark.sql("drop database information_schema cascade")
 
 
 def test_one_statement_finds_tables_whatever_their_names_contain(
-    tables: SparkCatalogTables,
+    tables: SqlCatalogTables,
 ) -> None:
     names = {name_in(CATALOG, "`it's`.`a``b.c`"), name_in(CATALOG, "Shop.Orders")}
 
@@ -38,9 +39,11 @@ def test_a_catalog_without_an_information_schema_shows_no_table(spark: "SparkSes
     spark.sql("drop database if exists information_schema cascade")
     name = name_in(CATALOG, "shop.orders")
 
-    assert SparkCatalogTables(lambda: spark).described(CATALOG, {name}) == {}
+    assert SqlCatalogTables(SessionSql(lambda: spark)).described(CATALOG, {name}) == {}
 
 
 def test_a_catalog_that_is_not_there_is_a_failure_in_one_sentence(spark: "SparkSession") -> None:
     with pytest.raises(ProbeFailedError, match=r"^the workspace has no catalog prod-eu$"):
-        SparkCatalogTables(lambda: spark).described("prod-eu", {name_in("prod-eu", "s.t")})
+        SqlCatalogTables(SessionSql(lambda: spark)).described(
+            "prod-eu", {name_in("prod-eu", "s.t")}
+        )

@@ -11,9 +11,12 @@ from harness.sense.registry import ProbeServices, known_sources
 from harness.sense.sources.upstream_sensor.rows import LakeRowReader
 from harness.store.work_lists import Upstream
 from tests.support.golden import AT
+from tests.support.services.strict import strict_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tests.support.services.connect import Endpoint
 
 COLUMNS = """
     sensor_id string, assets array<string>, status string, status_change_timestamp string,
@@ -53,6 +56,18 @@ class Product:
             " on old.sensor_id = new.sensor_id when matched then update set"
             f" status = '{status}', status_change_timestamp = '2025-04-23T21:0{minute}:00.000Z'"
         )
+
+    def sense_on_serverless_compute(self, endpoint: "Endpoint") -> None:
+        """Go on in a workspace, whose storage nothing but the catalog may read."""
+        session = strict_session(endpoint, "prod-eu")
+        self.probe = known_sources().probes(
+            ProbeServices(
+                session=lambda: session,  # type: ignore[arg-type,return-value]
+                trigger_files_root="/none",
+                catalog="prod-eu",
+            )
+        )["delta_upstream_sensor"]
+        self.upstream = replace(self.upstream, sensor_id=f"prod-eu.{self.name}: orders_1")
 
     def reported(self) -> list[str | None]:
         result: ProbeResult
@@ -94,6 +109,37 @@ def test_a_job_that_is_at_work_again_has_finished_all_the_same(product: Product)
     product.change("ACQUIRED_NEW_DATA", 2)
 
     assert product.reported() == ["orders_1@2025-04-23T21:01:00.000Z"]
+
+
+def test_serverless_compute_senses_a_table_by_its_name(
+    product: Product, spark_endpoint: "Endpoint"
+) -> None:
+    product.sense_on_serverless_compute(spark_endpoint)
+    before = product.reported()
+    product.change("PROCESSED_NEW_DATA", 1)
+    product.change("ACQUIRED_NEW_DATA", 2)
+    product.change("PROCESSED_NEW_DATA", 3)
+
+    assert before == []
+    assert product.reported() == [f"orders_1@2025-04-23T21:0{at}:00.000Z" for at in (1, 3)]
+    assert product.reported() == []
+
+
+def test_what_a_workspace_does_not_show_is_one_sentence(
+    spark: "SparkSession", spark_endpoint: "Endpoint"
+) -> None:
+    spark.sql("create schema if not exists other_product")
+    product = Product(spark, "other_product.sensors", "")
+    product.sense_on_serverless_compute(spark_endpoint)
+    upstream = replace(product.upstream, sensor_id="prod-eu.other_product.missing: orders_1")
+    [result] = product.probe.probe([upstream], at=AT)
+
+    assert result.failure is not None
+    assert result.failure.startswith(
+        "The upstream sensor prod-eu.other_product.missing: orders_1 cannot be sensed:"
+        " its rows cannot be read: [TABLE_OR_VIEW_NOT_FOUND]"
+    )
+    assert result.failure.count("\n") == 0
 
 
 def test_spark_reads_a_table_as_we_do_without_it(spark: "SparkSession", tmp_path: Path) -> None:

@@ -108,6 +108,24 @@ def test_an_upstream_lacks_the_connection_that_heartbeat_yml_does_not_have(
     assert load(CONNECTIONS).lacks_connection(source, sensor_id) == missing
 
 
+@pytest.mark.parametrize(
+    ("catalog", "source", "sensor_id", "found"),
+    [
+        ("prod-eu", "hive_table", "sales.orders", "prod-eu"),
+        ("prod-eu", "hive_table", "hive_metastore.sales.orders", None),
+        ("prod-eu", "delta_table", "sales.orders", None),
+        ("hive_metastore", "hive_table", "sales.orders", None),
+        (None, "hive_table", "sales.orders", None),
+    ],
+)
+def test_a_hive_table_of_a_catalog_of_the_workspace_has_no_files(
+    load: Load, catalog: str | None, source: str, sensor_id: str, found: str | None
+) -> None:
+    workspace = {"HEARTBEAT_TARGET": "databricks", "HEARTBEAT_CATALOG": catalog or ""}
+    settings = load("", **(workspace if catalog else {}))
+    assert settings.catalog_without_files(source, sensor_id) == found
+
+
 def test_a_section_whose_keys_are_all_commented_out_is_empty(load: Load) -> None:
     text = "logs:\n  # keep: 3\njobs:\n  local:\n    commands:\nsensing:\n  upstreams:\n"
     assert load(text).logs.keep == 5

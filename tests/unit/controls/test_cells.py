@@ -99,7 +99,9 @@ def test_another_name_of_an_iceberg_table_is_found(sensor_id: str) -> None:
     assert "allowed are catalog.schema.table" in found.message
 
 
-@pytest.mark.parametrize("sensor_id", ["sales.orders", "spark_catalog.sales.`odd name`"])
+@pytest.mark.parametrize(
+    "sensor_id", ["sales.orders", "spark_catalog.sales.`odd name`", "hive_metastore.sales.orders"]
+)
 def test_a_hive_table_is_named_by_its_schema(sensor_id: str) -> None:
     assert checked(line(sensor_source="hive_table", sensor_id=sensor_id)) == []
 
@@ -108,7 +110,8 @@ def test_a_hive_table_is_named_by_its_schema(sensor_id: str) -> None:
 def test_another_name_of_a_hive_table_is_found(sensor_id: str) -> None:
     (found,) = checked(line(sensor_source="hive_table", sensor_id=sensor_id))
     assert found.code == Code.SENSOR_ID_SHAPE
-    assert "allowed is schema.table" in found.message
+    assert "allowed are schema.table and hive_metastore.schema.table" in found.message
+    assert "is sensed as delta_table or iceberg_table" in found.message
 
 
 @pytest.mark.parametrize("sensor_id", ["my_trigger", "sales/month end", "a..b/", "über"])

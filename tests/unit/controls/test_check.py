@@ -20,6 +20,9 @@ class Lacking:
     def lacks_connection(self, source: str, sensor_id: str) -> str | None:
         return "connections.kafka.shop" if source == "kafka" else None
 
+    def catalog_without_files(self, source: str, sensor_id: str) -> str | None:
+        return "prod-eu" if source == "hive_table" and sensor_id.count(".") == 1 else None
+
 
 def test_two_rows_with_one_sensors_id_are_found_and_both_lines_are_named() -> None:
     (found,) = checked(line(), line(sensor_id="a.b"), line())
@@ -78,6 +81,19 @@ def test_a_connection_that_is_missing_is_a_warning_on_the_first_row_that_needs_i
     assert (found.code, found.line) == (Code.CONNECTION_MISSING, 3)
     assert found.severity is Severity.WARNING
     assert "connections.kafka.shop" in found.message
+
+
+def test_a_table_whose_catalog_lists_no_files_is_a_warning_with_what_to_do() -> None:
+    rows = [
+        line(),
+        line(sensor_source="hive_table", sensor_id="hive_metastore.sales.stock"),
+        line(sensor_source="hive_table", sensor_id="sales.returns"),
+    ]
+    (found,) = checked(*rows, configured=Lacking())
+    assert (found.code, found.line) == (Code.CATALOG_WITHOUT_FILES, 4)
+    assert found.severity is Severity.WARNING
+    assert found.message.startswith("'sales.returns' is a table of the catalog prod-eu, which")
+    assert "name hive_metastore.sales.returns if it is there" in found.message
 
 
 def test_an_empty_flag_is_a_hard_dependency() -> None:

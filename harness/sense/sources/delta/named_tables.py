@@ -23,7 +23,7 @@ from harness.sense.sources.delta.history import HistoryRow, TableHistory, operat
 from harness.store.work_lists import Upstream
 
 #: Of the idle tables of a catalog, one in so many is checked in each tick.
-CHECKED_PART = 500
+CHECKED_PART = 1000
 #: How far the clocks of the catalog and of a writer may be apart.
 _SKEW_MS = 30_000
 #: The catalog may learn of a commit so much later, for that to be the reason for its time.

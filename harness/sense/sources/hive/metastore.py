@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from harness.errors import ProbeFailedError
 from harness.platform.spark.session import message_of
-from harness.platform.sql_names import parts_of, quoted, text_in_sql
+from harness.platform.sql_names import METASTORES, parts_of, quoted, text_in_sql
 from harness.sense.sources.hive.events import values_of
 from harness.sense.table_locations import local_or_remote
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SESSION_CATALOG = "spark_catalog"
-#: A workspace calls the session's own metastore so.
-_METASTORES = (_SESSION_CATALOG, "hive_metastore")
 #: Formats that have a log of their own, and the source that reads it.
 _BETTER_SOURCES = {"delta": "delta_table", "iceberg": "iceberg_table"}
 #: How Spark refuses to describe a table of these as JSON.
@@ -157,7 +155,7 @@ def names_of(name: str, catalog: str = _SESSION_CATALOG) -> tuple[str, str]:
         catalog, parts = parts[0], parts[1:]
     if len(parts) != 2:
         raise ProbeFailedError("it must be schema.table, a table of the session's metastore")
-    if catalog.lower() not in _METASTORES:
+    if catalog.lower() not in METASTORES:
         raise ProbeFailedError(
             f"it is a table of the catalog {catalog}, which lists no files; sense the folder of its"
             " files as file, or let its writer register a change"

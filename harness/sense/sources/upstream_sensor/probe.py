@@ -14,7 +14,7 @@ from harness.sense.cursor import read_cursor
 from harness.sense.preprocess.run import Questions, Rows, evaluate
 from harness.sense.probe import ProbeResult
 from harness.sense.sources.upstream_sensor.rows import COLUMNS, SensorRow, instant_of, is_later
-from harness.sense.sources.upstream_sensor.tables import Known, SensorsTables
+from harness.sense.sources.upstream_sensor.tables import FROM_NOW_ON, Known, Tables
 from harness.store.work_lists import Upstream
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class _Cursor:
 class UpstreamSensorProbe:
     """Senses ``delta_upstream_sensor``: each table is probed once for all its sensors."""
 
-    def __init__(self, tables: SensorsTables, questions: Questions) -> None:
+    def __init__(self, tables: Tables, questions: Questions) -> None:
         self._tables = tables
         self._questions = questions
 
@@ -57,7 +57,9 @@ class UpstreamSensorProbe:
 
     def _results(self, group: Sequence[Upstream]) -> Iterator[ProbeResult]:
         try:
-            known = self._tables.known(self.group_of(group[0]), lambda: _oldest_version(group))
+            known = self._tables.known(
+                self.group_of(group[0]), lambda rows: _oldest_version(group, rows)
+            )
         except (ProbeFailedError, OSError) as error:
             reason = reason_of(error)
         else:
@@ -192,16 +194,36 @@ def _as_rows(changes: Sequence[SensorRow]) -> Rows:
     return read
 
 
-def _oldest_version(group: Sequence[Upstream]) -> int | None:
+def _oldest_version(group: Sequence[Upstream], rows: Sequence[SensorRow]) -> int | None:
+    """Return the version after which a sensor of the group may have been finished unseen.
+
+    Args:
+        group: The sensors of one table.
+        rows: What the table shows of them.
+
+    Returns:
+        Nothing when each sensor is as its cursor has it.
+    """
     versions = []
     for upstream in group:
         try:
             cursor = _cursor_from(upstream.position)
         except ProbeFailedError:
             continue  # it is reported by the probe of that upstream
-        if cursor is not None:
+        if cursor is None:
+            versions.append(FROM_NOW_ON)
+        elif _has_moved(upstream, cursor, rows):
             versions.append(cursor.version)
     return min(versions, default=None)
+
+
+def _has_moved(upstream: Upstream, cursor: _Cursor, rows: Sequence[SensorRow]) -> bool:
+    name = split(upstream.sensor_id)[1]
+    return any(
+        row.changed_at != cursor.finished.get(row.sensor_id, "")
+        for row in rows
+        if row.is_about(name)
+    )
 
 
 def _cursor_from(text: str | None) -> _Cursor | None:

@@ -1,4 +1,4 @@
-"""Reads the rows of a product's ``sensors`` table; it says what stands there, not what is new."""
+"""Reads the rows of a product's ``sensors`` table: what is in it, not what is new."""
 
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.errors import ProbeFailedError
 from harness.platform.delta_log import read_commit
+from harness.platform.spark.session import message_of
+from harness.platform.sql.port import Row, rows_of
 from harness.platform.sql_names import in_sql, is_path
 from harness.platform.storage import Storage, is_remote
-from harness.platform.text import first_line
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 FINISHED = "PROCESSED_NEW_DATA"
 COLUMNS = {
@@ -93,19 +94,50 @@ class LakeRowReader:
 
     def read_by_spark(self, table: str) -> list[SensorRow]:
         """Return the rows of a table as Spark reads it: one by name through its catalog."""
-        from harness.platform.spark.errors import PySparkException
 
-        session = self._session()
+        def present(session: "SparkSession") -> "DataFrame":
+            found = (
+                session.read.format("delta").load(table)
+                if is_path(table)
+                else session.table(in_sql(table))
+            )
+            return found.select(*_present(found.columns))
+
+        return rows_from(self._collected(present))
+
+    def read_versions(self, table: str, versions: Sequence[int]) -> list[tuple[int, SensorRow]]:
+        """Return the rows of several versions of a table, each with its version.
+
+        Args:
+            table: Its name, as SQL takes it.
+            versions: At least one; all are read by one statement.
+
+        Raises:
+            ProbeFailedError: One of them cannot be read any more.
+        """
+
+        def shown(session: "SparkSession") -> "DataFrame":
+            columns = ", ".join(_present(session.table(table).columns))
+            parts = (
+                f"select {columns}, {version:d} as version from {table} version as of {version:d}"
+                for version in versions
+            )
+            return session.sql(" union all ".join(parts))
+
+        return [
+            (int(str(record["version"])), row)
+            for record in self._collected(shown)
+            for row in rows_from([record])
+        ]
+
+    def _collected(self, frame: "Callable[[SparkSession], DataFrame]") -> list[Row]:
+        from harness.platform.spark.errors import SPARK_ERRORS
+
         try:
-            if is_path(table):
-                rows = session.read.format("delta").load(table)
-            else:
-                rows = session.table(in_sql(table))
-            content = rows.select(*_present(rows.columns)).collect()
-        except PySparkException as error:
-            reason = first_line(error, repr(error)).rstrip(".")
-            raise ProbeFailedError(f"its rows cannot be read: {reason}") from error
-        return rows_from(row.asDict() for row in content)
+            # An instant as Python's rows have it depends on the zone of this machine.
+            return rows_of(frame(self._session()).toArrow())
+        except SPARK_ERRORS as error:
+            raise ProbeFailedError(f"its rows cannot be read: {message_of(error)}") from error
 
 
 def rows_of_commit(storage: Storage, path: str, version: int) -> list[SensorRow]:

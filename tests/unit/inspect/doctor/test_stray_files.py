@@ -1,6 +1,7 @@
 """What processes leave for each other: messages, the state, lists of events."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from harness.inspect.doctor.installation import Patient
 from harness.inspect.doctor.stray_files import inbox, payload_files, state_file
 from harness.store.inbox import Message, MessageKind, receive, send
 from harness.store.local import LocalStore
-from harness.store.quarantine import Quarantine
+from harness.store.quarantine import Quarantine, quarantined
 from harness.store.rows import Ledger, RunStatus
 from harness.tick.checkpoint import VERSION, save_state
 from tests.support.ledgers import run, tick
@@ -62,6 +63,22 @@ def test_a_quarantined_item_is_named_with_its_reason_and_what_to_do(patient: Pat
     found = only(inbox(patient), Level.ATTENTION)
     assert found.what.startswith("1.json is quarantined since 0s: it is no JSON")
     assert "send it again" in found.todo
+
+
+def test_a_quarantined_item_of_a_workspace_is_removed_by_a_statement(patient: Patient) -> None:
+    leave(patient, "1.json", "")
+    receive(patient.home.inbox, Quarantine(patient.home.inbox, NOON))
+    environment = {"HEARTBEAT_TARGET": "databricks", "HEARTBEAT_SCHEMA": "beat"}
+    assert patient.settings is not None
+    settings = replace(patient.settings, catalog="prod-eu")
+    away = replace(patient, environment=environment, settings=settings)
+    found = only(inbox(away), Level.ATTENTION)
+    (item,) = quarantined(patient.home.inbox)
+    assert found.where == ""
+    assert found.todo.endswith(
+        "run: delete from `prod-eu`.`beat`.`state_files` where"
+        f" startswith(name, 'inbox/quarantine/{item.path.name}')"
+    )
 
 
 def test_a_message_whose_sender_died_while_writing_is_told(patient: Patient) -> None:

@@ -14,9 +14,15 @@ from harness.errors import ProbeFailedError
 from harness.events.event import TableFormat
 from harness.platform.storage import LocalStorage, Storages
 from harness.sense.probe import ProbeResult
+from harness.sense.sources.delta.history import HistoryRow
 from harness.sense.sources.upstream_sensor.probe import UpstreamSensorProbe, split
-from harness.sense.sources.upstream_sensor.rows import LakeRowReader, SensorRow
-from harness.sense.sources.upstream_sensor.tables import SensorsTables
+from harness.sense.sources.upstream_sensor.rows import LakeRowReader, SensorRow, rows_from
+from harness.sense.sources.upstream_sensor.tables import (
+    VERSIONS_PER_PROBE,
+    CatalogSensorsTables,
+    SensorsTables,
+    Tables,
+)
 from harness.store.work_lists import Upstream
 from tests.support.golden import AT, FakeLocator
 from tests.support.sources.worlds import sensors
@@ -40,11 +46,46 @@ class CountingReader:
         raise AssertionError("Spark was started")
 
 
-class Product:
-    """Another product's table, and one who looks at its sensors again and again."""
+class Catalog:
+    """The table by its name, as a workspace shows it; counts what would be statements."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.statements: list[str] = []
+
+    def read_by_spark(self, table: str) -> list[SensorRow]:
+        assert table == "`prod-eu`.`sales`.`sensors`"
+        self.statements.append("rows")
+        return CountingReader().read(table, str(self.path))
+
+    def read_versions(self, table: str, versions: Sequence[int]) -> list[tuple[int, SensorRow]]:
+        assert table == "`prod-eu`.`sales`.`sensors`"
+        self.statements.append("versions")
+        found = []
+        for version in versions:
+            try:
+                content = DeltaTable(self.path, version=version).to_pyarrow_table()
+            except FileNotFoundError as error:
+                raise ProbeFailedError("its rows cannot be read") from error
+            found += [(version, row) for row in rows_from(content.to_pylist())]
+        return found
+
+    def newest(self, table: str, count: int) -> list[HistoryRow]:
+        self.statements.append("history")
+        version = DeltaTable(self.path).version()
+        return [
+            HistoryRow(version=version, timestamp_ms=0, operation="", parameters={}, metrics={})
+        ]
+
+    def table_id(self, table: str) -> str:
+        raise AssertionError(f"what table {table} is was asked for")
+
+
+class Product:
+    """Another product's table, and one who looks at its sensors again and again."""
+
+    def __init__(self, path: Path, *, is_in_workspace: bool = False) -> None:
+        self.path, self.is_in_workspace = path, is_in_workspace
         self.questions = FakeQuestions()
         self.watched: dict[str, Upstream] = {}
         self.restart()
@@ -53,7 +94,10 @@ class Product:
         local = LocalStorage()
         self.reader = CountingReader()
         locator = FakeLocator(**{"sales.sensors": str(self.path)})
-        tables = SensorsTables(Storages(local, local), locator, self.reader)
+        tables: Tables = SensorsTables(Storages(local, local), locator, self.reader)
+        self.catalog = Catalog(self.path)
+        if self.is_in_workspace:
+            tables = CatalogSensorsTables("prod-eu", tables, self.catalog, self.catalog)
         self.probe = UpstreamSensorProbe(tables, self.questions)
 
     def write(self, *rows: Row) -> None:
@@ -92,10 +136,10 @@ class Product:
         return [event.snapshot_id or "" for result in results for event in result.events]
 
 
-@pytest.fixture
-def product(tmp_path: Path) -> Product:
+@pytest.fixture(params=["by its log", "by its name"])
+def product(tmp_path: Path, request: pytest.FixtureRequest) -> Product:
     """A product whose sensor has found data that its job still works at."""
-    product = Product(tmp_path / "sensors")
+    product = Product(tmp_path / "sensors", is_in_workspace=request.param == "by its name")
     product.write(("orders_1", ["sales.orders"], BUSY, at(0)), ("other_1", [], DONE, at(0)))
     product.watch()
     product.reported()
@@ -259,7 +303,11 @@ def test_a_finished_sensor_as_baseline_is_silent(product: Product) -> None:
 
 # One reading for all
 
+by_its_log = pytest.mark.parametrize("product", ["by its log"], indirect=True)
+by_its_name = pytest.mark.parametrize("product", ["by its name"], indirect=True)
 
+
+@by_its_log
 def test_the_table_is_read_once_for_all_its_sensors(product: Product) -> None:
     product.watch("other_1")
     product.restart()
@@ -274,6 +322,7 @@ def test_all_sensors_of_a_table_are_one_group(product: Product) -> None:
     assert {product.probe.group_of(each) for each in product.watched.values()} == {"sales.sensors"}
 
 
+@by_its_log
 def test_the_table_is_not_read_while_its_log_has_no_new_commit(product: Product) -> None:
     before = product.reader.count
     product.reported()
@@ -281,12 +330,77 @@ def test_the_table_is_not_read_while_its_log_has_no_new_commit(product: Product)
     assert product.reader.count == before
 
 
+@by_its_log
 def test_a_new_commit_is_read(product: Product) -> None:
     before = product.reader.count
     product.merge(("other_1", [], DONE, at(1)))
     product.reported()
 
     assert product.reader.count == before + 1
+
+
+@by_its_name
+def test_an_idle_sensor_of_a_workspace_costs_one_statement_for_its_table(product: Product) -> None:
+    product.merge(("orders_1", [], DONE, at(1)))
+    product.watch("other_1")
+    product.reported()
+    product.restart()
+    product.merge(("third_1", [], DONE, at(1)))
+
+    assert product.reported() == []
+    assert product.catalog.statements == ["rows"]
+
+
+@by_its_name
+def test_a_sensor_of_a_workspace_that_has_moved_costs_two_more(product: Product) -> None:
+    product.catalog.statements.clear()
+    product.merge(("orders_1", [], DONE, at(1)))
+    product.reported()
+
+    assert product.catalog.statements == ["rows", "history", "versions"]
+
+
+@by_its_name
+def test_of_many_versions_of_a_workspace_the_newest_are_read(product: Product) -> None:
+    minutes = range(1, VERSIONS_PER_PROBE + 3)
+    for minute in minutes:
+        product.merge(("orders_1", [], DONE, at(minute)))
+
+    reported = [f"orders_1@{at(minute)}" for minute in minutes[-VERSIONS_PER_PROBE:]]
+    assert product.reported() == reported
+
+
+@by_its_name
+def test_a_commit_while_a_table_of_a_workspace_is_read_is_not_passed_over(
+    product: Product, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = product.catalog.newest
+
+    def newest(table: str, count: int) -> list[HistoryRow]:
+        found = history(table, count)
+        product.merge(("orders_1", [], DONE, at(2)))
+        product.merge(("orders_1", [], BUSY, at(3)))
+        monkeypatch.undo()
+        return found
+
+    monkeypatch.setattr(product.catalog, "newest", newest)
+    product.merge(("orders_1", [], DONE, at(1)))
+
+    assert product.reported() == [f"orders_1@{at(1)}"]
+    assert product.reported() == [f"orders_1@{at(2)}"]
+
+
+@by_its_name
+def test_a_path_of_a_workspace_is_sensed_by_its_log(product: Product) -> None:
+    product.watch("by path")
+    product.watched["by path"] = replace(
+        product.watched.pop("by path"), sensor_id=f"{product.path}: other_1"
+    )
+    product.watched.pop("orders_1")
+    product.restart()
+
+    assert product.reported() == [f"other_1@{at(0)}"]
+    assert product.catalog.statements == []
 
 
 # Events
