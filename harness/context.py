@@ -9,7 +9,7 @@ import os
 import signal
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -162,6 +162,8 @@ class Context:
         self.stop = Stop()
         #: The process ticks for hours.
         self.is_resident = False
+        #: Ticks are published while the next ones go on.
+        self.publishes_aside = False
         self._scratch: TemporaryDirectory[str] | None = None
         self._engine: LocalEngine | GivenServer | None = None
         self._endpoint: Endpoint | None = None
@@ -442,6 +444,11 @@ class Context:
             LocalStore(self.home.warehouse, self.schema).replace(table, rows)
         else:
             self._tables.merge(table)
+
+    def publishing(self) -> Executor:
+        """Return what publishes: beside other work one thing at a time, else as fast as it goes."""
+        workers = 1 if self.publishes_aside else 2
+        return ThreadPoolExecutor(max_workers=workers, thread_name_prefix="publish")
 
     def fill(self, table: str, model: str) -> None:
         """Give a table the rows of a model that has its columns, in this order.

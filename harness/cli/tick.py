@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from harness.errors import ConfigurationError, ExitCode
 
 if TYPE_CHECKING:
     from harness.context import Context
+    from harness.publish.publish import Publication
     from harness.tick.report import TickReport
 
 log = logging.getLogger(__name__)
@@ -115,9 +117,9 @@ def run(
     """Run ticks continuously in one process.
 
     All ticks share one Spark session and one parsed project. A tick that takes longer than the
-    interval skips the slots it has missed. Ctrl-C or SIGTERM ends it with code 130 and starts no
-    further job; a second one ends it at once. The ledgers are compacted between ticks when that is
-    worth it.
+    interval skips the slots it has missed. The tables for readers are written in the background,
+    while the next ticks go on. Ctrl-C or SIGTERM ends it with code 130 and starts no further job;
+    a second one ends it at once. The ledgers are compacted between ticks when that is worth it.
 
     Examples:
         python -m harness run --every 30s
@@ -134,12 +136,15 @@ def run(
         for_seconds=None if for_ is None else _duration(for_, "--for").total_seconds(),
     )
     with writing("run") as context:
-        context.is_resident = True
-        listeners = Listeners(
-            on_report=_teller(context, is_verbose=verbose, is_json=as_json),
-            between=Housekeeper(context).between_ticks,
-        )
-        run_loop(Engine(context), pace, clock=context.clock, stop=context.stop, listeners=listeners)
+        context.is_resident = context.publishes_aside = True
+        # What it publishes ends before another process is let in.
+        with closing(Engine(context)) as engine:
+            listeners = Listeners(
+                on_report=_teller(context, is_verbose=verbose, is_json=as_json),
+                on_publication=_shows_waiting(is_json=as_json),
+                between=Housekeeper(context, alone=engine.finish).between_ticks,
+            )
+            run_loop(engine, pace, clock=context.clock, stop=context.stop, listeners=listeners)
 
 
 def _duration(text: str, option: str) -> timedelta:
@@ -179,3 +184,16 @@ def _teller(
             print_line(shown.headline(report))
 
     return report_results
+
+
+def _shows_waiting(*, is_json: bool) -> "Callable[[Publication], None]":
+    from harness.cli.views.terminal import answers
+    from harness.cli.views.tick import show_waiting
+
+    console = answers()
+
+    def show(publication: "Publication") -> None:
+        if console.is_terminal and not is_json:
+            show_waiting(console, publication)
+
+    return show

@@ -49,15 +49,16 @@ class PublishedTable:
         self._store = store
         self._project = project
 
-    def note(self) -> None:
-        """Take the table as it is now for what was published.
+    def note(self, fingerprint: str | None) -> None:
+        """Take the contents of that fingerprint for what was published.
 
         Raises:
             StateError: The state folder cannot be written.
         """
-        save(self._file, {"fingerprint": self._fingerprint()})
+        save(self._file, {"fingerprint": fingerprint})
 
-    def _fingerprint(self) -> str | None:
+    def fingerprint(self) -> str | None:
+        """Name the table's present contents."""
         return self._store.fingerprints([TABLE])[TABLE]
 
     def edits(self, at: datetime) -> tuple[Quarantined, ...]:
@@ -68,13 +69,13 @@ class PublishedTable:
         Raises:
             StateError: A table cannot be read, or the state folder cannot be written.
         """
-        now = self._fingerprint()
+        now = self.fingerprint()
         if now is None or now == self._noted():
             return ()
         rows = self._rows_of_csv()
         found = [*_differences(self._shown(), self._recorded(), rows, self._ever())]
         if not found:
-            self.note()
+            self.note(now)
         return tuple(self._item(key, what, rows.get(key), at) for key, what in found)
 
     def _item(self, key: "_Key", what: str, row: ControlRow | None, at: datetime) -> Quarantined:

@@ -1,25 +1,29 @@
-"""Publishes after the firing: the public tables, the decisions that changed, the tick's own row.
+"""Publishes after the firing: the public tables, the decisions that changed, the ticks' own rows.
 
-Nothing that starts a job waits for this.
+Reading the models and writing the public tables may run beside the next ticks, in threads of the
+publisher. Ledgers, state directory and the compaction belong to the thread that ticks: it records
+what a publication came to once that is done. Nothing that starts a job waits for any of this.
 """
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from contextvars import copy_context
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
 from harness.config.load import LOCAL_TARGET, Settings
+from harness.controls.edits import PublishedTable
 from harness.decide import triggers
 from harness.platform.files import unwritable
 from harness.platform.json_file import load, save
 from harness.settle.retry_policy import planned_retries
 from harness.store.delta_commits import force_table
 from harness.store.public_tables import PUBLIC_TABLES, PublicTable
-from harness.store.rows import Blocker, DecisionRow, Ledger, Tick, TickRow, integer
+from harness.store.rows import Blocker, DecisionRow, Ledger, Run, Tick, TickRow, integer
 from harness.store.state_dir import StateDir
 from harness.store.work_lists import PlannedRetry, StateView
 
@@ -76,8 +80,10 @@ class Services(triggers.Services, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """What the tick made public."""
+    """What was made public."""
 
+    #: The newest tick that is public now.
+    tick: Tick
     blockers: Mapping[int, tuple[Blocker, ...]]
     job_names: Mapping[int, str]
     changed: tuple[DecisionRow, ...]
@@ -90,52 +96,198 @@ class Publication:
     is_limited: bool = False
 
 
-def publish(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unpublished:
+    """A tick that has decided and is not public yet; it has no row of its own until it is."""
+
+    tick: Tick
+    #: What it did, under the names of ``ledger_ticks``.
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reasons:
+    """Why each job may not run now, as the models have it."""
+
+    names: Mapping[int, str]
+    blockers: Mapping[int, tuple[Blocker, ...]]
+    retries: tuple[PlannedRetry, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Pass:
+    """A publication under way: what it publishes, and its parts."""
+
+    ticks: tuple[Unpublished, ...]
+    began: float
+    reading: Future[Reasons]
+    #: Names the contents of the control table afterwards.
+    showing: Future[str | None]
+    #: A later tick has recorded something while the reasons were read: they may be of its middle.
+    is_disturbed: bool = False
+
+    @property
+    def parts(self) -> tuple[Future[Any], ...]:
+        return self.reading, self.showing
+
+
+class Publisher:
+    """Publishes ticks in their order, one publication at a time, each of all ticks that wait.
+
+    Only ``launch`` hands something to other threads; all else is for the thread that ticks.
+
+    Args:
+        services: What publishing needs.
+        published: The control table, in which edits of others are found.
+        executor: Runs the parts of a publication.
+    """
+
+    def __init__(self, services: Services, published: PublishedTable, executor: Executor) -> None:
+        self._services, self._published, self._executor = services, published, executor
+        self._waiting: tuple[Unpublished, ...] = ()
+        self._pass: _Pass | None = None
+        self._is_repeated = False
+
+    @property
+    def is_at_work(self) -> bool:
+        """True while a publication is under way or not recorded yet."""
+        return self._pass is not None
+
+    @property
+    def is_behind(self) -> bool:
+        """True while some tick is not public."""
+        return bool(self._waiting)
+
+    @property
+    def is_done(self) -> bool:
+        """True when a publication has ended and is to be recorded."""
+        return self._pass is not None and all(part.done() for part in self._pass.parts)
+
+    @property
+    def has_read(self) -> bool:
+        """True unless a publication still reads the reasons."""
+        return self._pass is None or self._pass.reading.done()
+
+    def add(self, tick: Tick, counts: Mapping[str, int]) -> None:
+        """Let a tick wait for its publication."""
+        self._waiting = (*self._waiting, Unpublished(tick=tick, counts=counts))
+
+    def disturb(self) -> None:
+        """Note that rows were recorded while the reasons were read, so that they count for nothing.
+
+        A job may have looked eligible whose start had merely not come yet.
+        """
+        if self._pass is not None:
+            self._pass.is_disturbed = True
+
+    def launch(self, runs: Sequence[Run]) -> None:
+        """Begin to publish what waits, unless a publication is under way.
+
+        One that repeats a disturbed one is waited for until it has read, so that steady news does
+        not put the reasons off for ever.
+
+        Args:
+            runs: The runs that are followed.
+        """
+        if self._pass is not None or not self._waiting:
+            return
+        services = self._services
+        self._pass = _Pass(
+            ticks=self._waiting,
+            began=time.perf_counter(),
+            reading=self._submit(_reasons, services, runs),
+            showing=self._submit(self._show),
+        )
+        if self._is_repeated:
+            self._pass.reading.exception()
+
+    def _submit(self, part: Callable[..., Any], *arguments: object) -> Future[Any]:
+        # The log names the tick in threads, too.
+        return self._executor.submit(copy_context().run, part, *arguments)
+
+    def _show(self) -> str | None:
+        self._services.crash_point("within_publish")
+        self._services.show(PUBLIC_TABLES)
+        return self._published.fingerprint()
+
+    def wait(self) -> None:
+        """Wait until the publication under way has ended, however it did."""
+        for part in self._pass.parts if self._pass is not None else ():
+            part.exception()
+
+    def record(self, state: StateView) -> Publication | None:
+        """Record a publication that has ended; nothing where it was disturbed and is repeated.
+
+        Raises:
+            DecideError: dbt did not succeed in compacting; the next tick publishes again.
+            StateError: A table cannot be read or written; the next tick publishes again.
+        """
+        ended, self._pass = self._pass, None
+        assert ended is not None
+        reasons, shown = ended.reading.result(), ended.showing.result()
+        self._is_repeated = ended.is_disturbed
+        publication = None
+        if not ended.is_disturbed:
+            seconds = round(time.perf_counter() - ended.began, 3)
+            publication = _record(self._services, state, ended.ticks, reasons, seconds)
+            self._waiting = self._waiting[len(ended.ticks) :]
+        self._published.note(shown)
+        return publication
+
+    def abandon(self) -> None:
+        """Forget every tick that waits, once no part is at work any more."""
+        ended, self._pass = self._pass, None
+        self._waiting, self._is_repeated = (), False
+        for part in [part for part in ended.parts if not part.cancel()] if ended else ():
+            part.exception()
+
+    def close(self) -> None:
+        """End the threads, after what is at work in them."""
+        self.abandon()
+        self._executor.shutdown()
+
+
+def _record(
     services: Services,
     state: StateView,
-    tick: Tick,
-    counts: Mapping[str, int],
+    ticks: Sequence[Unpublished],
+    reasons: Reasons,
+    seconds: float,
 ) -> Publication:
-    """Publish, and return what became public.
-
-    Raises:
-        DecideError: dbt did not succeed in compacting; the next tick publishes again.
-        StateError: A table cannot be read or written; the next tick publishes again.
-    """
-    began = time.perf_counter()
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="publish") as pool:
-        reading = pool.submit(_blockers, services)
-        services.show(PUBLIC_TABLES)
-        names, blockers = reading.result()
-        backs_off = any(each.blocker == BACKING_OFF for one in blockers.values() for each in one)
-        retries = planned_retries(services.rows, state.runs) if backs_off else ()
     services.crash_point("after_publish")
-    changed = _changed(read_status(services.home.status), names, blockers, tick)
+    newest = ticks[-1].tick
+    names, blockers = reasons.names, reasons.blockers
+    changed = _changed(read_status(services.home.status), names, blockers, newest)
     services.store.append(Ledger.DECISIONS, changed)
-    # A tick that is killed may have its number used again: its own rows stay in the tail.
-    through = tick.number - 1
+    # A tick that is killed may have its number used again: the rows of those without a row of
+    # their own stay in the tail.
+    through = ticks[0].tick.number - 1
     has_compacted = through - state.folded_through >= COMPACT_AFTER_TICKS
     if has_compacted:
         compact(services, state.folded_through, through, with_triggers=bool(state.triggers))
     folded_through = through if has_compacted else state.folded_through
     services.crash_point("before_end")
-    row = TickRow(
-        tick_number=tick.number,
-        tick_id=tick.id,
-        tick_at=tick.at,
-        folded_through=folded_through,
-        seconds=round(time.perf_counter() - began, 3),
-        **counts,
-    )
-    services.store.append(Ledger.TICKS, [row])
-    _write_status(services.home.status, tick, names, blockers)
+    rows = [
+        TickRow(
+            tick_number=each.tick.number,
+            tick_id=each.tick.id,
+            tick_at=each.tick.at,
+            folded_through=folded_through,
+            seconds=seconds,
+            **each.counts,
+        )
+        for each in ticks
+    ]
+    services.store.append(Ledger.TICKS, rows)
+    _write_status(services.home.status, newest, names, blockers)
     return Publication(
+        tick=newest,
         blockers=blockers,
         job_names=names,
         changed=tuple(changed),
         has_compacted=has_compacted,
         folded_through=folded_through,
-        retries=retries,
+        retries=reasons.retries,
         is_limited=any(
             each.blocker == "over_start_limit" for found in blockers.values() for each in found
         ),
@@ -177,6 +329,13 @@ def _make_lasting(schema: Path) -> None:
             force_table(schema / name)
         except OSError as error:
             raise unwritable(schema / name, error) from error
+
+
+def _reasons(services: Services, runs: Sequence[Run]) -> Reasons:
+    names, blockers = _blockers(services)
+    backs_off = any(each.blocker == BACKING_OFF for one in blockers.values() for each in one)
+    retries = planned_retries(services.rows, runs) if backs_off else ()
+    return Reasons(names=names, blockers=blockers, retries=retries)
 
 
 def _blockers(services: Services) -> tuple[dict[int, str], dict[int, tuple[Blocker, ...]]]:

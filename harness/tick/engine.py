@@ -1,7 +1,8 @@
 """One tick: controls, settle, sense, record, triggers, decide, fire, publish, in this order.
 
 ``Engine`` keeps what a process knows between ticks. Each step can be repeated: whatever dies
-between two of them, the next tick goes on from the ledgers.
+between two of them, the next tick goes on from the ledgers. In a resident process ticks are
+published while the next ones go on, and this thread records it as soon as it is done.
 """
 
 import logging
@@ -21,7 +22,7 @@ from harness.fire.intents import Start, fire
 from harness.fire.submit import Steps
 from harness.platform.logs import log_as_tick
 from harness.platform.stopping import Stop
-from harness.publish.publish import COMPACT_AFTER_TICKS, publish
+from harness.publish.publish import COMPACT_AFTER_TICKS, Publication, Publisher
 from harness.record import registrations
 from harness.record.batch_inbox import receive_batches, remove_batches
 from harness.record.correlate import SameChanges
@@ -88,6 +89,7 @@ class Engine:
         self._installation = Installation(context)
         self._sweeps = Sweeps(context.settings, context.home.back_off)
         self._trigger_tables = TriggerTables(context.settings.project, context.home.accepted)
+        self._publisher = Publisher(context, published_of(context), context.publishing())
         self._state: TickState | None = None
         #: What the triggers ask for is worked out, as far as this process knows.
         self._has_trigger_terms = True
@@ -106,10 +108,13 @@ class Engine:
         self._context.lock.check()
         at = self._context.clock.now()
         self._context.stop.activity.begin("getting ready")
+        self.collect()
         if self._state is None:
             self._installation.check()
-        # Before anything is built: building overwrites them, too.
-        edits = published_of(self._context).edits(at)
+        # Before anything is built: building overwrites them, too. What a publication has just
+        # written is no edit.
+        is_at_work = self._publisher.is_at_work
+        edits = () if is_at_work else published_of(self._context).edits(at)
         state = self._ready_state(at, options)
         tick = Tick(number=state.tick_number + 1, at=at)
         timer = _Timer(self._context.stop, setup=round(time.monotonic() - began, 3))
@@ -117,12 +122,64 @@ class Engine:
             try:
                 self._state, report = self._steps(state, tick, options, edits, timer)
             except BaseException:
-                # What is in memory may be behind the ledgers now; the next tick reads them again.
-                self._state = None
-                self._context.leave_engine()
+                self._forget()
                 raise
         seconds = time.monotonic() - (began if options.began is None else options.began)
         return replace(report, wall_seconds=seconds)
+
+    @property
+    def is_publishing(self) -> bool:
+        """True while some tick is not public."""
+        return self._publisher.is_behind
+
+    def collect(self) -> Publication | None:
+        """Record what a publication came to that has ended meanwhile, if one has.
+
+        Raises:
+            DecideError: It failed; the next tick decides and publishes again.
+            StateError: The same.
+            LockedError: Another process has taken over.
+        """
+        if not self._publisher.is_done or self._state is None:
+            return None
+        try:
+            self._state, publication = self._collected(self._state)
+            self._context.keep_state()
+        except BaseException:
+            self._forget()
+            raise
+        return publication
+
+    def finish(self) -> None:
+        """Wait until every tick is public, so that nothing goes on beside what follows.
+
+        Raises:
+            DecideError: Publishing failed; the next tick decides and publishes again.
+            StateError: The same.
+            LockedError: Another process has taken over.
+        """
+        while self._state is not None and self._publisher.is_behind:
+            self._publisher.launch(self._state.runs)
+            self._publisher.wait()
+            self.collect()
+
+    def close(self) -> None:
+        """End what goes on in the background; what is not public, the next process publishes."""
+        self._publisher.close()
+
+    def _forget(self) -> None:
+        """Let the next tick read the ledgers: what is in memory may be behind them now."""
+        self._state = None
+        self._publisher.abandon()
+        self._context.leave_engine()
+
+    def _collected(self, state: TickState) -> tuple[TickState, Publication | None]:
+        self._context.lock.check()
+        publication = self._publisher.record(state)
+        if publication is not None:
+            state = state.published(publication, must_publish=self._publisher.is_behind)
+            self._save(state)
+        return state, publication
 
     def _ready_state(self, at: datetime, options: TickOptions) -> TickState:
         context = self._context
@@ -131,6 +188,9 @@ class Engine:
             self._state = load_state(context.home.state, context.store)
         if self._state is None:
             self._state = load_from_models(context)
+        if self._state.must_publish and not self._publisher.is_behind:
+            # A process has ended before it came to that.
+            self._state = replace(self._state, must_decide=True, must_publish=False)
         return self._state
 
     def _steps(
@@ -146,6 +206,7 @@ class Engine:
             # Publishing restores the rows.
             state = replace(state, must_decide=True)
         quarantine = Quarantine(self._context.home.inbox, tick.at)
+        has_read = self._publisher.has_read
         with timer.phase("controls"):
             controls, state = self._controls(state, tick, options)
         self._context.inbox.collect()
@@ -165,27 +226,26 @@ class Engine:
                 state = state.with_evaluation(found)
         skipped: tuple[str, ...] = ("decide", "fire", "publish")
         started: tuple[Run, ...] = ()
-        publication = None
+        before = state.tick_number
         if _must_decide(state, tick, findings):
             skipped = ()
             with timer.phase("decide"):
                 starts = self._decide(state)
             with timer.phase("fire"):
                 started, state = self._fire(state, starts, tick, steps)
-            with timer.phase("publish"):
-                publication = publish(
-                    self._context,
-                    state,
-                    tick,
-                    counts_of(sensed.results, findings, settlement, started),
-                )
-                state = state.published(tick, publication)
-                published_of(self._context).note()
-            self._save(state)
+            state = state.decided(tick)
+            counts = counts_of(sensed.results, findings, settlement, started)
+            self._publisher.add(tick, counts)
         elif findings.has_moved:
             # Nothing was decided; keep what moved silently.
-            state = state.ended(tick, must_decide=False)
+            state = state.moved(tick)
             self._save(state)
+        if state.tick_number > before and not has_read:
+            self._publisher.disturb()
+        publication = None
+        if self._publisher.is_behind:
+            with timer.phase("publish"):
+                state, publication = self._publish(state)
         _clear(messages, settlement, findings)
         self._context.keep_state()
         self._context.inbox.settle()
@@ -204,6 +264,14 @@ class Engine:
             seconds=timer.seconds,
         )
 
+    def _publish(self, state: TickState) -> tuple[TickState, Publication | None]:
+        """Begin to publish what waits, and come back at once where that goes on by itself."""
+        self._publisher.launch(state.runs)
+        if self._context.publishes_aside:
+            return state, None
+        self._publisher.wait()
+        return self._collected(state)
+
     def _controls(
         self, state: TickState, tick: Tick, options: TickOptions
     ) -> tuple["_Controls", TickState]:
@@ -211,6 +279,10 @@ class Engine:
         desk = desk_of(context)
         if desk.checksum() == state.controls_checksum:
             return _Controls(quarantined=desk.quarantined), state
+        # What is published has to be of before or of after the edit.
+        self._publisher.wait()
+        if self._publisher.is_done:
+            state, _ = self._collected(state)
         accepted = desk.accept(tick.at, allow_mass_removal=options.allow_mass_removal)
         self._installation.load_seeds(tick.at)
         changes = record_changes(context.rows, context.store, tick)
@@ -303,6 +375,7 @@ class Engine:
             if self._has_trigger_terms and len(state.failing_triggers) < len(state.triggers):
                 return
             self._has_trigger_terms = False
+            self._publisher.wait()
             self._installation.ensure_triggers(tick.at, state.folded_through)
             self._has_trigger_terms = True
 
@@ -316,6 +389,7 @@ class Engine:
         # nothing yet, and where no job may start, no limit matters.
         if any(row["starts_per_tick"] != limit for row in rows):
             variables = {"starts_per_tick": limit, "folded_through": state.folded_through}
+            self._publisher.wait()
             context.dbt.build("decide", variables)
             rows = context.rows("trigger_set")
         context.crash_point("after_decide")

@@ -6,7 +6,7 @@ into the current state needs Spark, and is done here only on request.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -88,8 +88,14 @@ def maintain(context: "Context") -> Kept:
     return Kept(tables=tables, has_compacted=has_compacted, removed_files=removed)
 
 
-def compact_when_due(context: "Context") -> tuple[KeptTable, ...]:
+def compact_when_due(
+    context: "Context", *, alone: Callable[[], None] = lambda: None
+) -> tuple[KeptTable, ...]:
     """Compact the tables that have had enough commits since the last time; cheap when none has.
+
+    Args:
+        context: The services.
+        alone: Called before a table is compacted: ends what else may write to it.
 
     Raises:
         StateError: The state folder cannot be written.
@@ -102,7 +108,10 @@ def compact_when_due(context: "Context") -> tuple[KeptTable, ...]:
         if (version := newest_version(context.store, table.name)) is not None
         and version - compacted.get(table.name, -1) >= due_after
     ]
-    return compact(context, due) if due else ()
+    if not due:
+        return ()
+    alone()
+    return compact(context, due)
 
 
 class Housekeeper:
@@ -110,10 +119,11 @@ class Housekeeper:
 
     Args:
         context: The services.
+        alone: Called before a table is compacted: ends what else may write to it.
     """
 
-    def __init__(self, context: "Context") -> None:
-        self._context = context
+    def __init__(self, context: "Context", *, alone: Callable[[], None] = lambda: None) -> None:
+        self._context, self._alone = context, alone
         self._ticks = 0
 
     def between_ticks(self) -> None:
@@ -124,7 +134,7 @@ class Housekeeper:
         """
         self._ticks += 1
         if self._ticks % _TICKS_BETWEEN_CHECKS == 0:
-            compact_when_due(self._context)
+            compact_when_due(self._context, alone=self._alone)
 
 
 def compact(context: "Context", tables: Iterable[Path]) -> tuple[KeptTable, ...]:

@@ -6,7 +6,8 @@ is skipped, so there is no burst afterwards.
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,6 +20,7 @@ from harness.errors import (
 )
 from harness.platform.clock import Clock
 from harness.platform.stopping import Stop
+from harness.publish.publish import Publication
 from harness.tick.engine import TickOptions
 from harness.tick.report import TickReport
 
@@ -38,10 +40,23 @@ _GOES_ON = "this tick failed, the next one tries again: %s"
 
 
 class Ticks(Protocol):
-    """Does one tick; implemented by the engine."""
+    """Does one tick, and publishes beside the next ones; implemented by the engine."""
+
+    @property
+    def is_publishing(self) -> bool:
+        """True while some tick is not public."""
+        ...
 
     def tick(self, options: TickOptions | None = None) -> TickReport:
         """Do one tick."""
+        ...
+
+    def collect(self) -> Publication | None:
+        """Record what a publication came to that has ended meanwhile, if one has."""
+        ...
+
+    def finish(self) -> None:
+        """Wait until every tick is public."""
         ...
 
 
@@ -59,6 +74,8 @@ class Listeners:
     """Callbacks of the loop."""
 
     on_report: Callable[[TickReport], None]
+    #: Called with what was published while ticks went on.
+    on_publication: Callable[[Publication], None] = lambda publication: None
     #: Called between ticks, for housekeeping; it may take as long as it likes.
     between: Callable[[], object] = lambda: None
 
@@ -66,7 +83,8 @@ class Listeners:
 def run_loop(ticks: Ticks, pace: Pace, *, clock: Clock, stop: Stop, listeners: Listeners) -> int:
     """Tick until the pace reports that it is enough, or a signal ends it.
 
-    An error of one tick is logged, and the next slot ticks again.
+    An error of one tick, or of its publication, is logged, and the next slot ticks again. Before
+    the loop ends in order, every tick is public.
 
     Returns:
         How many ticks were done, failed ones included.
@@ -83,13 +101,15 @@ def run_loop(ticks: Ticks, pace: Pace, *, clock: Clock, stop: Stop, listeners: L
         attempts.next()
         stop.listen()
         stop.activity.begin("keeping the tables compact")
-        _keep_house(listeners)
+        attempts.keep_house()
         spent = max(0.0, (clock.now() - began).total_seconds())
         following = seconds_to_next_slot(spent, pace.every_seconds)
         if _is_enough(pace, attempts.done, spent + following):
             break
         stop.activity.begin("waiting for the next tick")
-        _wait(following, clock, stop)
+        _wait(following, clock, stop, attempts.collect)
+    stop.activity.begin("publishing the tables")
+    attempts.finish()
     return attempts.done
 
 
@@ -106,27 +126,59 @@ class _Attempts:
         self._listeners = listeners
         self._stop = stop
         self._unforeseen = 0
+        #: The first tick is not public yet.
+        self._is_first = True
         self.done = 0
 
     def next(self) -> None:
         """Do one tick."""
-        try:
+        with self._outlived(is_start=self.done == 0):
             self._stop.check()
             self._listeners.on_report(self._ticks.tick())
-            self._unforeseen = 0
+            if not self._ticks.is_publishing:
+                self._unforeseen = 0
+        self.done += 1
+        self._is_first = self._is_first and self._ticks.is_publishing
+
+    def collect(self) -> None:
+        """Record a publication that has ended."""
+        with self._outlived(is_start=self._is_first):
+            publication = self._ticks.collect()
+            if publication is not None:
+                self._unforeseen, self._is_first = 0, False
+                self._listeners.on_publication(publication)
+
+    def keep_house(self) -> None:
+        """Do what comes between ticks; what fails in it is tried again later."""
+        with self._outlived():
+            try:
+                self._listeners.between()
+            except LockedError:
+                raise
+            except HeartbeatError as error:
+                log.warning("housekeeping failed and is tried again later: %s", error)
+
+    def finish(self) -> None:
+        """Wait until every tick is public."""
+        with self._outlived(is_start=self._is_first):
+            self._ticks.finish()
+
+    @contextmanager
+    def _outlived(self, *, is_start: bool = False) -> Iterator[None]:
+        try:
+            yield
         except LockedError:
             # Another process ticks now, and continues from what is recorded.
             raise
         except Exception as error:
             # What was cancelled fails, and there is no next tick that tries again.
             self._stop.check()
-            if self._is_over(error):
+            if self._is_over(error, is_start=is_start):
                 raise
-        self.done += 1
 
-    def _is_over(self, error: Exception) -> bool:
+    def _is_over(self, error: Exception, *, is_start: bool) -> bool:
         """Log an error, and return whether the loop ends because of it."""
-        if isinstance(error, _FOR_A_PERSON) and self.done == 0:
+        if isinstance(error, _FOR_A_PERSON) and is_start:
             return True
         if isinstance(error, HeartbeatError):
             log.error(_GOES_ON, error)
@@ -138,21 +190,15 @@ class _Attempts:
         return False
 
 
-def _keep_house(listeners: Listeners) -> None:
-    try:
-        listeners.between()
-    except HeartbeatError as error:
-        log.warning("housekeeping failed and is tried again later: %s", error)
-
-
 def _is_enough(pace: Pace, done: int, spent: float) -> bool:
     has_ticked = pace.ticks is not None and done >= pace.ticks
     return has_ticked or (pace.for_seconds is not None and spent > pace.for_seconds)
 
 
-def _wait(seconds: float, clock: Clock, stop: Stop) -> None:
+def _wait(seconds: float, clock: Clock, stop: Stop, meanwhile: Callable[[], None]) -> None:
     left = seconds
     while left > 0:
         stop.check()
+        meanwhile()
         clock.sleep(min(left, _PIECE_SECONDS))
         left -= _PIECE_SECONDS

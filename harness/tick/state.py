@@ -36,6 +36,8 @@ class TickState:
     registered: Mapping[str, int | None] = field(default_factory=dict)
     #: True when the last tick left something to decide: a limit, or it did not come to its end.
     must_decide: bool
+    #: True while a tick that decided is not public: the next process decides and publishes again.
+    must_publish: bool = False
     #: When a trigger may say something new without any new event; ``None``: never.
     triggers_due_at: datetime | None = AT_ONCE
     #: What every table was when this was written.
@@ -69,14 +71,16 @@ class TickState:
             reported.setdefault(orphan.upstream_id, set()).add(orphan.snapshot_id)
         return {upstream_id: frozenset(each) for upstream_id, each in reported.items()}
 
-    def ended(self, tick: Tick, *, must_decide: bool) -> "TickState":
-        """Return a copy after a tick that recorded something and came to its end."""
+    def moved(self, tick: Tick) -> "TickState":
+        """Return a copy after a tick that recorded something and had nothing to decide."""
+        # Earlier ticks that are not public have no row yet, so this one has not ended, either.
+        ended = self.ended_tick_number if self.must_publish else tick.number
+        return replace(self, tick_number=tick.number, ended_tick_number=ended, tick_at=tick.at)
+
+    def decided(self, tick: Tick) -> "TickState":
+        """Return a copy after a tick that decided and is to be published."""
         return replace(
-            self,
-            tick_number=tick.number,
-            ended_tick_number=tick.number,
-            tick_at=tick.at,
-            must_decide=must_decide,
+            self, tick_number=tick.number, tick_at=tick.at, must_decide=False, must_publish=True
         )
 
     def with_runs(self, rows: Iterable[Run]) -> "TickState":
@@ -100,12 +104,21 @@ class TickState:
                     upstreams[each.upstream_id] = before.consumed_by(row.job_id, each)
         return replace(self, upstreams=tuple(upstreams.values()))
 
-    def published(self, tick: Tick, publication: Publication) -> "TickState":
-        """Return a copy after a tick that published."""
-        after = replace(
-            self, retries=publication.retries, folded_through=publication.folded_through
+    def published(self, publication: Publication, *, must_publish: bool) -> "TickState":
+        """Return a copy after a publication.
+
+        Args:
+            publication: What was made public.
+            must_publish: Later ticks wait for theirs.
+        """
+        return replace(
+            self,
+            retries=publication.retries,
+            folded_through=publication.folded_through,
+            ended_tick_number=publication.tick.number if must_publish else self.tick_number,
+            must_decide=self.must_decide or publication.is_limited,
+            must_publish=must_publish,
         )
-        return after.ended(tick, must_decide=publication.is_limited)
 
     def with_evaluation(self, found: Evaluation) -> "TickState":
         """Return a copy after the triggers were evaluated."""

@@ -82,7 +82,7 @@ _WRITERS: Mapping[str, Callable[[Path], object]] = {
     "the state": lambda disk: save_state(disk / "state.json", STATE, MemoryStore()),
     "what was published": lambda disk: PublishedTable(
         disk / "published.json", MemoryStore(), disk
-    ).note(),
+    ).note(None),
     "the waits": lambda disk: save_back_off(disk / "back_off.json", _FAILING, "any"),
 }
 

@@ -109,7 +109,11 @@ RESENDING: tuple[Death, ...] = (
     AtPoint("after_outcome"),
 )
 #: Nothing is new any more but the ends of the runs.
-PUBLISHING: tuple[Death, ...] = (AtPoint("after_publish"), AtPoint("before_end"))
+PUBLISHING: tuple[Death, ...] = (
+    AtPoint("within_publish"),
+    AtPoint("after_publish"),
+    AtPoint("before_end"),
+)
 #: Runs go on, and the upstreams have news.
 FOLLOWING: tuple[Death, ...] = (
     FromServer(GET_RUN, When.BEFORE),

@@ -30,6 +30,11 @@ class Fate:
         self._dies_at: str | int | None = None
         self._moves = 0.0
         self._count = 0
+        #: Lets what goes on in the background come a step farther, and how often it does.
+        self.beside: Callable[[], None] = lambda: None
+        self.pace_beside = 0.0
+        self._beside_chance = random.Random(0)
+        self._is_beside = False
         #: The moment that was passed last.
         self.now = ""
         self.is_calm = True
@@ -45,6 +50,8 @@ class Fate:
     def begin(self, chance: random.Random, *, dies_at: str | int | None, moves: float) -> None:
         """Settle the fate of one tick: the moment it dies at, by name or by number."""
         self._chance, self._dies_at, self._moves, self._count = chance, dies_at, moves, 0
+        # Of its own, so that the histories without a background are what they were.
+        self._beside_chance = random.Random(chance.getstate()[1][1])
         self.is_calm = False
 
     def calm(self) -> None:
@@ -63,6 +70,12 @@ class Fate:
             self.deaths += 1
             self.note(f"  killed {name}")
             raise KilledError(name)
+        if not self._is_beside and self._beside_chance.random() < self.pace_beside:
+            self._is_beside = True
+            try:
+                self.beside()
+            finally:
+                self._is_beside = False
         if self._chance.random() < self._moves:
             self._let(self.meanwhile)
         if name == self.freezes_at:

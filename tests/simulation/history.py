@@ -34,7 +34,7 @@ RELEASE_POINTS = ("before_release", "within_release", "after_release")
 CRASH_POINTS = (
     *("after_settle", "before_record", "after_record", "after_decide"),
     *("before_intents", "after_intents", "before_call", "after_call"),
-    *("before_outcome", "after_outcome", "after_publish", "before_end"),
+    *("before_outcome", "after_outcome", "within_publish", "after_publish", "before_end"),
 )
 MOMENTS = (
     *(f"at {name}" for name in CRASH_POINTS),
@@ -135,6 +135,12 @@ class _Player:
         if self._edits_policies:
             world.draw_policies(policies)
 
+        # So are those in which a resident process publishes while it ticks on.
+        aside = random.Random(f"{seed}/aside")
+        if self._is_resident and aside.random() < 0.7:
+            world.machine.publishes_aside = True
+            world.fate.pace_beside = aside.choice((0.0, 0.02, 0.1, 0.3))
+
         self._meanwhile_weights = dict(MEANWHILE)
         # Drawn apart, too: the histories without further parts are what they were.
         parts = random.Random(f"{seed}/parts")
@@ -209,8 +215,22 @@ class _Player:
         if self._world.fate.deaths > deaths:
             self._cells.update((name, self._world.fate.now) for name in self._recent)
         self._recent.clear()
+        self._pass_time(random.Random(chance.getstate()[1][1]))
         if not self._is_resident or chance.random() < 0.1:
             self._world.machine.end_process()
+
+    def _pass_time(self, chance: random.Random) -> None:
+        """Let what is published in the background come farther, or lag."""
+        try:
+            self._world.machine.pass_time(chance.choice((0, 0, 1, 2)))
+        except HeartbeatError as error:
+            self._lines.append(f"publishing failed: {error}")
+        self._complain_of_untrue_reasons()
+
+    def _complain_of_untrue_reasons(self) -> None:
+        if self._world.machine.publishes_aside:
+            untrue = self._world.machine.untrue_reasons()
+            self._complaints += [f"what_is_public_is_true: {each}" for each in untrue]
 
     def _freeze(self) -> None:
         """Let the process stand still, and others tick; then it wakes up in the midst of its step."""
@@ -273,6 +293,8 @@ class _Player:
             done += 1
             world.clock.sleep(1200)
             has_moved = self._one_tick(allow_mass_removal=True)
+            world.machine.finish()
+            self._complain_of_untrue_reasons()
             if world.consumers:
                 has_moved |= world.consumers.drain(world.instant())
             world.end_all_runs()

@@ -6,6 +6,7 @@ the ledgers, the models, the upstreams and the workspace.
 
 import csv
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -37,11 +38,14 @@ from tests.simulation.fate import Fate, OneAfterTheOther
 from tests.simulation.models import CONTROLS, POLICIES, SCHEDULED, TRIGGERS, Models
 from tests.simulation.policies import Policy
 from tests.simulation.sources import ProbePool, Sources
+from tests.support.background import Background
 from tests.support.fake_clock import FakeClock
 from tests.support.leases import MemoryLeaseTable
 from tests.support.memory_store import MemoryStore
 
 LedgerRowAsRead = dict[str, object]
+#: By job.
+Reasons = Mapping[int, tuple[str, ...]]
 _CONFIGURATION = "jobs: {target: databricks}\n"
 #: Short, so that whoever follows a killed process need not wait for most of a history.
 LEASE_SECONDS = 20
@@ -211,12 +215,20 @@ class _Process(Context):
             "jobs": machine.wiring.jobs(machine.jobs),
         }
         self.__dict__.update(parts)
+        self.publishes_aside = machine.publishes_aside
         if machine.wiring.turn:
             self.lock = machine.lease()
             self.__dict__["store"] = FencedStore(machine.store, machine.wiring.turn(self.lock))
 
     def rows(self, relation: str) -> list[dict[str, object]]:
         return self._machine.models.rows(relation)
+
+    def publishing(self) -> Executor:
+        if not self.publishes_aside:
+            return OneAfterTheOther()
+        background = Background()
+        self._machine.fate.beside = background.advance
+        return background
 
     def show(self, tables: Sequence[PublicTable]) -> None:
         for table in tables:
@@ -277,6 +289,11 @@ class Machine:
         self.sources = Sources()
         self._lease_table = MemoryLeaseTable()
         self.dbt_faults = 0
+        #: Processes publish while they tick on.
+        self.publishes_aside = False
+        #: Why each job waited at the end of a tick, by its number.
+        self._reasons: dict[int, Reasons] = {}
+        self._judged = 0
         project, home = folder / "project", folder / "home"
         (project / "seeds").mkdir(parents=True)
         home.mkdir()
@@ -314,11 +331,50 @@ class Machine:
         process, engine = self._process
         self.ticked_at = self.clock.now()
         try:
-            return engine.tick(TickOptions(allow_mass_removal=allow_mass_removal))
+            report = engine.tick(TickOptions(allow_mass_removal=allow_mass_removal))
         except LockedError:
             if self._process == (process, engine):
                 self._process = None
             raise
+        if self.publishes_aside and engine._state is not None:
+            self._reasons[engine._state.tick_number] = self._reasons_now()
+        return report
+
+    def pass_time(self, parts: int) -> None:
+        """Let the background of the process that is there come some parts farther between ticks."""
+        if self._process is None or not self.publishes_aside:
+            return
+        for _ in range(parts):
+            self.fate.beside()
+        self._process[1].collect()
+
+    def finish(self) -> None:
+        """Have the process that is there publish everything."""
+        if self._process is not None:
+            self._process[1].finish()
+
+    def _reasons_now(self) -> Reasons:
+        reasons: dict[int, tuple[str, ...]] = {}
+        for row in self.models.rows("job_blockers"):
+            job_id = int(str(row["job_id"]))
+            reasons[job_id] = (*reasons.get(job_id, ()), str(row["reason"]))
+        return reasons
+
+    def untrue_reasons(self) -> list[str]:
+        """Return the decisions made public since the last call that differ from how a tick ended."""
+        rows = self.store.read(Ledger.DECISIONS)
+        new, self._judged = rows[self._judged :], len(rows)
+        untrue = []
+        for row in new:
+            reasons = self._reasons.get(int(str(row["tick_number"])))
+            told = tuple(each["reason"] for each in cast(list[LedgerRowAsRead], row["blockers"]))
+            true = None if reasons is None else reasons.get(int(str(row["job_id"])), ())
+            if true is not None and told != true:
+                untrue.append(
+                    f"job {row['job_id']} is said to wait for {told} at the end of tick"
+                    f" {row['tick_number']}, not for {true}"
+                )
+        return untrue
 
     def lease(self) -> Lease:
         """Return a turn that a process can take."""
@@ -368,7 +424,8 @@ class Machine:
         ]
         if dict(state.registered) != dict(truth.registered):
             differing.append(f"the state file has {state.registered}, not {truth.registered}")
-        if state.retries != truth.retries:
+        # What is to be published is decided first, and reads them again.
+        if not state.must_publish and state.retries != truth.retries:
             differing.append(f"the state file has {state.retries}, the models {truth.retries}")
         runs = {run.job_id: run for run in state.runs}
         true_runs = {run.job_id: run for run in truth.runs}

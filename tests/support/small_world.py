@@ -1,6 +1,7 @@
 """An installation in memory, for tests of whole ticks: no Spark, no dbt, no Jobs API."""
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from harness.tick.checkpoint import save_state
 from harness.tick.engine import Engine
 from harness.tick.install import desk_of
 from harness.tick.state import TickState
+from tests.support.background import Background
 from tests.support.fake_clock import FakeClock
 from tests.support.memory_store import MemoryStore
 
@@ -82,6 +84,7 @@ class SmallContext(Context):
     def __init__(self, world: "SmallWorld") -> None:
         super().__init__(load_settings(world.project, {}), {}, world.clock)
         self._world = world
+        self.publishes_aside = world.background is not None
 
     def rows(self, relation: str) -> list[dict[str, object]]:
         """Read what the test says that a model has."""
@@ -98,6 +101,10 @@ class SmallContext(Context):
         """Have it filled, or fail where the test says."""
         if table == self._world.dbt.broken:
             raise StateError(f"there is no {model}")
+
+    def publishing(self) -> Executor:
+        """Publish in the background of the world, if it has one."""
+        return self._world.background or super().publishing()
 
     def crash_point(self, name: str) -> None:
         """Die here, if it is here."""
@@ -126,6 +133,8 @@ class SmallWorld:
         #: The public tables that were brought up to date.
         self.published: list[str] = []
         self.dies_at = ""
+        #: What publishes while the next ticks go on, if ticks do not wait for it.
+        self.background: Background | None = None
         (project / "seeds").mkdir()
         (project / "heartbeat.yml").write_text("")
         self.edit(controls)

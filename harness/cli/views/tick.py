@@ -23,6 +23,7 @@ from harness.platform.format import age, instant, size, upstream_name
 from harness.store.rows import Run, RunStatus
 
 if TYPE_CHECKING:
+    from harness.publish.publish import Publication
     from harness.tick.report import TickReport
 
 #: More rows than this are counted, not listed: `status` has them all.
@@ -45,7 +46,8 @@ def show(console: Console, report: "TickReport") -> None:
     _show_discarded(console, runs.discarded)
     _show_started(console, runs.started)
     _show_ended(console, runs.ended)
-    _show_waiting(console, report)
+    if report.publication is not None:
+        show_waiting(console, report.publication)
 
 
 def _show_quarantined(console: Console, report: "TickReport") -> None:
@@ -243,11 +245,8 @@ def _show_ended(console: Console, ended: Sequence[Run]) -> None:
     _section(console, "ended", columns, rows)
 
 
-def _show_waiting(console: Console, report: "TickReport") -> None:
+def show_waiting(console: Console, published: "Publication") -> None:
     """List why jobs wait, those whose reasons have just changed first; runs are listed above."""
-    if report.publication is None:
-        return
-    published = report.publication
     reported = {row.job_id for row in published.changed}
     waiting = [
         (job_id not in reported, main_reason(blockers), job_id)
@@ -263,7 +262,7 @@ def _show_waiting(console: Console, report: "TickReport") -> None:
     rows = [
         (
             name_of(job_id, published.job_names.get(job_id, "")),
-            age(reason.since, report.tick.at),
+            age(reason.since, published.tick.at),
             reason_of_waiting(reason_in_words(published.blockers[job_id])),
         )
         for _, reason, job_id in waiting

@@ -59,7 +59,7 @@ class World:
         self.store.append(Ledger.CONTROLS, [RECORDED, REFUNDS])
         self.rows = [shown(RECORDED), shown(REFUNDS)]
         self.publish()
-        self.table.note()
+        self.table.note(self.table.fingerprint())
 
     @property
     def table(self) -> PublishedTable:
@@ -116,7 +116,7 @@ def test_an_edit_is_told_until_the_table_is_published(world: World) -> None:
     assert world.edits() == world.table.edits(NOW) != ()
     world.rows[0]["job_state"] = "UNPAUSED"
     world.publish()
-    world.table.note()
+    world.table.note(world.table.fingerprint())
     assert world.table.edits(NOW) == ()
 
 

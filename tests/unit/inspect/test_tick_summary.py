@@ -262,6 +262,7 @@ def test_a_trouble_is_news_once_and_again_when_it_changes() -> None:
 def with_waiting(*blockers: Blocker) -> TickReport:
     row = replace(decision(7, TEN), blockers=blockers)
     publication = Publication(
+        tick=busy().tick,
         blockers={JOB: blockers},
         job_names={JOB: "daily"},
         changed=(row,),

@@ -10,6 +10,7 @@ import pytest
 
 from harness.errors import ControlsError, DecideError, HeartbeatError, LockedError, StateError
 from harness.platform.stopping import Interrupted, Stop
+from harness.publish.publish import Publication
 from harness.store.rows import Tick
 from harness.tick.engine import TickOptions
 from harness.tick.loop import Listeners, Pace, run_loop, seconds_to_next_slot
@@ -28,6 +29,10 @@ class FakeEngine:
     failures: dict[int, Exception] = field(default_factory=dict)
     began: list[datetime] = field(default_factory=list)
     during: Callable[[], object] = lambda: None
+    #: What each call of ``collect`` comes to: nothing, a publication, or why it failed.
+    publications: list[Publication | Exception | None] = field(default_factory=list)
+    is_publishing: bool = False
+    finished: int = 0
 
     def tick(self, options: TickOptions | None = None) -> TickReport:
         self.began.append(self.clock.now())
@@ -38,14 +43,28 @@ class FakeEngine:
             raise self.failures[number]
         return TickReport(tick=Tick(number=number, at=self.began[-1]))
 
+    def collect(self) -> Publication | None:
+        found = self.publications.pop(0) if self.publications else None
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def finish(self) -> None:
+        self.finished += 1
+
 
 @dataclass
 class Heard:
     reports: list[TickReport] = field(default_factory=list)
+    published: list[Publication] = field(default_factory=list)
     pauses: int = 0
 
     def listeners(self) -> Listeners:
-        return Listeners(on_report=self.reports.append, between=self.pause)
+        return Listeners(
+            on_report=self.reports.append,
+            on_publication=self.published.append,
+            between=self.pause,
+        )
 
     def pause(self) -> None:
         self.pauses += 1
@@ -172,3 +191,68 @@ def test_the_next_slot_is_never_now() -> None:
     assert seconds_to_next_slot(0, 10) == 10
     assert seconds_to_next_slot(10, 10) == 10
     assert seconds_to_next_slot(9.5, 10) == 0.5
+
+
+def publication(number: int) -> Publication:
+    return Publication(
+        tick=Tick(number=number, at=NOON),
+        blockers={},
+        job_names={},
+        changed=(),
+        has_compacted=False,
+        folded_through=-1,
+    )
+
+
+def test_what_was_published_meanwhile_is_recorded_before_the_next_slot() -> None:
+    engine = FakeEngine(FakeClock(NOON), publications=[None, publication(1)])
+    heard = Heard()
+    loop(engine, Pace(every_seconds=10, ticks=2), heard)
+    assert heard.published == [publication(1)]
+    assert engine.publications == []
+
+
+def test_a_publication_that_failed_stops_no_tick() -> None:
+    failure = StateError("the disk is full")
+    engine = FakeEngine(FakeClock(NOON), publications=[publication(1), failure])
+    heard = Heard()
+    assert loop(engine, Pace(every_seconds=10, ticks=3), heard) == 3
+    assert len(heard.reports) == 3
+
+
+def test_a_loop_that_ends_in_order_has_published_everything() -> None:
+    engine = FakeEngine(FakeClock(NOON))
+    loop(engine, Pace(every_seconds=10, ticks=2))
+    assert engine.finished == 1
+
+
+def test_publications_that_fail_in_unforeseen_ways_end_the_loop_as_ticks_do() -> None:
+    class Unpublished(FakeEngine):
+        def collect(self) -> Publication | None:
+            if not self.is_publishing:
+                return None
+            self.is_publishing = False
+            raise ConnectionError("the JVM is gone")
+
+    def begin() -> None:
+        engine.is_publishing = True
+
+    engine = Unpublished(FakeClock(NOON), during=begin)
+    with pytest.raises(ConnectionError):
+        loop(engine, Pace(every_seconds=10, ticks=50))
+    assert len(engine.began) == 5
+
+
+def test_a_process_whose_place_was_taken_while_it_published_ends() -> None:
+    engine = FakeEngine(FakeClock(NOON), publications=[LockedError("another has the lease")])
+    with pytest.raises(LockedError):
+        loop(engine, Pace(every_seconds=10, ticks=9))
+    assert len(engine.began) == 1
+
+
+def test_what_keeps_the_first_tick_from_being_public_ends_the_loop_at_its_start() -> None:
+    failure = StateError("the table cannot be written")
+    engine = FakeEngine(FakeClock(NOON), publications=[failure], is_publishing=True)
+    with pytest.raises(StateError):
+        loop(engine, Pace(every_seconds=10, ticks=3))
+    assert len(engine.began) == 1

@@ -1,0 +1,73 @@
+"""A resident process publishes while it ticks on, over real Spark."""
+
+from dataclasses import replace
+
+import pytest
+
+from harness.store.rows import Ledger
+from harness.tick.engine import Engine
+from tests.scenarios.conftest import Killed, Story
+
+
+@pytest.fixture
+def resident(story: Story) -> Story:
+    """A story whose process publishes in the background, as `run` does."""
+    story.restart()
+    context = story.context
+    context.publishes_aside = True
+    story.home.process = replace(story.home.process, engine=Engine(context))
+    return story
+
+
+def numbers(story: Story) -> list[object]:
+    rows = story.context.store.read(Ledger.TICKS)
+    return sorted(row["tick_number"] for row in rows)  # type: ignore[type-var]
+
+
+def test_jobs_start_and_runs_end_while_earlier_ticks_are_published(resident: Story) -> None:
+    engine = resident.home.process.engine
+    jobs = [resident.job(number) for number in (1, 2, 3)]
+    tables = [resident.table(f"t{job}") for job in jobs]
+    for table, job in zip(tables, jobs, strict=True):
+        resident.control(table, job)
+    first = resident.tick()
+    assert resident.started(first) == jobs
+    engine.finish()
+    before = numbers(resident)
+
+    reports = []
+    for table, job in zip(tables, jobs, strict=True):
+        resident.end(job)
+        resident.append(table)
+        reports.append(resident.tick())
+    assert [resident.started(report) for report in reports] == [[job] for job in jobs]
+    assert [report.publication for report in reports] == [None, None, None]
+    engine.finish()
+
+    assert numbers(resident) == [*before, *(report.tick.number for report in reports)]
+    for table, job, report in zip(tables, jobs, reports, strict=True):
+        assert resident.status(table, job) == "IN_PROGRESS"
+        assert resident.control_row(table, job)["job_start_timestamp"] == report.tick.at
+    assert resident.tick().skipped == ("decide", "fire", "publish")
+    engine.close()
+
+
+def test_what_a_killed_process_has_not_published_the_next_one_does(resident: Story) -> None:
+    job = resident.job(1)
+    table = resident.table("flights")
+    resident.control(table, job)
+    resident.tick()
+    resident.home.process.engine.finish()
+    resident.end(job)
+    resident.append(table)
+    resident.clock.sleep(60)
+    resident.context.dies_at = "within_publish"
+    assert resident.started(resident.home.process.engine.tick()) == [job]
+    with pytest.raises(Killed):
+        resident.home.process.engine.finish()
+
+    resident.restart()
+    report = resident.tick()
+    assert report.publication is not None
+    assert resident.status(table, job) == "IN_PROGRESS"
+    assert len(resident.jobs.runs_of(job)) == 2
