@@ -17,7 +17,7 @@ _GAP = 34
 #: A block of more rows than this gets further columns.
 _ROWS_MIN = 24
 #: Width by height that the whole is to have.
-_SHAPE = 1.7
+_SHAPE = 2.2
 _SWEEPS = 4
 
 #: A dependency: the number of the upstream, and that of the job.

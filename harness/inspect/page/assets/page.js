@@ -207,7 +207,7 @@
       return { head, order };
     });
     const fill = () => {
-      const sorted = by === null ? rows : [...rows].sort((a, b) => compare(columns[by].sort(a), columns[by].sort(b)) * (down ? -1 : 1));
+      const sorted = by === null ? rows : [...rows].sort((a, b) => compare(columns[by].sort(a), columns[by].sort(b), down));
       body.replaceChildren(...sorted.slice(0, shown).map((row) =>
         h("tr", {}, columns.map((column) => h("td", { class: classes(column) }, column.cell(row))))));
       heads.forEach(({ head, order }, at) => {
@@ -223,10 +223,11 @@
     return [h("div", { class: "scroll" }, h("table", { "aria-label": label }, h("thead", {}, h("tr", {}, heads.map(({ head }) => head))), body)), more];
   };
   const classes = (column) => [column.number && "number", column.wide && "wide", column.name && "name", column.tight && "tight"].filter(Boolean).join(" ") || null;
-  const compare = (a, b) => {
-    if (a === null || a === undefined) return b === null || b === undefined ? 0 : 1;
-    if (b === null || b === undefined) return -1;
-    return typeof a === "string" ? a.localeCompare(b, "en", { numeric: true }) : a - b;
+  // What has no value comes last in either direction.
+  const compare = (a, b, down) => {
+    const [hasA, hasB] = [a !== null && a !== undefined, b !== null && b !== undefined];
+    if (!hasA || !hasB) return Number(hasB) - Number(hasA);
+    return (typeof a === "string" ? a.localeCompare(b, "en", { numeric: true }) : a - b) * (down ? -1 : 1);
   };
   const card = (title, sub, right, ...content) =>
     h("section", { class: "card long" }, h("div", { class: "head" }, h("h2", {}, title), sub && h("span", { class: "sub" }, sub), right && h("div", { class: "right" }, right)), ...content);
@@ -270,7 +271,7 @@
       name, type: "bar", xAxisIndex: axis, yAxisIndex: axis, barCategoryGap: "22%", itemStyle: { color: color(`${tone}-fill`), borderRadius: [1.5, 1.5, 0, 0] },
       data: numbers.map((value, at) => [millis(at * step + step / 2), value]),
     });
-    const grid = (top, height) => ({ left: 52, right: 14, top, height });
+    const grid = (top, height) => ({ left: 56, right: 14, top, height, outerBoundsMode: "none" });
     const yAxis = (name, at) => ({
       gridIndex: at, type: "value", minInterval: 1, splitNumber: 2, name, nameLocation: "middle", nameGap: 36, nameTextStyle: { color: color("muted") },
       axisLabel: { color: color("muted"), showMaxLabel: true }, splitLine: { lineStyle: { color: color("line") } },
@@ -352,7 +353,7 @@
     const sub = [...groups].sort((a, b) => b[1] - a[1]).map(([name, number]) => `${number.toLocaleString("en")} ${BLOCKERS[name] || words(name) || "undecided"}`).join(", ");
     return card("Waiting, and why", sub, null, ...table([
       { title: "Job", name: true, cell: (job) => jobLink(job), sort: (job) => job.label },
-      { title: "Why not", cell: (job) => clamp(text(job.why)), sort: (job) => text(job.why) },
+      { title: "Why not", cell: (job) => clamp(text(job.why) || JOB_STATES[job.state][0]), sort: (job) => text(job.why) },
       { title: "Since", number: true, down: true, cell: (job) => when(job.since), sort: (job) => (job.since === null ? null : D.now - job.since) },
     ], waiting, { limit: 10, sort: [2, true], label: "Waiting", empty: "No job waits." }));
   };
@@ -644,14 +645,16 @@
     if (upstream.arrivals.length < 2) return card("Arrivals and gaps", null, null, empty("Too few arrivals to show a rhythm", `The page covers ${span(D.now)}.`));
     const gaps = upstream.arrivals.slice(1).map((at, place) => [millis(at), (at - upstream.arrivals[place]) / 60, place + 1]);
     const end = D.ticked ?? D.now;
-    const line = (value, name, tone, type) => ({ yAxis: value / 60, name, lineStyle: { color: color(tone), type, width: 1.5 }, label: { formatter: `${name} ${span(value)}`, color: color(tone === "muted" ? "muted" : "warn"), position: "insideStartTop", fontSize: 11 } });
+    const isNarrow = innerWidth < 820;
+    const right = isNarrow ? 18 : 122;
+    const line = (value, name, tone, type) => ({ yAxis: value / 60, name, lineStyle: { color: color(tone), type, width: 1.5 }, label: { formatter: `${name} ${span(value)}`, distance: 6, color: color(tone === "muted" ? "muted" : "warn"), position: isNarrow ? "insideEndTop" : "end", fontSize: 11 } });
     const options = () => ({
       ...base(),
-      grid: [{ left: 62, right: 18, top: 16, height: 150 }, { left: 62, right: 18, top: 190, height: 46 }],
+      grid: [{ left: 78, right, top: 16, height: 150, outerBoundsMode: "none" }, { left: 78, right, top: 190, height: 46, outerBoundsMode: "none" }],
       xAxis: [timeAxis(0, D.now, { gridIndex: 0, axisLabel: { show: false } }), timeAxis(0, D.now, { gridIndex: 1 })],
       yAxis: [
-        { type: "value", min: 0, max: (value) => Math.max(value.max, (upstream.late_after || 0) / 60, (quiet || 0) / 60) * 1.08, splitNumber: 3, axisLabel: { color: color("muted"), formatter: (minutes) => (minutes ? span(minutes * 60) : "0") }, splitLine: { lineStyle: { color: color("line") } }, name: "gap", nameLocation: "middle", nameGap: 48, nameTextStyle: { color: color("muted") } },
-        { gridIndex: 1, type: "value", minInterval: 1, splitNumber: 1, axisLabel: { color: color("muted") }, splitLine: { lineStyle: { color: color("line") } }, name: "events", nameLocation: "middle", nameGap: 48, nameTextStyle: { color: color("muted") } },
+        { type: "value", min: 0, max: (value) => Math.max(value.max, (upstream.late_after || 0) / 60, (quiet || 0) / 60) * 1.08, splitNumber: 3, axisLabel: { color: color("muted"), showMaxLabel: false, formatter: (minutes) => (minutes ? span(minutes * 60) : "0") }, splitLine: { lineStyle: { color: color("line") } }, name: "gap", nameLocation: "middle", nameGap: 56, nameTextStyle: { color: color("muted") } },
+        { gridIndex: 1, type: "value", minInterval: 1, splitNumber: 1, axisLabel: { color: color("muted") }, splitLine: { lineStyle: { color: color("line") } }, name: "events", nameLocation: "middle", nameGap: 56, nameTextStyle: { color: color("muted") } },
       ],
       dataZoom: zoomBar([0, 1]),
       tooltip: {
@@ -689,7 +692,7 @@
     // Two nodes that nobody sees make room for the names at the sides.
     const box = [Math.min(...xs) - NAME, Math.min(...ys), Math.max(...xs) + NAME, Math.max(...ys)];
     const corners = [[box[0], box[1]], [box[2], box[3]]].map(([x, y], at) => ({ id: `corner ${at}`, x, y, symbolSize: 0, symbol: "none", silent: true, label: { show: false }, tooltip: { show: false } }));
-    let chart = null, zoom = 1, center = null, found = null, selected = null, style = "";
+    let chart = null, zoom = 1, center = null, found = null, selected = null, style = "", placed = false;
     const hidden = new Set();
     // The view fits the box of the nodes into the place that the margins leave.
     const MARGIN = { left: 16, right: 16, top: 40, bottom: 56 };
@@ -698,7 +701,7 @@
     const isShown = (node) => !hidden.has(node.state[1]);
     const data = () => {
       const pitch = ROW * scale();
-      const size = Math.max(2.5, Math.min(15, pitch * 0.5));
+      const size = Math.max(2.5, Math.min(14, pitch * (pitch < 14 ? 0.62 : 0.45)));
       const room = NAME * scale() - 12;
       return nodes.map((node, at) => {
         const tone = node.state[1];
@@ -722,7 +725,7 @@
     const links = () => edges.map((edge) => {
       const near = (selected === null || (selected.has(edge.upstream) && selected.has(offset + edge.job))) && isShown(nodes[edge.upstream]) && isShown(nodes[offset + edge.job]);
       const match = !found || found.has(edge.upstream) || found.has(offset + edge.job);
-      return { source: edge.upstream, target: offset + edge.job, lineStyle: { type: edge.required ? "solid" : "dashed", opacity: near && match ? (selected ? 0.9 : 0.45) : 0.06, color: color("muted"), width: selected && near ? 1.6 : 1 } };
+      return { source: edge.upstream, target: offset + edge.job, lineStyle: { type: edge.required ? "solid" : "dashed", opacity: near && match ? (selected ? 0.9 : Math.max(0.2, Math.min(0.5, scale() * 0.6))) : 0.05, color: color("muted"), width: selected && near ? 1.6 : 1 } };
     });
     const current = () => `${Math.round(scale() * 24)}`;
     const redraw = () => { style = current(); chart.setOption({ series: [{ data: [...data(), ...corners], links: links(), zoom, center }] }); };
@@ -730,13 +733,13 @@
       ...base(),
       tooltip: { ...base().tooltip, trigger: "item", formatter: (point) => (point.dataType === "node" && nodes[point.dataIndex] ? wrapped(`${nodes[point.dataIndex].item.label}\n${nodes[point.dataIndex].state[0]}${text(nodes[point.dataIndex].item.why) ? `: ${text(nodes[point.dataIndex].item.why)}` : ""}`) : "") },
       series: [{
-        type: "graph", layout: "none", roam: true, ...MARGIN, scaleLimit: { min: 0.3, max: 80 }, nodeScaleRatio: 0, edgeSymbol: ["none", "none"],
+        type: "graph", layout: "none", roam: true, preserveAspect: true, ...MARGIN, scaleLimit: { min: 0.3, max: 80 }, nodeScaleRatio: 0, edgeSymbol: ["none", "none"],
         lineStyle: { curveness: 0.08 }, emphasis: { disabled: true }, labelLayout: { hideOverlap: false }, data: [], links: [],
       }],
     });
     const ready = (made) => {
       chart = made;
-      zoom = Math.max(0.3, Math.min(zoom === 1 ? 1.15 / fit() : zoom, zoom === 1 ? 1 : 80));
+      if (!placed) home();
       redraw();
       let waiting = 0;
       chart.on("graphroam", () => {
@@ -747,6 +750,14 @@
       });
       chart.on("click", (point) => point.dataType === "node" && select(point.dataIndex));
       chart.getZr().on("click", (event) => { if (!event.target) select(null); });
+    };
+    // The whole graph, but no larger than its names need; on a narrow screen the part at its left.
+    const home = () => {
+      placed = true;
+      const whole = Math.min(1, 1.15 / fit());
+      const isNarrow = chart.getWidth() < 640 && fit() < 0.5;
+      zoom = isNarrow ? Math.min(12, 0.55 / fit()) : whole;
+      center = isNarrow ? [box[0] + NAME + 75, Math.min((box[1] + box[3]) / 2, 400)] : null;
     };
     const move = (factor, by) => {
       zoom = Math.max(0.3, Math.min(80, zoom * factor));
