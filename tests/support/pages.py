@@ -26,7 +26,7 @@ def context_of(project: Path, configuration: str = "") -> Context:
     return Context(settings, {}, FakeClock(NOW))
 
 
-def page_in(project: Path, world: World, *, days: int = 7) -> str:
+def page_in(project: Path, world: World, *, days: float = 7) -> str:
     """Write the past of a world, and return its report."""
     write(world, project / "state", days=days)
     return page_of(context_of(project))

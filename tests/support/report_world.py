@@ -169,13 +169,13 @@ def many(count: int) -> World:
     return World(upstreams, jobs)
 
 
-def write(world: World, home: Path, *, now: datetime = NOW, days: int = _DAYS) -> None:
+def write(world: World, home: Path, *, now: datetime = NOW, days: float = _DAYS) -> None:
     """Write the past of a world into a state directory that commands can read."""
     _Past(world, now, days).write(home)
 
 
 class _Past:
-    def __init__(self, world: World, now: datetime, days: int) -> None:
+    def __init__(self, world: World, now: datetime, days: float) -> None:
         self._world = world
         self._chance = random.Random(42)
         self._now = now

@@ -25,9 +25,9 @@ def test_an_upstream_stands_on_the_left_of_its_jobs() -> None:
 def test_what_is_not_connected_does_not_share_rows() -> None:
     upstreams, jobs = positions([(0, 0), (1, 1)], 2, 2)
     first, second = {upstreams[0], jobs[0]}, {upstreams[1], jobs[1]}
-    assert {y for _, y in first}.isdisjoint(y for _, y in second) or {x for x, _ in first}.isdisjoint(
-        x for x, _ in second
-    )
+    assert {y for _, y in first}.isdisjoint(y for _, y in second) or {
+        x for x, _ in first
+    }.isdisjoint(x for x, _ in second)
 
 
 def test_two_straight_lines_do_not_cross() -> None:
