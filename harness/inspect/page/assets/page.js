@@ -168,7 +168,7 @@
   });
   const timeAxis = (from, to, more = {}) => ({
     type: "time", min: millis(from), max: millis(to), axisLine: { lineStyle: { color: color("line-strong") } },
-    axisLabel: { color: color("muted"), hideOverlap: true, formatter: { year: "{yyyy}", month: "{MMM} {yyyy}", day: "{MMM} {d}", hour: "{HH}:{mm}", minute: "{HH}:{mm}", second: "{HH}:{mm}:{ss}" } }, axisTick: { show: false }, splitLine: { show: false }, ...more,
+    axisLabel: { color: color("muted"), hideOverlap: true, formatter: { year: "{yyyy}", month: "{MMM} {d}", day: "{MMM} {d}", hour: "{HH}:{mm}", minute: "{HH}:{mm}", second: "{HH}:{mm}:{ss}" } }, axisTick: { show: false }, splitLine: { show: false }, ...more,
   });
   const zoomBar = (axes) => [
     { type: "inside", xAxisIndex: axes, filterMode: "weakFilter", zoomOnMouseWheel: "ctrl", moveOnMouseMove: true },
@@ -240,6 +240,10 @@
   const overview = () => {
     const of = (...states) => D.jobs.filter((job) => states.includes(job.state));
     const bad = D.attention.length;
+    if (!D.jobs.length && !bad) {
+      return [h("h1", {}, "Nothing to show yet"), h("section", { class: "card" }, h("div", { class: "empty" },
+        h("strong", {}, "The controls have no job"), "Add a row to ", h("code", {}, "seeds/heartbeat_controls.csv"), ", then run ", h("code", {}, "heartbeat tick"), "."))];
+    }
     const dayAgo = D.now - 86400;
     const starts = D.jobs.flatMap((job) => job.runs.map((run) => ({ job, run }))).sort((a, b) => b.run.decided - a.run.decided);
     const recent = starts.filter(({ run }) => run.decided >= dayAgo);
@@ -694,6 +698,7 @@
     const corners = [[box[0], box[1]], [box[2], box[3]]].map(([x, y], at) => ({ id: `corner ${at}`, x, y, symbolSize: 0, symbol: "none", silent: true, label: { show: false }, tooltip: { show: false } }));
     let chart = null, zoom = 1, center = null, found = null, selected = null, style = "", placed = false;
     const hidden = new Set();
+    // Zero would mean one to the library: nodes keep their size, and `data` chooses it.
     // The view fits the box of the nodes into the place that the margins leave.
     const MARGIN = { left: 16, right: 16, top: 40, bottom: 56 };
     const fit = () => Math.min((chart.getWidth() - MARGIN.left - MARGIN.right) / Math.max(1, box[2] - box[0]), (chart.getHeight() - MARGIN.top - MARGIN.bottom) / Math.max(1, box[3] - box[1]));
@@ -702,11 +707,12 @@
     const data = () => {
       const pitch = ROW * scale();
       const size = Math.max(2.5, Math.min(14, pitch * (pitch < 14 ? 0.62 : 0.45)));
+      const few = nodes.filter(isShown).length <= 40;
       const room = NAME * scale() - 12;
       return nodes.map((node, at) => {
         const tone = node.state[1];
         const urgent = tone === "bad" || tone === "warn";
-        const isFound = !found || found.has(at);
+        const isFound = !found || found.has(at) || (selected !== null && selected.has(at));
         const near = selected === null || selected.has(at);
         const grown = urgent && pitch < 16 ? Math.max(size * 1.7, 7) : size;
         return {
@@ -715,7 +721,7 @@
           symbolSize: urgent ? grown * 1.35 : grown,
           itemStyle: { color: color(`${tone}-fill`), opacity: isShown(node) && isFound && near ? 1 : 0.13, borderColor: color("surface"), borderWidth: size > 8 ? 1 : 0 },
           label: {
-            show: isShown(node) && isFound && near && (pitch >= 13 || (found !== null && found.size <= 40) || (selected !== null && selected.size <= 60)),
+            show: isShown(node) && isFound && near && (pitch >= 13 || few || (found !== null && found.size <= 40) || (selected !== null && selected.size <= 60)),
             position: node.kind === "job" ? "right" : "left", distance: 6, formatter: GLYPHS[tone] + node.item.label.replace(/[{}|]/g, " ") + (tone === "mute" ? ` (${node.state[0]})` : ""), color: color(urgent ? tone : "text"),
             fontSize: 12, width: Math.max(80, room), overflow: "truncate",
           },
@@ -733,7 +739,7 @@
       ...base(),
       tooltip: { ...base().tooltip, trigger: "item", formatter: (point) => (point.dataType === "node" && nodes[point.dataIndex] ? wrapped(`${nodes[point.dataIndex].item.label}\n${nodes[point.dataIndex].state[0]}${text(nodes[point.dataIndex].item.why) ? `: ${text(nodes[point.dataIndex].item.why)}` : ""}`) : "") },
       series: [{
-        type: "graph", layout: "none", roam: true, preserveAspect: true, ...MARGIN, scaleLimit: { min: 0.3, max: 80 }, nodeScaleRatio: 0, edgeSymbol: ["none", "none"],
+        type: "graph", layout: "none", roam: true, preserveAspect: true, ...MARGIN, scaleLimit: { min: 0.3, max: 80 }, nodeScaleRatio: 1e-6, edgeSymbol: ["none", "none"],
         lineStyle: { curveness: 0.08 }, emphasis: { disabled: true }, labelLayout: { hideOverlap: false }, data: [], links: [],
       }],
     });
