@@ -57,7 +57,7 @@ def report(
     from harness.platform.format import size
 
     if serve and output is not None:
-        raise ConfigurationError("--output and --serve exclude each other: the page is served anew")
+        raise ConfigurationError("--output and --serve exclude each other: leave one out")
     with reading(may_quarantine=True) as context:
         if serve:
             _serve(context, port, days)
@@ -70,10 +70,13 @@ def report(
 
 def _serve(context: "Context", port: int, days: float | None) -> None:
     from harness.inspect.page.deliver import page_of, server_of
+    from harness.platform.jobs_emulator.http import LOOPBACK
 
-    # What is wrong is said here rather than in the browser.
+    # An error is printed here rather than in the browser.
     page_of(context, days=days)
     with server_of(context, port=port, days=days) as server, interruptible("stopped"):
-        host, taken = server.server_address[:2]
-        print_line(f"http://{host}:{taken}/ shows the report, new for each request; Ctrl-C ends it")
+        taken = server.server_address[1]
+        print_line(
+            f"http://{LOOPBACK}:{taken}/ shows the report, new for each request; Ctrl-C ends it"
+        )
         server.serve_forever()

@@ -197,7 +197,7 @@ def test_every_text_stands_out_from_its_background(
 def test_what_needs_attention_comes_first(opening: Opening, of_shop: Path) -> None:
     opened = opening(of_shop)
     assert opened.page.inner_text("h1") == "3 things need attention"
-    found = opened.page.locator(".troubles li").all_inner_texts()
+    found = opened.page.locator(".problems li").all_inner_texts()
     assert [each.split("\n")[0].strip() for each in found] == ["failed", "unreadable", "late"]
     assert "stock-forecast" in found[0]
     assert "OutOfMemoryError" in found[0]

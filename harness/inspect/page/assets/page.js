@@ -262,7 +262,7 @@
         tile(covered < 86000 ? `Starts, ${span(covered)}` : "Starts, 24 h", recent.length, "good", "#/jobs")),
       activity(),
       h("div", { class: "columns" },
-        h("div", {}, troubles(), startedCard(starts)),
+        h("div", {}, problems(), startedCard(starts)),
         h("div", {}, runningCard(running), waitingCard())),
     ];
   };
@@ -302,8 +302,8 @@
   };
 
   const TROUBLE_ORDER = 8;
-  const troubles = () => {
-    const list = h("ul", { class: "troubles" });
+  const problems = () => {
+    const list = h("ul", { class: "problems" });
     const item = (each) => {
       const job = each.job === undefined ? null : D.jobs[each.job];
       const upstream = each.upstream === undefined ? null : D.upstreams[each.upstream];
@@ -693,7 +693,7 @@
     const xs = nodes.map(({ item }) => item.xy[0]);
     const ys = nodes.map(({ item }) => item.xy[1]);
     const ROW = 30, NAME = 200;
-    // Two nodes that nobody sees make room for the names at the sides.
+    // Two invisible nodes make room for the names at the sides.
     const box = [Math.min(...xs) - NAME, Math.min(...ys), Math.max(...xs) + NAME, Math.max(...ys)];
     const corners = [[box[0], box[1]], [box[2], box[3]]].map(([x, y], at) => ({ id: `corner ${at}`, x, y, symbolSize: 0, symbol: "none", silent: true, label: { show: false }, tooltip: { show: false } }));
     let chart = null, zoom = 1, center = null, found = null, selected = null, style = "", placed = false;

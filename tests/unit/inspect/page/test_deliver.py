@@ -134,7 +134,9 @@ def test_a_folder_is_no_place_for_a_page(tmp_path: Path) -> None:
 
 
 def test_a_scheme_that_is_no_store_is_refused_in_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(StateError, match=r"cannot be written to ftp://host/page.html: .*ftp://host"):
+    with pytest.raises(
+        StateError, match=r"cannot be written to ftp://host/page.html: .*ftp://host"
+    ):
         write_page("page", "ftp://host/page.html", project=tmp_path)
 
 
