@@ -21,6 +21,7 @@ from harness.cli import (
     operate,
     project,
     refresh,
+    report,
     tick,
 )
 from harness.errors import ExitCode, HeartbeatError, exit_code_of
@@ -104,7 +105,19 @@ def options(  # noqa: PLR0913 (each is an option)
     os.environ.update({name: value for name, value in given.items() if value})
 
 
-for module in (project, init, tick, inspect, operate, consume, events, refresh, engine, maintain):
+for module in (
+    project,
+    init,
+    tick,
+    inspect,
+    report,
+    operate,
+    consume,
+    events,
+    refresh,
+    engine,
+    maintain,
+):
     module.register(app)
 
 

@@ -55,6 +55,7 @@ def tick(
     from harness.cli.views.terminal import answers, remarks
     from harness.cli.views.tick import show
     from harness.inspect import tick_summary as shown
+    from harness.inspect.page.deliver import Keeper
     from harness.store.queries import note_tick
     from harness.tick.engine import Engine, TickOptions
 
@@ -75,6 +76,7 @@ def tick(
             print_json(shown.as_json(report, _waiting(context)))
         elif not quiet:
             show(answers(), report)
+        Keeper(context).keep()
     leave(ExitCode.FAILED if not report.is_clean else ExitCode.DONE)
 
 
@@ -126,6 +128,7 @@ def run(
 
         python -m harness run --every 1s --for 8h --verbose
     """
+    from harness.inspect.page.deliver import Keeper
     from harness.tick.engine import Engine
     from harness.tick.housekeeping import Housekeeper
     from harness.tick.loop import Listeners, Pace, run_loop
@@ -139,10 +142,17 @@ def run(
         context.is_resident = context.publishes_aside = True
         # What it publishes ends before another process is let in.
         with closing(Engine(context)) as engine:
+            housekeeper, keeper = Housekeeper(context, alone=engine.finish), Keeper(context)
+
+            def between() -> None:
+                # First: housekeeping may fail, and takes longer.
+                keeper.keep()
+                housekeeper.between_ticks()
+
             listeners = Listeners(
                 on_report=_teller(context, is_verbose=verbose, is_json=as_json),
                 on_publication=_shows_waiting(is_json=as_json),
-                between=Housekeeper(context, alone=engine.finish).between_ticks,
+                between=between,
             )
             run_loop(engine, pace, clock=context.clock, stop=context.stop, listeners=listeners)
 

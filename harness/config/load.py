@@ -26,6 +26,7 @@ from harness.config.model import (
     LocalJob,
     Logs,
     Maintenance,
+    Report,
     Sensing,
 )
 from harness.config.reference import names_at
@@ -75,6 +76,7 @@ class Settings:
     sensing: Sensing
     engine: EngineKeys
     maintenance: Maintenance
+    report: Report
     logs: Logs
     connections: Connections
     #: A Databricks workspace is configured, whose secret scopes can be read.
@@ -161,6 +163,7 @@ def load_settings(
         sensing=content.sensing,
         engine=content.engine,
         maintenance=content.maintenance,
+        report=content.report,
         logs=content.logs,
         connections=content.connections,
         has_workspace=has_workspace,

@@ -293,6 +293,25 @@ class EngineKeys(Section):
     )
 
 
+class Report(Section):
+    """The page that `report` writes."""
+
+    path: Text | None = Field(
+        default=None,
+        description="Where `tick` and `run` keep the page: a file, one of a volume (/Volumes/...),"
+        " or an object of a bucket (s3://..., abfss://..., gs://...); nowhere if left out.",
+    )
+    days: float = Field(
+        default=7, gt=0, le=366, description="Days of history in the page, at most."
+    )
+    every_seconds: float = Field(
+        default=60,
+        ge=1,
+        le=86_400,
+        description="`run` writes the page no more often than this.",
+    )
+
+
 class Logs(Section):
     """The rotating log file."""
 
@@ -310,6 +329,7 @@ class ConfigurationFile(Section):
     sensing: Sensing = Field(default_factory=Sensing, description="Looking at upstreams.")
     engine: EngineKeys = Field(default_factory=EngineKeys, description="Spark on the local target.")
     maintenance: Maintenance = Field(default_factory=Maintenance, description="The ledgers.")
+    report: Report = Field(default_factory=Report, description="The page that `report` writes.")
     logs: Logs = Field(default_factory=Logs, description="The log file.")
     connections: Connections = Field(
         default_factory=Connections, description="Systems that need an address or a password."

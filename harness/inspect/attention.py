@@ -124,7 +124,8 @@ class Job:
     @property
     def why(self) -> str:
         """The reason that is reported, without the words that every line would begin with."""
-        message = reason_in_words(self.reasons.blockers) if self.reasons else ""
+        reasons = self.reasons.blockers if self.reasons else ()
+        message = reason_in_words(reasons) if reasons else ""
         return message.removeprefix("its hard dependency ")
 
 

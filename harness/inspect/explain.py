@@ -69,18 +69,31 @@ def answer_to(history: History) -> Answer:
 
 
 def _verdict(history: History) -> Verdict:
-    run = history.last_run
-    if not history.dependencies:
+    paused = [each.is_paused for each in history.dependencies]
+    return verdict_of(history.last_run, history.blockers, paused)
+
+
+def verdict_of(
+    run: Run | None, blockers: Sequence[Blocker] | None, paused: Sequence[bool]
+) -> Verdict:
+    """Return how a job stands.
+
+    Args:
+        run: Its newest run.
+        blockers: What the newest decision said of it; nothing when there was none.
+        paused: Of each of its dependencies, whether it is paused.
+    """
+    if not paused:
         return Verdict.NOT_IN_CONTROLS
     if run and run.is_open and run.run_status is not RunStatus.ACQUIRED:
         return Verdict.STARTING if run.run_id is None else Verdict.RUNNING
     if run and run.holds_job:
-        return Verdict.HELD if retry_of(run, history.blockers) is None else Verdict.BACKING_OFF
-    if all(each.is_paused for each in history.dependencies):
+        return Verdict.HELD if retry_of(run, blockers) is None else Verdict.BACKING_OFF
+    if all(paused):
         return Verdict.PAUSED
-    if history.blockers is None:
+    if blockers is None:
         return Verdict.UNDECIDED
-    names = {each.blocker for each in history.blockers} - OF_RUNS
+    names = {each.blocker for each in blockers} - OF_RUNS
     return Verdict.WAITING if names - {"over_start_limit"} else Verdict.READY
 
 

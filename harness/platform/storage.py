@@ -1,7 +1,7 @@
 """Reads files and folders where they are: on this machine, or in an object store.
 
-It offers only the few operations that sensing needs and says what is wrong with Python's own
-``FileNotFoundError``, ``PermissionError`` and ``OSError``, whatever is underneath.
+It offers only the few operations that sensing and the report need, and says what is wrong with
+Python's own ``FileNotFoundError``, ``PermissionError`` and ``OSError``, whatever is underneath.
 """
 
 import errno
@@ -174,6 +174,15 @@ class ObjectStorage:
             # A range of an empty object is refused.
             size = store.head(key)["size"]
             return bytes(store.get_range(key, start=0, end=min(size, limit))) if size else b""
+
+    def write(self, path: str, content: bytes, *, content_type: str) -> None:
+        """Write an object, in place of what is there; it is there whole or not at all.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        with self._store(path) as (store, key):
+            store.put(key, content, attributes={"Content-Type": content_type})
 
     def list_files(self, folder: str) -> list[Listed]:
         """Return the files of a folder, in no order."""

@@ -1,0 +1,292 @@
+"""What the report shows of rows: states, rhythms, what needs attention, and texts made harmless."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from harness.inspect.page.content import Budget, Content, Texts, content_of, fair_share, rhythm_of
+from harness.inspect.page.read import Recorded, covered_since, first_tick_of, newest_of_attempts
+from harness.platform.masking import mask
+from harness.sense.backoff import Failing
+from harness.store.queries import JobReasons
+from harness.store.rows import Blocker, ProbeOutcome, Run, RunStatus
+from tests.support.ledgers import JOB, ORDERS, TEN, control, decision, minutes, probe, run, tick
+from tests.support.pages import recorded
+
+NOTHING_NEW = Blocker(
+    blocker="waiting_for_required_event",
+    reason="its hard dependency sales.orders has nothing new since its last event was taken",
+    waits_for="a new data-change event of sales.orders",
+    since=TEN,
+)
+
+
+def shown(rows: Recorded, budget: Budget | None = None) -> Content:
+    return content_of(rows, version="1", budget=budget or Budget())
+
+
+def a_job(*blockers: Blocker, **more: Any) -> Recorded:
+    """One job on one upstream."""
+    jobs = (JobReasons(job_id=JOB, job_name="daily-revenue", blockers=blockers),)
+    more.setdefault("controls", [asdict(control(1, TEN, "sales.orders"))])
+    return recorded(jobs=jobs, **more)
+
+
+def the_job(content: Content) -> dict[str, Any]:
+    (job,) = content["jobs"]  # type: ignore[misc]
+    return job  # type: ignore[no-any-return]
+
+
+def the_upstream(content: Content) -> dict[str, Any]:
+    (upstream,) = content["upstreams"]  # type: ignore[misc]
+    return upstream  # type: ignore[no-any-return]
+
+
+def text(content: Content, number: object) -> str:
+    texts = content["texts"]
+    assert isinstance(texts, list)
+    assert isinstance(number, int)
+    return str(texts[number])
+
+
+def every(minutes_between: float, count: int, start: datetime = TEN) -> list[datetime]:
+    return [start + timedelta(minutes=minutes_between * number) for number in range(count)]
+
+
+def found(arrivals: Sequence[datetime]) -> list[dict[str, object]]:
+    return [asdict(probe(number, at, ORDERS)) for number, at in enumerate(arrivals, start=1)]
+
+
+def test_five_gaps_make_a_rhythm_and_four_do_not() -> None:
+    assert rhythm_of(every(30, 5)) is None
+    rhythm = rhythm_of(every(30, 6))
+    assert rhythm is not None
+    assert rhythm.usual_seconds == 1800
+    assert rhythm.late_after_seconds == 2700
+
+
+def test_one_gap_of_a_holiday_does_not_change_the_rhythm() -> None:
+    regular = every(60, 12)
+    holiday = [*regular, *every(60, 3, start=regular[-1] + timedelta(days=9))]
+    assert rhythm_of(holiday) == rhythm_of(regular)
+
+
+def test_no_upstream_is_late_within_a_quarter_of_an_hour() -> None:
+    rhythm = rhythm_of(every(0.5, 50))
+    assert rhythm is not None
+    assert rhythm.late_after_seconds == 900
+
+
+def test_an_upstream_that_is_quiet_for_longer_than_its_rhythm_allows_is_late() -> None:
+    content = shown(a_job(NOTHING_NEW, probes=found(every(10, 7))))
+    upstream = the_upstream(content)
+    assert upstream["state"] == "late"
+    (trouble,) = content["attention"]  # type: ignore[misc]
+    assert trouble["upstream"] == 0
+    assert text(content, trouble["what"]) == "late"
+    assert trouble["since"] == 3600 + 900
+
+
+def test_an_upstream_is_not_late_because_no_tick_probes_it() -> None:
+    rows = a_job(NOTHING_NEW, probes=found(every(10, 7)), last_tick_at=minutes(65))
+    assert the_upstream(shown(rows))["state"] == "ok"
+
+
+def test_the_newest_event_may_lie_before_the_time_that_is_read() -> None:
+    earlier = TEN - timedelta(days=3)
+    upstream = the_upstream(shown(a_job(NOTHING_NEW, latest_event_at={ORDERS: earlier})))
+    assert upstream["latest"] == -3 * 86_400
+    assert upstream["state"] == "ok"
+
+
+def test_an_upstream_without_any_event_has_no_data_yet() -> None:
+    assert the_upstream(shown(a_job(NOTHING_NEW)))["state"] == "quiet"
+
+
+def test_an_arrival_has_the_number_of_events_that_its_tick_found() -> None:
+    rows = a_job(NOTHING_NEW, probes=found(every(10, 2)), found={(1, ORDERS): 4, (2, ORDERS): 1})
+    upstream = the_upstream(shown(rows))
+    assert upstream["arrivals"] == [0, 600]
+    assert upstream["counts"] == [4, 1]
+
+
+def test_a_probe_that_moved_silently_is_no_arrival() -> None:
+    silent = asdict(probe(1, TEN, ORDERS, outcome=ProbeOutcome.MOVED))
+    assert the_upstream(shown(a_job(NOTHING_NEW, probes=[silent])))["arrivals"] == []
+
+
+def test_an_upstream_was_unreadable_until_a_probe_succeeded() -> None:
+    failed = {"outcome": ProbeOutcome.FAILED, "failing_since": TEN, "reason": "no such table"}
+    rows = [
+        asdict(probe(1, TEN, ORDERS, **failed)),
+        asdict(probe(2, minutes(10), ORDERS, **{**failed, "reason": "access is denied"})),
+        asdict(probe(3, minutes(30), ORDERS, outcome=ProbeOutcome.RECOVERED)),
+    ]
+    content = shown(a_job(NOTHING_NEW, probes=rows))
+    ((since, until, reason),) = the_upstream(content)["unreadable"]
+    assert (since, until, text(content, reason)) == (0, 1800, "access is denied")
+
+
+def test_an_upstream_that_cannot_be_read_needs_attention() -> None:
+    failing = Failing(
+        upstream_id=ORDERS, reason="access is denied", failed_looks=3, since=TEN, failed_at=TEN
+    )
+    content = shown(a_job(NOTHING_NEW, status={"failing": [failing]}))
+    assert the_upstream(content)["state"] == "unreadable"
+    (trouble,) = content["attention"]  # type: ignore[misc]
+    assert (trouble["upstream"], trouble["bad"]) == (0, 1)
+    assert text(content, trouble["why"]) == "access is denied"
+
+
+def test_an_upstream_that_no_job_needs_any_more_is_reported_by_its_name() -> None:
+    failing = Failing(
+        upstream_id="file:old:1234", reason="gone", failed_looks=3, since=TEN, failed_at=TEN
+    )
+    content = shown(a_job(NOTHING_NEW, status={"failing": [failing]}))
+    (trouble,) = content["attention"]  # type: ignore[misc]
+    assert text(content, trouble["subject"]) == "old"
+
+
+@pytest.mark.parametrize(
+    ("status", "known", "state"),
+    [
+        (RunStatus.STARTED, {"run_id": 7}, "running"),
+        (RunStatus.INTENDED, {}, "starting"),
+        (RunStatus.FAILED, {"run_id": 7, "message": "boom"}, "held"),
+        (RunStatus.SUCCEEDED, {"run_id": 7}, "waiting"),
+    ],
+)
+def test_a_job_has_the_state_that_explain_has(
+    status: RunStatus, known: dict[str, Any], state: str
+) -> None:
+    newest = run(1, 1, minutes(100), status, **known)
+    assert the_job(shown(a_job(NOTHING_NEW, newest_runs=[newest])))["state"] == state
+
+
+def test_a_job_whose_rows_are_all_paused_is_paused() -> None:
+    paused = [asdict(control(1, TEN, "sales.orders", job_state="PAUSED"))]
+    content = shown(a_job(NOTHING_NEW, controls=paused))
+    assert the_job(content)["state"] == "paused"
+    assert the_upstream(content)["state"] == "paused"
+
+
+def test_a_job_without_any_reason_has_nothing_against_it() -> None:
+    job = the_job(shown(a_job()))
+    assert job["state"] == "ready"
+    assert job["now"] == []
+
+
+def test_a_held_job_needs_attention_first() -> None:
+    held = run(1, 1, minutes(100), RunStatus.FAILED, run_id=7, message="boom")
+    late = found(every(10, 7))
+    content = shown(a_job(NOTHING_NEW, newest_runs=[held], probes=late))
+    first, second = content["attention"]  # type: ignore[misc]
+    assert (first["job"], text(content, first["why"])) == (0, "boom")
+    assert second["upstream"] == 0
+
+
+def test_each_past_decision_has_its_reasons() -> None:
+    rows = [decision(2, minutes(10), ("nothing_new", "nothing new")), decision(3, minutes(20))]
+    content = shown(a_job(NOTHING_NEW, decisions=[asdict(each) for each in rows]))
+    first, second = the_job(content)["decisions"]
+    assert first[0] == 600
+    assert [text(content, each) for each in first[1][:2]] == ["nothing_new", "nothing new"]
+    assert second == [1200]
+
+
+def a_run(**changed: Any) -> dict[str, object]:
+    return asdict(run(1, 1, minutes(5), RunStatus.SUCCEEDED, **changed))
+
+
+def test_the_address_of_a_run_is_kept_with_a_mark_for_its_id() -> None:
+    page = "https://workspace/#job/5/run/871"
+    content = shown(a_job(runs=[a_run(run_id=871, run_page_url=page)]))
+    ((*_, address, _),) = the_job(content)["runs"]
+    assert text(content, address) == "https://workspace/#job/5/run/{run}"
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", " https://x", "data:text/html,x", None])
+def test_only_a_page_of_the_web_is_an_address(url: str | None) -> None:
+    content = shown(a_job(runs=[a_run(run_id=871, run_page_url=url)]))
+    ((*_, address, _),) = the_job(content)["runs"]
+    assert text(content, address) == ""
+
+
+def test_ids_stay_text() -> None:
+    content = shown(a_job(runs=[a_run(run_id=2**53 + 7)]))
+    assert the_job(content)["id"] == str(JOB)
+    assert the_job(content)["runs"][0][4] == str(2**53 + 7)
+
+
+def test_a_run_names_the_upstreams_whose_events_it_consumed() -> None:
+    rows = a_job(runs=[a_run()], consumed={"first": [ORDERS, "file:old:1234"]})
+    assert the_job(shown(rows))["runs"][0][-1] == [0]
+
+
+def test_a_secret_is_in_no_text() -> None:
+    mask("s3cr3t-of-the-erp")
+    failed = run(1, 1, minutes(5), RunStatus.FAILED, message="login s3cr3t-of-the-erp refused")
+    content = shown(a_job(NOTHING_NEW, newest_runs=[failed], runs=[asdict(failed)]))
+    assert "s3cr3t-of-the-erp" not in str(content)
+    assert "login *** refused" in str(content)
+
+
+def test_a_secret_at_the_place_where_a_long_text_is_cut_is_hidden() -> None:
+    mask("s3cr3t-of-the-erp")
+    texts = Texts()
+    texts("x" * 1490 + "s3cr3t-of-the-erp" + "y" * 100)
+    assert "s3cr3t" not in texts.shown[0]
+    assert len(texts.shown[0]) == 1500
+
+
+@pytest.mark.parametrize("sign", ["\u202e", "\u2028", "\x1b", "\x00", "\u200b", "\ud800"])
+def test_what_cannot_be_seen_or_turns_text_around_becomes_visible(sign: str) -> None:
+    texts = Texts()
+    texts(f"a{sign}b")
+    assert sign not in texts.shown[0]
+    assert texts.shown[0].startswith("a\\")
+
+
+def test_a_text_is_listed_once() -> None:
+    texts = Texts()
+    assert [texts("a"), texts("b"), texts("a"), texts(None), texts("")] == [0, 1, 0, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("counts", "budget", "share"),
+    [([1, 2, 3], 100, 3), ([1, 1, 100], 12, 10), ([50, 50], 20, 10), ([5] * 10, 3, 1), ([], 5, 1)],
+)
+def test_what_few_rows_leave_is_shared_by_the_others(
+    counts: list[int], budget: int, share: int
+) -> None:
+    assert fair_share(counts, budget) == share
+
+
+def test_the_newest_rows_of_a_job_are_kept() -> None:
+    rows = [asdict(decision(number, minutes(number))) for number in range(1, 30)]
+    job = the_job(shown(a_job(decisions=rows), Budget(decisions=10)))
+    assert [at for at, *_ in job["decisions"]] == [60 * number for number in range(20, 30)]
+
+
+def test_fewer_days_are_read_where_the_ticks_recorded_too_much() -> None:
+    ticks = [asdict(tick(number, minutes(number))) for number in range(1, 11)]
+    assert covered_since(ticks, TEN, most=4) == minutes(6)
+    assert covered_since(ticks, TEN, most=10) == TEN
+
+
+def test_events_are_listed_from_the_tick_on_that_makes_them_enough() -> None:
+    ticks = [asdict(tick(number, minutes(number))) for number in range(3, 9)]
+    assert first_tick_of(ticks, 2) == 7
+    assert first_tick_of(ticks, 200) == 3
+    assert first_tick_of([]) == 0
+
+
+def test_an_attempt_is_shown_as_its_newest_row_left_it() -> None:
+    started = run(1, 2, TEN, RunStatus.STARTED)
+    ended = run(3, 1, minutes(2), RunStatus.SUCCEEDED, decided_at=TEN)
+    again = run(4, 1, minutes(9), RunStatus.STARTED, attempt=2)
+    rows: list[dict[str, object]] = [asdict(each) for each in (ended, again, started)]
+    assert [Run.from_row(row) for row in newest_of_attempts(rows)] == [ended, again]
