@@ -326,3 +326,22 @@ def test_only_another_scheme_than_file_is_an_object_store(path: str, remote: boo
 )
 def test_one_folder_has_one_address(written: str, meant: str) -> None:
     assert normalized(written) == meant
+
+
+def test_an_object_is_written_in_place_of_the_one_before(bucket: str) -> None:
+    import boto3
+
+    storage, path = ObjectStorage(), f"{bucket}/{uuid4().hex}/a page.html"
+
+    storage.write(path, b"before", content_type="text/plain")
+    storage.write(path, b"after", content_type="text/html; charset=utf-8")
+
+    name, _, key = path.removeprefix("s3a://").partition("/")
+    found = boto3.client("s3").get_object(Bucket=name, Key=key)
+    assert found["Body"].read() == b"after"
+    assert found["ContentType"] == "text/html; charset=utf-8"
+
+
+def test_a_bucket_that_is_not_there_is_an_error_of_files(bucket: str) -> None:
+    with pytest.raises(FileNotFoundError):
+        ObjectStorage().write(f"{bucket}-of-others/page.html", b"", content_type="text/html")

@@ -224,6 +224,19 @@ def test_a_hostile_name_runs_nothing_and_is_shown_as_it_is(
     assert opened.page.inner_text("h1") == HOSTILE[0]
 
 
+def test_a_hostile_name_is_a_label_in_a_tooltip(opening: Opening, of_hostile: Path) -> None:
+    opened = opening(of_hostile, "job/500")
+    box = opened.page.locator(".plot").bounding_box()
+    assert box is not None
+    elements = opened.page.locator("body *").count()
+    # The points of the first lane, at the end of the time that is covered.
+    for share in range(75, 99):
+        opened.page.mouse.move(box["x"] + box["width"] * share / 100, box["y"] + 25)
+    assert opened.page.locator("body *").count() == elements
+    assert opened.page.locator("img").count() == 0
+    assert opened.complaints == []
+
+
 def test_a_past_instant_has_the_reasons_of_its_decision(opening: Opening, of_shop: Path) -> None:
     opened = opening(of_shop, "job/504")
     answer = opened.page.locator(".answer")
