@@ -323,7 +323,7 @@ class Context:
     @cached_property
     def session(self) -> "SparkSession":
         """The one Spark session; dbt uses the same one."""
-        from harness.platform.spark.session import set_alike, workspace_session
+        from harness.platform.spark.session import prepare_session, workspace_session
 
         os.environ["HEARTBEAT_HOME"] = str(self.settings.home)
         if self.target != LOCAL_TARGET:
@@ -337,7 +337,7 @@ class Context:
                 )
             # Compute of a workspace brings its own session, with settings of its own.
             found = workspace_session(self.environment)
-            set_alike(found)
+            prepare_session(found, self.environment)
             return found
         make_private(self.home.folder)
         before, begin = self.stop.activity.words, self.stop.activity.begin

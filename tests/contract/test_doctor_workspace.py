@@ -10,7 +10,7 @@ from harness.config.load import load_settings
 from harness.context import Context
 from harness.inspect.doctor.findings import Finding, Level
 from harness.inspect.doctor.workspace import TRIALS, Trial, examine_workspace, swap
-from harness.platform.spark.session import set_alike
+from harness.platform.spark.session import prepare_session
 from tests.support.fake_jobs import FakeJobs
 from tests.support.services.strict import strict_session
 from tests.support.services.warehouse.server import Denied, Warehouse
@@ -118,5 +118,5 @@ def test_a_session_that_is_not_in_ansi_mode_is_reported(task: Context) -> None:
 def test_a_session_of_a_workspace_is_set_as_the_warehouse_is(task: Context) -> None:
     task.session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     task.session.conf.set("spark.sql.ansi.enabled", "false")
-    set_alike(task.session)
+    prepare_session(task.session, {})
     assert by_name(task)["settings"].what.endswith("UTC and ANSI mode, in both")

@@ -21,8 +21,11 @@ JAVA_COMPILER = "HEARTBEAT_JAVA_COMPILER"
 ON_COMPUTE = "DATABRICKS_RUNTIME_VERSION"
 #: There is a session, or it is named.
 _OWN_SESSION = (ON_COMPUTE, "SPARK_REMOTE")
+_CLUSTER = "DATABRICKS_CLUSTER_ID"
 #: What Databricks Connect is to connect to.
-_OF_DATABRICKS_CONNECT = ("DATABRICKS_CLUSTER_ID", "DATABRICKS_SERVERLESS_COMPUTE_ID")
+_OF_DATABRICKS_CONNECT = (_CLUSTER, "DATABRICKS_SERVERLESS_COMPUTE_ID")
+#: Databricks Runtime 17.3 is the first with long-term support that has it.
+_OLDEST_SPARK = 4
 #: Both may be set on every kind of compute.
 _ALIKE = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
 _LONGEST_REASON = 200
@@ -142,12 +145,24 @@ def workspace_session(environment: Mapping[str, str]) -> "SparkSession":
     )
 
 
-def set_alike(session: "SparkSession") -> None:
+def prepare_session(session: "SparkSession", environment: Mapping[str, str]) -> None:
     """Give a session of a workspace what the models have in dbt's warehouse: UTC and ANSI mode.
 
     Args:
         session: One that no program but ours uses.
+        environment: The variables of the process.
+
+    Raises:
+        ConfigurationError: The runtime of its cluster is too old.
     """
+    is_of_cluster = environment.get(ON_COMPUTE, "")[:1].isdigit() or environment.get(_CLUSTER)
+    # Serverless compute has no runtime; which version it shows is not documented.
+    if is_of_cluster and int(str(session.version).partition(".")[0]) < _OLDEST_SPARK:
+        raise ConfigurationError(
+            f"The runtime of this cluster is too old: it has Spark {session.version}, and the"
+            f" models need {_OLDEST_SPARK}.0; use Databricks Runtime 17.3 or later, or serverless"
+            " compute"
+        )
     for key, value in _ALIKE.items():
         session.conf.set(key, value)
 

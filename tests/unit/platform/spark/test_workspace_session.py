@@ -7,7 +7,11 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from harness.errors import ConfigurationError
-from harness.platform.spark.session import has_workspace_session, workspace_session
+from harness.platform.spark.session import (
+    has_workspace_session,
+    prepare_session,
+    workspace_session,
+)
 
 
 class Builder:
@@ -75,6 +79,49 @@ def test_a_refusal_of_databricks_connect_is_one_sentence(connect: Builder) -> No
         ConfigurationError, match=r"opens no session: Cluster 0001 is not running; check DATABR"
     ):
         workspace_session(NAMED[1])
+
+
+class Session:
+    """A session with a version and settings."""
+
+    def __init__(self, version: str) -> None:
+        self.version = version
+        self.settings: dict[str, str] = {}
+        self.conf = SimpleNamespace(set=self.settings.__setitem__)
+
+
+OF_CLUSTERS = [{"DATABRICKS_RUNTIME_VERSION": "16.4"}, {"DATABRICKS_CLUSTER_ID": "0001-cluster"}]
+
+
+@pytest.mark.parametrize("environment", OF_CLUSTERS)
+def test_a_cluster_whose_runtime_is_too_old_is_refused_before_anything_is_sent(
+    environment: dict[str, str],
+) -> None:
+    session = Session("3.5.2")
+    with pytest.raises(
+        ConfigurationError, match=r"too old: it has Spark 3\.5\.2.*; use Databricks Runtime 17\.3"
+    ):
+        prepare_session(session, environment)  # type: ignore[arg-type]
+    assert session.settings == {}
+
+
+@pytest.mark.parametrize(
+    ("version", "environment"),
+    [
+        *((version, environment) for version in ("4.0.0", "10.1") for environment in OF_CLUSTERS),
+        ("3.5.2", {"DATABRICKS_RUNTIME_VERSION": "client.4.8"}),
+        ("3.5.2", {"DATABRICKS_SERVERLESS_COMPUTE_ID": "auto"}),
+    ],
+)
+def test_a_session_of_other_compute_is_set_to_utc_and_ansi_mode(
+    version: str, environment: dict[str, str]
+) -> None:
+    session = Session(version)
+    prepare_session(session, environment)  # type: ignore[arg-type]
+    assert session.settings == {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",
+    }
 
 
 @pytest.mark.usefixtures("no_session")
