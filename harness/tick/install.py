@@ -77,7 +77,8 @@ class Installation:
     ) -> bool:
         """Build every table and view if some are missing or older than the models.
 
-        Some may be missing when a process was killed while dbt recreated them.
+        Some may be missing when a process was killed while dbt recreated them. The caller has
+        checked that the state directory may be written.
 
         Args:
             at: The instant, for the file that says so.
@@ -92,7 +93,6 @@ class Installation:
                 was ever accepted; nothing was built.
             StateError: The folder belongs to a newer version, or cannot be written.
         """
-        self.check()
         project = self._context.settings.project
         models = models_checksum(dbt_project_of(project))
         installed = self._installed()
