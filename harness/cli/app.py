@@ -18,6 +18,7 @@ from harness.cli import (
     init,
     inspect,
     maintain,
+    migrate,
     operate,
     project,
     refresh,
@@ -104,7 +105,20 @@ def options(  # noqa: PLR0913 (each is an option)
     os.environ.update({name: value for name, value in given.items() if value})
 
 
-for module in (project, init, tick, inspect, operate, consume, events, refresh, engine, maintain):
+_MODULES = (
+    project,
+    migrate,
+    init,
+    tick,
+    inspect,
+    operate,
+    consume,
+    events,
+    refresh,
+    engine,
+    maintain,
+)
+for module in _MODULES:
     module.register(app)
 
 

@@ -21,6 +21,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 COMMANDS = (
     "new",
     "setup",
+    "import",
     "init",
     "validate",
     "tick",
