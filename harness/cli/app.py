@@ -13,6 +13,7 @@ import typer
 from harness import __version__
 from harness.cli import (
     consume,
+    docs,
     engine,
     events,
     init,
@@ -111,6 +112,7 @@ _MODULES = (
     init,
     tick,
     inspect,
+    docs,
     operate,
     consume,
     events,

@@ -30,6 +30,7 @@ COMMANDS = (
     "explain",
     "events",
     "doctor",
+    "docs",
     "complete",
     "retry",
     "release",
