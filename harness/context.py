@@ -394,6 +394,21 @@ class Context:
             dbt.login = lambda: login_for_dbt(self.environment)
         return dbt
 
+    def dbt_of_docs(self, project: Path, home: Path) -> Dbt:
+        """Return dbt for a copy of the project that is only documented; needs no lock."""
+
+        def before() -> None:
+            if self.target == LOCAL_TARGET:
+                _ = self.session
+
+        dbt = Dbt(project, home, target=self.target, before=before)
+        dbt.activity, dbt.profiles, dbt.login = (
+            self.stop.activity,
+            self.dbt.profiles,
+            self.dbt.login,
+        )
+        return dbt
+
     def dbt_of(self, project: Path) -> Dbt:
         """Return dbt for a project of another user, with its own profile and its own session."""
         return Dbt(project, project, target=None, before=self._find_java)

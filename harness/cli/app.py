@@ -13,11 +13,13 @@ import typer
 from harness import __version__
 from harness.cli import (
     consume,
+    docs,
     engine,
     events,
     init,
     inspect,
     maintain,
+    migrate,
     operate,
     project,
     refresh,
@@ -105,19 +107,22 @@ def options(  # noqa: PLR0913 (each is an option)
     os.environ.update({name: value for name, value in given.items() if value})
 
 
-for module in (
+_MODULES = (
     project,
+    migrate,
     init,
     tick,
     inspect,
     report,
+    docs,
     operate,
     consume,
     events,
     refresh,
     engine,
     maintain,
-):
+)
+for module in _MODULES:
     module.register(app)
 
 

@@ -21,8 +21,10 @@ from typing import Any
 from harness.controls.check import Configured
 from harness.controls.findings import Code, Severity
 from harness.controls.header import COLUMNS
+from harness.controls.imported_sensors import IMPORTED_SENSORS, ImportedSensor, read_imported
 from harness.controls.load import CONTROLS, CheckedControls, examine_controls, stop_on_errors
 from harness.controls.optional_seeds import (
+    ABOUT_SENSORS,
     OPTIONAL_SEEDS,
     SEED_COLUMNS,
     SENSOR_ASSETS,
@@ -217,7 +219,7 @@ class Desk:
                     line=line,
                     reason=str(wrong),
                     jobs=_jobs_beside(of_seed, line),
-                    is_blind=wrong.seed != SENSOR_ASSETS and not _is_about_a_job(of_seed, line),
+                    is_blind=wrong.seed not in ABOUT_SENSORS and not _is_about_a_job(of_seed, line),
                 )
             )
         return found
@@ -320,7 +322,7 @@ def in_force(
             for row in (() if None in wrong else new[seed])
             if row.line not in wrong and row.job not in held
         ]
-        if is_blind and seed != SENSOR_ASSETS:
+        if is_blind and seed not in ABOUT_SENSORS:
             begun = {row.key for row in old[seed]}
             # Of a trigger, a row that cannot be read may be missing.
             is_open = seed != EVENT_TRIGGERS
@@ -386,6 +388,19 @@ def seed_rows(seed: Path, text: str) -> list[Row]:
     return rows
 
 
+def imported_in_force(folder: Path) -> Mapping[str, ImportedSensor]:
+    """Return how far an earlier sensor had come, by control_id, from the seeds in force.
+
+    Args:
+        folder: Keeps what was last accepted.
+    """
+    try:
+        text = _text(folder / IMPORTED_SENSORS)
+    except OSError:
+        return {}
+    return read_imported(row.cells for row in seed_rows(IMPORTED_SENSORS, text))
+
+
 def _control(row: ControlRow) -> Row:
     job = str(row.job_id) if is_job(row.trigger_job_id) else None
     cells = tuple(str(getattr(row, column)) for column in COLUMNS)
@@ -396,6 +411,9 @@ def _optional(seed: Path, line: int, cells: tuple[str, ...]) -> Row:
     named = dict(zip(_columns(seed), cells, strict=True))
     if seed == SENSOR_ASSETS:
         return Row(line=line, cells=cells, job=f"asset of {named['sensor_id']}", key=cells)
+    if seed == IMPORTED_SENSORS:
+        control_id = named["control_id"]
+        return Row(line=line, cells=cells, job=f"import of {control_id}", key=(control_id,))
     job = named["job_id"]
     is_known = is_job(job) or job == EVERY_JOB
     name = str(int(job)) if is_job(job) else job
@@ -444,14 +462,14 @@ def _text_of(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _file_problem(seed: Path, error: Exception) -> Problem:
     reason = f"it cannot be read: {getattr(error, 'strerror', None) or error}"
-    return Problem(seed=seed, line=None, reason=reason, is_blind=seed != SENSOR_ASSETS)
+    return Problem(seed=seed, line=None, reason=reason, is_blind=seed not in ABOUT_SENSORS)
 
 
 def _outcome(problem: Problem) -> str:
     """Report what is in force instead."""
     if problem.line is None:
         return "(the rows last accepted stay in force, and new jobs wait)"
-    if problem.seed == SENSOR_ASSETS:
+    if problem.seed in ABOUT_SENSORS:
         return "(the row is left out)"
     if problem.is_blind:
         return "(which job the row is about cannot be read, so new jobs wait; nothing is removed)"

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.controls import retry_policies
+from harness.controls import imported_sensors, retry_policies
+from harness.controls.imported_sensors import IMPORTED_SENSORS
 from harness.controls.retry_policies import RETRY_POLICIES, retry_problems
 from harness.controls.triggers.check import trigger_problems
 from harness.controls.triggers.parse import COLUMNS, EVENT_TRIGGERS, TriggersFile, parse_triggers
@@ -18,7 +19,10 @@ SENSOR_ASSETS = Path("seeds") / "sensor_assets.csv"
 _COLUMNS = {
     SCHEDULED_JOBS: (("job_id", "note"), 1),
     SENSOR_ASSETS: (("sensor_id", "asset"), 2),
+    IMPORTED_SENSORS: (imported_sensors.COLUMNS, 1),
 }
+#: Seeds whose rows are about a control row, and decide nothing about which jobs may start.
+ABOUT_SENSORS = frozenset({SENSOR_ASSETS, IMPORTED_SENSORS})
 OPTIONAL_SEEDS = (*_COLUMNS, EVENT_TRIGGERS, RETRY_POLICIES)
 #: The columns of every optional seed.
 SEED_COLUMNS: Mapping[Path, tuple[str, ...]] = {
@@ -100,6 +104,8 @@ def _problems(seed: Path, text: str) -> Iterator[tuple[int, str]]:
             if line == 1 or not any(cells):
                 continue
             message = _problem(seed, cells, columns) or _repeated(cells[:keys], line, seen)
+            if not message and seed == IMPORTED_SENSORS and cells[1].strip():
+                message = _repeated(["sensor_id", cells[1]], line, seen)
             if message:
                 yield line, message
     except csv.Error as error:
@@ -109,6 +115,8 @@ def _problems(seed: Path, text: str) -> Iterator[tuple[int, str]]:
 def _problem(seed: Path, cells: list[str], columns: tuple[str, ...]) -> str | None:
     if len(cells) != len(columns):
         return f"{len(cells)} cells; there have to be {len(columns)}: {','.join(columns)}"
+    if seed == IMPORTED_SENSORS:
+        return imported_sensors.problem_in(cells)
     if seed == SCHEDULED_JOBS:
         return None if is_job(cells[0]) else f"job_id '{cells[0]}' has to be the id of a job"
     empty = [name for name, cell in zip(columns, cells, strict=True) if not cell.strip()]

@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 _FILLS_TABLES = frozenset({"trigger_terms"})
 #: The names of dbt's events that show why an operation failed.
 _OPERATION_FAILED = frozenset({"RunningOperationCaughtError", "RunningOperationUncaughtError"})
+#: Neither a manifest nor results are written.
+_WITHOUT_FILES = "--no-write-json"
 _HEADLINE = re.compile(r"(\w+ Error( in \w+ \S+ \(.*\))?$)")
 
 
@@ -129,6 +131,36 @@ class Dbt:
             raise DecideError(_first_line(next(iter(refused), result.exception)))
         return text
 
+    def document(self, *, with_types: bool = True) -> Path:
+        """Write the documentation of the project as one page, and return its path.
+
+        Args:
+            with_types: Compile the models, and read the columns of the tables; else neither tables
+                nor an engine are needed.
+
+        Raises:
+            DecideError: dbt failed.
+        """
+        generate = ["docs", "generate", "--static"]
+        if with_types:
+            self._before()
+            invocations = [generate]
+        else:
+            # Without compiling, nothing but parsing writes the manifest.
+            invocations = [["parse"], [*generate, "--empty-catalog", "--no-compile"]]
+        with _quiet_warnings():
+            from dbt.cli.main import dbtRunner
+        runner = dbtRunner(callbacks=[_Count(self.activity)])
+        options = [each for each in self._globals() if each != _WITHOUT_FILES]
+        for arguments in invocations:
+            with _variables(self.login()):
+                result = runner.invoke([*arguments, *options])
+            if isinstance(result.exception, KeyboardInterrupt):
+                raise result.exception
+            if not result.success:
+                raise DecideError(f"dbt {arguments[0]}: {_first_line(result.exception)}")
+        return self._home / "target" / "static_index.html"
+
     def _make_views(self, arguments: Sequence[str], variables: Mapping[str, object] | None) -> None:
         """Run dbt, and leave a mark while it runs: Spark drops a view before it recreates it."""
         runner = self._ready()
@@ -196,7 +228,7 @@ class Dbt:
         place = ["--project-dir", str(self._project)]
         if (self.profiles / "profiles.yml").is_file():
             place += ["--profiles-dir", str(self.profiles)]
-        quiet = ["--quiet", "--no-use-colors", "--log-level", "none", "--no-write-json"]
+        quiet = ["--quiet", "--no-use-colors", "--log-level", "none", _WITHOUT_FILES]
         target = ["--target", self._target] if self._target else []
         return [*quiet, "--no-send-anonymous-usage-stats", *paths, *place, *target]
 

@@ -134,6 +134,11 @@ class StateView(Protocol):
         ...
 
     @property
+    def upstreams(self) -> Sequence[Upstream]:
+        """What is probed or evaluated, and how its last row left it."""
+        ...
+
+    @property
     def runs(self) -> Sequence[Run]:
         """The runs that are followed."""
         ...

@@ -31,6 +31,7 @@ SEEDS = (
     "scheduled_jobs",
     "retry_policies",
     "sensor_assets",
+    "imported_sensors",
     "event_triggers",
 )
 WATCHED_TABLES = (*Ledger, *SEEDS)

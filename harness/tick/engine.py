@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from harness.context import Context
+from harness.controls.accept import imported_in_force
 from harness.controls.load import record_changes
 from harness.decide.trigger_due import Findings, TriggerTables, triggers_are_due
 from harness.decide.triggers import Evaluation, evaluate_triggers
@@ -30,12 +31,13 @@ from harness.record.probes import Known, record
 from harness.sense.probe import ProbeResult
 from harness.sense.schedule import Listening, Sweep, Sweeps
 from harness.settle import manual_runs, pull_consumers
+from harness.settle.carried_over import carry_over, first_probes
 from harness.settle.retry_policy import planned_retries, request_due_retries
 from harness.settle.settle import settle
 from harness.settle.unreachable_runs import record_unreachable
 from harness.store.inbox import Message, receive, remove
 from harness.store.quarantine import Quarantine, Quarantined, quarantined_settings
-from harness.store.rows import ProbeOutcome, Run, Tick
+from harness.store.rows import Ledger, ProbeOutcome, Run, Tick
 from harness.store.work_lists import AT_ONCE, Upstream
 from harness.tick.checkpoint import load_from_models, load_state, save_state
 from harness.tick.install import Installation, desk_of, published_of
@@ -217,7 +219,10 @@ class Engine:
         with timer.phase("sense"):
             sensed = self._sense(state, tick, options)
         with timer.phase("record"):
-            findings, state = self._record(state, sensed.results, tick, quarantine)
+            results, consumed = self._carried_over(state, sensed.results, tick, steps)
+            findings, state = self._record(state, results, tick, quarantine)
+            if consumed:
+                state = replace(state.with_runs(consumed), must_decide=True)
         findings = replace(findings, steps=settlement.steps)
         if triggers_are_due(state, tick, findings, self._trigger_tables):
             with timer.phase("triggers"):
@@ -347,6 +352,20 @@ class Engine:
             reported=state.reported_snapshots,
             listening=Listening(on_plan=options.on_plan, on_result=options.on_result),
         )
+
+    def _carried_over(
+        self, state: TickState, results: Sequence[ProbeResult], tick: Tick, steps: Steps
+    ) -> tuple[Sequence[ProbeResult], tuple[Run, ...]]:
+        """Record what an earlier sensor had passed to jobs of what is probed for the first time."""
+        if not first_probes(results, state):
+            return results, ()
+        context = self._context
+        imported = imported_in_force(context.home.accepted)
+        carried = carry_over(results, imported, state, tick=tick, store=context.store)
+        rows = tuple(replace(row, step_number=steps.next()) for row in carried.rows)
+        # First of all: killed after it, the next tick probes for the first time again.
+        context.store.append(Ledger.RUNS, rows)
+        return carried.results, rows
 
     def _record(
         self, state: TickState, results: Sequence[ProbeResult], tick: Tick, quarantine: Quarantine

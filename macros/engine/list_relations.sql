@@ -15,12 +15,22 @@
         {%- if identifier in ours and not is_temporary -%}
             {%- set listed = api.Relation.create(schema=schema, identifier=identifier) -%}
             {%- for column in adapter.get_columns_in_relation(listed) -%}
-                {%- do lines.append(" |-- " ~ column.name ~ ": " ~ column.dtype ~ " (nullable = true)") -%}
+                {%- do lines.append(" |-- " ~ column.name ~ ": " ~ _readable_type(column.dtype) ~ " (nullable = true)") -%}
             {%- endfor -%}
         {%- endif -%}
         {%- do described.append([schema, identifier, is_temporary, lines | join("\n") ~ "\n"]) -%}
     {%- endfor -%}
     {%- do return(described) -%}
+{% endmacro %}
+
+{#- A type without the fields of a long structure, which push the other columns of dbt docs away; the description names
+    them, and the yml beside a public relation has the type in full. -#}
+{% macro _readable_type(dtype) %}
+    {%- if dtype | length <= 40 or "struct<" not in dtype -%}
+        {%- do return(dtype) -%}
+    {%- endif -%}
+    {%- set before = dtype.split("struct<")[0] -%}
+    {%- do return(before ~ "struct<...>" ~ ">" * before.count("<")) -%}
 {% endmacro %}
 
 {#- The relations of a schema in the form that dbt-spark reads: every table of this project is a Delta table. -#}

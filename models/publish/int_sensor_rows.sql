@@ -13,6 +13,12 @@ sensor_assets as (
 
 ),
 
+imported_sensors as (
+
+    select * from {{ ref('imported_sensors') }}
+
+),
+
 assets_by_sensor as (
 
     select
@@ -40,7 +46,11 @@ with_status as (
 final as (
 
     select
-        with_status.control_id as sensor_id,
+        -- Followers of an earlier sensor go on with the id that they have.
+        coalesce(
+            nullif(trim(imported_sensors.sensor_id), ''),
+            with_status.control_id
+        ) as sensor_id,
         coalesce(assets_by_sensor.assets, cast(array() as array<string>)) as assets,
         with_status.sensor_status as status,
         date_format(
@@ -57,6 +67,8 @@ final as (
     from with_status
     left join assets_by_sensor
         on with_status.control_id = assets_by_sensor.sensor_id
+    left join imported_sensors
+        on with_status.control_id = trim(imported_sensors.control_id)
 
 )
 

@@ -4,7 +4,7 @@ The real SDK talks over HTTP to the local Jobs API.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -43,6 +43,7 @@ class Workspace(Protocol):
     clock: FakeClock
 
     def add_job(self, job_id: int, declares: tuple[str, ...] = EVERY) -> None: ...
+    def add_trigger(self, job_id: int, trigger: Mapping[str, object]) -> None: ...
     def delete_job(self, job_id: int) -> None: ...
     def hide_deleted_jobs(self) -> None: ...
     def start_by_hand(self, job_id: int) -> int: ...
@@ -64,6 +65,9 @@ class FakeWorkspace:
 
     def add_job(self, job_id: int, declares: tuple[str, ...] = EVERY) -> None:
         self.fake.add_job(job_id, declares=declares)
+
+    def add_trigger(self, job_id: int, trigger: Mapping[str, object]) -> None:
+        self.fake.add_job(job_id, settings={"trigger": trigger})
 
     def delete_job(self, job_id: int) -> None:
         self.fake.delete_job(job_id)
@@ -108,6 +112,10 @@ class ServedWorkspace:
             job_id=job_id, name="job", script=script, max_concurrent_runs=1000, parameters=declares
         )
         self.server.put_job(job)
+
+    def add_trigger(self, job_id: int, trigger: Mapping[str, object]) -> None:
+        settings = {"name": f"job {job_id}", "trigger": trigger, "tasks": [{"task_key": "one"}]}
+        self.server.registry.put_job(job_id, settings)
 
     def delete_job(self, job_id: int) -> None:
         self.server.registry.delete_job(job_id)
@@ -458,3 +466,16 @@ def test_cancelling_a_run_that_does_not_exist_is_an_error(workspace: Workspace) 
 
 def test_the_workspace_has_a_name(workspace: Workspace) -> None:
     assert workspace.api.workspace
+
+
+def test_every_job_is_listed_with_its_trigger_over_all_pages(workspace: Workspace) -> None:
+    watched = {"table_names": ["main.sales.orders"], "condition": "ALL_UPDATED"}
+    trigger = {"pause_status": "PAUSED", "table_update": watched}
+    for job_id in range(JOB + 1, JOB + 120):
+        workspace.add_trigger(job_id, trigger)
+    jobs = {job.job_id: job for job in workspace.api.list_jobs()}
+    assert len(jobs) == 119
+    job = jobs[JOB + 1]
+    assert (job.created_at, dict(job.settings)["trigger"]) == (START, trigger)
+    assert job.settings["name"] == f"job {JOB + 1}"
+    assert "tasks" not in job.settings

@@ -286,7 +286,13 @@ def test_maintaining_leaves_one_file_a_table_and_folds(shell: Shell) -> None:
     assert shell.said["maintain"].returncode == 0
     files = {each["table"]: each["files_after"] for each in kept["tables"]}  # type: ignore[attr-defined]
     # What has no rows has no file: seeds that have a header alone, and what is for triggers.
-    seeds = {"event_triggers", "retry_policies", "scheduled_jobs", "sensor_assets"}
+    seeds = {
+        "event_triggers",
+        "imported_sensors",
+        "retry_policies",
+        "scheduled_jobs",
+        "sensor_assets",
+    }
     without_rows = {table for table, count in files.items() if count == 0}
     assert seeds <= without_rows <= {*seeds, "ledger_trigger_looks", "event_partitions"}
     # Its files are apart by table.

@@ -27,6 +27,8 @@ select
     array(name) as names,
     map(name, id) as ids_by_name,
     named_struct('inner_id', id, 'inner_names', array(name)) as nested,
+    array(named_struct('inner_id', id, 'inner_names', array(name))) as listed,
+    array(named_struct('a', 1)) as short,
     cast(1.5 as decimal(10, 2)) as amount,
     cast('2026-01-01' as timestamp) as seen_at
 from {{ ref('a_seed') }}
@@ -36,7 +38,10 @@ COLUMNS = [
     ("name", "string"),
     ("names", "array<string>"),
     ("ids_by_name", "map<string,bigint>"),
-    ("nested", "struct<inner_id:bigint,inner_names:array<string>>"),
+    # Without its fields: a long type leaves no room for the description.
+    ("nested", "struct<...>"),
+    ("listed", "array<struct<...>>"),
+    ("short", "array<struct<a:int>>"),
     ("amount", "decimal(10,2)"),
     ("seen_at", "timestamp"),
 ]

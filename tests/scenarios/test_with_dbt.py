@@ -77,3 +77,9 @@ def test_the_documentation_shows_each_model_with_its_columns(
             described = {column.lower() for column in node.columns}
             shown = {column.lower() for column in catalog["nodes"][name]["columns"]}
             assert described <= shown, f"{name} has no column {described - shown}"
+            long = [
+                each
+                for each in catalog["nodes"][name]["columns"].values()
+                if len(each["type"]) > 40
+            ]
+            assert long == [], f"{name} has types that leave no room for a description"

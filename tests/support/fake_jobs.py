@@ -8,6 +8,7 @@ from harness.errors import JobsApiError, NoSuchJobError
 from harness.platform.clock import Clock
 from harness.platform.databricks.api import (
     Accepted,
+    JobSettings,
     NotAllowed,
     Outcome,
     Refused,
@@ -68,6 +69,7 @@ class FakeJobs:
         self._clock = clock or FakeClock(datetime(2026, 1, 1, tzinfo=UTC))
         self._endings: dict[int, Outcome | None] = {}
         self._declared: dict[int, frozenset[str]] = {}
+        self._settings: dict[int, JobSettings] = {}
         self._runs: dict[int, _Run] = {}
         self._tokens: dict[tuple[int, str], int] = {}
         self._forbidden: set[int] = set()
@@ -88,11 +90,21 @@ class FakeJobs:
     # What a test says
 
     def add_job(
-        self, job_id: int, *, ends_as: Outcome | None = None, declares: Iterable[str] = EVERY
+        self,
+        job_id: int,
+        *,
+        ends_as: Outcome | None = None,
+        declares: Iterable[str] = EVERY,
+        settings: Mapping[str, object] | None = None,
     ) -> None:
         """Add a job; with ``ends_as``, each of its runs is over as soon as it starts."""
         self._endings[job_id] = ends_as
         self._declared[job_id] = frozenset(declares)
+        self._settings[job_id] = JobSettings(
+            job_id=job_id,
+            created_at=self._clock.now(),
+            settings={"name": f"job {job_id}", **(settings or {})},
+        )
 
     def delete_job(self, job_id: int) -> None:
         """Take a job away; its runs stay."""
@@ -184,6 +196,11 @@ class FakeJobs:
         for run in reversed(list(self._runs.values())):
             if run.job_id == job_id and (since is None or run.started_at >= since):
                 yield _report(run)
+
+    def list_jobs(self) -> Iterator[JobSettings]:
+        """Report on all jobs, newest first."""
+        self._count()
+        yield from [self._settings[job_id] for job_id in reversed(self._endings)]
 
     def cancel_run(self, run_id: int) -> None:
         """Cancel a run; one that is over stays as it is."""

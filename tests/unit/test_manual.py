@@ -15,6 +15,7 @@ from harness import errors
 from harness.controls.check import check
 from harness.controls.header import COLUMNS
 from harness.controls.parse import parse_controls
+from harness.store.rows import Ledger
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("*/README.md"), *(ROOT / "docs").rglob("*.md")])
@@ -88,7 +89,10 @@ def reference() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("page", ["cli.md", "configuration.md", "columns.md", "blockers.md"])
+@pytest.mark.parametrize(
+    "page",
+    ["cli.md", "configuration.md", "columns.md", "blockers.md", "../../models/_overview.md"],
+)
 def test_the_reference_is_what_the_code_says(page: str, reference: ModuleType) -> None:
     assert page in reference.PARTS
     written = (ROOT / "docs" / "reference" / page).read_text(encoding="utf-8")
@@ -106,3 +110,39 @@ def test_every_blocker_is_in_the_overview(reference: ModuleType) -> None:
     overview = page.partition(reference.BEGIN)[0]
     named = re.findall(r"^\| [^|]+ \| `(\w+)` \|", overview, re.MULTILINE)
     assert list(dict.fromkeys(named)) == reference.blocker_names()
+
+
+def test_the_overview_of_dbt_docs_has_every_blocker_with_a_unit_test_of_its_name(
+    reference: ModuleType,
+) -> None:
+    overview = (ROOT / "models" / "_overview.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \[(\w+)\]\(.*\| ([a-z0-9 ]+) \|$", overview, re.MULTILINE)
+    assert sorted(name for name, _ in rows) == sorted(reference.blocker_names())
+    tests = {
+        (model.stem.removeprefix("int_blocker__"), test)
+        for model in (ROOT / "models" / "decide" / "blockers").glob("*.yml")
+        for test in re.findall(r"^  - name: (\w+)$", model.read_text("utf-8"), re.MULTILINE)
+    }
+    assert {(name, test.replace(" ", "_")) for name, test in rows} <= tests
+
+
+def test_the_overview_of_dbt_docs_links_what_there_is_on_the_way_to_the_trigger_set() -> None:
+    overview = (ROOT / "models" / "_overview.md").read_text(encoding="utf-8")
+    linked = re.findall(r"\(#!/(model|seed)/\1\.heartbeat\.(\w+)\)", overview)
+    there = {path.stem for path in (*ROOT.glob("models/**/*.sql"), *ROOT.glob("seeds/*.csv"))}
+    assert {name for _, name in linked} <= there
+    assert overview.count("](#!/") == len(linked)
+    path = [name for _, name in linked]
+    on_the_way = ["heartbeat_controls", "queue_upstreams", "int_job_states", "trigger_set"]
+    assert sorted(on_the_way, key=path.index) == on_the_way
+
+
+def test_every_ledger_says_which_step_appends_to_it(reference: ModuleType) -> None:
+    ledgers = [each for each in reference._models() if each["name"].startswith("ledger_")]
+    assert len(ledgers) == len(Ledger)
+    steps = re.compile(
+        r"Appended by the harness [^.]*\((controls|record|decide|fire|settle|publish)"
+    )
+    assert [
+        each["name"] for each in ledgers if not steps.search(" ".join(each["description"].split()))
+    ] == []

@@ -48,6 +48,16 @@ class RunReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobSettings:
+    """A job of the workspace, its settings in the API's own words."""
+
+    job_id: int
+    created_at: datetime | None
+    #: ``name``, ``trigger`` and so on; what a list leaves out is not here.
+    settings: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
     """The run exists."""
 
@@ -122,6 +132,14 @@ class JobsApi(Protocol):
             UnreportedRunsError: It answers of the job and not of its runs, or has too many of them;
                 what was reported before counts.
             JobsApiError: The API did not answer.
+        """
+        ...
+
+    def list_jobs(self) -> Iterator[JobSettings]:
+        """Report on all jobs that the login may see, page by page, without their tasks.
+
+        Raises:
+            JobsApiError: The API did not answer; what was reported before is not all.
         """
         ...
 

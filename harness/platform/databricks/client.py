@@ -18,8 +18,15 @@ from databricks.sdk.errors import BadRequest, NotFound, ResourceDoesNotExist
 from harness.errors import JobsApiError, NoSuchJobError, ThrottledError, UnreportedRunsError
 from harness.platform.clock import Clock, RealClock
 from harness.platform.databricks.answers import answer_of_error
-from harness.platform.databricks.api import Accepted, Outcome, RunNowAnswer, RunReport, Unknown
-from harness.platform.databricks.run_states import exact_id, report_of
+from harness.platform.databricks.api import (
+    Accepted,
+    JobSettings,
+    Outcome,
+    RunNowAnswer,
+    RunReport,
+    Unknown,
+)
+from harness.platform.databricks.run_states import exact_id, instant, report_of
 from harness.platform.databricks.workspace import (
     BoundedConfig,
     bounded_config,
@@ -32,6 +39,7 @@ logger = logging.getLogger(__name__)
 
 _API = "/api/2.2/jobs"
 _RUNS_PER_PAGE = 25
+_JOBS_PER_PAGE = 100
 #: Most pages of one list: a job that runs every minute has 86,400 runs in 60 days.
 MOST_PAGES = 40
 #: A login that was refused is renewed at most so often: a permission that is missing stays missing.
@@ -222,6 +230,29 @@ class DatabricksJobs:
             self._before_page()
             query["page_token"] = next_page
 
+    def list_jobs(self) -> Iterator[JobSettings]:
+        """Report on all jobs that the login may see, page by page.
+
+        Raises:
+            JobsApiError: The API did not answer; what was reported before is not all.
+        """
+        query: dict[str, object] = {"limit": _JOBS_PER_PAGE, "expand_tasks": "false"}
+        pages: set[str] = set()
+        while True:
+            try:
+                answer = self._get("list", query)
+                jobs, page = _jobs_in(answer), _next_page(answer)
+                if page in pages:
+                    raise ValueError("it gives the same page again")
+            except Exception as error:
+                raise _failure("The Jobs API did not list its jobs", error) from error
+            yield from jobs
+            if page is None:
+                return
+            pages.add(page)
+            self._before_page()
+            query["page_token"] = page
+
     def cancel_run(self, run_id: int) -> None:
         """Request a run to be cancelled; its end is seen later, by ``get_run``.
 
@@ -339,6 +370,22 @@ def _listed(answer: Mapping[str, object]) -> list[Mapping[str, object]]:
     if not isinstance(runs, list):
         raise ValueError("the answer has no list of runs")
     return runs
+
+
+def _jobs_in(answer: Mapping[str, object]) -> list[JobSettings]:
+    """Return the jobs of a page; an answer without any has no list."""
+    jobs = answer.get("jobs") or []
+    if not isinstance(jobs, list):
+        raise ValueError("the answer has no list of jobs")
+    found = []
+    for job in jobs:
+        settings = job.get("settings") if isinstance(job, dict) else None
+        if not isinstance(settings, dict):
+            raise ValueError("the answer has a job without settings")
+        created = instant(job.get("created_time"))
+        job_id = exact_id(job.get("job_id"), "job_id")
+        found.append(JobSettings(job_id=job_id, created_at=created, settings=settings))
+    return found
 
 
 def _declared(answer: Mapping[str, object], job_id: int) -> set[str]:

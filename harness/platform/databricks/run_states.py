@@ -204,8 +204,8 @@ def report_of(
         state=words.state,
         termination_code=words.termination_code,
         message=words.message,
-        started_at=_instant(run.get("start_time")),
-        ended_at=_instant(run.get("end_time")),
+        started_at=instant(run.get("start_time")),
+        ended_at=instant(run.get("end_time")),
         run_page_url=_text(run, "run_page_url"),
         trigger=_text(run, "trigger"),
         parameters=_parameters(run.get("job_parameters")),
@@ -252,7 +252,7 @@ def _parameters(listed: object) -> Mapping[str, str]:
     }
 
 
-def _instant(milliseconds: object) -> datetime | None:
+def instant(milliseconds: object) -> datetime | None:
     """Milliseconds since 1970 as an instant; the API writes 0 for "not yet"."""
     if not isinstance(milliseconds, int) or milliseconds <= 0:
         return None

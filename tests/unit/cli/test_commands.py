@@ -21,6 +21,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 COMMANDS = (
     "new",
     "setup",
+    "import",
     "init",
     "validate",
     "tick",
@@ -30,6 +31,7 @@ COMMANDS = (
     "events",
     "doctor",
     "report",
+    "docs",
     "complete",
     "retry",
     "release",

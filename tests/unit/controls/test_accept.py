@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.controls.accept import SEEDS, Accepted, Desk
+from harness.controls.accept import SEEDS, Accepted, Desk, imported_in_force
 from harness.controls.header import COLUMNS
+from harness.controls.imported_sensors import IMPORTED_SENSORS
 from harness.controls.load import CONTROLS
 from harness.controls.optional_seeds import SCHEDULED_JOBS, SEED_COLUMNS, SENSOR_ASSETS
 from harness.controls.triggers.parse import EVENT_TRIGGERS
@@ -219,3 +220,14 @@ def test_a_problem_is_quarantined_since_it_is_there_and_no_longer_when_it_is_put
 
 def test_every_seed_that_operators_edit_is_accepted_here() -> None:
     assert set(SEEDS) == {CONTROLS, *SEED_COLUMNS}
+
+
+def test_a_wrong_row_of_the_imported_sensors_is_left_out_and_holds_no_job(project: Project) -> None:
+    rows = ("a_1,,COMPLETED,2026-03-01T06:00:00Z,,,", "b_2,,DONE,,,,", "b_2")
+    project.write(*rows, seed=IMPORTED_SENSORS)
+    accepted = project.accept(row("a", 1), row("b", 2))
+    names = [item.name for item in accepted.quarantined]
+    assert names == [f"{IMPORTED_SENSORS}:3", f"{IMPORTED_SENSORS}:4"]
+    assert "(the row is left out)" in accepted.quarantined[0].reason
+    assert project.in_force() == [("1", "a"), ("2", "b")]
+    assert set(imported_in_force(project.folder / "home")) == {"a_1"}

@@ -89,6 +89,15 @@ def job_json(job: JobRow) -> dict[str, object]:
     }
 
 
+def listed_job_json(job: JobRow, *, with_tasks: bool) -> dict[str, object]:
+    """Return a job as ``jobs/list`` shows it: without its tasks, unless they are asked for."""
+    shown = job_json(job)
+    settings = shown["settings"]
+    assert isinstance(settings, dict)
+    left_out = () if with_tasks else ("tasks", "job_clusters")
+    return {**shown, "settings": {k: v for k, v in settings.items() if k not in left_out}}
+
+
 def page_token(place: int) -> str:
     """Encode the place at which a page ended, as an opaque token."""
     return base64.urlsafe_b64encode(f"after:{place}".encode()).decode()

@@ -12,6 +12,7 @@ from harness.platform.jobs_emulator.api.requests import (
 from harness.platform.jobs_emulator.api.responses import (
     invalid,
     job_json,
+    listed_job_json,
     no_endpoint,
     page_place,
     page_token,
@@ -119,9 +120,11 @@ class Routes:
             for job in self._registry.jobs()
             if not name or str(job.settings.get("name", "")).casefold() == name
         ]
-        start = page_place(request.fields) or 0
+        start, with_tasks = page_place(request.fields) or 0, flag(request.fields, "expand_tasks")
         page: dict[str, object] = {
-            "jobs": [job_json(job) for job in jobs[start : start + limit]],
+            "jobs": [
+                listed_job_json(job, with_tasks=with_tasks) for job in jobs[start : start + limit]
+            ],
             "has_more": len(jobs) > start + limit,
         }
         if page["has_more"]:

@@ -7,6 +7,20 @@ from dataclasses import dataclass, field
 #: Where the settings of a job hold what only the local API understands.
 LOCAL = "heartbeat"
 
+#: What may start a job besides a request. A job has one of them at most.
+_STARTERS = ("trigger", "schedule", "continuous")
+_PAUSE_STATUSES = ("PAUSED", "UNPAUSED")
+_CONDITIONS = ("ANY_UPDATED", "ALL_UPDATED")
+#: The kinds of a trigger, and the setting that each has to have.
+_TRIGGER_KINDS = {
+    "table_update": "table_names",
+    "file_arrival": "url",
+    "periodic": "interval",
+    "model": "condition",
+}
+_SHORTEST_WAIT_SECONDS = 60
+_WAITS = ("min_time_between_triggers_seconds", "wait_after_last_change_seconds")
+
 #: What a job with a local command is known to read of its run; it takes any other parameter, too.
 READ_BY_COMMANDS = ("heartbeat_events", "heartbeat_intent_id", "heartbeat_token")
 
@@ -53,6 +67,7 @@ def job_from(job_id: int, settings: Mapping[str, object]) -> JobDefinition:
     Raises:
         ValueError: A setting has the wrong type.
     """
+    _check_trigger(settings)
     local = _mapping(settings.get(LOCAL), LOCAL)
     env = _mapping(local.get("env"), "env")
     command = _command(local.get("command"))
@@ -72,12 +87,47 @@ def job_from(job_id: int, settings: Mapping[str, object]) -> JobDefinition:
 def shown_settings(settings: Mapping[str, object]) -> dict[str, object]:
     """Return the settings of a job with the parameters that it declares.
 
-    A job with a local command takes whatever it is handed, unless it declares something itself.
+    A job with a local command takes whatever it is handed, unless it declares something itself. A
+    trigger that is not paused is shown as such.
     """
-    declared = (
+    declared: dict[str, object] = (
         {} if _parameters(settings) is not None else {"parameters": _listed(READ_BY_COMMANDS)}
     )
+    if trigger := _mapping(settings.get("trigger"), "trigger"):
+        declared["trigger"] = {"pause_status": "UNPAUSED", **trigger}
     return {**settings, **declared}
+
+
+def _check_trigger(settings: Mapping[str, object]) -> None:
+    """Refuse a trigger as a workspace would. Nothing is started by it here.
+
+    Raises:
+        ValueError: It is none that a workspace keeps.
+    """
+    trigger = _mapping(settings.get("trigger"), "trigger")
+    if not trigger:
+        return
+    if len(starters := [name for name in _STARTERS if settings.get(name)]) > 1:
+        raise ValueError(f"only one of {', '.join(starters)} may be set")
+    if trigger.get("pause_status", "UNPAUSED") not in _PAUSE_STATUSES:
+        raise ValueError(f"trigger.pause_status must be {' or '.join(_PAUSE_STATUSES)}")
+    kinds = [kind for kind in _TRIGGER_KINDS if trigger.get(kind)]
+    if len(kinds) != 1:
+        raise ValueError(f"trigger must have exactly one of {', '.join(_TRIGGER_KINDS)}")
+    _check_kind(kinds[0], _mapping(trigger[kinds[0]], kinds[0]))
+
+
+def _check_kind(kind: str, keys: Mapping[str, object]) -> None:
+    if not keys.get(_TRIGGER_KINDS[kind]):
+        raise ValueError(f"trigger.{kind}.{_TRIGGER_KINDS[kind]} is missing")
+    if kind == "table_update" and not isinstance(keys["table_names"], list):
+        raise ValueError("trigger.table_update.table_names must be a list")
+    if kind == "table_update" and keys.get("condition", _CONDITIONS[0]) not in _CONDITIONS:
+        raise ValueError(f"trigger.table_update.condition must be {' or '.join(_CONDITIONS)}")
+    for name in _WAITS:
+        seconds = keys.get(name)
+        if seconds and not (isinstance(seconds, int) and seconds >= _SHORTEST_WAIT_SECONDS):
+            raise ValueError(f"trigger.{kind}.{name} must be {_SHORTEST_WAIT_SECONDS} or more")
 
 
 def _listed(names: tuple[str, ...]) -> list[dict[str, str]]:

@@ -376,7 +376,8 @@ def _entire_table(
     return ChangeEvent(
         table=subject.sensor_id,
         snapshot_id=str(current.newest.version),
-        snapshot_ts=current.newest.timestamp_ms,
+        # A table that was only rearranged since has not changed since.
+        snapshot_ts=current.last_change.timestamp_ms,
         prev_snapshot_id=None if before is None else str(before),
         table_format=TableFormat.DELTA,
         operation_type=operation,

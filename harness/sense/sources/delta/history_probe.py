@@ -40,7 +40,7 @@ def first_by_history(
     """Probe a table for the first time; its name in full, where that is not the ``sensor_id``."""
     table = name or upstream.sensor_id
     table_id = history.table_id(table)
-    newest, *_ = history.newest(table, NEWEST_VERSIONS)
+    newest, *_ = rows = history.newest(table, NEWEST_VERSIONS)
     cursor = Cursor(
         path=table,
         table_id=table_id,
@@ -58,10 +58,11 @@ def first_by_history(
     if _is_only_created(newest):
         return Finding(position=replace(cursor, data_version=None))
     before = replace(cursor, data_version=None)
-    return Finding(
-        position=cursor,
-        changes=(_change(upstream, before, newest, Operation.UPDATE, "first_sight"),),
-    )
+    change = _change(upstream, before, newest, Operation.UPDATE, "first_sight")
+    # A table that was only rearranged since has not changed since.
+    last = next((row for row in rows if operation_by_name(row) is not None), newest)
+    event = replace(change.event, snapshot_ts=last.timestamp_ms)
+    return Finding(position=cursor, changes=(replace(change, event=event),))
 
 
 def follow_history(

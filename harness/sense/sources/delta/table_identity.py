@@ -35,6 +35,12 @@ class Current:
     commits: tuple[Commit, ...]
 
     @property
+    def last_change(self) -> Commit:
+        """The newest commit that changed data, as far as they were read; else the newest of all."""
+        changes = (each for each in reversed(self.commits) if operation_of(each) is not None)
+        return next(changes, self.newest)
+
+    @property
     def is_complete_history(self) -> bool:
         """Return whether the commits are all that there ever were."""
         return self.commits[0].version == 0

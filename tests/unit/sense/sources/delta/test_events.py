@@ -247,3 +247,17 @@ def test_a_name_that_moved_to_another_place_is_followed_when_the_old_one_is_gone
     plain.path.rename(tmp_path / "away")
 
     assert [event.tags["recreated"] for event in watcher.probe_once().events] == ["true"]
+
+
+def test_a_table_that_was_only_rearranged_since_is_as_old_as_its_last_change(
+    plain: GoldenTable,
+) -> None:
+    plain.commit(info("WRITE", inCommitTimestamp=77), add("a"))
+    newest = plain.commit(
+        info("OPTIMIZE", inCommitTimestamp=99),
+        remove("a", dataChange=False),
+        add("b", dataChange=False),
+    )
+    [event] = Watcher(str(plain.path)).probe_once().events
+
+    assert (event.snapshot_ts, event.snapshot_id) == (77, str(newest))

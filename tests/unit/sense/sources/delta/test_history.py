@@ -48,6 +48,15 @@ def test_first_sight_is_one_event_at_the_newest_version(watcher: Watcher) -> Non
     assert (event.snapshot_id, event.tags["first_sight"]) == ("1", "true")
 
 
+def test_first_sight_of_a_table_that_was_only_rearranged_since_is_as_old_as_its_change(
+    watcher: Watcher,
+) -> None:
+    watcher.history.rows = [row(2, "OPTIMIZE"), *watcher.history.rows]
+    [event] = watcher.probe_once().events
+
+    assert (event.snapshot_id, event.snapshot_ts) == ("2", 1001)
+
+
 def test_first_sight_as_baseline_is_silent(tmp_path: Path, watcher: Watcher) -> None:
     quiet = Watcher(watcher.upstream.sensor_id, first=FirstSight.BASELINE)
     quiet.history = watcher.history
