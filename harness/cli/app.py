@@ -12,6 +12,7 @@ import typer
 
 from harness import __version__
 from harness.cli import (
+    alarms,
     consume,
     engine,
     events,
@@ -104,7 +105,19 @@ def options(  # noqa: PLR0913 (each is an option)
     os.environ.update({name: value for name, value in given.items() if value})
 
 
-for module in (project, init, tick, inspect, operate, consume, events, refresh, engine, maintain):
+for module in (
+    project,
+    init,
+    tick,
+    inspect,
+    alarms,
+    operate,
+    consume,
+    events,
+    refresh,
+    engine,
+    maintain,
+):
     module.register(app)
 
 

@@ -53,10 +53,12 @@ def tick(
     from harness.cli.views.terminal import answers, remarks
     from harness.cli.views.tick import show
     from harness.inspect import tick_summary as shown
+    from harness.observe.after_tick import Observers
     from harness.store.queries import note_tick
     from harness.tick.engine import Engine, TickOptions
 
     with writing("tick") as context:
+        observers = Observers(context)
         shown_on = Progress(remarks(), context.stop.activity, is_shown=not (quiet or as_json))
         with shown_on as progress:
             options = TickOptions(
@@ -67,12 +69,14 @@ def tick(
                 on_plan=progress.on_plan,
                 began=BEGAN,
             )
-            report = Engine(context).tick(options)
+            with observers.watching():
+                report = Engine(context).tick(options)
             note_tick(context.home.folder, report.tick.at)
         if as_json:
             print_json(shown.as_json(report, _waiting(context)))
         elif not quiet:
             show(answers(), report)
+        observers.after(report)
     leave(ExitCode.FAILED if not report.is_clean else ExitCode.DONE)
 
 
@@ -124,6 +128,7 @@ def run(
 
         python -m harness run --every 1s --for 8h --verbose
     """
+    from harness.observe.after_tick import Observers
     from harness.tick.engine import Engine
     from harness.tick.housekeeping import Housekeeper
     from harness.tick.loop import Listeners, Pace, run_loop
@@ -135,11 +140,23 @@ def run(
     )
     with writing("run") as context:
         context.is_resident = True
+        observers = Observers(context)
+        shown = _teller(context, is_verbose=verbose, is_json=as_json)
+
+        def on_report(report: "TickReport") -> None:
+            shown(report)
+            observers.after(report)
+
         listeners = Listeners(
-            on_report=_teller(context, is_verbose=verbose, is_json=as_json),
+            on_report=on_report,
+            on_failure=observers.failed,
             between=Housekeeper(context).between_ticks,
         )
-        run_loop(Engine(context), pace, clock=context.clock, stop=context.stop, listeners=listeners)
+        engine, clock = Engine(context), context.clock
+        try:
+            run_loop(engine, pace, clock=clock, stop=context.stop, listeners=listeners)
+        finally:
+            observers.wait()
 
 
 def _duration(text: str, option: str) -> timedelta:

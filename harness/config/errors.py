@@ -20,6 +20,8 @@ _EXAMPLES = {
     "bootstrap_servers": "broker.example.com:9092",
     "url": "jdbc:postgresql://db.example.com:5432/shop",
     "log_table": "RSPCLOGCHAIN",
+    "start": "'22:00'",
+    "end": "'06:00'",
 }
 
 

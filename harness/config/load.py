@@ -28,6 +28,7 @@ from harness.config.model import (
     Maintenance,
     Sensing,
 )
+from harness.config.observing import Alarms
 from harness.config.reference import names_at
 from harness.config.secrets import (
     SecretStore,
@@ -75,6 +76,7 @@ class Settings:
     engine: EngineKeys
     maintenance: Maintenance
     logs: Logs
+    alarms: Alarms
     connections: Connections
     #: A Databricks workspace is configured, whose secret scopes can be read.
     has_workspace: bool
@@ -153,6 +155,7 @@ def load_settings(
         engine=content.engine,
         maintenance=content.maintenance,
         logs=content.logs,
+        alarms=content.alarms,
         connections=content.connections,
         has_workspace=has_workspace,
         quarantined=wrong,

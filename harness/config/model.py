@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from harness.config.connections import Connections
+from harness.config.observing import Alarms
 from harness.config.section import Section, Text, key_name
 from harness.config.sources import FirstSight, Source
 
@@ -311,6 +312,7 @@ class ConfigurationFile(Section):
     engine: EngineKeys = Field(default_factory=EngineKeys, description="Spark on the local target.")
     maintenance: Maintenance = Field(default_factory=Maintenance, description="The ledgers.")
     logs: Logs = Field(default_factory=Logs, description="The log file.")
+    alarms: Alarms = Field(default_factory=Alarms, description="Who is informed, and when.")
     connections: Connections = Field(
         default_factory=Connections, description="Systems that need an address or a password."
     )

@@ -7,6 +7,8 @@ from pathlib import Path
 #: before. The rest is either in tables there, or can be made again.
 SHARED_FILES = frozenset(
     {
+        "alarms.json",
+        "arrivals.json",
         "back_off.json",
         "installation",
         "maintenance.json",
@@ -51,6 +53,16 @@ class StateDir:
     def back_off(self) -> Path:
         """When what keeps failing is probed again."""
         return self.folder / "back_off.json"
+
+    @property
+    def alarms(self) -> Path:
+        """Which alarms were sent to which channel."""
+        return self.folder / "alarms.json"
+
+    @property
+    def arrivals(self) -> Path:
+        """How often each upstream has new data, for those who watch."""
+        return self.folder / "arrivals.json"
 
     @property
     def warehouse(self) -> Path:

@@ -59,6 +59,8 @@ class Listeners:
     """Callbacks of the loop."""
 
     on_report: Callable[[TickReport], None]
+    #: Called with the error of a tick that failed.
+    on_failure: Callable[[Exception], None] = lambda error: None
     #: Called between ticks, for housekeeping; it may take as long as it likes.
     between: Callable[[], object] = lambda: None
 
@@ -120,6 +122,7 @@ class _Attempts:
         except Exception as error:
             # What was cancelled fails, and there is no next tick that tries again.
             self._stop.check()
+            self._listeners.on_failure(error)
             if self._is_over(error):
                 raise
         self.done += 1

@@ -62,13 +62,16 @@ def controls(patient: Patient) -> Iterator[Finding]:
 
 
 def secrets(patient: Patient) -> Iterator[Finding]:
-    """Every secret that a connection refers to can be fetched; none is shown."""
+    """Every secret that heartbeat.yml refers to can be fetched; none is shown."""
     from harness.config.secrets import references_in
 
     if patient.settings is None:
         return
     resolver = secrets_for(patient.settings, patient.environment)
-    references = list(references_in(patient.settings.connections, ("connections",)))
+    references = [
+        *references_in(patient.settings.connections, ("connections",)),
+        *references_in(patient.settings.alarms, ("alarms",)),
+    ]
 
     def problem(place: int) -> str | None:
         try:
@@ -85,7 +88,7 @@ def secrets(patient: Patient) -> Iterator[Finding]:
                 "secrets",
                 message.rstrip("."),
                 where=".".join(path),
-                todo="set it where ticks run; until then every probe that needs it fails",
+                todo="set it where ticks run; until then whatever needs it fails",
             )
     if references and not any(problems):
         yield ok("secrets", f"{count(len(references), 'reference')} can be fetched")

@@ -29,6 +29,7 @@ COMMANDS = (
     "explain",
     "events",
     "doctor",
+    "alarms",
     "complete",
     "retry",
     "release",
