@@ -129,6 +129,7 @@ def run(
         python -m harness run --every 1s --for 8h --verbose
     """
     from harness.observe.after_tick import Observers
+    from harness.platform.logs import log_as_tick
     from harness.tick.engine import Engine
     from harness.tick.housekeeping import Housekeeper
     from harness.tick.loop import Listeners, Pace, run_loop
@@ -144,7 +145,8 @@ def run(
         shown = _teller(context, is_verbose=verbose, is_json=as_json)
 
         def on_report(report: "TickReport") -> None:
-            shown(report)
+            with log_as_tick(report.tick.id):
+                shown(report)
             observers.after(report)
 
         listeners = Listeners(

@@ -294,8 +294,20 @@ class EngineKeys(Section):
     )
 
 
+class LogFormat(StrEnum):
+    """What a line of the log is."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
 class Logs(Section):
     """The rotating log file."""
+
+    format: LogFormat = Field(
+        default=LogFormat.TEXT,
+        description="What a line is; HEARTBEAT_LOG_FORMAT comes before it.",
+    )
 
     max_megabytes: int = Field(
         default=10, ge=1, le=1024, description="Size at which a log file is full."

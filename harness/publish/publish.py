@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -104,7 +105,7 @@ def publish(
     """
     began = time.perf_counter()
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="publish") as pool:
-        reading = pool.submit(_blockers, services)
+        reading = pool.submit(copy_context().run, _blockers, services)
         services.show(PUBLIC_TABLES)
         names, blockers = reading.result()
         backs_off = any(each.blocker == BACKING_OFF for one in blockers.values() for each in one)

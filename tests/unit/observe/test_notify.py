@@ -1,6 +1,7 @@
 """What each channel is sent and when: once when it begins, once when it is over, never in quiet."""
 
 import logging
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,8 @@ from harness.errors import StateError
 from harness.inspect.alarms import Alarm
 from harness.observe.delivery import Result
 from harness.observe.notify import Notifier, load_journal, message_of
+from harness.observe.send_message import send
+from harness.store.state_dir import SHARED_FILES, StateDir
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 ADDRESSES = {"TEAM": "json://127.0.0.1/team", "CALL": "json://127.0.0.1/call"}
@@ -250,3 +253,17 @@ def test_what_cannot_be_recorded_was_sent_all_the_same(tmp_path: Path) -> None:
     with pytest.raises(StateError):
         world.tick(alarm())
     assert len(world.post.sent) == 1
+
+
+def test_what_was_sent_is_kept_where_a_workspace_keeps_its_state() -> None:
+    home = StateDir(folder=Path("home"))
+    assert {home.alarms.name, home.arrivals.name} <= SHARED_FILES
+
+
+def test_without_the_library_the_reason_names_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "apprise", None)
+    request = {"url": "json://x/", "title": "t", "body": "b", "type": "info"}
+    reason = send(request)
+    assert reason == "the package apprise is missing; pip install 'heartbeat[alarms]'"

@@ -1,4 +1,4 @@
-"""Alarms on the command line: what ticks send, the test message, and the probe."""
+"""Those who watch, on the command line: what ticks send, the test message, the probe, the log."""
 
 import json
 import logging
@@ -158,3 +158,33 @@ def test_a_probe_ends_with_one_when_no_tick_comes(home: Path) -> None:
     assert answer.stdout.startswith("HEARTBEAT CRITICAL - 1 alarm: no tick (2h): ")
     content = json.loads(call("status", "--check", "--json").stdout)
     assert (content["ok"], content["alarms"][0]["rule"]) == (False, "no_tick")
+
+
+@pytest.mark.parametrize(
+    ("variable", "configured", "is_json"),
+    [("", "json", True), ("JSON", "text", True), ("text", "json", False), ("", "text", False)],
+)
+def test_the_environment_decides_about_the_format_of_the_log_before_the_file(
+    *,
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    configured: str,
+    is_json: bool,
+) -> None:
+    (tmp_path / "other.yml").write_text(f"logs: {{format: {configured}}}\n")
+    monkeypatch.setenv("HEARTBEAT_LOG_FORMAT", variable)
+    monkeypatch.setattr(Engine, "tick", succeeds)
+    assert call("run", "--ticks", "1").exit_code == ExitCode.DONE
+    first = (home / "logs" / "heartbeat.log").read_text().splitlines()[0]
+    assert first.startswith("{") is is_json
+
+
+def test_a_format_of_the_log_that_does_not_exist_names_those_that_do(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEARTBEAT_LOG_FORMAT", "yaml")
+    answer = call("run", "--ticks", "1")
+    assert isinstance(answer.exception, ConfigurationError)
+    assert str(answer.exception) == "HEARTBEAT_LOG_FORMAT is 'yaml'; allowed are text and json"
