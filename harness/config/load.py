@@ -28,7 +28,7 @@ from harness.config.model import (
     Maintenance,
     Sensing,
 )
-from harness.config.observing import Alarms
+from harness.config.observing import Alarms, Metrics
 from harness.config.reference import names_at
 from harness.config.secrets import (
     SecretStore,
@@ -77,6 +77,7 @@ class Settings:
     maintenance: Maintenance
     logs: Logs
     alarms: Alarms
+    metrics: Metrics
     connections: Connections
     #: A Databricks workspace is configured, whose secret scopes can be read.
     has_workspace: bool
@@ -156,6 +157,7 @@ def load_settings(
         maintenance=content.maintenance,
         logs=content.logs,
         alarms=content.alarms,
+        metrics=content.metrics,
         connections=content.connections,
         has_workspace=has_workspace,
         quarantined=wrong,

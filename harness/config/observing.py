@@ -170,3 +170,29 @@ class Alarms(Section):
     def is_quiet(self, at: datetime) -> bool:
         """Return whether nothing is sent at an instant."""
         return any(each.contain(at) for each in self.quiet_hours)
+
+
+class Metrics(Section):
+    """What Prometheus scrapes."""
+
+    textfile: Text | None = Field(
+        default=None,
+        description="File for the textfile collector of the node exporter; it ends with `.prom`.",
+    )
+    port: int | None = Field(
+        default=None, ge=1, le=65_535, description="Port of the endpoint of `run`."
+    )
+    address: Text = Field(
+        default="127.0.0.1", description="Address of the endpoint; by default this machine only."
+    )
+    upstreams: int = Field(
+        default=100,
+        ge=0,
+        le=10_000,
+        description="Most upstreams with a series of their own; all others share one.",
+    )
+
+    @property
+    def is_on(self) -> bool:
+        """True when anything is published."""
+        return self.textfile is not None or self.port is not None

@@ -5,7 +5,7 @@ process never waits for another system, and one that ends waits for a bounded ti
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
@@ -45,14 +45,17 @@ class Observers:
 
     def __init__(self, context: "Context") -> None:
         self._stop = context.stop
-        self._observers = tuple(_configured(context))
         self._failing: set[str] = set()
+        self._observers: tuple[Observer, ...] = ()
+        for name, make in _configured(context):
+            with self._guarded(name):
+                self._observers += (make(),)
 
     def after(self, report: "TickReport") -> None:
         """Inform about a tick that came to its end; never raises."""
         with log_as_tick(report.tick.id):
             for each in self._observers:
-                with self._guarded(each):
+                with self._guarded(type(each).__name__):
                     each.after(report)
 
     @contextmanager
@@ -71,18 +74,17 @@ class Observers:
         if isinstance(error, LockedError) or self._stop.is_wanted:
             return
         for each in self._observers:
-            with self._guarded(each):
+            with self._guarded(type(each).__name__):
                 each.failed(error)
 
     def wait(self) -> None:
         """Wait for what is under way, for a bounded time; never raises."""
         for each in self._observers:
-            with self._guarded(each):
+            with self._guarded(type(each).__name__):
                 each.wait()
 
     @contextmanager
-    def _guarded(self, observer: Observer) -> Iterator[None]:
-        name = type(observer).__name__
+    def _guarded(self, name: str) -> Iterator[None]:
         try:
             yield
         except Exception as error:
@@ -95,8 +97,12 @@ class Observers:
             self._failing.discard(name)
 
 
-def _configured(context: "Context") -> Iterator[Observer]:
+def _configured(context: "Context") -> Iterator[tuple[str, Callable[[], Observer]]]:
     if context.settings.alarms.is_on:
         from harness.observe.watch import Watch
 
-        yield Watch(context)
+        yield Watch.__name__, lambda: Watch(context)
+    if context.settings.metrics.is_on:
+        from harness.observe.metrics import MetricsOfTicks
+
+        yield MetricsOfTicks.__name__, lambda: MetricsOfTicks(context)

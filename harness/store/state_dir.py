@@ -12,6 +12,7 @@ SHARED_FILES = frozenset(
         "back_off.json",
         "installation",
         "maintenance.json",
+        "metrics.json",
         "published.json",
         "state.json",
         "status.json",
@@ -63,6 +64,11 @@ class StateDir:
     def arrivals(self) -> Path:
         """How often each upstream has new data, for those who watch."""
         return self.folder / "arrivals.json"
+
+    @property
+    def metrics(self) -> Path:
+        """What the metrics count, across processes."""
+        return self.folder / "metrics.json"
 
     @property
     def warehouse(self) -> Path:
