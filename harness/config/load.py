@@ -28,7 +28,7 @@ from harness.config.model import (
     Maintenance,
     Sensing,
 )
-from harness.config.observing import Alarms, Metrics
+from harness.config.observing import Alarms, Lineage, Metrics
 from harness.config.reference import names_at
 from harness.config.secrets import (
     SecretStore,
@@ -77,6 +77,7 @@ class Settings:
     maintenance: Maintenance
     logs: Logs
     alarms: Alarms
+    lineage: Lineage
     metrics: Metrics
     connections: Connections
     #: A Databricks workspace is configured, whose secret scopes can be read.
@@ -157,6 +158,7 @@ def load_settings(
         maintenance=content.maintenance,
         logs=content.logs,
         alarms=content.alarms,
+        lineage=content.lineage,
         metrics=content.metrics,
         connections=content.connections,
         has_workspace=has_workspace,

@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from harness.config.connections import Connections
-from harness.config.observing import Alarms, Metrics
+from harness.config.observing import Alarms, Lineage, Metrics
 from harness.config.section import Section, Text, key_name
 from harness.config.sources import FirstSight, Source
 
@@ -325,6 +325,7 @@ class ConfigurationFile(Section):
     maintenance: Maintenance = Field(default_factory=Maintenance, description="The ledgers.")
     logs: Logs = Field(default_factory=Logs, description="The log file.")
     alarms: Alarms = Field(default_factory=Alarms, description="Who is informed, and when.")
+    lineage: Lineage = Field(default_factory=Lineage, description="OpenLineage events.")
     metrics: Metrics = Field(default_factory=Metrics, description="Metrics for Prometheus.")
     connections: Connections = Field(
         default_factory=Connections, description="Systems that need an address or a password."

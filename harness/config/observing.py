@@ -1,8 +1,9 @@
 """The keys of ``heartbeat.yml`` for those who watch: alarms, lineage and metrics."""
 
+import re
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
@@ -170,6 +171,47 @@ class Alarms(Section):
     def is_quiet(self, at: datetime) -> bool:
         """Return whether nothing is sent at an instant."""
         return any(each.contain(at) for each in self.quiet_hours)
+
+
+def _http(url: str) -> str:
+    if not re.match(r"https?://[^/@\s]+", url) or "@" in url or "?" in url:
+        raise ValueError(
+            "allowed is the address of a server, such as https://lineage.example.com; a key is"
+            " given as api_key, env:NAME or secret:scope/key"
+        )
+    return url
+
+
+#: The table formats of data-change events.
+DatasetFormat = Literal["delta", "iceberg", "hive", "kafka", "file", "sensor", "jdbc", "sap"]
+
+
+class Lineage(Section):
+    """Where OpenLineage events about runs are sent."""
+
+    url: Annotated[Text, AfterValidator(_http)] | None = Field(
+        default=None, description="Server that gets each event by HTTP."
+    )
+    endpoint: Text = Field(default="api/v1/lineage", description="Path on that server.")
+    api_key: SecretReference | None = Field(default=None, description="Key of that server.")
+    file: Text | None = Field(
+        default=None, description="File that gets each event as a line of JSON."
+    )
+    namespace: Text = Field(
+        default="heartbeat", description="Namespace of the jobs, and of datasets without another."
+    )
+    datasets: Annotated[dict[DatasetFormat, Text], key_name("table_format")] = Field(
+        default_factory=dict,
+        description="Namespaces of datasets by table format, as other producers have them.",
+    )
+    timeout_seconds: float = Field(
+        default=30, gt=0, le=300, description="Time limit of one delivery."
+    )
+
+    @property
+    def is_on(self) -> bool:
+        """True when events are sent anywhere."""
+        return self.url is not None or self.file is not None
 
 
 class Metrics(Section):

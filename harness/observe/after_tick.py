@@ -102,6 +102,10 @@ def _configured(context: "Context") -> Iterator[tuple[str, Callable[[], Observer
         from harness.observe.watch import Watch
 
         yield Watch.__name__, lambda: Watch(context)
+    if context.settings.lineage.is_on:
+        from harness.observe.lineage import LineageOfRuns
+
+        yield LineageOfRuns.__name__, lambda: LineageOfRuns(context)
     if context.settings.metrics.is_on:
         from harness.observe.metrics import MetricsOfTicks
 

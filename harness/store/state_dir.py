@@ -11,6 +11,7 @@ SHARED_FILES = frozenset(
         "arrivals.json",
         "back_off.json",
         "installation",
+        "lineage.json",
         "maintenance.json",
         "metrics.json",
         "published.json",
@@ -64,6 +65,11 @@ class StateDir:
     def arrivals(self) -> Path:
         """How often each upstream has new data, for those who watch."""
         return self.folder / "arrivals.json"
+
+    @property
+    def lineage(self) -> Path:
+        """Up to which step of a run lineage was sent."""
+        return self.folder / "lineage.json"
 
     @property
     def metrics(self) -> Path:

@@ -71,6 +71,7 @@ def secrets(patient: Patient) -> Iterator[Finding]:
     references = [
         *references_in(patient.settings.connections, ("connections",)),
         *references_in(patient.settings.alarms, ("alarms",)),
+        *references_in(patient.settings.lineage, ("lineage",)),
     ]
 
     def problem(place: int) -> str | None:
