@@ -31,6 +31,7 @@ from harness.config.model import (
 from harness.config.observing import Alarms, Lineage, Metrics
 from harness.config.reference import names_at
 from harness.config.secrets import (
+    SecretReference,
     SecretStore,
     references_in,
 )
@@ -84,6 +85,19 @@ class Settings:
     has_workspace: bool
     #: Why connections of the file are left out: sentences with file, line and key.
     quarantined: tuple[str, ...] = ()
+
+    def secret_references(self) -> list[tuple[str, SecretReference]]:
+        """Return every reference to a secret, each with its key."""
+        parts: dict[str, object] = {
+            "connections": self.connections,
+            "alarms": self.alarms,
+            "lineage": self.lineage,
+        }
+        return [
+            (".".join(path), reference)
+            for name, part in parts.items()
+            for path, reference in references_in(part, (name,))
+        ]
 
     def lacks_command(self, job_id: int) -> bool:
         """Return whether the local Jobs API has nothing to run for a job."""

@@ -62,7 +62,7 @@ class Alarm:
     def sentence(self, now: datetime) -> str:
         """Return the alarm on one line, fit for a terminal and for any channel."""
         held = "" if self.since >= now else f" ({age(self.since, now)})"
-        why = f": {self.why}" if self.why else ""
+        why = f": {self.why.rstrip('.')}" if self.why else ""
         return escaped(masked(f"{self.what}{held}{why}{_blocked(self.blocks)}"))
 
     def to_json(self) -> dict[str, object]:

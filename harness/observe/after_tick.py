@@ -46,16 +46,16 @@ class Observers:
     def __init__(self, context: "Context") -> None:
         self._stop = context.stop
         self._failing: set[str] = set()
-        self._observers: tuple[Observer, ...] = ()
+        self._observers: dict[str, Observer] = {}
         for name, make in _configured(context):
             with self._guarded(name):
-                self._observers += (make(),)
+                self._observers[name] = make()
 
     def after(self, report: "TickReport") -> None:
         """Inform about a tick that came to its end; never raises."""
         with log_as_tick(report.tick.id):
-            for each in self._observers:
-                with self._guarded(type(each).__name__):
+            for name, each in self._observers.items():
+                with self._guarded(name):
                     each.after(report)
 
     @contextmanager
@@ -73,14 +73,14 @@ class Observers:
         # Another process ticks, or what was cancelled has failed.
         if isinstance(error, LockedError) or self._stop.is_wanted:
             return
-        for each in self._observers:
-            with self._guarded(type(each).__name__):
+        for name, each in self._observers.items():
+            with self._guarded(name):
                 each.failed(error)
 
     def wait(self) -> None:
         """Wait for what is under way, for a bounded time; never raises."""
-        for each in self._observers:
-            with self._guarded(type(each).__name__):
+        for name, each in self._observers.items():
+            with self._guarded(name):
                 each.wait()
 
     @contextmanager
@@ -101,12 +101,12 @@ def _configured(context: "Context") -> Iterator[tuple[str, Callable[[], Observer
     if context.settings.alarms.is_on:
         from harness.observe.watch import Watch
 
-        yield Watch.__name__, lambda: Watch(context)
+        yield "alarms", lambda: Watch(context)
     if context.settings.lineage.is_on:
         from harness.observe.lineage import LineageOfRuns
 
-        yield LineageOfRuns.__name__, lambda: LineageOfRuns(context)
+        yield "lineage", lambda: LineageOfRuns(context)
     if context.settings.metrics.is_on:
         from harness.observe.metrics import MetricsOfTicks
 
-        yield MetricsOfTicks.__name__, lambda: MetricsOfTicks(context)
+        yield "metrics", lambda: MetricsOfTicks(context)

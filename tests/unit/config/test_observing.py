@@ -129,3 +129,24 @@ def test_a_whole_day_is_quiet() -> None:
     sunday = QuietHours(start="00:00", end="24:00", days=(Weekday.SUNDAY,))
     quiet = [sunday.contain(at(f"2026-03-0{day}T23:59")) for day in (7, 8, 9)]
     assert quiet == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://key:hush@example.com", "https://example.com/?key=hush", "example.com", "ftp://x"],
+)
+def test_a_lineage_server_is_an_address_without_a_secret(url: str, problems: Problems) -> None:
+    [problem] = problems(f"lineage:\n  url: {url}\n")
+    assert problem.startswith("heartbeat.yml:2: lineage.url: allowed is the address of a server")
+    assert "hush" not in problem
+
+
+def test_a_namespace_of_no_table_format_is_refused(problems: Problems) -> None:
+    [problem] = problems("lineage: {datasets: {parquet: x}}")
+    assert "lineage.datasets.parquet: there is no such table_format; allowed are delta," in problem
+
+
+def test_metrics_are_for_this_machine_only_unless_configured_otherwise(load: Load) -> None:
+    metrics = load("metrics: {port: 9464}").metrics
+    assert (metrics.is_on, metrics.address) == (True, "127.0.0.1")
+    assert not load("").metrics.is_on

@@ -18,6 +18,7 @@ from harness.inspect.alarms import (
     check_line,
     place_of,
 )
+from harness.inspect.attention import reason_beside
 from harness.inspect.doctor.findings import attention, broken, ok
 from harness.inspect.rhythm import Rhythm
 from harness.inspect.status import Status
@@ -102,7 +103,7 @@ def test_an_upstream_that_fails_for_a_while_is_an_alarm_that_names_the_jobs_it_b
     assert (alarm.rule, alarm.subject) == (AlarmRule.UPSTREAM_UNREADABLE, ORDERS)
     assert alarm.blocks == ("job_0", "job_1")
     assert alarm.sentence(NOW) == (
-        "upstream sales.orders cannot be read (10m): it is down.; waiting: job_0, job_1"
+        "upstream sales.orders cannot be read (10m): it is down; waiting: job_0, job_1"
     )
 
 
@@ -227,3 +228,10 @@ def test_text_from_outside_cannot_begin_a_line_and_gives_no_secret_away(
 
 def test_the_place_of_an_upstream_has_its_colons() -> None:
     assert place_of("kafka:shop: Orders:ab5c14a4") == ("kafka", "shop: orders")
+
+
+def test_a_reason_beside_a_name_does_not_repeat_it() -> None:
+    files = "The files /in/a cannot be sensed: there is no folder."
+    assert reason_beside("/in/a", files) == "there is no folder."
+    table = "The Delta table a.b cannot be sensed: it is gone."
+    assert reason_beside("a.b", table) == "it is gone."

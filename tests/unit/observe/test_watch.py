@@ -1,6 +1,8 @@
 """When alarms are evaluated after a tick, and that nothing here ever stops one."""
 
 import logging
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -178,7 +180,7 @@ def test_a_probe_writes_nothing(world: World) -> None:
 
 def test_without_a_configuration_nothing_is_watched(tmp_path: Path) -> None:
     world = World(tmp_path, "")
-    assert Observers(world.context())._observers == ()
+    assert Observers(world.context())._observers == {}
 
 
 @dataclass
@@ -204,7 +206,7 @@ def test_an_observer_that_fails_stops_no_tick_and_is_logged_once(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     observers, broken = Observers(world.context()), Broken()
-    observers._observers = (broken,)
+    observers._observers = {"metrics": broken}
     report = world.engine().tick(TickOptions())
     with caplog.at_level(logging.WARNING):
         observers.after(report)
@@ -214,7 +216,7 @@ def test_an_observer_that_fails_stops_no_tick_and_is_logged_once(
             raise DecideError("dbt did not succeed")
     assert broken.calls == ["after", "after", "wait", "failed", "wait"]
     assert [each.message for each in caplog.records] == [
-        "Broken: not up to date (no disk); the next tick tries again"
+        "metrics: not up to date (no disk); the next tick tries again"
     ]
 
 
@@ -225,6 +227,38 @@ def test_what_is_no_failure_of_a_tick_is_not_reported_as_one(
     context = world.context()
     context.stop.is_wanted = isinstance(error, ValueError)
     observers, broken = Observers(context), Broken()
-    observers._observers = (broken,)
+    observers._observers = {"metrics": broken}
     observers.failed(error)
     assert broken.calls == []
+
+
+def test_a_tick_without_a_configuration_imports_no_library_of_those_who_watch() -> None:
+    code = (
+        "import sys; from types import SimpleNamespace as Some;"
+        "from harness.observe.after_tick import Observers;"
+        "off = Some(is_on=False); settings = Some(alarms=off, lineage=off, metrics=off);"
+        "Observers(Some(settings=settings, stop=None));"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}));"
+        "print(*sorted(name for name in sys.modules if name.startswith('harness.observe.')))"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    packages, own = answer.stdout.splitlines()
+    heavy = {"apprise", "openlineage", "prometheus_client", "requests", "pyspark", "deltalake"}
+    assert not heavy & set(packages.split())
+    assert own.split() == ["harness.observe.after_tick"]
+
+
+def test_one_that_cannot_begin_keeps_no_other_from_its_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    both = "metrics: {textfile: x.prom}\nlineage: {file: y.jsonl}\n"
+    with caplog.at_level(logging.WARNING):
+        observers = Observers(World(tmp_path, both).context())
+    assert list(observers._observers) == ["lineage"]
+    assert [each.message for each in caplog.records] == [
+        "metrics: not up to date (the package prometheus-client is missing; pip install"
+        " 'heartbeat[metrics]'); the next tick tries again"
+    ]
