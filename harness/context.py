@@ -10,6 +10,7 @@ import signal
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextvars import copy_context
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -450,7 +451,7 @@ class Context:
         # The commits carry no stamp.
         self.lock.confirm()
         with ThreadPoolExecutor(thread_name_prefix="show") as pool:
-            for shown in [pool.submit(self._show, table) for table in tables]:
+            for shown in [pool.submit(copy_context().run, self._show, table) for table in tables]:
                 shown.result()
 
     def _show(self, table: PublicTable) -> None:

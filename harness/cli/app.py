@@ -12,6 +12,7 @@ import typer
 
 from harness import __version__
 from harness.cli import (
+    alarms,
     consume,
     docs,
     engine,
@@ -113,6 +114,7 @@ _MODULES = (
     init,
     tick,
     inspect,
+    alarms,
     report,
     docs,
     operate,

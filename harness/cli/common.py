@@ -26,6 +26,9 @@ log = logging.getLogger(__name__)
 #: When the process began, as far as it can tell, for the time that a command took.
 BEGAN = time.monotonic()
 
+#: The format of the log, before that of heartbeat.yml.
+LOG_FORMAT = "HEARTBEAT_LOG_FORMAT"
+
 AS_JSON = typer.Option("--json", help="Print one JSON object, for scripts.")
 
 
@@ -104,15 +107,22 @@ def set_up_log(settings: "Settings", *, is_writer: bool) -> None:
     """Send log records to the rotating file of the state folder.
 
     Raises:
+        ConfigurationError: HEARTBEAT_LOG_FORMAT is no format.
         StateError: The file cannot be opened.
     """
-    from harness.platform.logs import set_up_logging
+    from harness.config.model import LogFormat
+    from harness.platform.logs import Rotation, set_up_logging
 
+    logs = settings.logs
+    wanted = os.environ.get(LOG_FORMAT, "").strip().lower() or logs.format.value
+    if wanted not in set(LogFormat):
+        allowed = " and ".join(LogFormat)
+        raise ConfigurationError(f"{LOG_FORMAT} is '{wanted}'; allowed are {allowed}")
     set_up_logging(
         settings.home,
         is_writer=is_writer,
-        max_bytes=settings.logs.max_megabytes * 1_000_000,
-        backups=settings.logs.keep,
+        is_json=wanted == LogFormat.JSON,
+        rotation=Rotation(max_bytes=logs.max_megabytes * 1_000_000, keep=logs.keep),
     )
 
 

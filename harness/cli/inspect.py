@@ -21,7 +21,9 @@ from harness.cli.common import (
 from harness.errors import ConfigurationError, ExitCode, HeartbeatError
 
 if TYPE_CHECKING:
+    from harness.context import Context
     from harness.inspect.doctor.findings import Finding
+    from harness.inspect.status import Status
 
 
 def register(app: typer.Typer) -> None:
@@ -34,12 +36,21 @@ def register(app: typer.Typer) -> None:
 
 def status(
     every_job: Annotated[bool, typer.Option("--all", "-a", help="Show every job.")] = False,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Print one line for a monitoring system: 0 is good, 1 bad."),
+    ] = False,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
     """Show the current status, problems first.
 
+    With --check it ends with 1 when an alarm holds, or when there was no tick for
+    `alarms.no_tick_minutes`, and prints one line about it.
+
     Examples:
         python -m harness status
+
+        python -m harness status --check
 
         python -m harness status --json | jq '.control[] | select(.status == "FAILED")'
     """
@@ -50,11 +61,26 @@ def status(
 
     with reading(may_quarantine=True) as context:
         require_state(context)
-        read = shown.read_status(context, every_run=as_json)
+        read = shown.read_status(context, every_run=as_json and not check)
+        if check:
+            leave(_checked(context, read, is_json=as_json))
+            return
     if as_json:
         print_json(shown.as_json(read))
     else:
         Page(answers(), read, every_job=every_job).show()
+
+
+def _checked(context: "Context", read: "Status", *, is_json: bool) -> ExitCode:
+    from harness.inspect import alarms as shown
+    from harness.observe.watch import alarms_now
+
+    found = alarms_now(context, read)
+    if is_json:
+        print_json(shown.check_as_json(read, found))
+    else:
+        print_line(shown.check_line(read, found))
+    return ExitCode.FAILED if found else ExitCode.DONE
 
 
 def explain(

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
@@ -56,10 +56,12 @@ def tick(
     from harness.cli.views.tick import show
     from harness.inspect import tick_summary as shown
     from harness.inspect.page.deliver import Keeper
+    from harness.observe.after_tick import Observers
     from harness.store.queries import note_tick
     from harness.tick.engine import Engine, TickOptions
 
     with writing("tick") as context:
+        observers = Observers(context)
         shown_on = Progress(remarks(), context.stop.activity, is_shown=not (quiet or as_json))
         with shown_on as progress:
             options = TickOptions(
@@ -70,12 +72,14 @@ def tick(
                 on_plan=progress.on_plan,
                 began=BEGAN,
             )
-            report = Engine(context).tick(options)
+            with observers.watching():
+                report = Engine(context).tick(options)
             note_tick(context.home.folder, report.tick.at)
         if as_json:
             print_json(shown.as_json(report, _waiting(context)))
         elif not quiet:
             show(answers(), report)
+        observers.after(report)
         Keeper(context).keep()
     leave(ExitCode.FAILED if not report.is_clean else ExitCode.DONE)
 
@@ -129,6 +133,8 @@ def run(
         python -m harness run --every 1s --for 8h --verbose
     """
     from harness.inspect.page.deliver import Keeper
+    from harness.observe.after_tick import Observers
+    from harness.platform.logs import log_as_tick
     from harness.tick.engine import Engine
     from harness.tick.housekeeping import Housekeeper
     from harness.tick.loop import Listeners, Pace, run_loop
@@ -140,8 +146,17 @@ def run(
     )
     with writing("run") as context:
         context.is_resident = context.publishes_aside = True
+        observers = Observers(context)
+        shown = _teller(context, is_verbose=verbose, is_json=as_json)
+
+        def on_report(report: "TickReport") -> None:
+            with log_as_tick(report.tick.id):
+                shown(report)
+            observers.after(report)
+
         # What it publishes ends before another process is let in.
-        with closing(Engine(context)) as engine:
+        with closing(Engine(context)) as engine, ExitStack() as ending:
+            ending.callback(observers.wait)
             housekeeper, keeper = Housekeeper(context, alone=engine.finish), Keeper(context)
 
             def between() -> None:
@@ -150,7 +165,8 @@ def run(
                 housekeeper.between_ticks()
 
             listeners = Listeners(
-                on_report=_teller(context, is_verbose=verbose, is_json=as_json),
+                on_report=on_report,
+                on_failure=observers.failed,
                 on_publication=_shows_waiting(is_json=as_json),
                 between=between,
             )

@@ -36,7 +36,8 @@ def _absolute(path: str) -> str:
     return path
 
 
-def _zone(name: str) -> str:
+def zone(name: str) -> str:
+    """Return the name of a time zone; a ``ValueError`` for any other."""
     if name not in available_timezones():
         raise ValueError("allowed is the name of a time zone, such as Europe/Berlin or UTC")
     return name
@@ -131,7 +132,7 @@ class SapSystem(Database):
     look_back_days: int = Field(
         default=7, ge=1, le=90, description="Chains that ended so long ago are still noticed."
     )
-    time_zone: Annotated[str, AfterValidator(_zone)] | None = Field(
+    time_zone: Annotated[str, AfterValidator(zone)] | None = Field(
         default=None, description="Zone of the server's clock, such as Europe/Berlin."
     )
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from typing import get_args
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from harness.config.observing import DatasetFormat
 from harness.config.reference import names_at, type_at
 from harness.config.sources import Source
 from harness.config.yaml import Document
@@ -20,6 +22,8 @@ _EXAMPLES = {
     "bootstrap_servers": "broker.example.com:9092",
     "url": "jdbc:postgresql://db.example.com:5432/shop",
     "log_table": "RSPCLOGCHAIN",
+    "start": "'22:00'",
+    "end": "'06:00'",
 }
 
 
@@ -88,6 +92,8 @@ def _wrong_key(path: tuple[str, ...]) -> str:
         return "this is no job id; allowed is an integer from 1 to 9223372036854775807."
     if path[:2] == ("sensing", "limits"):
         return f"there is no such sensor_source; allowed are {', '.join(Source)}."
+    if path[:2] == ("lineage", "datasets"):
+        return f"there is no such table_format; allowed are {', '.join(get_args(DatasetFormat))}."
     return "the name is empty; give it one."
 
 

@@ -29,8 +29,10 @@ from harness.config.model import (
     Report,
     Sensing,
 )
+from harness.config.observing import Alarms, Lineage, Metrics
 from harness.config.reference import names_at
 from harness.config.secrets import (
+    SecretReference,
     SecretStore,
     references_in,
 )
@@ -78,6 +80,9 @@ class Settings:
     maintenance: Maintenance
     report: Report
     logs: Logs
+    alarms: Alarms
+    lineage: Lineage
+    metrics: Metrics
     connections: Connections
     #: A Databricks workspace is configured, whose secret scopes can be read.
     has_workspace: bool
@@ -85,6 +90,19 @@ class Settings:
     catalog: str | None = None
     #: Why connections of the file are left out: sentences with file, line and key.
     quarantined: tuple[str, ...] = ()
+
+    def secret_references(self) -> list[tuple[str, SecretReference]]:
+        """Return every reference to a secret, each with its key."""
+        parts: dict[str, object] = {
+            "connections": self.connections,
+            "alarms": self.alarms,
+            "lineage": self.lineage,
+        }
+        return [
+            (".".join(path), reference)
+            for name, part in parts.items()
+            for path, reference in references_in(part, (name,))
+        ]
 
     def lacks_command(self, job_id: int) -> bool:
         """Return whether the local Jobs API has nothing to run for a job."""
@@ -165,6 +183,9 @@ def load_settings(
         maintenance=content.maintenance,
         report=content.report,
         logs=content.logs,
+        alarms=content.alarms,
+        lineage=content.lineage,
+        metrics=content.metrics,
         connections=content.connections,
         has_workspace=has_workspace,
         catalog=environment.get(CATALOG_VARIABLE, "").strip() or None

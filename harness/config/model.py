@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from harness.config.connections import Connections
+from harness.config.observing import Alarms, Lineage, Metrics
 from harness.config.section import Section, Text, key_name
 from harness.config.sources import FirstSight, Source
 
@@ -312,8 +313,20 @@ class Report(Section):
     )
 
 
+class LogFormat(StrEnum):
+    """What a line of the log is."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
 class Logs(Section):
     """The rotating log file."""
+
+    format: LogFormat = Field(
+        default=LogFormat.TEXT,
+        description="What a line is; HEARTBEAT_LOG_FORMAT comes before it.",
+    )
 
     max_megabytes: int = Field(
         default=10, ge=1, le=1024, description="Size at which a log file is full."
@@ -331,6 +344,9 @@ class ConfigurationFile(Section):
     maintenance: Maintenance = Field(default_factory=Maintenance, description="The ledgers.")
     report: Report = Field(default_factory=Report, description="The page that `report` writes.")
     logs: Logs = Field(default_factory=Logs, description="The log file.")
+    alarms: Alarms = Field(default_factory=Alarms, description="Who is informed, and when.")
+    lineage: Lineage = Field(default_factory=Lineage, description="OpenLineage events.")
+    metrics: Metrics = Field(default_factory=Metrics, description="Metrics for Prometheus.")
     connections: Connections = Field(
         default_factory=Connections, description="Systems that need an address or a password."
     )

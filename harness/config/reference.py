@@ -17,6 +17,8 @@ _WORDS = {
     "array": "list",
 }
 
+_LIST_OF = "list of "
+
 _Schema = Mapping[str, Any]
 
 
@@ -62,7 +64,10 @@ def type_at(path: tuple[str, ...]) -> str:
     best = max(fits, key=lambda key: len(key.path), default=None)
     if best is None or best.type == "section":
         return "a mapping of its keys"
-    return best.type.replace("`", "") if len(best.path) == len(path) else "text, in quotes"
+    if len(best.path) == len(path):
+        return best.type.replace("`", "")
+    is_entry = best.type.startswith(_LIST_OF)
+    return best.type.removeprefix(_LIST_OF).replace("`", "") if is_entry else "text, in quotes"
 
 
 def _matches(pattern: tuple[str, ...], path: tuple[str, ...]) -> bool:
@@ -90,7 +95,7 @@ class _Keys:
         self, value: _Schema, path: tuple[str, ...], *, is_required: bool = False
     ) -> SettingsKey:
         branches = self._branches(value)
-        kinds = dict.fromkeys(_type(each) for each in branches)
+        kinds = dict.fromkeys(map(self._type, branches))
         bounds = "".join(_bounds(each) for each in branches)
         return SettingsKey(
             path=path,
@@ -110,6 +115,13 @@ class _Keys:
                 if "description" in branch["additionalProperties"]:
                     yield self._key(branch["additionalProperties"], inside)
                 yield from self._below(branch["additionalProperties"], inside)
+
+    def _type(self, value: _Schema) -> str:
+        words = _type(value)
+        entries = self._branches(value["items"]) if value.get("items") else []
+        if words != "list" or not all("enum" in each for each in entries) or not entries:
+            return words
+        return _LIST_OF + " or ".join(map(_type, entries))
 
     def _branches(self, value: _Schema) -> list[_Schema]:
         """Return what a value may be, other than absent."""

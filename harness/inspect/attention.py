@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from harness.config.model import Attention
 from harness.inspect.status import Status
@@ -82,7 +83,7 @@ def reason_beside(name: str, failure: str) -> str:
     """Return why a look failed, as it may stand beside the upstream's name: without that name."""
     message = re.escape(name)
     reason = re.sub(
-        rf"^(?:The \w+ \w+|\w+) {message} (?:cannot be sensed: )?", "", failure, count=1
+        rf"^(?:The(?: \w+){{1,2}}|\w+) {message} (?:cannot be sensed: )?", "", failure, count=1
     )
     # "the folder /data/orders does not exist" says nothing more than "the folder does not exist".
     end = r"(?=[\s,:;]|\.?$)"
@@ -159,15 +160,34 @@ def jobs_of(status: Status) -> list[Job]:
     ]
 
 
+class ProblemKind(StrEnum):
+    """What about a run needs a person, in one word."""
+
+    #: Its job goes no further on its own.
+    HELD = "held"
+    #: It starts again automatically.
+    RETRIES = "retries"
+    #: What became of it is unknown.
+    LOST = "lost"
+    #: It waits or runs for long.
+    LONG = "long"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """What about a run needs a person."""
 
+    kind: ProblemKind
     what: str
     since: datetime
     why: str
     #: The job goes no further on its own.
     is_bad: bool = False
+
+
+_LOST = ProblemKind.LOST
+#: How such a run ended could not be established.
+_UNKNOWN_END = frozenset({RunStatus.LOST, RunStatus.PARKED})
 
 
 def problem_of(run: Run, status: Status) -> Problem | None:
@@ -177,13 +197,14 @@ def problem_of(run: Run, status: Status) -> Problem | None:
         why, since = run.message or _without_a_word(run), run.ended_at or run.recorded_at
         retry = retry_of(run, blockers_of(run, status.decision))
         if retry is None:
-            return Problem(what=what, since=since, why=why, is_bad=True)
+            kind = ProblemKind.LOST if run.run_status in _UNKNOWN_END else ProblemKind.HELD
+            return Problem(kind=kind, what=what, since=since, why=why, is_bad=True)
         # In front: a long reason is cut.
         why = f"attempt {run.attempt + 1} starts automatically from {instant_of(retry)} on; {why}"
-        return Problem(what=what, since=since, why=why)
+        return Problem(kind=ProblemKind.RETRIES, what=what, since=since, why=why)
     if run.is_unanswered:
         why = run.message or "the Jobs API has not answered; every tick retries"
-        return Problem(what="no answer", since=run.decided_at, why=why)
+        return Problem(kind=_LOST, what="no answer", since=run.decided_at, why=why)
     if not run.is_open:
         return None
     return _unreachable(run, status) or _problem_of_open(run, status.now, status.attention)
@@ -228,13 +249,13 @@ def _unreachable(run: Run, status: Status) -> Problem | None:
     if not is_over(status.attention.unasked_minutes, unreachable.since, status.now):
         return None
     why = f"the state of {name_of_run(run)} is unknown: {unreachable.reason}"
-    return Problem(what="unreachable", since=unreachable.since, why=why)
+    return Problem(kind=_LOST, what="unreachable", since=unreachable.since, why=why)
 
 
 def _problem_of_open(run: Run, now: datetime, attention: Attention) -> Problem | None:
     if run.message in (NOT_KNOWN, NO_STATE):
         why = f"{name_of_run(run)}: {run.message}"
-        return Problem(what="unknown state", since=run.recorded_at, why=why)
+        return Problem(kind=_LOST, what="unknown state", since=run.recorded_at, why=why)
     if waits(run):
         is_long = is_over(attention.queued_minutes, run.recorded_at, now)
         message = f" ({run.message})" if run.message else ""
@@ -242,15 +263,17 @@ def _problem_of_open(run: Run, now: datetime, attention: Attention) -> Problem |
             f"{name_of_run(run)} waits{message}; Databricks cancels queued runs after "
             f"{QUEUE_HOURS} hours"
         )
-        return Problem(what=words_of(run), since=run.recorded_at, why=why) if is_long else None
+        waiting = Problem(kind=ProblemKind.LONG, what=words_of(run), since=run.recorded_at, why=why)
+        return waiting if is_long else None
     if words_of(run):
         message = f": {run.message}" if run.message else ""
         why = (
             f"{name_of_run(run)} has a state this version does not know ({words_of(run)}){message}"
         )
-        return Problem(what="unknown state", since=run.recorded_at, why=why)
+        return Problem(kind=_LOST, what="unknown state", since=run.recorded_at, why=why)
     if is_over(attention.running_minutes, began(run), now):
-        return Problem(what="runs long", since=began(run), why=name_of_run(run))
+        what = "runs long"
+        return Problem(kind=ProblemKind.LONG, what=what, since=began(run), why=name_of_run(run))
     return None
 
 
@@ -262,6 +285,16 @@ def waits(run: Run) -> bool:
 def words_of(run: Run) -> str:
     """Return the Jobs API's words for a run, as far as they were worth a row."""
     return ", ".join(dict.fromkeys(word for word in run.words if word))
+
+
+def waiting_for(sensor_id: str, jobs: Iterable[Job]) -> tuple[str, ...]:
+    """Return the names of the jobs that wait for an event of an upstream of this id."""
+    waits_for = f"a new data-change event of {sensor_id}"
+    return tuple(
+        job.name
+        for job in jobs
+        if job.reasons and any(each.waits_for == waits_for for each in job.reasons.blockers)
+    )
 
 
 def _without_a_word(run: Run) -> str:

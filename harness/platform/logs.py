@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
@@ -20,7 +21,7 @@ from typing import TextIO
 from harness.errors import StateError
 from harness.platform.files import make_private
 from harness.platform.masking import masked
-from harness.platform.text import escaped
+from harness.platform.text import escaped, json_text
 
 #: The tick that the running code belongs to; a dash outside of ticks.
 _tick_id: ContextVar[str] = ContextVar("tick_id", default="-")
@@ -46,12 +47,32 @@ class FileFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as text, each line of it complete in itself."""
-        instant = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         tick_id = escaped(_tick_id.get())
-        head = f"{instant.replace('+00:00', 'Z')} {tick_id} {record.levelname} {record.name}"
+        head = f"{_instant(record)} {tick_id} {record.levelname} {record.name}"
         message = escaped(masked(record.getMessage()))
         lines = [f"{head} {message}", *(f"{head} | {line}" for line in _trace_lines(record))]
         return "\n".join(lines)
+
+
+class JsonFormatter(logging.Formatter):
+    """Writes one JSON object for each record, stack trace included."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as one line."""
+        trace = "\n".join(_trace_lines(record))
+        content = {
+            "at": _instant(record),
+            "tick": _tick_id.get(),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": masked(record.getMessage()),
+        }
+        return json_text(content | ({"trace": trace} if trace else {}))
+
+
+def _instant(record: logging.LogRecord) -> str:
+    instant = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+    return instant.replace("+00:00", "Z")
 
 
 class ConsoleFormatter(logging.Formatter):
@@ -95,13 +116,21 @@ class _AppendingHandler(_QuietMixin, logging.handlers.WatchedFileHandler):
             super().close()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rotation:
+    """When a log file is full, and how many full ones are kept."""
+
+    max_bytes: int = 5_000_000
+    keep: int = 5
+
+
 def set_up_logging(
     home: Path,
     *,
     is_writer: bool,
+    is_json: bool = False,
     console: TextIO | None = None,
-    max_bytes: int = 5_000_000,
-    backups: int = 5,
+    rotation: Rotation | None = None,
 ) -> None:
     """Send every record to ``<home>/logs/heartbeat.log`` and our own warnings to the console.
 
@@ -110,29 +139,32 @@ def set_up_logging(
     Args:
         home: The state folder.
         is_writer: This process holds the lock, so it may rotate the file; others only append.
+        is_json: Each line is a JSON object, in the file and on the console.
         console: Where warnings go; the standard error stream when not given.
-        max_bytes: The size at which the file is rotated.
-        backups: How many rotated files are kept.
+        rotation: When the file is full.
 
     Raises:
         StateError: The file cannot be opened.
     """
-    path = home / "logs" / "heartbeat.log"
+    path, full = home / "logs" / "heartbeat.log", rotation or Rotation()
     file_handler: logging.FileHandler
     try:
         make_private(home)
         path.parent.mkdir(exist_ok=True)
         if is_writer:
             file_handler = _RotatingHandler(
-                path, maxBytes=max_bytes, backupCount=backups, encoding="utf-8"
+                path, maxBytes=full.max_bytes, backupCount=full.keep, encoding="utf-8"
             )
         else:
             file_handler = _AppendingHandler(path, encoding="utf-8")
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise StateError(f"The log {path} cannot be written ({reason})") from error
-    file_handler.setFormatter(FileFormatter())
-    _install(file_handler, _console_handler(console or sys.stderr))
+    file_handler.setFormatter(JsonFormatter() if is_json else FileFormatter())
+    console_handler = _console_handler(console or sys.stderr)
+    if is_json:
+        console_handler.setFormatter(JsonFormatter())
+    _install(file_handler, console_handler)
     for name in _CHATTY:
         logging.getLogger(name).setLevel(logging.WARNING)
     logging.captureWarnings(True)
@@ -151,7 +183,7 @@ def _install(*handlers: logging.Handler) -> None:
     root = logging.getLogger()
     root.setLevel(logging.INFO)
     for handler in list(root.handlers):
-        if isinstance(handler.formatter, FileFormatter | ConsoleFormatter):
+        if isinstance(handler.formatter, FileFormatter | ConsoleFormatter | JsonFormatter):
             root.removeHandler(handler)
             handler.close()
     for handler in handlers:

@@ -11,6 +11,7 @@ import html
 import re
 import threading
 from collections.abc import Mapping
+from urllib.parse import unquote
 
 MASK = "***"
 
@@ -23,6 +24,10 @@ _SECRET_VARIABLE = re.compile(
     re.IGNORECASE,
 )
 _SHORTEST_VARIABLE = 8
+
+#: The password in an address, and what no host and no word of a path looks like.
+_PASSWORD = re.compile(r"://[^/@:]*:([^/@]+)@")
+_LIKE_A_TOKEN = re.compile(r"(?=[^.]*$)(?=.*[a-z])(?=.*[A-Z0-9]).{8,}|(?=.*[0-9])[A-Z0-9]{8,}")
 
 _LETTERS_OF_CONTROLS = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
 
@@ -135,6 +140,22 @@ _MASKER = Masker()
 def mask(value: str) -> None:
     """Hide this value in every log line, row and message of the process from now on."""
     _MASKER.add(value)
+
+
+def mask_address(address: str) -> None:
+    """Hide an address that is a secret, and each part of it that looks like one.
+
+    Messages of clients repeat parts of an address: its path, its login. Parts that are ordinary
+    words, such as a host or a user, stay readable.
+    """
+    mask(address)
+    for part in re.split(r"[/?&=:@,;#]+", address):
+        for spelling in {part, unquote(part)}:
+            if _LIKE_A_TOKEN.fullmatch(spelling):
+                mask(spelling)
+    if password := _PASSWORD.search(address):
+        mask(password.group(1))
+        mask(unquote(password.group(1)))
 
 
 def mask_environment(environment: Mapping[str, str]) -> None:

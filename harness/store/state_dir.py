@@ -7,9 +7,13 @@ from pathlib import Path
 #: before. The rest is either in tables there, or can be made again.
 SHARED_FILES = frozenset(
     {
+        "alarms.json",
+        "arrivals.json",
         "back_off.json",
         "installation",
+        "lineage.json",
         "maintenance.json",
+        "metrics.json",
         "published.json",
         "state.json",
         "status.json",
@@ -51,6 +55,26 @@ class StateDir:
     def back_off(self) -> Path:
         """When what keeps failing is probed again."""
         return self.folder / "back_off.json"
+
+    @property
+    def alarms(self) -> Path:
+        """Which alarms were sent to which channel."""
+        return self.folder / "alarms.json"
+
+    @property
+    def arrivals(self) -> Path:
+        """How often each upstream has new data, for those who watch."""
+        return self.folder / "arrivals.json"
+
+    @property
+    def lineage(self) -> Path:
+        """Up to which step of a run lineage was sent."""
+        return self.folder / "lineage.json"
+
+    @property
+    def metrics(self) -> Path:
+        """What the metrics count, across processes."""
+        return self.folder / "metrics.json"
 
     @property
     def warehouse(self) -> Path:

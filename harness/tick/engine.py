@@ -261,6 +261,7 @@ class Engine:
             failing_triggers=state.failing_triggers,
             settlement=settlement,
             started=started,
+            followed=state.runs,
             publication=publication,
             control_changes=controls.changes,
             warnings=(*warnings, *controls.warnings),

@@ -76,6 +76,8 @@ class Listeners:
     on_report: Callable[[TickReport], None]
     #: Called with what was published while ticks went on.
     on_publication: Callable[[Publication], None] = lambda publication: None
+    #: Called with the error of a tick that failed.
+    on_failure: Callable[[Exception], None] = lambda error: None
     #: Called between ticks, for housekeeping; it may take as long as it likes.
     between: Callable[[], object] = lambda: None
 
@@ -173,6 +175,7 @@ class _Attempts:
         except Exception as error:
             # What was cancelled fails, and there is no next tick that tries again.
             self._stop.check()
+            self._listeners.on_failure(error)
             if self._is_over(error, is_start=is_start):
                 raise
 

@@ -50,6 +50,8 @@ class TickReport:
     failing_triggers: tuple[Upstream, ...] = ()
     settlement: Settlement = field(default_factory=Settlement)
     started: tuple[Run, ...] = ()
+    #: The runs that go on, or hold their job, after the tick.
+    followed: tuple[Run, ...] = ()
     publication: Publication | None = None
     control_changes: int = 0
     warnings: tuple[str, ...] = ()

@@ -62,13 +62,11 @@ def controls(patient: Patient) -> Iterator[Finding]:
 
 
 def secrets(patient: Patient) -> Iterator[Finding]:
-    """Every secret that a connection refers to can be fetched; none is shown."""
-    from harness.config.secrets import references_in
-
+    """Every secret that heartbeat.yml refers to can be fetched; none is shown."""
     if patient.settings is None:
         return
     resolver = secrets_for(patient.settings, patient.environment)
-    references = list(references_in(patient.settings.connections, ("connections",)))
+    references = patient.settings.secret_references()
 
     def problem(place: int) -> str | None:
         try:
@@ -79,13 +77,13 @@ def secrets(patient: Patient) -> Iterator[Finding]:
 
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
         problems = list(pool.map(problem, range(len(references))))
-    for (path, _), message in zip(references, problems, strict=True):
+    for (key, _), message in zip(references, problems, strict=True):
         if message is not None:
             yield broken(
                 "secrets",
                 message.rstrip("."),
-                where=".".join(path),
-                todo="set it where ticks run; until then every probe that needs it fails",
+                where=key,
+                todo="set it where ticks run; until then whatever needs it fails",
             )
     if references and not any(problems):
         yield ok("secrets", f"{count(len(references), 'reference')} can be fetched")

@@ -214,11 +214,10 @@ def jobs(trial: Trial) -> str:
 
 def secrets(trial: Trial) -> str:
     """Every secret of heartbeat.yml can be read."""
-    from harness.config.secrets import references_in
     from harness.config.workspace_secrets import secrets_for
 
     context = trial.context
-    references = [reference for _, reference in references_in(context.settings.connections)]
+    references = [reference for _, reference in context.settings.secret_references()]
     if not references:
         raise SkippedError("heartbeat.yml names no secret")
     resolver = secrets_for(context.settings, context.environment)

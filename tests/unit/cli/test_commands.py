@@ -32,6 +32,7 @@ COMMANDS = (
     "doctor",
     "report",
     "docs",
+    "alarms",
     "complete",
     "retry",
     "release",

@@ -182,7 +182,9 @@ def test_an_unknown_key_names_file_line_and_key_and_what_is_meant(problems: Prob
 
 def test_an_unknown_key_like_no_other_gets_the_list(problems: Problems) -> None:
     (reported,) = problems("logs: {colour: red}\n")
-    assert reported.endswith("logs.colour: there is no such key; allowed are max_megabytes, keep.")
+    assert reported.endswith(
+        "logs.colour: there is no such key; allowed are format, max_megabytes, keep."
+    )
 
 
 def test_a_value_out_of_bounds_names_them(problems: Problems) -> None:

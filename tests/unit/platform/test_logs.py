@@ -1,6 +1,7 @@
 """Logging: what a line looks like, what it can never hold, and what reaches the console."""
 
 import io
+import json
 import logging
 import re
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ import pytest
 
 from harness.errors import StateError
 from harness.platform import masking
-from harness.platform.logs import log_as_tick, set_up_logging
+from harness.platform.logs import Rotation, log_as_tick, set_up_logging
 from harness.platform.text import escaped
 
 HEAD = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
@@ -135,7 +136,7 @@ def test_no_color_is_respected_on_a_terminal(
 
 
 def test_the_file_is_rotated_and_only_so_many_are_kept(tmp_path: Path) -> None:
-    set_up_logging(tmp_path, is_writer=True, max_bytes=300, backups=2)
+    set_up_logging(tmp_path, is_writer=True, rotation=Rotation(max_bytes=300, keep=2))
     for number in range(50):
         logging.getLogger("harness").info("line %d", number)
     files = sorted(path.name for path in (tmp_path / "logs").iterdir())
@@ -144,7 +145,7 @@ def test_the_file_is_rotated_and_only_so_many_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_process_without_the_lock_appends_and_never_rotates(tmp_path: Path) -> None:
-    set_up_logging(tmp_path, is_writer=False, max_bytes=10)
+    set_up_logging(tmp_path, is_writer=False, rotation=Rotation(max_bytes=10))
     for number in range(3):
         logging.getLogger("harness").info("line %d", number)
     assert len(lines(tmp_path)) == 3
@@ -172,3 +173,61 @@ def test_a_log_that_cannot_be_opened_is_told_in_one_sentence(tmp_path: Path) -> 
     (tmp_path / "logs").write_text("a file, not a folder")
     with pytest.raises(StateError, match=r"heartbeat\.log cannot be written \(file exists\)"):
         set_up_logging(tmp_path, is_writer=True)
+
+
+def records(home: Path) -> list[dict[str, str]]:
+    return [json.loads(line) for line in lines(home)]
+
+
+def test_a_line_of_json_has_instant_tick_level_logger_and_message(tmp_path: Path) -> None:
+    set_up_logging(tmp_path, is_writer=True, is_json=True)
+    with log_as_tick("t-42"):
+        logging.getLogger("harness.fire.intents").info("started %s", "job 7")
+    [record] = records(tmp_path)
+    assert re.fullmatch(HEAD, record.pop("at"))
+    assert record == {
+        "tick": "t-42",
+        "level": "INFO",
+        "logger": "harness.fire.intents",
+        "message": "started job 7",
+    }
+
+
+def test_text_from_outside_stays_in_its_line_of_json(tmp_path: Path) -> None:
+    set_up_logging(tmp_path, is_writer=True, is_json=True)
+    text = 'a"\n{"tick": "forged"}\u2028\ud800'
+    logging.getLogger("harness").info("table %s", text)
+    [record] = records(tmp_path)
+    assert (record["message"], record["tick"]) == (f"table {text}", "-")
+
+
+def test_a_stack_trace_is_in_the_record_of_json_without_a_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(masking, "_MASKER", masking.Masker())
+    masking.mask("hunter2-hunter2")
+    console = io.StringIO()
+    set_up_logging(tmp_path, is_writer=True, is_json=True, console=console)
+    try:
+        raise ValueError("login hunter2-hunter2 refused")
+    except ValueError as error:
+        logging.getLogger("harness").error("look failed: %s", error, exc_info=True)
+    [record] = records(tmp_path)
+    assert record["trace"].endswith("ValueError: login *** refused")
+    assert "hunter2" not in json.dumps(record) + console.getvalue()
+
+
+def test_the_console_has_warnings_in_json_too(tmp_path: Path) -> None:
+    console = io.StringIO()
+    set_up_logging(tmp_path, is_writer=True, is_json=True, console=console)
+    logging.getLogger("harness").info("not shown")
+    logging.getLogger("harness").warning("one\ntwo")
+    assert json.loads(console.getvalue())["message"] == "one\ntwo"
+
+
+def test_another_format_replaces_the_one_before(tmp_path: Path) -> None:
+    set_up_logging(tmp_path, is_writer=True, is_json=True)
+    set_up_logging(tmp_path, is_writer=True)
+    logging.getLogger("harness").info("once")
+    assert len(lines(tmp_path)) == 1
+    assert lines(tmp_path)[0].endswith("INFO harness once")

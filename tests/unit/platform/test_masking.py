@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.platform import masking
 from harness.platform.masking import MASK, Masker, mask_environment, masked
 
 SECRET = 'p/a+s s"wörd\n%1'
@@ -177,3 +178,16 @@ def test_variables_that_say_they_hold_a_secret_are_hidden_from_the_start(name: s
 def test_other_variables_stay_readable(name: str, value: str) -> None:
     mask_environment({name: value})
     assert masked(f"it is {value}") == f"it is {value}"
+
+
+def test_the_parts_of_an_address_that_look_like_secrets_are_hidden(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(masking, "_MASKER", masking.Masker())
+    masking.mask_address(
+        "https://heartbeat:open%20sesame@hooks.example.com/services/T0ABCDEF1/xYz123456?to=team"
+    )
+    said = masking.masked(
+        "heartbeat: hooks.example.com refuses /services/T0ABCDEF1/xYz123456?to=team (open sesame)"
+    )
+    assert said == "heartbeat: hooks.example.com refuses /services/***/***?to=team (***)"

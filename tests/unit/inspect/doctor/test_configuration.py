@@ -70,6 +70,15 @@ def test_a_secret_that_nobody_has_set_is_broken_and_named_by_its_key(tmp_path: P
     assert found.what == "env:SHOP_PASSWORD is not set; set it where Heartbeat runs"
 
 
+def test_the_secrets_of_those_who_watch_are_examined_too(tmp_path: Path) -> None:
+    watching = (
+        "alarms: {channels: {team: {url: env:TEAM_URL}}}\n"
+        "lineage: {url: https://example.com, api_key: env:LINEAGE_KEY}\n"
+    )
+    found = [each.where for each in secrets(a_patient(tmp_path / "home", watching))]
+    assert found == ["alarms.channels.team.url", "lineage.api_key"]
+
+
 def test_a_secret_that_is_set_is_fine_and_not_shown(tmp_path: Path) -> None:
     findings = list(secrets(a_patient(tmp_path / "home", SHOP, SHOP_PASSWORD="hunter2hunter2")))
     assert levels(findings) == [Level.OK]
