@@ -12,7 +12,7 @@ from harness.controls.load import CONTROLS
 from harness.controls.parse import parse_controls
 from harness.inspect.exposures import exposures, link_project
 from harness.platform.dbt import Dbt
-from tests.support.services.browser import browser
+from tests.support.services.chromium import chromium
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -39,15 +39,15 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator["Browser"]:
-    with browser() as started:
+def browser() -> Iterator["Browser"]:
+    with chromium() as started:
         yield started
 
 
 @pytest.fixture
-def page(chromium: "Browser", path: Path) -> Iterator["Page"]:
+def page(browser: "Browser", path: Path) -> Iterator["Page"]:
     """A page of the browser; it fails for any error, and for any request to the network."""
-    page = chromium.new_page(viewport={"width": 1280, "height": 900})
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("request", lambda each: problems.append(each.url) if "http" in each.url[:4] else None)

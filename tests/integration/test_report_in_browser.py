@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.pages import page_in
 from tests.support.report_world import Job, Upstream, World, many, shop
-from tests.support.services.chromium import NoChromiumError, chromium
+from tests.support.services.chromium import chromium
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -52,12 +52,8 @@ class Opened:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator["Browser"]:
-    with ExitStack() as stack:
-        try:
-            opened = stack.enter_context(chromium())
-        except NoChromiumError as error:
-            pytest.skip(f"The report cannot be tested in a browser here: {error}.")
-        yield opened
+    with chromium() as started:
+        yield started
 
 
 Opening = Callable[..., Opened]
