@@ -15,9 +15,9 @@ from typing import Any
 import typer
 from ruamel.yaml import YAML
 from typer.cli import get_docs_for_click
-from typer.main import get_command
 
 from harness.cli.app import app
+from harness.cli.help import command_line as command_line_of
 from harness.config.reference import settings_keys
 
 ROOT = Path(__file__).parents[2]
@@ -43,18 +43,23 @@ def _table(header: tuple[str, ...], rows: list[str]) -> list[str]:
 
 def command_line() -> Iterator[str]:
     """Yield what typer documents of every command, with its examples as code."""
-    command = get_command(app)
+    command = command_line_of(app, called=PROGRAM, written=PROGRAM)
     text = html.unescape(get_docs_for_click(obj=command, ctx=typer.Context(command), name=PROGRAM))
     text = text[text.index(f"## `{PROGRAM} ") :]
     text = re.sub(rf"^## `{PROGRAM} (.*)`$", r"## \1", text, flags=re.MULTILINE)
-    text = re.sub(r"^\* `--help`:.*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^\* `-h, --help`:.*\n", "", text, flags=re.MULTILINE)
     text = text.replace("**Options**:\n\n\n", "")
-    yield re.sub(r"^Examples:\n((?: {4}.*\n|\n)+)", _as_code, text, flags=re.MULTILINE)
+    yield re.sub(r"^Examples:\n((?:.+\n)+)", _as_code, text, flags=re.MULTILINE)
+
+
+def command_names() -> list[str]:
+    """Return the names of the commands in the order of the help."""
+    return list(command_line_of(app, called=PROGRAM, written=PROGRAM).commands)
 
 
 def _as_code(examples: re.Match[str]) -> str:
     lines = [line.strip() for line in examples[1].splitlines() if line.strip()]
-    return "\n".join(["```sh", *lines, "```", "", ""])
+    return "\n".join(["```sh", *lines, "```", ""])
 
 
 # The configuration

@@ -23,6 +23,7 @@ from harness.cli import (
     refresh,
     tick,
 )
+from harness.cli.help import command_line, group_commands
 from harness.errors import ExitCode, HeartbeatError
 from harness.platform.text import first_line
 
@@ -35,7 +36,6 @@ _SCRIPT = "heartbeat"
 app = typer.Typer(
     name=_MODULE,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -106,15 +106,14 @@ def options(  # noqa: PLR0913 (each is an option)
 
 for module in (project, init, tick, inspect, operate, consume, events, refresh, engine, maintain):
     module.register(app)
+group_commands(app)
 
 
 def main(arguments: list[str]) -> int:
     """Run the command line and return the exit code."""
     try:
         called = _SCRIPT if Path(sys.argv[0]).stem == _SCRIPT else _MODULE
-        command = typer.main.get_command(app)
-        for each in getattr(command, "commands", {}).values():
-            each.help = each.help.replace(_MODULE, called)
+        command = command_line(app, called=called, written=_MODULE)
         command(_with_options_first(arguments), prog_name=called)
     except SystemExit as stop:
         return _code_of(stop)

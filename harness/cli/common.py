@@ -7,13 +7,13 @@ import logging
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from harness.errors import ConfigurationError, ExitCode
+from harness.errors import ConfigurationError, ExitCode, HeartbeatError
 from harness.platform.clock import Clock, RealClock
 from harness.platform.stopping import INTERRUPTED, Stop
 
@@ -26,6 +26,24 @@ log = logging.getLogger(__name__)
 #: When the process began, as far as it can tell, for the time that a command took.
 BEGAN = time.monotonic()
 
+
+def job_names(incomplete: str) -> list[str]:
+    """Return the jobs whose names or ids begin so, for the completion of a shell."""
+    from harness.config.project import project_folder
+    from harness.controls.load import every_job_name
+
+    # A shell has no place for an error.
+    with suppress(HeartbeatError):
+        names = every_job_name(project_folder(os.environ))
+        known = [name or str(job_id) for job_id, name in names.items()]
+        if incomplete.isdigit():
+            known += map(str, names)
+        return sorted(each for each in set(known) if each.startswith(incomplete))
+    return []
+
+
+#: The job that a command is about.
+JOB = typer.Argument(metavar="JOB", help="Id or name of the job.", autocompletion=job_names)
 AS_JSON = typer.Option("--json", help="Print one JSON object, for scripts.")
 
 

@@ -26,7 +26,7 @@ def init(
     rebuild: Annotated[bool, REBUILD] = False,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Build every table and view, and load the controls CSV.
+    """Build every table and load the controls CSV.
 
     Safe to repeat: ledgers keep their rows, and nothing is started. What is built and loaded
     already stays as it is.
@@ -92,9 +92,10 @@ def validate(
     yes: Annotated[bool, YES] = False,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Check heartbeat.yml and the controls CSV, and name everything that is wrong at once.
+    """Check heartbeat.yml and the controls CSV.
 
-    Nothing is written. Errors end with code 2; warnings do not.
+    Everything that is wrong is reported at once. Nothing is written. Errors end with code 2;
+    warnings do not.
 
     Examples:
         python -m harness validate

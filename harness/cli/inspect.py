@@ -10,6 +10,7 @@ import typer
 
 from harness.cli.common import (
     AS_JSON,
+    JOB,
     interruptible,
     job_named,
     leave,
@@ -41,7 +42,7 @@ def status(
     Examples:
         python -m harness status
 
-        python -m harness status --json | jq '.control[] | select(.status == "FAILED")'
+        python -m harness status --json | jq '.blockers[].reason'
     """
     from harness.cli.views.status import Page
     from harness.cli.views.terminal import answers
@@ -58,7 +59,7 @@ def status(
 
 
 def explain(
-    job: Annotated[str, typer.Argument(metavar="JOB", help="Id or name of the job.")],
+    job: Annotated[str, JOB],
     at: Annotated[
         str | None,
         typer.Option(
@@ -67,7 +68,7 @@ def explain(
     ] = None,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Explain why a job runs, waits or is held, and what must happen next.
+    """Explain why a job runs, waits or is held, and what is next.
 
     Examples:
         python -m harness explain daily-revenue
@@ -131,14 +132,15 @@ def events(
         bool, typer.Option("--json", help="Print one JSON list, for scripts.")
     ] = False,
 ) -> None:
-    """List data-change events, oldest first; ends with 4 when there is none.
+    """List data-change events, oldest first.
 
-    TIME is 2026-03-01T08:00Z (UTC where no zone is named), -2h, or milliseconds since the epoch.
+    Ends with 4 when there is none. TIME is 2026-03-01T08:00Z (UTC where no zone is named), -2h, or
+    milliseconds since the epoch.
 
     Examples:
-        python -m harness events --table lake.flights --from 2026-03-01 --to 2026-03-02
+        python -m harness events --table lake.flights --from -7d
 
-        python -m harness events --partition 2026-03-01 --tag complete=daily --from -7d --json
+        python -m harness events --partition 2026-03-01 --tag complete=daily --json
     """
     from harness.cli.views import events as shown
     from harness.cli.views.terminal import answers
@@ -179,7 +181,7 @@ def doctor(
     ] = False,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Check the installation, and list what is broken and how to fix it.
+    """Check the installation; list what is broken and the remedy.
 
     Nothing is written and no lock is taken, so it answers while a tick runs. Ends with 1 when
     something is broken.
@@ -187,7 +189,7 @@ def doctor(
     Examples:
         python -m harness doctor
 
-        python -m harness doctor --json | jq '.findings[] | select(.level == "broken")'
+        python -m harness doctor --json | jq '.findings[].what'
 
         python -m harness doctor --workspace --json > workspace.json
     """

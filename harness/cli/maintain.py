@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 
 def maintain(as_json: Annotated[bool, AS_JSON] = False) -> None:
-    """Compact the tables and the ledgers, and remove files that are no longer read.
+    """Compact the tables, and remove files that are not read.
 
     `run` compacts automatically; with ticks from a scheduler, run this once a day.
 
@@ -63,7 +63,9 @@ def jobs_api(
     status: Annotated[bool, typer.Option("--status", help="Print where it listens.")] = False,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Serve, stop or find the local Jobs API; a tick starts it when needed.
+    """Serve, stop or find the local Jobs API.
+
+    A tick starts it when it is needed.
 
     Examples:
         python -m harness jobs-api
@@ -92,7 +94,9 @@ def demo(
         list[str] | None, typer.Argument(metavar="[ARGUMENTS]", help="Passed on to the demo.")
     ] = None,
 ) -> None:
-    """Run a small real pipeline over the New York flights data, in a folder of its own.
+    """Run a small real pipeline over the New York flights data.
+
+    It has a folder of its own.
 
     Examples:
         python -m harness demo

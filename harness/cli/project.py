@@ -80,7 +80,9 @@ def new(
         Path, typer.Argument(metavar="DIR", help="Its folder: empty, or not there yet.")
     ],
 ) -> None:
-    """Create a project: the controls CSV without rows, heartbeat.yml, profiles.yml, a dbt project.
+    """Create a project in a folder.
+
+    It has the controls CSV without rows, heartbeat.yml, profiles.yml, a dbt project.
 
     The models stay in the installed package, so that an upgrade reaches every project.
 
@@ -108,9 +110,10 @@ def new(
 
 
 def setup() -> None:
-    """Prepare this Python environment for Spark: find a Java, fetch the jars of Delta and Iceberg.
+    """Prepare this Python environment for Spark.
 
-    Optional, once for each environment: without it Spark resolves its packages at each start.
+    Finds a Java, and fetches the jars of Delta and Iceberg. Optional, once for each environment:
+    without it Spark resolves its packages at each start.
 
     Examples:
         python -m harness setup

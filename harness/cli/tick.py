@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.common import AS_JSON, BEGAN, job_named, leave, print_json, print_line, writing
+from harness.cli.common import (
+    AS_JSON,
+    BEGAN,
+    job_named,
+    job_names,
+    leave,
+    print_json,
+    print_line,
+    writing,
+)
 from harness.config.sources import Source
 from harness.errors import ConfigurationError, ExitCode
 
@@ -17,9 +26,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SOURCES = typer.Option("--source", help="Probe only upstreams of this source; repeatable.")
+SOURCES = typer.Option(
+    "--source",
+    metavar="SOURCE",
+    help="Probe only upstreams of this source, such as delta_table or kafka; repeatable.",
+)
 JOBS = typer.Option(
-    "--job", metavar="JOB", help="Probe only upstreams of this job, by id or name; repeatable."
+    "--job",
+    metavar="JOB",
+    help="Probe only upstreams of this job, by id or name; repeatable.",
+    autocompletion=job_names,
 )
 
 
@@ -38,7 +54,7 @@ def tick(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Probe the upstreams once, decide, start what may run, and follow what runs.
+    """Probe the upstreams, decide, start jobs, and follow runs.
 
     Ends with 1 when a probe failed, a start was refused or a run could not be polled.
 

@@ -20,7 +20,6 @@ from harness.store.writer.lock import ProcessLock
 PROJECT = Path(__file__).resolve().parents[3]
 COMMANDS = (
     "new",
-    "setup",
     "init",
     "validate",
     "tick",
@@ -29,17 +28,18 @@ COMMANDS = (
     "explain",
     "events",
     "doctor",
-    "complete",
     "retry",
     "release",
     "try-again",
+    "complete",
     "sense",
     "processed",
     "emit",
     "refresh",
-    "engine",
     "maintain",
+    "engine",
     "jobs-api",
+    "setup",
     "demo",
 )
 HEAVY = {"pyspark", "dbt", "databricks", "py4j", "deltalake", "pandas"}

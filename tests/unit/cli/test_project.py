@@ -76,7 +76,7 @@ def test_help_has_the_name_that_was_called(called: str, name: str) -> None:
         check=True,
     )
     assert f"Usage: {name} tick [OPTIONS]" in answer.stdout
-    assert f"    {name} tick --source trigger_file" in answer.stdout
+    assert f" {name} tick --source trigger_file" in answer.stdout
     assert ("python -m" in answer.stdout) is (name != "heartbeat")
 
 
