@@ -71,7 +71,7 @@ def emit(
     Examples:
         python -m harness emit --table sales.orders --format DELTA --snapshot-id 12
 
-        python -m harness emit --table web.visits --partition '2026;7'
+        python -m harness emit --table web.visits --format HIVE --partition 7
 
         python -m harness emit --file events.jsonl
     """
