@@ -17,6 +17,7 @@ from harness.cli import (
     events,
     init,
     inspect,
+    listings,
     maintain,
     operate,
     project,
@@ -104,7 +105,19 @@ def options(  # noqa: PLR0913 (each is an option)
     os.environ.update({name: value for name, value in given.items() if value})
 
 
-for module in (project, init, tick, inspect, operate, consume, events, refresh, engine, maintain):
+for module in (
+    project,
+    init,
+    tick,
+    inspect,
+    listings,
+    operate,
+    consume,
+    events,
+    refresh,
+    engine,
+    maintain,
+):
     module.register(app)
 group_commands(app)
 

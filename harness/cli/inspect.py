@@ -128,6 +128,12 @@ def events(
     by: Annotated[
         str, typer.Option(metavar="WHAT", help="Whose time it is: registration, or snapshot.")
     ] = "registration",
+    limit: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Only so many, the newest.")
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show tags and times of snapshots, too.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON list, for scripts.")
     ] = False,
@@ -138,7 +144,7 @@ def events(
     milliseconds since the epoch.
 
     Examples:
-        python -m harness events --table lake.flights --from -7d
+        python -m harness events --table lake.flights --from -7d --limit 20
 
         python -m harness events --partition 2026-03-01 --tag complete=daily --json
     """
@@ -161,11 +167,12 @@ def events(
             },
         )
         require_state(context)
-        found = find(context.store, question)
+        every = find(context.store, question)
+    found = every[-limit:] if limit else every
     if as_json:
         print_json([event.to_json() for event in found])
     elif found:
-        shown.show(answers(), found)
+        shown.show(answers(), found, left_out=len(every) - len(found), is_verbose=verbose)
     else:
         print_line("there is no such event", err=True)
     leave(ExitCode.DONE if found else ExitCode.NOTHING_NEW)

@@ -6,7 +6,16 @@ from datetime import datetime
 from rich.console import Console
 
 from harness.cli.views.terminal import Cell, Column, line, print_table
-from harness.inspect.attention import Job, began, jobs_of, names_of, problem_of, waits, words_of
+from harness.inspect.attention import (
+    CANNOT_BE_READ,
+    Job,
+    began,
+    jobs_of,
+    names_of,
+    problem_of,
+    waits,
+    words_of,
+)
 from harness.inspect.status import OLD_AFTER_SECONDS, Status
 from harness.inspect.tick_summary import name_of
 from harness.platform.format import age, count, instant
@@ -27,7 +36,6 @@ _WAITING: Mapping[str, str] = {
 }
 #: As much of a message as two or three lines hold.
 _MESSAGE_LENGTH = 160
-_UNREADABLE = " cannot be read: "
 
 
 class Page:
@@ -114,8 +122,8 @@ class Page:
         waiting: dict[str, list[tuple[datetime | None, str]]] = {}
         for job in self._jobs:
             for each in job.reasons.blockers if job.reasons else ():
-                if _UNREADABLE in each.reason:
-                    why = each.reason.split(_UNREADABLE, 1)[1]
+                if CANNOT_BE_READ in each.reason:
+                    why = each.reason.split(CANNOT_BE_READ, 1)[1]
                     waiting.setdefault(why, []).append((each.since, job.name))
         for why, jobs in waiting.items():
             since = min((at for at, _ in jobs if at), default=None)
@@ -134,7 +142,7 @@ class Page:
             each.reason for job in self._jobs if job.reasons for each in job.reasons.blockers
         ]
         for each in self._status.failing_triggers:
-            if not any(reason.endswith(_UNREADABLE + each.reason) for reason in reasons):
+            if not any(reason.endswith(CANNOT_BE_READ + each.reason) for reason in reasons):
                 since = age(each.since, self._status.now)
                 yield f"({each.trigger_id})", ("trigger", "red"), since, each.reason
 
@@ -226,4 +234,4 @@ def _column(name: str, is_complete: bool) -> Column:
 def _is_reported(job: Job) -> bool:
     """Return whether the page already shows why the job does not start."""
     has_run = job.run is not None and (job.run.holds_job or job.run.is_open)
-    return has_run or _UNREADABLE in job.why
+    return has_run or CANNOT_BE_READ in job.why

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from harness.cli.views.terminal import Column, line, print_table
+from harness.cli.views.words import change_of
 from harness.events.event import EventRow
 from harness.inspect.attention import names_of, reason_beside, reason_of_waiting
 from harness.inspect.tick_summary import (
@@ -73,7 +74,7 @@ def _show_found(console: Console, report: "TickReport") -> None:
             f"{len(found):,}",
             _sum(found, ("rows_written", "rows_inserted", "rows_updated", "rows_deleted"), "{:,}"),
             _sum(found, ("bytes_written", "size"), None),
-            ", ".join(sorted({event.operation_type for event in found})),
+            ", ".join(sorted({change_of(event) for event in found})),
         )
         for upstream_id, found in by_upstream.items()
     ]

@@ -26,6 +26,10 @@ COMMANDS = (
     "run",
     "status",
     "explain",
+    "jobs",
+    "upstreams",
+    "runs",
+    "logs",
     "events",
     "doctor",
     "retry",
@@ -198,6 +202,10 @@ def test_an_operation_on_batches_is_dbts_own_and_what_it_says_is_printed(
     [
         ("status",),
         ("explain", "x"),
+        ("jobs",),
+        ("upstreams",),
+        ("runs",),
+        ("logs", "x"),
         ("events",),
         ("retry", "x"),
         ("release", "x"),
@@ -314,6 +322,7 @@ def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
     "arguments",
     [
         *(("status",), ("explain", "x"), ("retry", "x"), ("release", "x"), ("doctor",)),
+        *(("jobs",), ("upstreams",), ("runs",), ("logs", "x")),
         ("complete", "--job", "1"),
     ],
 )

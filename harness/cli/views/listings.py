@@ -1,0 +1,115 @@
+"""Shows listings of jobs, upstreams and runs: one line per row, and how many there are."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+
+from rich.console import Console
+
+from harness.cli.views.terminal import Cell, Column, line, print_table
+from harness.cli.views.words import outcome_of, short_paths, short_run_id
+from harness.inspect.attention import reason_beside, reason_of_waiting
+from harness.inspect.listings import JobState, ListedJob, ListedUpstream
+from harness.inspect.tick_summary import name_of
+from harness.platform.format import age, count
+from harness.platform.text import first_line
+from harness.store.rows import Run
+
+_STATES = {
+    JobState.HELD: "bold red",
+    JobState.ATTENTION: "yellow",
+    JobState.RUNNING: "green",
+    JobState.READY: "green",
+    JobState.PAUSED: "dim",
+    JobState.PULL: "dim",
+}
+_UPSTREAM_STATES = {"unreadable": "bold red", "paused": "dim", "ok": "green", "new": "dim"}
+
+
+def show_jobs(console: Console, jobs: Sequence[ListedJob], now: datetime) -> None:
+    """Print a line per job, and how many there are in each state."""
+    columns = (
+        Column(title="state"),
+        Column(title="job", may_shrink=True),
+        Column(title="since", is_number=True),
+        Column(title="last run"),
+        Column(title="why not", may_shrink=True),
+    )
+    rows = [
+        (
+            (each.state.value, _STATES.get(each.state, "")),
+            each.job.name,
+            age(each.since, now),
+            outcome_of(each.job.run) if each.job.run else ("-", "dim"),
+            short_paths(reason_of_waiting(first_line(each.why, ""))),
+        )
+        for each in jobs
+    ]
+    _print(console, columns, rows, "job", Counter(each.state.value for each in jobs))
+
+
+def show_upstreams(console: Console, upstreams: Sequence[ListedUpstream], now: datetime) -> None:
+    """Print a line per upstream, with what its users call it."""
+    columns = (
+        Column(title="state"),
+        Column(title="upstream", keeps_end=True),
+        Column(title="what it is", may_shrink=True),
+        Column(title="last event", is_number=True),
+        Column(title="jobs", is_number=True),
+    )
+    rows = [
+        (
+            (each.state, _UPSTREAM_STATES.get(each.state, "")),
+            each.sensor_id,
+            _what_it_is(each),
+            age(each.last_event_at, now),
+            f"{len(each.jobs):,}",
+        )
+        for each in upstreams
+    ]
+    _print(console, columns, rows, "upstream", Counter(each.state for each in upstreams))
+
+
+def _what_it_is(each: ListedUpstream) -> Cell:
+    if each.failure is not None and not each.is_paused:
+        return short_paths(reason_beside(each.sensor_id, first_line(each.failure, ""))), "red"
+    return "; ".join(each.descriptions) or each.sensor_source
+
+
+def show_runs(console: Console, runs: Sequence[Run], now: datetime) -> None:
+    """Print a line per run, newest first."""
+    columns = (
+        Column(title="run"),
+        Column(title="job", may_shrink=True),
+        Column(title="outcome"),
+        Column(title="started", is_number=True),
+        Column(title="took", is_number=True),
+        Column(title="events", is_number=True),
+        Column(title="", may_shrink=True),
+    )
+    rows = [
+        (
+            short_run_id(run.run_id),
+            name_of(run.job_id, run.job_name),
+            outcome_of(run),
+            age(run.started_at or run.decided_at, now),
+            age(run.started_at, run.ended_at or now) if run.started_at else "-",
+            f"{run.event_count:,}",
+            short_paths(first_line(run.message or "", "")),
+        )
+        for run in runs
+    ]
+    _print(console, columns, rows, "run", Counter(str(outcome_of(run)[0]) for run in runs))
+
+
+def _print(
+    console: Console,
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[Cell]],
+    noun: str,
+    states: Counter[str],
+) -> None:
+    summary = ", ".join(f"{number:,} {state}" for state, number in states.items())
+    console.print(line((count(len(rows), noun), "bold"), (f"  {summary}", "dim")), soft_wrap=True)
+    if rows:
+        print_table(console, columns, rows)

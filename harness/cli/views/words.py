@@ -1,0 +1,43 @@
+"""Words that several screens share: outcomes of runs, ids and paths in the room of one line."""
+
+import re
+
+from harness.events.event import ChangeEvent, EventRow
+from harness.inspect.tick_summary import STYLES
+from harness.store.rows import Run, RunStatus
+
+#: The word of the Jobs API, where it has one.
+_OUTCOMES = {
+    RunStatus.STARTED: "RUNNING",
+    RunStatus.INTENDED: "IN DOUBT",
+    RunStatus.RETRY_REQUESTED: "REQUEUED",
+}
+#: A path with more than its last two parts, or a URI with a path.
+_LONG_PATH = re.compile(r"(?<![\w.])(?:\w+:/)?/[^\s,;'\"]*/([^\s/,;'\"]+/[^\s/,;'\"]+)")
+#: Ids of runs have up to 19 digits; so many tell those of one installation apart.
+_DIGITS = 6
+
+
+def outcome_of(run: Run) -> tuple[str, str]:
+    """Return how a run ended or goes on, and its style."""
+    word = _OUTCOMES.get(run.run_status, run.run_status.value.replace("_", " "))
+    return word, STYLES.get(run.run_status, "red")
+
+
+def change_of(event: EventRow | ChangeEvent) -> str:
+    """Return what an event did to its table."""
+    is_new_table = "recreated" in event.tags
+    return f"{event.operation_type} (table re-created)" if is_new_table else event.operation_type
+
+
+def short_run_id(run_id: int | None) -> str:
+    """Return the end of a run's id, by which `logs` finds it; a dash for none."""
+    if run_id is None:
+        return "-"
+    text = str(run_id)
+    return text if len(text) <= _DIGITS + 1 else f"…{text[-_DIGITS:]}"
+
+
+def short_paths(sentence: str) -> str:
+    """Return a sentence with only the end of each long path in it: ``…/data/orders``."""
+    return _LONG_PATH.sub(r"…/\1", sentence)
