@@ -6,8 +6,8 @@ from datetime import datetime
 
 from rich.console import Console
 
-from harness.cli.views.terminal import Cell, Column, line, print_table
-from harness.cli.views.words import outcome_of, short_paths, short_run_id
+from harness.cli.views.terminal import Cell, Column, print_sentence, print_table
+from harness.cli.views.words import outcome_of, short_paths, short_reason, short_run_id
 from harness.inspect.attention import reason_beside, reason_of_waiting
 from harness.inspect.listings import JobState, ListedJob, ListedUpstream
 from harness.inspect.tick_summary import name_of
@@ -41,7 +41,7 @@ def show_jobs(console: Console, jobs: Sequence[ListedJob], now: datetime) -> Non
             each.job.name,
             age(each.since, now),
             outcome_of(each.job.run) if each.job.run else ("-", "dim"),
-            short_paths(reason_of_waiting(first_line(each.why, ""))),
+            short_reason(reason_of_waiting(first_line(each.why, ""))),
         )
         for each in jobs
     ]
@@ -110,6 +110,6 @@ def _print(
     states: Counter[str],
 ) -> None:
     summary = ", ".join(f"{number:,} {state}" for state, number in states.items())
-    console.print(line((count(len(rows), noun), "bold"), (f"  {summary}", "dim")), soft_wrap=True)
+    print_sentence(console, (count(len(rows), noun), "bold"), (f"  {summary}", "dim"))
     if rows:
         print_table(console, columns, rows)

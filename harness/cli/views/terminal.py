@@ -81,6 +81,11 @@ def line(*parts: Cell) -> Text:
     return text
 
 
+def print_sentence(console: Console, *parts: Cell) -> None:
+    """Print prose: wrapped between words on a terminal, as one line elsewhere."""
+    console.print(line(*parts), soft_wrap=not console.is_terminal)
+
+
 def print_table(
     console: Console,
     columns: Sequence[Column],

@@ -1,6 +1,8 @@
 """Words that several screens share: outcomes of runs, ids and paths in the room of one line."""
 
 import re
+import shlex
+from collections.abc import Sequence
 
 from harness.events.event import ChangeEvent, EventRow
 from harness.inspect.tick_summary import STYLES
@@ -16,6 +18,7 @@ _OUTCOMES = {
 _LONG_PATH = re.compile(r"(?<![\w.])(?:\w+:/)?/[^\s,;'\"]*/([^\s/,;'\"]+/[^\s/,;'\"]+)")
 #: Ids of runs have up to 19 digits; so many tell those of one installation apart.
 _DIGITS = 6
+_RUN_ID = re.compile(rf"\b(run )\d{{2,}}(\d{{{_DIGITS}}})\b")
 
 
 def outcome_of(run: Run) -> tuple[str, str]:
@@ -41,3 +44,14 @@ def short_run_id(run_id: int | None) -> str:
 def short_paths(sentence: str) -> str:
     """Return a sentence with only the end of each long path in it: ``…/data/orders``."""
     return _LONG_PATH.sub(r"…/\1", sentence)
+
+
+def short_reason(sentence: str) -> str:
+    """Return a reason in the room of one line: the ends of paths and of the ids of runs."""
+    return short_paths(_RUN_ID.sub(r"\1…\2", sentence))
+
+
+def remedy_of_held(names: Sequence[str]) -> str:
+    """Return the commands that let held jobs go on."""
+    name = shlex.quote(names[0]) if len(names) == 1 else "JOB"
+    return f"→ remove the cause, then: python -m harness retry {name}"
