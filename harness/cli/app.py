@@ -24,6 +24,7 @@ from harness.cli import (
     refresh,
     tick,
 )
+from harness.cli.common import WATCHED_EVERY
 from harness.cli.help import command_line, group_commands
 from harness.errors import ExitCode, HeartbeatError
 from harness.platform.text import first_line
@@ -145,9 +146,13 @@ def main(arguments: list[str]) -> int:
 
 
 def _with_options_first(arguments: list[str]) -> list[str]:
-    """Let ``--debug`` stand after the subcommand, too."""
+    """Let ``--debug`` stand after the subcommand, too, and ``--watch`` without its value."""
     rest = [each for each in arguments if each != "--debug"]
-    return ["--debug", *rest] if len(rest) < len(arguments) else rest
+    for place, each in enumerate(rest):
+        has_value = place + 1 < len(rest) and not rest[place + 1].startswith("-")
+        if each == "--watch" and not has_value:
+            rest[place] = f"--watch={WATCHED_EVERY}"
+    return ["--debug", *rest] if "--debug" in arguments else rest
 
 
 def _code_of(stop: SystemExit) -> int:

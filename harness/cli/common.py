@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,8 @@ def job_names(incomplete: str) -> list[str]:
 
 #: The job that a command is about.
 JOB = typer.Argument(metavar="JOB", help="Id or name of the job.", autocompletion=job_names)
+#: How often `status --watch` reads without a value.
+WATCHED_EVERY = "2s"
 AS_JSON = typer.Option("--json", help="Print one JSON object, for scripts.")
 
 
@@ -212,6 +215,21 @@ def _close(wanted: str, names: Mapping[int, str]) -> str:
     if close:
         return f"; did you mean {' or '.join(list(close)[:3])}?"
     return "; `python -m harness status --all` lists every job" if names else ""
+
+
+def length_of_time(text: str, option: str) -> timedelta:
+    """Read the value of an option; a number alone has seconds.
+
+    Raises:
+        ConfigurationError: It cannot be read as a length of time.
+    """
+    from harness.platform.format import duration
+
+    try:
+        return duration(f"{text}s" if text.strip().replace(".", "", 1).isdigit() else text)
+    except ValueError as error:
+        message = f"{option} {error}; write for example 500ms, 30s, 5m or 1h"
+        raise ConfigurationError(message) from error
 
 
 def leave(code: ExitCode) -> None:

@@ -11,9 +11,11 @@ import typer
 from harness.cli.common import (
     AS_JSON,
     JOB,
+    WATCHED_EVERY,
     interruptible,
     job_named,
     leave,
+    length_of_time,
     print_json,
     print_line,
     reading,
@@ -23,6 +25,13 @@ from harness.errors import ConfigurationError, ExitCode, HeartbeatError
 
 if TYPE_CHECKING:
     from harness.inspect.doctor.findings import Finding
+
+
+WATCH = typer.Option(
+    "--watch",
+    metavar="[SECONDS]",
+    help=f"Show it until q or Ctrl-C, read again every {WATCHED_EVERY} or as often as given.",
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -35,12 +44,17 @@ def register(app: typer.Typer) -> None:
 
 def status(
     every_job: Annotated[bool, typer.Option("--all", "-a", help="Show every job.")] = False,
+    watch: Annotated[str | None, WATCH] = None,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
     """Show the current status, problems first.
 
+    With --watch the screen changes as the status does, and a key explains the selected job.
+
     Examples:
         python -m harness status
+
+        python -m harness status --watch 5
 
         python -m harness status --json | jq '.blockers[].reason'
     """
@@ -49,6 +63,12 @@ def status(
     from harness.inspect import status as shown
     from harness.tick.install import require_state
 
+    if watch is not None:
+        from harness.cli.watch import watch as watched
+
+        every = length_of_time(watch, "--watch")
+        watched(every, real_clock(), every_job=every_job, as_json=as_json)
+        return
     with reading(may_quarantine=True) as context:
         require_state(context)
         read = shown.read_status(context, every_run=as_json)

@@ -40,7 +40,7 @@ def jobs(as_json: Annotated[bool, AS_JSON] = False) -> None:
 
         python -m harness jobs --json | jq '.[] | select(.state == "held")'
     """
-    from harness.cli.views.listings import show_jobs
+    from harness.cli.views.listings import listing_of_jobs
     from harness.cli.views.terminal import answers
     from harness.inspect.listings import job_as_json, list_jobs
     from harness.inspect.status import read_status
@@ -53,7 +53,7 @@ def jobs(as_json: Annotated[bool, AS_JSON] = False) -> None:
     if as_json:
         print_json([job_as_json(each) for each in listed])
     else:
-        show_jobs(answers(), listed, status.now)
+        listing_of_jobs(listed, status.now).show(answers())
 
 
 def upstreams(as_json: Annotated[bool, AS_JSON] = False) -> None:
@@ -66,7 +66,7 @@ def upstreams(as_json: Annotated[bool, AS_JSON] = False) -> None:
 
         python -m harness upstreams --json | jq '.[] | select(.reason).sensor_id'
     """
-    from harness.cli.views.listings import show_upstreams
+    from harness.cli.views.listings import listing_of_upstreams
     from harness.cli.views.terminal import answers
     from harness.inspect.listings import list_upstreams, upstream_as_json
     from harness.tick.install import require_state
@@ -78,7 +78,7 @@ def upstreams(as_json: Annotated[bool, AS_JSON] = False) -> None:
     if as_json:
         print_json([upstream_as_json(each) for each in listed])
     else:
-        show_upstreams(answers(), listed, now)
+        listing_of_upstreams(listed, now).show(answers())
 
 
 def runs(
@@ -100,7 +100,7 @@ def runs(
 
         python -m harness runs --job daily-revenue --limit 5
     """
-    from harness.cli.views.listings import show_runs
+    from harness.cli.views.listings import listing_of_runs
     from harness.cli.views.terminal import answers
     from harness.inspect.listings import list_runs, run_as_json
     from harness.store.queries import recorded_jobs
@@ -116,7 +116,7 @@ def runs(
     if as_json:
         print_json([run_as_json(each) for each in listed])
     else:
-        show_runs(answers(), listed, now)
+        listing_of_runs(listed, now).show(answers())
 
 
 def logs(

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,12 +12,13 @@ from harness.cli.common import (
     job_named,
     job_names,
     leave,
+    length_of_time,
     print_json,
     print_line,
     writing,
 )
 from harness.config.sources import Source
-from harness.errors import ConfigurationError, ExitCode
+from harness.errors import ExitCode
 
 if TYPE_CHECKING:
     from harness.context import Context
@@ -145,9 +145,9 @@ def run(
     from harness.tick.loop import Listeners, Pace, run_loop
 
     pace = Pace(
-        every_seconds=_duration(every, "--every").total_seconds(),
+        every_seconds=length_of_time(every, "--every").total_seconds(),
         ticks=ticks,
-        for_seconds=None if for_ is None else _duration(for_, "--for").total_seconds(),
+        for_seconds=None if for_ is None else length_of_time(for_, "--for").total_seconds(),
     )
     with writing("run") as context:
         context.is_resident = True
@@ -156,16 +156,6 @@ def run(
             between=Housekeeper(context).between_ticks,
         )
         run_loop(Engine(context), pace, clock=context.clock, stop=context.stop, listeners=listeners)
-
-
-def _duration(text: str, option: str) -> timedelta:
-    from harness.platform.format import duration
-
-    try:
-        return duration(text)
-    except ValueError as error:
-        message = f"{option} {error}; write for example 500ms, 30s, 5m or 1h"
-        raise ConfigurationError(message) from error
 
 
 def _teller(

@@ -1,11 +1,13 @@
 """Shows data-change events as a table, and reads what a person asks of them."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from rich.console import Console
 
+from harness.cli.views.listings import Listing
 from harness.cli.views.terminal import Column, line, print_table
 from harness.cli.views.words import change_of
 from harness.errors import ConfigurationError
@@ -42,6 +44,13 @@ def show(
     print_table(console, columns, [_row(event)[: len(columns)] for event in events])
     earlier = f"  and {left_out:,} earlier: --limit" if left_out else ""
     console.print(line((count(len(events), "event"), "bold"), (earlier, "dim")))
+
+
+def listing_of_events(events: Sequence[ChangeEvent]) -> Listing:
+    """Return a line per event."""
+    changes = Counter(str(event.operation_type) for event in events)
+    rows = [_row(event)[: len(_COLUMNS)] for event in events]
+    return Listing(noun="event", states=changes, columns=_COLUMNS, rows=rows)
 
 
 def tags_from(given: Iterable[str]) -> dict[str, str]:

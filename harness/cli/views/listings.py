@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from rich.console import Console
@@ -26,15 +27,46 @@ _STATES = {
 _UPSTREAM_STATES = {"unreadable": "bold red", "paused": "dim", "ok": "green", "new": "dim"}
 
 
-def show_jobs(console: Console, jobs: Sequence[ListedJob], now: datetime) -> None:
-    """Print a line per job, and how many there are in each state."""
-    columns = (
-        Column(title="state"),
-        Column(title="job", may_shrink=True),
-        Column(title="since", is_number=True),
-        Column(title="last run"),
-        Column(title="why not", may_shrink=True),
-    )
+_JOBS = (
+    Column(title="state"),
+    Column(title="job", may_shrink=True),
+    Column(title="since", is_number=True),
+    Column(title="last run"),
+    Column(title="why not", may_shrink=True),
+)
+_UPSTREAMS = (
+    Column(title="state"),
+    Column(title="upstream", keeps_end=True),
+    Column(title="what it is", may_shrink=True),
+    Column(title="last event", is_number=True),
+    Column(title="jobs", is_number=True),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """A table with a heading."""
+
+    noun: str
+    states: Counter[str]
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+
+    @property
+    def heading(self) -> Sequence[Cell]:
+        """How many rows there are, and how many in each state."""
+        summary = ", ".join(f"{number:,} {state}" for state, number in self.states.items())
+        return (count(len(self.rows), self.noun), "bold"), (f"  {summary}", "dim")
+
+    def show(self, console: Console) -> None:
+        """Print it."""
+        print_sentence(console, *self.heading)
+        if self.rows:
+            print_table(console, self.columns, self.rows)
+
+
+def listing_of_jobs(jobs: Sequence[ListedJob], now: datetime) -> Listing:
+    """Return a line per job, and how many there are in each state."""
     rows = [
         (
             (each.state.value, _STATES.get(each.state, "")),
@@ -45,18 +77,12 @@ def show_jobs(console: Console, jobs: Sequence[ListedJob], now: datetime) -> Non
         )
         for each in jobs
     ]
-    _print(console, columns, rows, "job", Counter(each.state.value for each in jobs))
+    states = Counter(each.state.value for each in jobs)
+    return Listing(noun="job", states=states, columns=_JOBS, rows=rows)
 
 
-def show_upstreams(console: Console, upstreams: Sequence[ListedUpstream], now: datetime) -> None:
-    """Print a line per upstream, with what its users call it."""
-    columns = (
-        Column(title="state"),
-        Column(title="upstream", keeps_end=True),
-        Column(title="what it is", may_shrink=True),
-        Column(title="last event", is_number=True),
-        Column(title="jobs", is_number=True),
-    )
+def listing_of_upstreams(upstreams: Sequence[ListedUpstream], now: datetime) -> Listing:
+    """Return a line per upstream, with what its users call it."""
     rows = [
         (
             (each.state, _UPSTREAM_STATES.get(each.state, "")),
@@ -67,7 +93,8 @@ def show_upstreams(console: Console, upstreams: Sequence[ListedUpstream], now: d
         )
         for each in upstreams
     ]
-    _print(console, columns, rows, "upstream", Counter(each.state for each in upstreams))
+    states = Counter(each.state for each in upstreams)
+    return Listing(noun="upstream", states=states, columns=_UPSTREAMS, rows=rows)
 
 
 def _what_it_is(each: ListedUpstream) -> Cell:
@@ -76,17 +103,19 @@ def _what_it_is(each: ListedUpstream) -> Cell:
     return "; ".join(each.descriptions) or each.sensor_source
 
 
-def show_runs(console: Console, runs: Sequence[Run], now: datetime) -> None:
-    """Print a line per run, newest first."""
-    columns = (
-        Column(title="run"),
-        Column(title="job", may_shrink=True),
-        Column(title="outcome"),
-        Column(title="started", is_number=True),
-        Column(title="took", is_number=True),
-        Column(title="events", is_number=True),
-        Column(title="", may_shrink=True),
-    )
+_RUNS = (
+    Column(title="run"),
+    Column(title="job", may_shrink=True),
+    Column(title="outcome"),
+    Column(title="started", is_number=True),
+    Column(title="took", is_number=True),
+    Column(title="events", is_number=True),
+    Column(title="", may_shrink=True),
+)
+
+
+def listing_of_runs(runs: Sequence[Run], now: datetime) -> Listing:
+    """Return a line per run."""
     rows = [
         (
             short_run_id(run.run_id),
@@ -99,17 +128,5 @@ def show_runs(console: Console, runs: Sequence[Run], now: datetime) -> None:
         )
         for run in runs
     ]
-    _print(console, columns, rows, "run", Counter(str(outcome_of(run)[0]) for run in runs))
-
-
-def _print(
-    console: Console,
-    columns: Sequence[Column],
-    rows: Sequence[Sequence[Cell]],
-    noun: str,
-    states: Counter[str],
-) -> None:
-    summary = ", ".join(f"{number:,} {state}" for state, number in states.items())
-    print_sentence(console, (count(len(rows), noun), "bold"), (f"  {summary}", "dim"))
-    if rows:
-        print_table(console, columns, rows)
+    states = Counter(outcome_of(run)[0] for run in runs)
+    return Listing(noun="run", states=states, columns=_RUNS, rows=rows)

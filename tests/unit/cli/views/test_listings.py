@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from harness.cli.views.events import show as show_events
-from harness.cli.views.listings import show_jobs, show_runs, show_upstreams
+from harness.cli.views.listings import listing_of_jobs, listing_of_runs, listing_of_upstreams
 from harness.cli.views.terminal import Column, print_table
 from harness.cli.views.words import short_paths
 from harness.errors import ConfigurationError
@@ -73,7 +73,7 @@ def test_a_job_whose_upstream_cannot_be_read_needs_attention() -> None:
 def test_a_held_job_is_red_and_has_one_line_however_long_its_reason_is() -> None:
     status = status_of(3, [a_run(1, RunStatus.FAILED, message=f"no file {LONG}\nand a trace" * 9)])
     console = terminal(colour=True)
-    show_jobs(console, list_jobs(status), NOW)
+    listing_of_jobs(list_jobs(status), NOW).show(console)
     lines = lines_of(console)
     assert len(lines) == 2 + 3
     assert "\x1b[1;31mheld" in lines[2]
@@ -126,7 +126,7 @@ def test_what_cannot_be_read_comes_first_and_a_removed_row_is_no_upstream() -> N
 
 def test_an_upstream_has_one_line_with_its_description_and_the_end_of_its_path() -> None:
     console = terminal()
-    show_upstreams(console, list_upstreams(an_installation(), folded_through=-1), NOW)
+    listing_of_upstreams(list_upstreams(an_installation(), folded_through=-1), NOW).show(console)
     lines = lines_of(console)
     assert len(lines) == 2 + 2
     assert "/sales/orders" in lines[2]
@@ -173,14 +173,14 @@ def test_runs_are_listed_newest_first_and_no_more_than_asked_for() -> None:
 def test_a_run_has_one_line_and_the_end_of_its_id() -> None:
     long = replace(some_runs(1)[0], message="x" * 300, started_at=TEN, ended_at=TEN + timedelta(1))
     console = terminal()
-    show_runs(console, [long], NOW)
+    listing_of_runs([long], NOW).show(console)
     assert len(lines_of(console)) == 3
     assert lines_of(console)[2].split()[0] == "…000000"
 
 
 def test_a_run_that_goes_on_has_the_word_of_the_jobs_api() -> None:
     console = terminal()
-    show_runs(console, [replace(some_runs(1)[0], run_status=RunStatus.STARTED)], NOW)
+    listing_of_runs([replace(some_runs(1)[0], run_status=RunStatus.STARTED)], NOW).show(console)
     assert "RUNNING" in lines_of(console)[2]
 
 
