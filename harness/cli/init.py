@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.common import AS_JSON, leave, print_json, reading, writing
+from harness.cli.common import AS_JSON, BEGAN, leave, print_json, reading, writing
 from harness.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def init(
     from harness.cli.views.terminal import answers, remarks
 
     with writing("init") as context:
-        with Progress(remarks(), context.stop.activity, is_shown=not as_json):
+        with Progress(remarks(), context.stop.activity, is_shown=not as_json, began=BEGAN):
             checked = _initialise(context, allow_mass_removal=yes, rebuild=rebuild)
         if as_json:
             print_json(setup.overview_as_json(context, checked))

@@ -8,6 +8,7 @@ import typer
 
 from harness.cli.common import (
     AS_JSON,
+    BEGAN,
     interruptible,
     leave,
     print_json,
@@ -43,7 +44,7 @@ def maintain(as_json: Annotated[bool, AS_JSON] = False) -> None:
     from harness.tick.housekeeping import maintain as keep
 
     with writing("maintain") as context:
-        with Progress(remarks(), context.stop.activity, is_shown=not as_json):
+        with Progress(remarks(), context.stop.activity, is_shown=not as_json, began=BEGAN):
             kept = keep(context)
         if as_json:
             print_json(setup.maintenance_as_json(kept))

@@ -73,7 +73,9 @@ def tick(
     from harness.tick.engine import Engine, TickOptions
 
     with writing("tick") as context:
-        shown_on = Progress(remarks(), context.stop.activity, is_shown=not (quiet or as_json))
+        shown_on = Progress(
+            remarks(), context.stop.activity, is_shown=not (quiet or as_json), began=BEGAN
+        )
         with shown_on as progress:
             options = TickOptions(
                 sources=frozenset(each.value for each in source or ()),
