@@ -5,7 +5,6 @@ import logging
 import os
 import sys
 import traceback
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -24,7 +23,7 @@ from harness.cli import (
     refresh,
     tick,
 )
-from harness.cli.common import WATCHED_EVERY
+from harness.cli.common import WATCHED_EVERY, program
 from harness.cli.help import command_line, group_commands
 from harness.errors import ExitCode, HeartbeatError
 from harness.platform.text import first_line
@@ -126,7 +125,7 @@ group_commands(app)
 def main(arguments: list[str]) -> int:
     """Run the command line and return the exit code."""
     try:
-        called = _SCRIPT if Path(sys.argv[0]).stem == _SCRIPT else _MODULE
+        called = program()
         command = command_line(app, called=called, written=_MODULE)
         command(_with_options_first(arguments), prog_name=called)
     except SystemExit as stop:

@@ -5,6 +5,7 @@ Nothing heavy is imported before a command needs it.
 
 import logging
 import os
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -230,6 +231,11 @@ def length_of_time(text: str, option: str) -> timedelta:
     except ValueError as error:
         message = f"{option} {error}; write for example 500ms, 30s, 5m or 1h"
         raise ConfigurationError(message) from error
+
+
+def program() -> str:
+    """Return the program as it was called: ``heartbeat``, or ``python -m harness``."""
+    return "heartbeat" if Path(sys.argv[0]).stem == "heartbeat" else "python -m harness"
 
 
 def leave(code: ExitCode) -> None:

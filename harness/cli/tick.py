@@ -1,6 +1,7 @@
 """Runs ticks: one (``tick``), or many in one process (``run``)."""
 
 import logging
+import shlex
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ from harness.cli.common import (
     length_of_time,
     print_json,
     print_line,
+    program,
     writing,
 )
 from harness.config.sources import Source
@@ -91,7 +93,25 @@ def tick(
             print_json(shown.as_json(report, _waiting(context)))
         elif not quiet:
             show(answers(), report)
+            if report.tick.number == 1:
+                _show_next_steps(report)
     leave(ExitCode.FAILED if not report.is_clean else ExitCode.DONE)
+
+
+def _show_next_steps(report: "TickReport") -> None:
+    """Print after the very first tick what a person may do now."""
+    called, names = program(), [run.job_name for run in report.started if run.job_name]
+    job = shlex.quote(names[0]) if names else "JOB"
+    steps = {
+        f"{called} tick": "follow the runs, and probe again; `run` ticks until Ctrl-C",
+        f"{called} status --watch": "how everything stands",
+        f"{called} explain {job}": "why a job runs, waits or is held",
+        **({f"{called} logs {job}": "what its run has printed"} if names else {}),
+    }
+    width = max(map(len, steps))
+    print_line("next")
+    for command, purpose in steps.items():
+        print_line(f"  {command:<{width}}   # {purpose}")
 
 
 def _jobs(context: "Context", wanted: Sequence[str]) -> frozenset[int]:
