@@ -202,7 +202,7 @@ def job_named(wanted: str, names: Mapping[int, str]) -> int:
     if meant:
         listed = ", ".join(map(str, sorted(meant)))
         raise ConfigurationError(f"Jobs {listed} have the name '{wanted}': name one by its id")
-    raise ConfigurationError(f"There is no job '{wanted}'{_close(wanted, names)}")
+    raise ConfigurationError(f"There is no job '{wanted}'; {_close(wanted, names)}")
 
 
 def _close(wanted: str, names: Mapping[int, str]) -> str:
@@ -214,8 +214,8 @@ def _close(wanted: str, names: Mapping[int, str]) -> str:
         known[each] for each in get_close_matches(wanted.strip().lower(), known, n=5, cutoff=0.5)
     )
     if close:
-        return f"; did you mean {' or '.join(list(close)[:3])}?"
-    return "; `python -m harness status --all` lists every job" if names else ""
+        return f"did you mean {' or '.join(list(close)[:3])}?"
+    return "`python -m harness jobs` lists every job" if names else "no tick has recorded one yet"
 
 
 def length_of_time(text: str, option: str) -> timedelta:

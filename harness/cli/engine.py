@@ -55,7 +55,9 @@ def engine(
         python -m harness engine restart --force
     """
     if force and operation is Operation.STATUS:
-        raise ConfigurationError("--force means nothing to status, which changes nothing")
+        raise ConfigurationError(
+            "--force means nothing to status, which changes nothing: leave it out"
+        )
     with reading(may_quarantine=True) as context:
         match operation:
             case Operation.STATUS:

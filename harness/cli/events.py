@@ -127,5 +127,7 @@ def _lines(file: str) -> Iterable[tuple[str, object]]:
         content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise ConfigurationError(f"--file {file} cannot be read ({reason})") from error
+        raise ConfigurationError(
+            f"--file {file} cannot be read ({reason}): name another one, or - for the input"
+        ) from error
     return lines_of(content, "standard input" if file == "-" else file)

@@ -45,6 +45,7 @@ import json
 import os
 import sys
 
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 # Set it to True, and start the job again, once a negative amount is right.
@@ -55,7 +56,8 @@ def main() -> None:
     # What has changed since the last run: one event for each commit of the table.
     for event in json.loads(os.environ["HEARTBEAT_EVENTS"]):
         print(f"new: {event['operation_type']}, version {event['snapshot_id']}")
-    orders = DeltaTable("data/orders").to_pyarrow_table().to_pylist()
+    files = DeltaTable("data/orders").file_uris()
+    orders = [order for file in files for order in pq.read_table(file).to_pylist()]
     for order in orders:
         if order["amount"] < 0 and not ALLOW_NEGATIVE:
             sys.exit(f"order {order['order_id']} has the amount {order['amount']}")

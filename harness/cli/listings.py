@@ -182,10 +182,12 @@ def _lines(file: Path, run: "Run") -> Iterator[str]:
     except FileNotFoundError as error:
         raise StateError(
             f"The output of run {run.run_id} is gone ({file}): the local Jobs API keeps that of"
-            " the newest runs"
+            " the newest runs, which `python -m harness runs` lists"
         ) from error
     except OSError as error:
-        raise StateError(f"{file} cannot be read: {error.strerror or error}") from error
+        raise StateError(
+            f"{file} cannot be read ({error.strerror or error}): make it readable"
+        ) from error
 
 
 def _compacted(context: "Context") -> int:

@@ -76,7 +76,7 @@ def jobs_api(
         python -m harness jobs-api --stop
     """
     if stop and status:
-        raise ConfigurationError("--stop and --status cannot be combined")
+        raise ConfigurationError("--stop and --status cannot be combined: give one of them")
     with interruptible("stopped"):
         settings = settings_of_project()
         if stop:
@@ -107,7 +107,9 @@ def demo(
     except ModuleNotFoundError as error:
         if error.name not in {"examples", "examples.flights", "examples.flights.demo"}:
             raise
-        raise ConfigurationError("The demo is not part of this installation") from error
+        raise ConfigurationError(
+            "The demo is not part of this installation: run `make demo` in a checkout"
+        ) from error
     with stoppable() as stop:
         code = ExitCode(int(module.run_demo(arguments or [], stop=stop) or 0))
     leave(code)

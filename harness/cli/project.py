@@ -129,7 +129,9 @@ def new(
         (folder / "seeds").mkdir(parents=True, exist_ok=True)
         _write_project(folder, has_example=not empty)
     except OSError as error:
-        raise StateError(f"{given} cannot be created: {error.strerror or error}") from error
+        raise StateError(
+            f"{given} cannot be created ({error.strerror or error}): name another folder"
+        ) from error
     link_package(folder.resolve())
     print_line(f"created {given}; next:")
     print_line(f"  cd {shlex.quote(str(given))}")
@@ -170,6 +172,8 @@ def setup() -> None:
         with chdir(PACKAGE):
             prepared = prepare(PACKAGE, dict(os.environ))
     except (subprocess.CalledProcessError, OSError) as error:
-        raise StateError(f"This environment cannot be prepared: {error}") from error
+        raise StateError(
+            f"This environment cannot be prepared ({error}): correct that, and run setup again"
+        ) from error
     for sentence in prepared:
         print_line(sentence)

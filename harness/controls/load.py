@@ -192,4 +192,6 @@ def _bytes(project: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise ControlsError(f"{CONTROLS} cannot be read: {reason}") from error
+        raise ControlsError(
+            f"{CONTROLS} cannot be read ({reason}): create it, or make it readable"
+        ) from error

@@ -75,7 +75,7 @@ def read_controls(path: Path) -> ControlsFile:
         data = path.read_bytes()
     except OSError as error:
         reason = error.strerror or "it cannot be read"
-        message = f"{path}: {reason}; put a CSV with the ten columns there."
+        message = f"{path}: {reason}; put a CSV with the ten columns there"
         raise ControlsError(message) from error
     return parse_controls(data, path)
 

@@ -66,7 +66,7 @@ def tags_from(given: Iterable[str]) -> dict[str, str]:
             raise ConfigurationError(f"The tag '{each}' has no key and value; write key=value")
         if tags.setdefault(key, value) != value:
             raise ConfigurationError(
-                f"No event has the tag {key} both as '{tags[key]}' and as '{value}'; ask for one"
+                f"No event has the tag {key} both as '{tags[key]}' and as '{value}'; give one"
             )
     return tags
 
@@ -80,7 +80,7 @@ def partition_from(given: Sequence[str]) -> list[str] | None:
     try:
         return list(levels_given(given)) if given else None
     except PartitionError as error:
-        raise ConfigurationError(f"--partition {error}") from error
+        raise ConfigurationError(f"--partition {error}; write for example 'EU;7'") from error
 
 
 def instant_from(text: str | None, now: datetime) -> Instant | None:

@@ -14,6 +14,7 @@ _OUTCOMES = {
     RunStatus.INTENDED: "IN DOUBT",
     RunStatus.RETRY_REQUESTED: "REQUEUED",
 }
+_LAST_RUN = re.compile(r"^its last run \d+ ended (?=[A-Z_]+\b)")
 #: A path with more than its last two parts, or a URI with a path.
 _LONG_PATH = re.compile(r"(?<![\w.])(?:\w+:/)?/[^\s,;'\"]*/([^\s/,;'\"]+/[^\s/,;'\"]+)")
 #: Ids of runs have up to 19 digits; so many tell those of one installation apart.
@@ -47,7 +48,11 @@ def short_paths(sentence: str) -> str:
 
 
 def short_reason(sentence: str) -> str:
-    """Return a reason in the room of one line: the ends of paths and of the ids of runs."""
+    """Return a reason in the room of one line: the ends of paths and of the ids of runs.
+
+    A held job is listed with its last run, so that the reason need not name it.
+    """
+    sentence = _LAST_RUN.sub("", sentence)
     return short_paths(_RUN_ID.sub(r"\1…\2", sentence))
 
 

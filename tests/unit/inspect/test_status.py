@@ -37,7 +37,7 @@ from tests.support.ledgers import JOB, TEN, FakeStore, a_day, minutes, run
 NOW = minutes(600)
 NOTHING_NEW = Blocker(
     blocker="waiting_for_required_event",
-    reason="its hard dependency sales.orders has nothing new since its last event was taken",
+    reason="its hard dependency sales.orders has nothing new since its last event was consumed",
     waits_for="a new data-change event of sales.orders",
     since=TEN,
 )

@@ -26,7 +26,7 @@ from tests.support.ledgers import JOB, ORDERS, TEN, decision, event, minutes, ru
 
 WAITING = Blocker(
     blocker="waiting_for_required_event",
-    reason="its hard dependency sales.x has nothing new since its last event was taken",
+    reason="its hard dependency sales.x has nothing new since its last event was consumed",
     waits_for="x",
     since=minutes(-90),
 )
@@ -222,7 +222,7 @@ def test_a_held_job_has_its_own_section_in_red_with_the_command_that_helps() -> 
     assert lines[place].startswith("\x1b[1;31m")
     shown = plain(lines)
     assert shown[place + 2].startswith("  stock-alert")
-    assert "…149755 ended FAILED" in shown[place + 2]
+    assert "  FAILED: boom boom" in shown[place + 2]
     assert shown[place + 3] == "  → remove the cause, then: python -m harness retry stock-alert"
     assert "waiting 2" in shown[place + 4]
 
@@ -347,7 +347,7 @@ def test_why_a_job_waits_says_the_name_of_its_upstream_once() -> None:
 
 
 def test_more_dependencies_are_counted() -> None:
-    assert "was taken (and 1 more)" in printed(with_waiting(WAITING, WAITING))
+    assert "was consumed (and 1 more)" in printed(with_waiting(WAITING, WAITING))
 
 
 def test_a_job_that_runs_does_not_wait() -> None:
