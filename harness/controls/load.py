@@ -120,7 +120,7 @@ def stop_on_errors(checked: CheckedControls) -> None:
         ControlsError: There is an error among the findings.
     """
     if has_errors(checked.findings):
-        lines = render_findings(checked.findings, CONTROLS.name, colour=False)
+        lines = render_findings(checked.findings, str(CONTROLS), colour=False)
         raise ControlsError("\n".join(["The controls CSV has errors, so nothing moved:", *lines]))
 
 

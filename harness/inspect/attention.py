@@ -84,7 +84,7 @@ def reason_beside(name: str, failure: str) -> str:
     """Return why a look failed, as it may stand beside the upstream's name: without that name."""
     message = re.escape(name)
     reason = re.sub(
-        rf"^(?:The \w+ \w+|\w+) {message} (?:cannot be sensed: )?", "", failure, count=1
+        rf"^(?:The(?: \w+){{1,2}}|\w+) {message} (?:cannot be sensed: )?", "", failure, count=1
     )
     # "the folder /data/orders does not exist" says nothing more than "the folder does not exist".
     end = r"(?=[\s,:;]|\.?$)"

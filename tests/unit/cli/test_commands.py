@@ -277,6 +277,7 @@ def test_every_finding_is_told_and_errors_end_with_two(tmp_path: Path, project: 
     answer = call(tmp_path, "validate", project=project)
     assert answer.returncode == ExitCode.USAGE
     assert answer.stdout.count("[job_state]") == 6
+    assert "seeds/heartbeat_controls.csv:2: error: job_state: " in answer.stdout
     assert "\x1b" not in answer.stdout
 
 

@@ -170,6 +170,11 @@ def test_a_run_that_is_given_up_is_told_with_its_reason_and_has_not_ended_now() 
             "access to /lake/a/_delta_log is denied.",
         ),
         (
+            "file:/data/in:1",
+            "The files /data/in cannot be sensed: there is no folder.",
+            "there is no folder.",
+        ),
+        (
             "trigger_file:month_end:1",
             "The trigger folder month_end cannot be sensed: there is no such folder under /in.",
             "there is no such folder under /in.",
