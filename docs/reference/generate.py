@@ -1,13 +1,15 @@
-"""Writes the generated parts of the reference: command line, configuration, columns, blockers.
+"""Writes the generated parts of the reference: the pages of ``PARTS``.
 
 A generated part stands between two comments in its page; the rest of the page is written by hand.
 `make reference` runs this program; a unit test fails when a page and the code differ.
 """
 
+import ast
 import html
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,10 @@ from typing import Any
 import typer
 from ruamel.yaml import YAML
 from typer.cli import get_docs_for_click
-from typer.main import get_command
 
+from harness import errors
 from harness.cli.app import app
+from harness.cli.help import command_line as command_line_of
 from harness.config.reference import settings_keys
 
 ROOT = Path(__file__).parents[2]
@@ -48,18 +51,23 @@ def _table(header: tuple[str, ...], rows: list[str]) -> list[str]:
 
 def command_line() -> Iterator[str]:
     """Yield what typer documents of every command, with its examples as code."""
-    command = get_command(app)
+    command = command_line_of(app, called=PROGRAM, written=PROGRAM)
     text = html.unescape(get_docs_for_click(obj=command, ctx=typer.Context(command), name=PROGRAM))
     text = text[text.index(f"## `{PROGRAM} ") :]
     text = re.sub(rf"^## `{PROGRAM} (.*)`$", r"## \1", text, flags=re.MULTILINE)
-    text = re.sub(r"^\* `--help`:.*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^\* `-h, --help`:.*\n", "", text, flags=re.MULTILINE)
     text = text.replace("**Options**:\n\n\n", "")
-    yield re.sub(r"^Examples:\n((?: {4}.*\n|\n)+)", _as_code, text, flags=re.MULTILINE)
+    yield re.sub(r"^Examples:\n((?:.+\n)+)", _as_code, text, flags=re.MULTILINE)
+
+
+def command_names() -> list[str]:
+    """Return the names of the commands in the order of the help."""
+    return list(command_line_of(app, called=PROGRAM, written=PROGRAM).commands)
 
 
 def _as_code(examples: re.Match[str]) -> str:
     lines = [line.strip() for line in examples[1].splitlines() if line.strip()]
-    return "\n".join(["```sh", *lines, "```", "", ""])
+    return "\n".join(["```sh", *lines, "```", ""])
 
 
 # The configuration
@@ -172,12 +180,116 @@ def _sentence(name: str, unit_tests: list[Node]) -> tuple[str, str]:
 
 
 #: By page, in the folder of the reference.
+# The messages
+
+#: The errors that end a command, in the order of their exit codes; what a probe or an extract meets
+#: is recorded, and documented with its source.
+ERRORS = (
+    "ConfigurationError",
+    "ControlsError",
+    "LockedError",
+    "StateError",
+    "DecideError",
+    "JobsApiError",
+)
+_PLACEHOLDER = re.compile(r"{[^{}]*(?:{[^{}]*}[^{}]*)*}")
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message that the code raises, with its placeholders as they stand there."""
+
+    error: str
+    place: str
+    template: str
+
+    @property
+    def words(self) -> str:
+        """The message with names for what differs from case to case."""
+        return _PLACEHOLDER.sub(lambda found: "{" + _name_of(found[0]) + "}", self.template)
+
+    @property
+    def parts(self) -> tuple[str, str]:
+        """What happened, and what to do; the second is empty where there is none."""
+        for sign in ("; ", ": "):
+            what, found, todo = self.words.rpartition(sign)
+            if found and len(re.sub(r"{[^}]*}", "", todo).split()) > 1:
+                return what, todo
+        return self.words, ""
+
+
+def _name_of(placeholder: str) -> str:
+    """Return the last word of an expression: ``{self._table.name}`` is a name."""
+    words = re.findall(r"[a-z]+", re.sub(r"\(.*|'.*|\[.*", "", placeholder.lower()))
+    return words[-1] if words else "value"
+
+
+def messages() -> list[Message]:
+    """Return every message of the errors that end a command, by its error and its text."""
+    found = set()
+    for path in sorted((ROOT / "harness").rglob("*.py")):
+        for function in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(function, ast.FunctionDef):
+                place = path.relative_to(ROOT).as_posix()
+                found |= {Message(error, place, text) for error, text in _raised_in(function)}
+    # What another function has put together is collected there, or comes from outside.
+    whole = [each for each in found if _PLACEHOLDER.sub("", each.template).strip()]
+    return sorted(whole, key=lambda each: (ERRORS.index(each.error), each.words.lower()))
+
+
+def _raised_in(function: ast.FunctionDef) -> Iterator[tuple[str, str]]:
+    """Yield the errors that a function makes, with each text that they may have."""
+    for call in ast.walk(function):
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.args):
+            continue
+        if call.func.id not in ERRORS:
+            continue
+        given = call.args[0]
+        texts = [
+            each.value
+            for each in ast.walk(function)
+            if isinstance(given, ast.Name)
+            and isinstance(each, ast.Assign)
+            and any(isinstance(one, ast.Name) and one.id == given.id for one in each.targets)
+        ]
+        for text in texts or [given]:
+            yield call.func.id, _template(text)
+
+
+def _template(node: ast.expr) -> str:
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=parts):
+            return "".join(map(_template, parts))
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _template(left) + _template(right)
+        case ast.FormattedValue(value=value):
+            return "{" + ast.unparse(value) + "}"
+        case _:
+            return "{" + ast.unparse(node) + "}"
+
+
+def messages_page() -> Iterator[str]:
+    """Yield a table for each error: what happened, and what to do."""
+    for error in ERRORS:
+        kind = getattr(errors, error)
+        yield from [f"## {error}", "", f"Exit code {int(kind.exit_code)}. {kind.__doc__}", ""]
+        rows = {
+            _row(*(html.escape(part, quote=False) for part in each.parts))
+            for each in messages()
+            if each.error == error
+        }
+        yield from _table(("message", "what to do"), sorted(rows, key=str.lower))
+
+
 PARTS: Mapping[str, Callable[[], Iterator[str]]] = {
     "cli.md": command_line,
     "configuration.md": configuration,
     "columns.md": columns,
     "blockers.md": blockers,
     "../../models/_overview.md": blockers_in_short,
+    "messages.md": messages_page,
 }
 
 

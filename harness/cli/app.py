@@ -5,7 +5,6 @@ import logging
 import os
 import sys
 import traceback
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -19,6 +18,7 @@ from harness.cli import (
     events,
     init,
     inspect,
+    listings,
     maintain,
     migrate,
     operate,
@@ -27,6 +27,8 @@ from harness.cli import (
     report,
     tick,
 )
+from harness.cli.common import WATCHED_EVERY, program
+from harness.cli.help import command_line, group_commands
 from harness.errors import ExitCode, HeartbeatError, exit_code_of
 from harness.platform.text import first_line
 
@@ -39,7 +41,6 @@ _SCRIPT = "heartbeat"
 app = typer.Typer(
     name=_MODULE,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -114,6 +115,7 @@ _MODULES = (
     init,
     tick,
     inspect,
+    listings,
     alarms,
     report,
     docs,
@@ -126,15 +128,14 @@ _MODULES = (
 )
 for module in _MODULES:
     module.register(app)
+group_commands(app)
 
 
 def main(arguments: list[str]) -> int:
     """Run the command line and return the exit code."""
     try:
-        called = _SCRIPT if Path(sys.argv[0]).stem == _SCRIPT else _MODULE
-        command = typer.main.get_command(app)
-        for each in getattr(command, "commands", {}).values():
-            each.help = each.help.replace(_MODULE, called)
+        called = program()
+        command = command_line(app, called=called, written=_MODULE)
         command(_with_options_first(arguments), prog_name=called)
     except SystemExit as stop:
         return _code_of(stop)
@@ -153,9 +154,13 @@ def main(arguments: list[str]) -> int:
 
 
 def _with_options_first(arguments: list[str]) -> list[str]:
-    """Let ``--debug`` stand after the subcommand, too."""
+    """Let ``--debug`` stand after the subcommand, too, and ``--watch`` without its value."""
     rest = [each for each in arguments if each != "--debug"]
-    return ["--debug", *rest] if len(rest) < len(arguments) else rest
+    for place, each in enumerate(rest):
+        has_value = place + 1 < len(rest) and not rest[place + 1].startswith("-")
+        if each == "--watch" and not has_value:
+            rest[place] = f"--watch={WATCHED_EVERY}"
+    return ["--debug", *rest] if "--debug" in arguments else rest
 
 
 def _code_of(stop: SystemExit) -> int:

@@ -5,15 +5,17 @@ Nothing heavy is imported before a command needs it.
 
 import logging
 import os
+import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from harness.errors import ConfigurationError, ExitCode
+from harness.errors import ConfigurationError, ExitCode, HeartbeatError
 from harness.platform.clock import Clock, RealClock
 from harness.platform.stopping import INTERRUPTED, Stop
 
@@ -29,6 +31,26 @@ BEGAN = time.monotonic()
 #: The format of the log, before that of heartbeat.yml.
 LOG_FORMAT = "HEARTBEAT_LOG_FORMAT"
 
+
+def job_names(incomplete: str) -> list[str]:
+    """Return the jobs whose names or ids begin so, for the completion of a shell."""
+    from harness.config.project import project_folder
+    from harness.controls.load import every_job_name
+
+    # A shell has no place for an error.
+    with suppress(HeartbeatError):
+        names = every_job_name(project_folder(os.environ))
+        known = [name or str(job_id) for job_id, name in names.items()]
+        if incomplete.isdigit():
+            known += map(str, names)
+        return sorted(each for each in set(known) if each.startswith(incomplete))
+    return []
+
+
+#: The job that a command is about.
+JOB = typer.Argument(metavar="JOB", help="Id or name of the job.", autocompletion=job_names)
+#: How often `status --watch` reads without a value.
+WATCHED_EVERY = "2s"
 AS_JSON = typer.Option("--json", help="Print one JSON object, for scripts.")
 
 
@@ -190,7 +212,7 @@ def job_named(wanted: str, names: Mapping[int, str]) -> int:
     if meant:
         listed = ", ".join(map(str, sorted(meant)))
         raise ConfigurationError(f"Jobs {listed} have the name '{wanted}': name one by its id")
-    raise ConfigurationError(f"There is no job '{wanted}'{_close(wanted, names)}")
+    raise ConfigurationError(f"There is no job '{wanted}'; {_close(wanted, names)}")
 
 
 def _close(wanted: str, names: Mapping[int, str]) -> str:
@@ -202,8 +224,28 @@ def _close(wanted: str, names: Mapping[int, str]) -> str:
         known[each] for each in get_close_matches(wanted.strip().lower(), known, n=5, cutoff=0.5)
     )
     if close:
-        return f"; did you mean {' or '.join(list(close)[:3])}?"
-    return "; `python -m harness status --all` lists every job" if names else ""
+        return f"did you mean {' or '.join(list(close)[:3])}?"
+    return "`python -m harness jobs` lists every job" if names else "no tick has recorded one yet"
+
+
+def length_of_time(text: str, option: str) -> timedelta:
+    """Read the value of an option; a number alone has seconds.
+
+    Raises:
+        ConfigurationError: It cannot be read as a length of time.
+    """
+    from harness.platform.format import duration
+
+    try:
+        return duration(f"{text}s" if text.strip().replace(".", "", 1).isdigit() else text)
+    except ValueError as error:
+        message = f"{option} {error}; write for example 500ms, 30s, 5m or 1h"
+        raise ConfigurationError(message) from error
+
+
+def program() -> str:
+    """Return the program as it was called: ``heartbeat``, or ``python -m harness``."""
+    return "heartbeat" if Path(sys.argv[0]).stem == "heartbeat" else "python -m harness"
 
 
 def leave(code: ExitCode) -> None:

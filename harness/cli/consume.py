@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.common import AS_JSON, leave, print_json, print_line, reading
+from harness.cli.common import AS_JSON, job_names, leave, print_json, print_line, reading
 from harness.errors import ExitCode
 
 SENSOR = typer.Argument(
@@ -15,6 +15,7 @@ JOB = typer.Option(
     "--job",
     metavar="JOB",
     envvar="HEARTBEAT_JOB_ID",
+    autocompletion=job_names,
     help="Id or name of the job, if the sensor's id does not name it.",
 )
 RUN = typer.Option(
@@ -40,11 +41,11 @@ def sense(
         bool, typer.Option("--now", help="Run a tick first, unless one is already running.")
     ] = False,
 ) -> None:
-    """Print the events that the job has not processed, as JSON; exit 4 when there are none.
+    """Print the events that a job has not processed, as JSON.
 
-    Meant as the first task of a job that runs on its own schedule and is named in
-    seeds/scheduled_jobs.csv. It answers from what the last tick found, without Spark and while
-    one runs. Until `processed` is called, the same events come again.
+    Ends with 4 when there are none. Meant as the first task of a job that runs on its own schedule
+    and is named in seeds/scheduled_jobs.csv. It answers from what the last tick found, without
+    Spark and while one runs. Until `processed` is called, the same events come again.
 
     Examples:
         python -m harness sense sales_orders_111111111
@@ -73,10 +74,10 @@ def processed(
     run: Annotated[int | None, RUN] = None,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Report that the job has processed the events of `sense`; meant as its last task.
+    """Report that a job has processed the events of `sense`.
 
-    The next tick counts it, and `sensors` shows PROCESSED_NEW_DATA. Called again, it changes
-    nothing.
+    Meant as its last task. The next tick counts it, and `sensors` shows PROCESSED_NEW_DATA. Called
+    again, it changes nothing.
 
     Examples:
         python -m harness processed sales_orders_111111111

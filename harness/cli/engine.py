@@ -41,7 +41,7 @@ def engine(
     ] = False,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Show, stop or restart the engine, the Spark that the commands of a state directory share.
+    """Show, stop or restart the Spark that commands share.
 
     `status` ends with 4 when no engine runs, and with 1 when the engine does not answer. `stop` and
     `restart` end with 3 while another process uses the engine, unless --force is given. `restart`
@@ -55,7 +55,9 @@ def engine(
         python -m harness engine restart --force
     """
     if force and operation is Operation.STATUS:
-        raise ConfigurationError("--force means nothing to status, which changes nothing")
+        raise ConfigurationError(
+            "--force means nothing to status, which changes nothing: leave it out"
+        )
     with reading(may_quarantine=True) as context:
         match operation:
             case Operation.STATUS:

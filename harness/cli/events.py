@@ -63,15 +63,15 @@ def emit(
     repartitioned: Annotated[bool, REPARTITIONED] = False,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Register that a table has changed: one event, or a file of them.
+    """Register that a table has changed.
 
-    The next tick ingests it. A snapshot that is registered twice, or that a sensor detects as well,
-    is one event. If any event is invalid, none is registered.
+    One event, or a file of them; the next tick ingests them. A snapshot that is registered twice,
+    or that a sensor detects as well, is one event. If any event is invalid, none is registered.
 
     Examples:
         python -m harness emit --table sales.orders --format DELTA --snapshot-id 12
 
-        python -m harness emit --table web.visits --format HIVE --partition '2026-03-01;7'
+        python -m harness emit --table web.visits --format HIVE --partition 7
 
         python -m harness emit --file events.jsonl
     """
@@ -127,5 +127,7 @@ def _lines(file: str) -> Iterable[tuple[str, object]]:
         content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise ConfigurationError(f"--file {file} cannot be read ({reason})") from error
+        raise ConfigurationError(
+            f"--file {file} cannot be read ({reason}): name another one, or - for the input"
+        ) from error
     return lines_of(content, "standard input" if file == "-" else file)

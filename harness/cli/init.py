@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.common import AS_JSON, leave, print_json, reading, writing
+from harness.cli.common import AS_JSON, BEGAN, leave, print_json, reading, writing
 from harness.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def init(
     rebuild: Annotated[bool, REBUILD] = False,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Build every table and view, and load the controls CSV.
+    """Build every table and load the controls CSV.
 
     Safe to repeat: ledgers keep their rows, and nothing is started. What is built and loaded
     already stays as it is.
@@ -44,7 +44,7 @@ def init(
     from harness.cli.views.terminal import answers, remarks
 
     with writing("init") as context:
-        with Progress(remarks(), context.stop.activity, is_shown=not as_json):
+        with Progress(remarks(), context.stop.activity, is_shown=not as_json, began=BEGAN):
             checked = _initialise(context, allow_mass_removal=yes, rebuild=rebuild)
         if as_json:
             print_json(setup.overview_as_json(context, checked))
@@ -93,9 +93,10 @@ def validate(
     yes: Annotated[bool, YES] = False,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Check heartbeat.yml and the controls CSV, and name everything that is wrong at once.
+    """Check heartbeat.yml and the controls CSV.
 
-    Nothing is written. Errors end with code 2; warnings do not.
+    Everything that is wrong is reported at once. Nothing is written. Errors end with code 2;
+    warnings do not.
 
     Examples:
         python -m harness validate

@@ -10,9 +10,12 @@ import typer
 
 from harness.cli.common import (
     AS_JSON,
+    JOB,
+    WATCHED_EVERY,
     interruptible,
     job_named,
     leave,
+    length_of_time,
     print_json,
     print_line,
     reading,
@@ -26,6 +29,13 @@ if TYPE_CHECKING:
     from harness.inspect.status import Status
 
 
+WATCH = typer.Option(
+    "--watch",
+    metavar="[SECONDS]",
+    help=f"Show it until q or Ctrl-C, read again every {WATCHED_EVERY} or as often as given.",
+)
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command()(status)
@@ -36,6 +46,7 @@ def register(app: typer.Typer) -> None:
 
 def status(
     every_job: Annotated[bool, typer.Option("--all", "-a", help="Show every job.")] = False,
+    watch: Annotated[str | None, WATCH] = None,
     check: Annotated[
         bool,
         typer.Option("--check", help="Print one line for a monitoring system: 0 is good, 1 bad."),
@@ -44,21 +55,30 @@ def status(
 ) -> None:
     """Show the current status, problems first.
 
-    With --check it ends with 1 when an alarm holds, or when there was no tick for
+    With --watch the screen changes as the status does, and a key explains the selected job. With
+    --check it ends with 1 when an alarm holds, or when there was no tick for
     `alarms.no_tick_minutes`, and prints one line about it.
 
     Examples:
         python -m harness status
 
+        python -m harness status --watch 5
+
         python -m harness status --check
 
-        python -m harness status --json | jq '.control[] | select(.status == "FAILED")'
+        python -m harness status --json | jq '.blockers[].reason'
     """
     from harness.cli.views.status import Page
     from harness.cli.views.terminal import answers
     from harness.inspect import status as shown
     from harness.tick.install import require_state
 
+    if watch is not None:
+        from harness.cli.watch import watch as watched
+
+        every = length_of_time(watch, "--watch")
+        watched(every, real_clock(), every_job=every_job, as_json=as_json)
+        return
     with reading(may_quarantine=True) as context:
         require_state(context)
         read = shown.read_status(context, every_run=as_json and not check)
@@ -84,7 +104,7 @@ def _checked(context: "Context", read: "Status", *, is_json: bool) -> ExitCode:
 
 
 def explain(
-    job: Annotated[str, typer.Argument(metavar="JOB", help="Id or name of the job.")],
+    job: Annotated[str, JOB],
     at: Annotated[
         str | None,
         typer.Option(
@@ -93,7 +113,7 @@ def explain(
     ] = None,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Explain why a job runs, waits or is held, and what must happen next.
+    """Explain why a job runs, waits or is held, and what is next.
 
     Examples:
         python -m harness explain daily-revenue
@@ -153,18 +173,25 @@ def events(
     by: Annotated[
         str, typer.Option(metavar="WHAT", help="Whose time it is: registration, or snapshot.")
     ] = "registration",
+    limit: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Only so many, the newest.")
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show tags and times of snapshots, too.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON list, for scripts.")
     ] = False,
 ) -> None:
-    """List data-change events, oldest first; ends with 4 when there is none.
+    """List data-change events, oldest first.
 
-    TIME is 2026-03-01T08:00Z (UTC where no zone is named), -2h, or milliseconds since the epoch.
+    Ends with 4 when there is none. TIME is 2026-03-01T08:00Z (UTC where no zone is named), -2h, or
+    milliseconds since the epoch.
 
     Examples:
-        python -m harness events --table lake.flights --from 2026-03-01 --to 2026-03-02
+        python -m harness events --table lake.flights --from -7d --limit 20
 
-        python -m harness events --partition 2026-03-01 --tag complete=daily --from -7d --json
+        python -m harness events --partition 2026-03-01 --tag complete=daily --json
     """
     from harness.cli.views import events as shown
     from harness.cli.views.terminal import answers
@@ -185,11 +212,12 @@ def events(
             },
         )
         require_state(context)
-        found = find(context.store, question)
+        every = find(context.store, question)
+    found = every[-limit:] if limit else every
     if as_json:
         print_json([event.to_json() for event in found])
     elif found:
-        shown.show(answers(), found)
+        shown.show(answers(), found, left_out=len(every) - len(found), is_verbose=verbose)
     else:
         print_line("there is no such event", err=True)
     leave(ExitCode.DONE if found else ExitCode.NOTHING_NEW)
@@ -205,7 +233,7 @@ def doctor(
     ] = False,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Check the installation, and list what is broken and how to fix it.
+    """Check the installation; list what is broken and the remedy.
 
     Nothing is written and no lock is taken, so it answers while a tick runs. Ends with 1 when
     something is broken.
@@ -213,7 +241,7 @@ def doctor(
     Examples:
         python -m harness doctor
 
-        python -m harness doctor --json | jq '.findings[] | select(.level == "broken")'
+        python -m harness doctor --json | jq '.findings[].what'
 
         python -m harness doctor --workspace --json > workspace.json
     """

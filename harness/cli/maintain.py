@@ -8,6 +8,7 @@ import typer
 
 from harness.cli.common import (
     AS_JSON,
+    BEGAN,
     interruptible,
     leave,
     print_json,
@@ -30,7 +31,7 @@ def register(app: typer.Typer) -> None:
 
 
 def maintain(as_json: Annotated[bool, AS_JSON] = False) -> None:
-    """Compact the tables and the ledgers, and remove files that are no longer read.
+    """Compact the tables, and remove files that are not read.
 
     `run` compacts automatically; with ticks from a scheduler, run this once a day.
 
@@ -43,7 +44,7 @@ def maintain(as_json: Annotated[bool, AS_JSON] = False) -> None:
     from harness.tick.housekeeping import maintain as keep
 
     with writing("maintain") as context:
-        with Progress(remarks(), context.stop.activity, is_shown=not as_json):
+        with Progress(remarks(), context.stop.activity, is_shown=not as_json, began=BEGAN):
             kept = keep(context)
         if as_json:
             print_json(setup.maintenance_as_json(kept))
@@ -63,7 +64,9 @@ def jobs_api(
     status: Annotated[bool, typer.Option("--status", help="Print where it listens.")] = False,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Serve, stop or find the local Jobs API; a tick starts it when needed.
+    """Serve, stop or find the local Jobs API.
+
+    A tick starts it when it is needed.
 
     Examples:
         python -m harness jobs-api
@@ -73,7 +76,7 @@ def jobs_api(
         python -m harness jobs-api --stop
     """
     if stop and status:
-        raise ConfigurationError("--stop and --status cannot be combined")
+        raise ConfigurationError("--stop and --status cannot be combined: give one of them")
     with interruptible("stopped"):
         settings = settings_of_project()
         if stop:
@@ -92,7 +95,9 @@ def demo(
         list[str] | None, typer.Argument(metavar="[ARGUMENTS]", help="Passed on to the demo.")
     ] = None,
 ) -> None:
-    """Run a small real pipeline over the New York flights data, in a folder of its own.
+    """Run a small real pipeline over the New York flights data.
+
+    It has a folder of its own.
 
     Examples:
         python -m harness demo
@@ -102,7 +107,9 @@ def demo(
     except ModuleNotFoundError as error:
         if error.name not in {"examples", "examples.flights", "examples.flights.demo"}:
             raise
-        raise ConfigurationError("The demo is not part of this installation") from error
+        raise ConfigurationError(
+            "The demo is not part of this installation: run `make demo` in a checkout"
+        ) from error
     with stoppable() as stop:
         code = ExitCode(int(module.run_demo(arguments or [], stop=stop) or 0))
     leave(code)

@@ -7,6 +7,7 @@ import typer
 
 from harness.cli.common import (
     AS_JSON,
+    JOB,
     job_named,
     leave,
     print_json,
@@ -49,7 +50,7 @@ def complete(
     intent: Annotated[str | None, INTENT_ID] = None,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Report that a job's run has succeeded; meant as the last task of the job.
+    """Report that a run has succeeded, as the last task of its job.
 
     A run counts once the Jobs API has reported its end. One that was started by hand has processed
     the waiting events of an upstream if all of them came before it began. A job on hold is released
@@ -58,7 +59,7 @@ def complete(
     Examples:
         python -m harness complete --job 111111111 --run 987654321
 
-        python -m harness complete        (in a job: ids come from its environment)
+        python -m harness complete    # in a job: ids come from its environment
     """
     from harness.store.inbox import Message, MessageKind, naming_attempt
     from harness.store.queries import newest_run_of, recorded_jobs
@@ -112,11 +113,11 @@ def _effect(seen: "Run | None", message: "Message") -> str:
 
 
 def retry(
-    job: Annotated[str, typer.Argument(metavar="JOB", help="Id or name of the job.")],
+    job: Annotated[str, JOB],
     now: Annotated[bool, typer.Option("--now", help="Tick at once.")] = False,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Run a failed job again, with the same events and any newer ones.
+    """Run a failed job again, with the same and newer events.
 
     Refused unless the job's last run failed and holds it.
 
@@ -141,14 +142,14 @@ def retry(
 
 
 def release(
-    job: Annotated[str, typer.Argument(metavar="JOB", help="Id or name of the job.")],
+    job: Annotated[str, JOB],
     reason: Annotated[
         str | None,
         typer.Option("--reason", metavar="TEXT", help="The reason; it is recorded permanently."),
     ] = None,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Discard the events of a failed job's last run, and let the job continue without them.
+    """Discard the events of a failed run, and release its job.
 
     They count as consumed, and what has come since starts the next run. Refused unless the job's
     last run failed and holds it.
@@ -179,9 +180,10 @@ def release(
 
 
 def try_again(as_json: Annotated[bool, AS_JSON] = False) -> None:
-    """Let the next tick probe all failing upstreams, without waiting for their backoff.
+    """Let the next tick probe all failing upstreams.
 
-    Use it once a system can be reached again: `status` shows when each would be retried.
+    Their backoff ends. Use it once a system can be reached again: `status` shows when each would be
+    retried.
 
     Examples:
         python -m harness try-again

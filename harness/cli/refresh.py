@@ -118,13 +118,19 @@ def _arguments(
         is_given = value is not None and value != []
         if is_given and operation not in option.operations:
             those = " and ".join(sorted(option.operations))
-            raise ConfigurationError(f"{option.flag} means nothing to {operation}, but to {those}")
+            raise ConfigurationError(
+                f"{option.flag} means nothing to {operation}, but to {those}: leave it out"
+            )
         if not is_given and option.is_needed and operation in option.operations:
-            raise ConfigurationError(f"{operation} needs {option.flag}{option.how}")
+            raise ConfigurationError(
+                f"{operation} needs {option.flag}{option.how}: add it to the command"
+            )
         if is_given:
             arguments[name] = value
     if is_dry and operation is Operation.STATUS:
-        raise ConfigurationError("--dry-run means nothing to status, which changes nothing")
+        raise ConfigurationError(
+            "--dry-run means nothing to status, which changes nothing: leave it out"
+        )
     if is_dry:
         arguments["dry_run"] = True
     return arguments

@@ -1,16 +1,27 @@
 """Runs ticks: one (``tick``), or many in one process (``run``)."""
 
 import logging
+import shlex
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.common import AS_JSON, BEGAN, job_named, leave, print_json, print_line, writing
+from harness.cli.common import (
+    AS_JSON,
+    BEGAN,
+    job_named,
+    job_names,
+    leave,
+    length_of_time,
+    print_json,
+    print_line,
+    program,
+    writing,
+)
 from harness.config.sources import Source
-from harness.errors import ConfigurationError, ExitCode
+from harness.errors import ExitCode
 
 if TYPE_CHECKING:
     from harness.context import Context
@@ -19,9 +30,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SOURCES = typer.Option("--source", help="Probe only upstreams of this source; repeatable.")
+SOURCES = typer.Option(
+    "--source",
+    metavar="SOURCE",
+    help="Probe only upstreams of this source, such as delta_table or kafka; repeatable.",
+)
 JOBS = typer.Option(
-    "--job", metavar="JOB", help="Probe only upstreams of this job, by id or name; repeatable."
+    "--job",
+    metavar="JOB",
+    help="Probe only upstreams of this job, by id or name; repeatable.",
+    autocompletion=job_names,
 )
 
 
@@ -40,7 +58,7 @@ def tick(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Probe the upstreams once, decide, start what may run, and follow what runs.
+    """Probe the upstreams, decide, start jobs, and follow runs.
 
     Ends with 1 when a probe failed, a start was refused or a run could not be polled.
 
@@ -62,7 +80,9 @@ def tick(
 
     with writing("tick") as context:
         observers = Observers(context)
-        shown_on = Progress(remarks(), context.stop.activity, is_shown=not (quiet or as_json))
+        shown_on = Progress(
+            remarks(), context.stop.activity, is_shown=not (quiet or as_json), began=BEGAN
+        )
         with shown_on as progress:
             options = TickOptions(
                 sources=frozenset(each.value for each in source or ()),
@@ -79,9 +99,27 @@ def tick(
             print_json(shown.as_json(report, _waiting(context)))
         elif not quiet:
             show(answers(), report)
+            if report.tick.number == 1:
+                _show_next_steps(report)
         observers.after(report)
         Keeper(context).keep()
     leave(ExitCode.FAILED if not report.is_clean else ExitCode.DONE)
+
+
+def _show_next_steps(report: "TickReport") -> None:
+    """Print after the very first tick what a person may do now."""
+    called, names = program(), [run.job_name for run in report.started if run.job_name]
+    job = shlex.quote(names[0]) if names else "JOB"
+    steps = {
+        f"{called} tick": "follow the runs, and probe again; `run` ticks until Ctrl-C",
+        f"{called} status --watch": "how everything stands",
+        f"{called} explain {job}": "why a job runs, waits or is held",
+        **({f"{called} logs {job}": "what its run has printed"} if names else {}),
+    }
+    width = max(map(len, steps))
+    print_line("next")
+    for command, purpose in steps.items():
+        print_line(f"  {command:<{width}}   # {purpose}")
 
 
 def _jobs(context: "Context", wanted: Sequence[str]) -> frozenset[int]:
@@ -140,9 +178,9 @@ def run(
     from harness.tick.loop import Listeners, Pace, run_loop
 
     pace = Pace(
-        every_seconds=_duration(every, "--every").total_seconds(),
+        every_seconds=length_of_time(every, "--every").total_seconds(),
         ticks=ticks,
-        for_seconds=None if for_ is None else _duration(for_, "--for").total_seconds(),
+        for_seconds=None if for_ is None else length_of_time(for_, "--for").total_seconds(),
     )
     with writing("run") as context:
         context.is_resident = context.publishes_aside = True
@@ -167,20 +205,10 @@ def run(
             listeners = Listeners(
                 on_report=on_report,
                 on_failure=observers.failed,
-                on_publication=_shows_waiting(is_json=as_json),
+                on_publication=_shows_blocked(is_json=as_json),
                 between=between,
             )
             run_loop(engine, pace, clock=context.clock, stop=context.stop, listeners=listeners)
-
-
-def _duration(text: str, option: str) -> timedelta:
-    from harness.platform.format import duration
-
-    try:
-        return duration(text)
-    except ValueError as error:
-        message = f"{option} {error}; write for example 500ms, 30s, 5m or 1h"
-        raise ConfigurationError(message) from error
 
 
 def _teller(
@@ -212,14 +240,14 @@ def _teller(
     return report_results
 
 
-def _shows_waiting(*, is_json: bool) -> "Callable[[Publication], None]":
+def _shows_blocked(*, is_json: bool) -> "Callable[[Publication], None]":
     from harness.cli.views.terminal import answers
-    from harness.cli.views.tick import show_waiting
+    from harness.cli.views.tick import show_blocked
 
     console = answers()
 
     def show(publication: "Publication") -> None:
         if console.is_terminal and not is_json:
-            show_waiting(console, publication)
+            show_blocked(console, publication)
 
     return show

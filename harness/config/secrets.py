@@ -80,7 +80,7 @@ class SecretReference:
         """
         value = resolver.look_up(self.store, self.name)
         if not value:
-            raise ConfigurationError(f"{self.location} is not set; set it where Heartbeat runs.")
+            raise ConfigurationError(f"{self.location} is not set; set it where Heartbeat runs")
         return SecretStr(value)
 
     def __str__(self) -> str:
@@ -129,6 +129,6 @@ class EnvironmentSecrets:
             ConfigurationError: The reference is to a secret scope.
         """
         if store is SecretStore.SCOPE:
-            message = f"secret:{name} can only be read in a Databricks workspace; use env:NAME."
+            message = f"secret:{name} can only be read in a Databricks workspace; use env:NAME"
             raise ConfigurationError(message)
         return self._environment.get(name)

@@ -67,7 +67,8 @@ class WorkspaceSecrets:
             cause = error.__cause__ if isinstance(error, TimeoutError) else None
             message = described(cause or error).rstrip(".")
             raise ConfigurationError(
-                f"secret:{scope}/{key} cannot be fetched from the workspace: {message}"
+                f"secret:{scope}/{key} cannot be fetched from the workspace: {message};"
+                " check the login"
             ) from None
 
 

@@ -58,7 +58,7 @@ def read_yaml(path: Path, name: str) -> Document:
         values = _Plain().of(tree)
     except OSError as error:
         reason = error.strerror or "it cannot be read"
-        raise ConfigurationError(f"{name}: {reason} ({path}); create it.") from error
+        raise ConfigurationError(f"{name}: {reason} ({path}); create it") from error
     except YAMLError as error:
         # The cause is cut off: it repeats the text of the file, which may hold a secret.
         raise ConfigurationError(_yaml_message(error, name)) from None
@@ -67,7 +67,9 @@ def read_yaml(path: Path, name: str) -> Document:
     if tree is None:
         return Document(name=name, values={}, tree={})
     if not isinstance(values, dict):
-        raise ConfigurationError(f"{name}:1: the file has to be a mapping, lines of key: value.")
+        raise ConfigurationError(
+            f"{name}:1: the file has to be a mapping; write lines of key: value"
+        )
     return Document(name=name, values=values, tree=tree)
 
 

@@ -76,9 +76,9 @@ class RowChecks:
 def _source(row: ControlRow) -> tuple[Problem, ...]:
     if row.source in SOURCES:
         return ()
-    what = f"{shown(row.sensor_source)} is no source" if row.source else "the source is missing"
-    hint = did_you_mean(row.source, SOURCES) or "."
-    return ((Code.SOURCE_UNKNOWN, f"{what}; allowed are {listed(SOURCES)}{hint}"),)
+    what = f"unknown source {shown(row.sensor_source)}" if row.source else "the source is missing"
+    hint = did_you_mean(row.source, SOURCES)
+    return ((Code.SOURCE_UNKNOWN, f"{what}{hint or ';'} allowed are {listed(SOURCES)}."),)
 
 
 def _query_problems(query: str, may_read: Collection[str]) -> list[Problem]:
@@ -133,7 +133,7 @@ def _job_id(row: ControlRow) -> tuple[Problem, ...]:
     if row.job_id is not None and 1 <= row.job_id <= LARGEST_BIGINT:
         return ()
     message = (
-        f"{shown(row.trigger_job_id)} is no job id; allowed is an integer from 1 to"
+        f"{shown(row.trigger_job_id)} is not a job id; write a positive whole number, up to"
         f" {LARGEST_BIGINT}."
     )
     return ((Code.JOB_ID_NUMBER, message),)

@@ -170,7 +170,7 @@ def _mass_removal(controls: ControlsFile, previous: frozenset[str]) -> Iterator[
     if gone < REMOVED_ROWS_ALLOWED or gone * 2 <= len(previous):
         return
     message = (
-        f"{gone} of the {len(previous)} rows in force are gone from the file; if that is meant,"
-        " confirm with --yes."
+        f"{gone} of the {len(previous)} rows in force are gone from the file; restore them, or"
+        " confirm the removal with `python -m harness tick --yes`."
     )
     yield finding(Code.MASS_REMOVAL, 1, None, message)

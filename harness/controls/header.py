@@ -53,7 +53,7 @@ def _column_of(cell: str, cells: Sequence[str], line: int, findings: list[Findin
         return cell
     column = _meant(cell, cells)
     hint = f"did you mean {column}?" if column else f"allowed are {listed(COLUMNS, 'and')}."
-    message = f"{shown(cell)} is no column of this file; {hint}"
+    message = f"unknown column {shown(cell)}; {hint}"
     findings.append(finding(Code.COLUMN_UNKNOWN, line, column, message))
     return column
 

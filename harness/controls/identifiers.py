@@ -60,8 +60,8 @@ def _delta_problem(sensor_id: str) -> str | None:
     if sensor_id.startswith("/") and sensor_id.strip("/"):
         return None
     return (
-        f"{shown(sensor_id)} names no Delta table; allowed are schema.table, catalog.schema.table,"
-        " an absolute path, or a URI."
+        f"{shown(sensor_id)} is not the name of a Delta table; write schema.table,"
+        " catalog.schema.table, an absolute path, or a URI."
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Protocol
 
-from harness.controls.check import Configured, check
+from harness.controls.check import REMOVED_ROWS_ALLOWED, Configured, check
 from harness.controls.findings import Finding, Severity, has_errors, render_findings
 from harness.controls.optional_seeds import SeedProblem, examine_seeds
 from harness.controls.parse import ControlsFile, parse_controls, read_controls
@@ -100,7 +100,7 @@ def examine_controls(
     triggers, problems = examine_seeds(project, job_names(controls))
     findings = check(
         controls,
-        previous_keys=(recorded_controls(store) if store else None) or None,
+        previous_keys=(_rows_to_keep(store, controls.keys) if store else None) or None,
         removal_is_meant=allow_mass_removal,
         may_read=may_read,
         configured=configured,
@@ -120,13 +120,27 @@ def stop_on_errors(checked: CheckedControls) -> None:
         ControlsError: There is an error among the findings.
     """
     if has_errors(checked.findings):
-        lines = render_findings(checked.findings, CONTROLS.name, colour=False)
+        lines = render_findings(checked.findings, str(CONTROLS), colour=False)
         raise ControlsError("\n".join(["The controls CSV has errors, so nothing moved:", *lines]))
 
 
-def recorded_controls(store: Store) -> frozenset[str]:
-    """Return the ids of the control rows that the ledger last recorded as being there."""
-    return frozenset(newest_controls(store))
+def _rows_to_keep(store: Store, kept: Collection[str]) -> frozenset[str]:
+    """Return the ids of the rows in force whose removal has to be meant.
+
+    A row that has never had an event is none of them: examples and first attempts are replaced
+    without a question.
+    """
+    recorded = newest_controls(store)
+    if len(recorded.keys() - kept) < REMOVED_ROWS_ALLOWED:
+        return frozenset(recorded)
+    columns = ["upstream_id", "latest_event_tick"]
+    active = {
+        str(row["upstream_id"])
+        for table in ("upstream_state", Ledger.PROBES)
+        for row in store.read(table, columns=columns)
+        if row["latest_event_tick"] is not None
+    }
+    return frozenset(key for key, row in recorded.items() if str(row["upstream_id"]) in active)
 
 
 def newest_controls(store: Store) -> dict[str, Mapping[str, object]]:
@@ -178,4 +192,6 @@ def _bytes(project: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise ControlsError(f"{CONTROLS} cannot be read: {reason}") from error
+        raise ControlsError(
+            f"{CONTROLS} cannot be read ({reason}): create it, or make it readable"
+        ) from error

@@ -75,7 +75,7 @@ def read_controls(path: Path) -> ControlsFile:
         data = path.read_bytes()
     except OSError as error:
         reason = error.strerror or "it cannot be read"
-        message = f"{path}: {reason}; put a CSV with the ten columns there."
+        message = f"{path}: {reason}; put a CSV with the ten columns there"
         raise ControlsError(message) from error
     return parse_controls(data, path)
 
@@ -212,8 +212,8 @@ def _miscounted(record: _Record, expected: int) -> Finding:
         message = f"the row has {count} cells{span}; {expected} are needed, empty ones included."
         return finding(Code.TOO_FEW_CELLS, record.start, None, message)
     message = (
-        f"the row has {count} cells{span}; {expected} are allowed, and a text with a comma in it"
-        " has to stand in quotes that follow the comma before it directly."
+        f"the row has {count} cells{span}; expected are {expected}, so put text with a comma in it"
+        ' into double quotes: ...,"Who buys, and why",...'
     )
     return finding(Code.TOO_MANY_CELLS, record.start, None, message)
 

@@ -19,6 +19,8 @@ from harness.store.queries import JobReasons, LastDecision, newest_by_job
 from harness.store.rows import Blocker, Run, RunStatus, integer
 from harness.store.work_lists import Upstream
 
+#: What the reason of a job has between an upstream's name and why it fails.
+CANNOT_BE_READ = " cannot be read: "
 #: Nearly every query begins with it.
 _USUAL_START = re.compile(r"^select \* from sensor_new_data\b\s*", re.IGNORECASE)
 #: The part of a query that distinguishes it from another one.
@@ -93,7 +95,7 @@ def reason_beside(name: str, failure: str) -> str:
 
 def reason_of_waiting(reason: str) -> str:
     """Return why a job waits, without an upstream's name in the second half as well."""
-    head, cannot, why = reason.partition(" cannot be read: ")
+    head, cannot, why = reason.partition(CANNOT_BE_READ)
     return f"{head}{cannot}{reason_beside(head.rpartition(' ')[2], why)}" if cannot else reason
 
 

@@ -149,6 +149,7 @@ def _held(history: History, run: Run) -> Answer:
             "or the same events once more, with any newer ones: "
             f"python -m harness retry {history.job_id}",
             f"or without those events: python -m harness release {history.job_id} --reason TEXT",
+            *([f"the run's output: python -m harness logs {run.run_id}"] if run.run_id else []),
             *([f"the run's own page: {run.run_page_url}"] if run.run_page_url else []),
         ),
     )

@@ -12,7 +12,7 @@ from harness.inspect.catch_up import Healing, healing_of
 from harness.platform.clock import instant_from
 from harness.settle.unreachable_runs import Unreachable
 from harness.store.queries import blocker_from, newest_runs
-from harness.store.rows import Blocker, Ledger, Row, Run, RunStatus, Store, integer
+from harness.store.rows import Blocker, Ledger, Row, Run, RunStatus, Store, integer, text_or_none
 from harness.store.trigger_queries import Waiting, triggers_as_controls, waiting_in
 from harness.store.work_lists import EVENT_TRIGGER
 
@@ -40,6 +40,8 @@ class Dependency:
     failing_since: datetime | None
     failure: str | None
     is_probed: bool
+    #: What its users call it, if they do.
+    description: str | None = None
     #: What a trigger's open slots wait for.
     waiting: tuple[Waiting, ...] = ()
 
@@ -187,6 +189,7 @@ def _dependency(store: Store, control: Row, probe: Row | None, runs: Iterable[Ru
         failing_since=instant_from(probe["failing_since"]) if probe else None,
         failure=str(probe["reason"]) if probe and probe["failing_since"] else None,
         is_probed=probe is not None,
+        description=text_or_none(control.get("asset_description")),
         waiting=_waiting(control, probe),
     )
 

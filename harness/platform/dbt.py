@@ -206,7 +206,12 @@ class Dbt:
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="parse") as pool:
             parsing = pool.submit(self._runner)
             self._before()
-            return parsing.result()
+            before = self.activity.words
+            if not parsing.done():
+                self.activity.begin("reading the dbt project")
+            runner = parsing.result()
+            self.activity.begin(before)
+            return runner
 
     def _runner(self) -> "dbtRunner":
         """Make a runner with the manifest of this process; parse the project once."""
@@ -246,12 +251,14 @@ class _Count:
 
     def __init__(self, activity: Activity) -> None:
         self._activity = activity
-        self._words = activity.words
+        self._words = ""
         self._done = self._all = 0
 
     def __call__(self, event: "EventMsg") -> None:
         """Take an event of dbt."""
         if event.info.name == "ConcurrencyLine":
+            # The phase at work now, without how far an earlier invocation came.
+            self._words = self._activity.words.partition(" (")[0]
             self._all = int(event.data.node_count)
         elif event.info.name == "NodeFinished":
             # dbt counts no inlined model among the nodes, and reports its end all the same.

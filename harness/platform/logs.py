@@ -159,7 +159,9 @@ def set_up_logging(
             file_handler = _AppendingHandler(path, encoding="utf-8")
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise StateError(f"The log {path} cannot be written ({reason})") from error
+        raise StateError(
+            f"The log {path} cannot be written ({reason}): make room or make it writable"
+        ) from error
     file_handler.setFormatter(JsonFormatter() if is_json else FileFormatter())
     console_handler = _console_handler(console or sys.stderr)
     if is_json:

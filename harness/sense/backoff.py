@@ -195,7 +195,9 @@ def end_back_off(path: Path) -> BackOff:
         path.unlink(missing_ok=True)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise StateError(f"{path} cannot be removed: {reason}") from error
+        raise StateError(
+            f"{path} cannot be removed ({reason}): make its folder writable"
+        ) from error
     return held
 
 

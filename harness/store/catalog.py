@@ -13,6 +13,7 @@ from harness.platform.sql_names import SchemaName, literal
 from harness.store.conditions import SPARK
 from harness.store.public_tables import PublicTable
 from harness.store.rows import FencingToken, Ledger, LedgerRow, Question
+from harness.store.views import unreadable
 
 
 class CatalogStore:
@@ -116,9 +117,12 @@ class CatalogStore:
         except SqlError as error:
             if error.is_not_there:
                 return []
-            raise StateError(f"The table {table} cannot be read: {error}") from error
+            raise unreadable(f"The table {table}", error) from error
         except Exception as error:
-            raise StateError(f"The table {table} cannot be read: {_words(error)}") from error
+            raise StateError(
+                f"The table {table} cannot be read: {_words(error)};"
+                " `python -m harness doctor` shows what to do"
+            ) from error
 
     def expect(self, questions: Sequence[Question]) -> None:
         """Read by one statement what is asked for next; each answer is given once.

@@ -20,6 +20,7 @@ from harness.platform.sql_names import SchemaName, literal
 from harness.store.quarantine import FOLDER as QUARANTINE
 from harness.store.rows import integer
 from harness.store.state_dir import SHARED_FILES, SHARED_FOLDERS, StateDir
+from harness.store.views import unreadable
 
 _TABLE = "state_files"
 #: No file is larger; the state of 100,000 upstreams has 50 MiB.
@@ -61,7 +62,7 @@ class CatalogFiles:
         except SqlError as error:
             if error.is_not_there:
                 return []
-            raise StateError(f"The table {self._name} cannot be read: {error}") from error
+            raise unreadable(f"The table {self._name}", error) from error
 
     def restore(self, home: StateDir, rows: Sequence[Row]) -> None:
         """Make the shared files of a folder the same as those of the table.
@@ -97,7 +98,9 @@ class CatalogFiles:
         try:
             found = {name: path.read_bytes() for name, path in _shared(home.folder)}
         except OSError as error:
-            raise StateError(f"The state folder {home.folder} cannot be read: {error}") from error
+            raise StateError(
+                f"The state folder {home.folder} cannot be read: {error}; make it readable"
+            ) from error
         sums = {name: _checksum(content) for name, content in found.items()}
         changed: dict[str, bytes | None] = {
             name: content for name, content in found.items() if self._kept.get(name) != sums[name]
@@ -125,7 +128,10 @@ class CatalogFiles:
                 self._is_there = True
             self._sql.run(merge)
         except SqlError as error:
-            raise StateError(f"The table {self._name} cannot be written: {error}") from error
+            raise StateError(
+                f"The table {self._name} cannot be written: {error};"
+                " `python -m harness doctor` shows what to do"
+            ) from error
 
 
 def delete_item(schema: SchemaName, name: str) -> str:

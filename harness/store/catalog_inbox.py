@@ -189,7 +189,10 @@ class CatalogInbox:
             return self._sql.run(statement)
         except SqlError as error:
             if not error.is_not_there:
-                raise StateError(f"The table {self._name} cannot be {done}: {error}") from error
+                raise StateError(
+                    f"The table {self._name} cannot be {done}: {error};"
+                    " `python -m harness doctor` shows what to do"
+                ) from error
             if done == "read":
                 return []
             raise StateError(

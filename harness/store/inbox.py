@@ -155,7 +155,10 @@ class FolderInbox:
             write_durably(self.folder / name, lines)
         except OSError as error:
             reason = error.strerror or error
-            raise StateError(f"The events cannot be left in {self.folder}: {reason}") from error
+            raise StateError(
+                f"The events cannot be left in {self.folder} ({reason}):"
+                " make room or make it writable"
+            ) from error
         return name
 
     def peek(self) -> list[Message]:
@@ -233,7 +236,9 @@ def checked_json(message: Message) -> dict[str, object]:
     try:
         parse_message(json.dumps(content).encode())
     except NoMessageError as error:
-        raise ConfigurationError(f"This message cannot be left: {error}") from error
+        raise ConfigurationError(
+            f"This message cannot be left: {error}; correct its arguments"
+        ) from error
     return content
 
 
@@ -243,7 +248,9 @@ def _write(path: Path, message: Message, disk: Disk = os) -> None:
         write_durably(path, text, disk=disk)
     except OSError as error:
         reason = error.strerror or error
-        raise StateError(f"The message cannot be left in {path.parent}: {reason}") from error
+        raise StateError(
+            f"The message cannot be left in {path.parent} ({reason}): make room or make it writable"
+        ) from error
 
 
 def receive(inbox: Path, quarantine: Quarantine | None = None) -> list[Message]:

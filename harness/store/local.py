@@ -94,7 +94,7 @@ class LocalStore:
             failure = error
         commit = commit_with(self._folder / ledger, mark, after=before)
         if commit is None:
-            raise failure or StateError("its commit is not there")
+            raise failure or StateError("its commit is not there; the next tick appends again")
         if failure is not None:
             log.warning("%s: the rows are committed, but %s", ledger, _reason(failure))
         return commit

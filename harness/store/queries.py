@@ -242,9 +242,9 @@ def find_sensor(store: Store, wanted: str, job: str | None = None) -> Sensor:
         )
     if not meant:
         of = f" of job '{job}'" if job else ""
-        known = f"; the sensors of that id are {' and '.join(sorted(rows))}" if rows else ""
+        known = f"the sensors of that id are {' and '.join(sorted(rows))}" if rows else ""
         raise ConfigurationError(
-            f"There is no sensor '{name}'{of}{known or '; `sensors` lists every one by its id'}"
+            f"There is no sensor '{name}'{of}; {known or 'the table sensors has every one by id'}"
         )
     row = next(iter(meant.values()))
     return Sensor(

@@ -187,6 +187,7 @@ class Engine:
         context = self._context
         if self._state is None:
             self._installation.ensure(at, allow_mass_removal=options.allow_mass_removal)
+            context.stop.activity.begin("reading the state")
             self._state = load_state(context.home.state, context.store)
         if self._state is None:
             self._state = load_from_models(context)

@@ -256,7 +256,7 @@ def _too_new(context: Context, version: int) -> StateError:
         another = "HEARTBEAT_SCHEMA to another schema"
     return StateError(
         f"{_place(context)} was written by a newer Heartbeat (state version {version}, this one "
-        f"knows {STATE_VERSION}): use that version, or set {another}"
+        f"supports {STATE_VERSION}): use that version, or set {another}"
     )
 
 

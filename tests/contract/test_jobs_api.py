@@ -236,7 +236,7 @@ def test_a_job_shows_the_parameters_that_it_declares(workspace: Workspace) -> No
 
 
 def test_the_parameters_of_a_job_that_does_not_exist_are_not_none(workspace: Workspace) -> None:
-    with pytest.raises(NoSuchJobError, match="does not know job 2"):
+    with pytest.raises(NoSuchJobError, match="has no job 2"):
         workspace.api.declared_parameters(2)
 
 
@@ -389,7 +389,7 @@ def test_a_deleted_job_may_be_one_whose_runs_are_not_listed_though_they_go_on(
     run_id = accepted(workspace, "t")
     workspace.delete_job(JOB)
     workspace.hide_deleted_jobs()
-    with pytest.raises(NoSuchJobError, match=f"does not know job {JOB}"):
+    with pytest.raises(NoSuchJobError, match=f"has no job {JOB}"):
         list(workspace.api.list_runs(JOB))
     report = workspace.api.get_run(run_id)
     assert report is not None
@@ -422,7 +422,7 @@ def test_a_start_of_a_deleted_job_is_parked_and_not_refused_where_no_run_is_list
     workspace.hide_deleted_jobs()
     row = _after_a_lost_answer(workspace)
     assert (row.run_status, row.ended_at) == (RunStatus.PARKED, None)
-    assert f"does not know job {JOB}" in (row.message or "")
+    assert f"has no job {JOB}" in (row.message or "")
     assert f"`retry {JOB}`" in (row.message or "")
 
 

@@ -184,7 +184,7 @@ def test_an_api_that_refuses_to_list_the_runs_of_a_missing_job_does_not_say_that
 ) -> None:
     body = '{"error_code": "INVALID_PARAMETER_VALUE", "message": "Job 2 does not exist."}'
     server.faults.add(Fault(match="runs/list", kind=FaultKind.STATUS, status=status, body=body))
-    with pytest.raises(NoSuchJobError, match="does not know job 2"):
+    with pytest.raises(NoSuchJobError, match="has no job 2"):
         list(jobs.list_runs(2))
 
 

@@ -145,6 +145,9 @@ def shell(
     shell.run("tick", "tick", "--json")
     shell.stay_and_stop()
     shell.run("status", "status", "--json")
+    for listing in ("jobs", "upstreams", "runs"):
+        shell.run(listing, listing, "--json")
+    shell.run("logs bad", "logs", "bad")
     shell.run("explain bad", "explain", "bad", "--json")
     shell.run("explain waits", "explain", str(WAITS))
     shell.run("retry good", "retry", "good")
@@ -262,6 +265,30 @@ def test_status_knows_what_has_kept_failing_over_several_processes(shell: Shell)
     [failing] = shell.json("status")["failing"]  # type: ignore[misc]
     assert "does not exist" in failing["reason"]
     assert failing["failed_looks"] > 1
+
+
+def listed(shell: Shell, listing: str, name: str, value: str) -> dict[str, str]:
+    rows = json.loads(shell.said[listing].stdout)
+    return {row[name]: row[value] for row in rows}
+
+
+def test_listings_have_every_job_upstream_and_run(shell: Shell) -> None:
+    states = {"good": "waiting", "bad": "held", "waits": "attention"}
+    assert listed(shell, "jobs", "job_name", "state") == states
+    upstreams = listed(shell, "upstreams", "sensor_id", "state")
+    assert upstreams == {
+        str(shell.folder / "orders"): "ok",
+        str(shell.folder / "missing"): "unreadable",
+    }
+    assert listed(shell, "runs", "job_name", "run_status") == {
+        "good": "SUCCEEDED",
+        "bad": "FAILED",
+    }
+
+
+def test_the_output_of_a_run_is_printed_by_the_name_of_its_job(shell: Shell) -> None:
+    assert shell.said["logs bad"].stdout == "boom\n"
+    assert "/jobs-api/runs/" in shell.said["logs bad"].stderr
 
 
 def test_explain_knows_why_a_job_is_held(shell: Shell) -> None:

@@ -80,7 +80,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 @pytest.fixture
 def project(installed: Installed, tmp_path: Path) -> Iterator[Path]:
     """A new project with one job on a Delta table, which has its first rows."""
-    assert installed.run(tmp_path, "heartbeat", "new", "mine").returncode == 0
+    assert installed.run(tmp_path, "heartbeat", "new", "mine", "--empty").returncode == 0
     folder = tmp_path / "mine"
     write_deltalake(folder / "lake" / "orders", pa.table({"id": [1, 2]}))
     row = f"delta_table,{folder}/lake/orders,streaming,Orders,,,7,daily-revenue,UNPAUSED,TRUE"

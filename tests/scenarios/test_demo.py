@@ -202,7 +202,7 @@ def test_jobs_wait_for_their_hard_dependencies_and_say_for_which(told: Told) -> 
     assert told.reasons("daily-delays", 2) == [
         (
             "waiting_for_required_event",
-            f"its hard dependency {WEATHER} has nothing new since its last event was taken",
+            f"its hard dependency {WEATHER} has nothing new since its last event was consumed",
         )
     ]
     assert told.reasons("daily-delays", 13) == told.reasons("daily-delays", 2)
@@ -433,7 +433,7 @@ def test_the_terminal_tells_what_was_found_what_was_started_and_why_the_others_w
     second = next(act for act in acts if act.startswith("2. "))
     assert "found 1\n" in second
     assert "started 1\n" in second
-    assert f"its hard dependency {WEATHER} has nothing new since its last event was taken" in second
+    assert f"its hard dependency {WEATHER} has nothing new since its last event was consumed" in second
     optimize = next(act for act in acts if act.startswith("5. "))
     assert "nothing new" in optimize.splitlines()[-1]
     assert "$ python -m harness status" in told.output

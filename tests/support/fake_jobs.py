@@ -179,7 +179,7 @@ class FakeJobs:
         if self.settings_error is not None:
             raise self.settings_error
         if job_id not in self._endings:
-            raise NoSuchJobError(f"The Jobs API does not know job {job_id}")
+            raise NoSuchJobError(f"The Jobs API has no job {job_id}")
         return self._declared[job_id]
 
     def get_run(self, run_id: int) -> RunReport | None:
@@ -192,7 +192,7 @@ class FakeJobs:
         """Report on the runs of a job, newest first."""
         self._count()
         if self._hides_deleted_jobs and job_id not in self._endings:
-            raise NoSuchJobError(f"The Jobs API does not know job {job_id}")
+            raise NoSuchJobError(f"The Jobs API has no job {job_id}")
         for run in reversed(list(self._runs.values())):
             if run.job_id == job_id and (since is None or run.started_at >= since):
                 yield _report(run)

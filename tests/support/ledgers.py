@@ -199,7 +199,7 @@ def tick(number: int, at: datetime) -> TickRow:
 
 NOTHING_NEW = (
     "waiting_for_required_event",
-    "its hard dependency sales.orders has nothing new since its last event was taken",
+    "its hard dependency sales.orders has nothing new since its last event was consumed",
 )
 GOES_ON = ("run_in_progress", "its run 70 goes on")
 FAILED = ("last_run_failed", "its last run 71 ended FAILED: boom")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from harness.cli.views.terminal import Cell, Column, line, print_table
+from harness.cli.views.terminal import Cell, Column, print_sentence, print_table
 from harness.inspect.doctor.findings import Finding, Level, worst
 
 _TITLES = {
@@ -45,12 +45,12 @@ def show(console: Console, findings: Sequence[Finding], home: Path) -> None:
         findings: What was found.
         home: The state folder; what lies in it is named by its place there.
     """
-    console.print(line(*_verdict(findings)), soft_wrap=True)
+    print_sentence(console, *_verdict(findings))
     for level, title in _TITLES.items():
         found = [each for each in findings if each.level is level]
         if not found:
             continue
-        console.print(line((f"{title[0]} {len(found)}", title[1])), soft_wrap=True)
+        print_sentence(console, (f"{title[0]} {len(found)}", title[1]))
         columns = (Column(title=""), Column(title="", may_wrap=True))
         print_table(console, columns, [*_rows(found, home)], has_header=False)
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from rich.console import Console
 
-from harness.cli.views.terminal import Cell, Column, line, print_table
+from harness.cli.views.terminal import Cell, Column, print_sentence, print_table
 from harness.config.model import EngineKeys
 from harness.inspect.engine import SECONDS_TO_GREET, Condition, EngineState
 from harness.platform.format import age, instant, size
@@ -43,7 +43,7 @@ def as_json(state: EngineState, keys: EngineKeys) -> dict[str, object]:
 
 def show(console: Console, state: EngineState, keys: EngineKeys, now: datetime) -> None:
     """Print one line with the state, and what is known in a few aligned lines."""
-    console.print(line(_TITLES[state.condition]), soft_wrap=True)
+    print_sentence(console, _TITLES[state.condition])
     facts = [
         *(_facts(state, state.record, now) if state.record else ()),
         ("configured", f"engine.mode: {keys.mode}, engine.idle_minutes: {keys.idle_minutes:g}"),

@@ -1,12 +1,15 @@
 """Shows data-change events as a table, and reads what a person asks of them."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from rich.console import Console
 
+from harness.cli.views.listings import Listing
 from harness.cli.views.terminal import Column, line, print_table
+from harness.cli.views.words import change_of
 from harness.errors import ConfigurationError
 from harness.events.event import ChangeEvent
 from harness.events.partition import PartitionError, levels_given, plain_text
@@ -16,21 +19,38 @@ from harness.toolkit.changes.search import PARTITIONS, Instant
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COLUMNS = (
     Column(title="registered"),
-    Column(title="table", may_shrink=True),
-    Column(title="change"),
-    Column(title="partition", may_wrap=True),
-    Column(title="snapshot", may_shrink=True),
-    Column(title="made"),
-    Column(title="tags", may_wrap=True),
+    Column(title="table", keeps_end=True),
+    Column(title="change", may_shrink=True),
+    Column(title="partition", may_shrink=True),
+    Column(title="snapshot", keeps_end=True),
 )
+_DETAILS = (Column(title="made"), Column(title="tags", may_wrap=True))
 #: The part of a tag that is shown; scripts get all of it.
 _TAG_LENGTH = 60
 
 
-def show(console: Console, events: Sequence[ChangeEvent]) -> None:
-    """Print one line per event, and how many there are."""
-    print_table(console, _COLUMNS, [_row(event) for event in events])
-    console.print(line((count(len(events), "event"), "bold")))
+def show(
+    console: Console, events: Sequence[ChangeEvent], *, left_out: int = 0, is_verbose: bool = False
+) -> None:
+    """Print one line per event, and how many there are.
+
+    Args:
+        console: Where they are shown.
+        events: The events.
+        left_out: How many earlier ones are not among them.
+        is_verbose: Show when each snapshot was made and the tags, too.
+    """
+    columns = (*_COLUMNS, *_DETAILS) if is_verbose else _COLUMNS
+    print_table(console, columns, [_row(event)[: len(columns)] for event in events])
+    earlier = f"  and {left_out:,} earlier: --limit" if left_out else ""
+    console.print(line((count(len(events), "event"), "bold"), (earlier, "dim")))
+
+
+def listing_of_events(events: Sequence[ChangeEvent]) -> Listing:
+    """Return a line per event."""
+    changes = Counter(str(event.operation_type) for event in events)
+    rows = [_row(event)[: len(_COLUMNS)] for event in events]
+    return Listing(noun="event", states=changes, columns=_COLUMNS, rows=rows)
 
 
 def tags_from(given: Iterable[str]) -> dict[str, str]:
@@ -46,7 +66,7 @@ def tags_from(given: Iterable[str]) -> dict[str, str]:
             raise ConfigurationError(f"The tag '{each}' has no key and value; write key=value")
         if tags.setdefault(key, value) != value:
             raise ConfigurationError(
-                f"No event has the tag {key} both as '{tags[key]}' and as '{value}'; ask for one"
+                f"No event has the tag {key} both as '{tags[key]}' and as '{value}'; give one"
             )
     return tags
 
@@ -60,7 +80,7 @@ def partition_from(given: Sequence[str]) -> list[str] | None:
     try:
         return list(levels_given(given)) if given else None
     except PartitionError as error:
-        raise ConfigurationError(f"--partition {error}") from error
+        raise ConfigurationError(f"--partition {error}; write for example 'EU;7'") from error
 
 
 def instant_from(text: str | None, now: datetime) -> Instant | None:
@@ -75,7 +95,7 @@ def _row(event: ChangeEvent) -> tuple[str, ...]:
     return (
         _instant(event.event_ts),
         event.table,
-        event.operation_type,
+        change_of(event),
         _partition(event),
         event.snapshot_id or "-",
         _instant(event.snapshot_ts),

@@ -6,11 +6,11 @@ from datetime import datetime
 from rich.console import Console
 from rich.text import Text
 
-from harness.cli.views.terminal import Column, line, print_table
+from harness.cli.views.terminal import Column, line, print_sentence, print_table
+from harness.cli.views.words import outcome_of, short_reason, short_run_id
 from harness.inspect.catch_up import Healing
 from harness.inspect.explain import Answer, Verdict, answer_to
 from harness.inspect.job_history import Dependency, History
-from harness.inspect.tick_summary import STYLES
 from harness.platform.format import age, count, instant
 from harness.store.rows import Row, Run, RunStatus
 
@@ -28,7 +28,7 @@ def show(console: Console, history: History) -> None:
     """Print the answer for a person."""
     answer = answer_to(history)
     console.print(_headline(history, answer))
-    console.print(line((f"  {_as_of(history)}", "dim")), soft_wrap=True)
+    print_sentence(console, (f"  {_as_of(history)}", "dim"))
     _show_dependencies(console, history)
     _show_runs(console, history)
     if history.healing:
@@ -66,10 +66,12 @@ def _as_of(history: History) -> str:
 def _show_dependencies(console: Console, history: History) -> None:
     if not history.dependencies:
         return
+    is_described = any(each.description for each in history.dependencies)
     rows = [
         (
             ("hard" if each.is_required else "soft", "" if each.is_required else "dim"),
             each.sensor_id,
+            *((each.description or "",) if is_described else ()),
             age(each.event_at, history.at),
             *_dependency_in_words(each, history.at),
         )
@@ -77,7 +79,8 @@ def _show_dependencies(console: Console, history: History) -> None:
     ]
     columns = (
         Column(title=""),
-        Column(title="upstream", may_wrap=True),
+        Column(title="upstream", keeps_end=True),
+        *((Column(title="what it is", may_shrink=True),) if is_described else ()),
         Column(title="last event", is_number=True),
         Column(title="what"),
         Column(title="", may_wrap=True),
@@ -108,7 +111,7 @@ def _taker_in_words(run: Run) -> str:
     if run.run_status is RunStatus.RELEASED:
         return "released by an operator"
     if run.run_id:
-        return f"consumed by run {run.run_id}"
+        return short_reason(f"consumed by run {run.run_id}")
     is_own = run.run_status is RunStatus.SUCCEEDED
     return "consumed by a run of its own" if is_own else "consumed by a start without an answer"
 
@@ -133,9 +136,9 @@ def _show_runs(console: Console, history: History) -> None:
         return
     rows = [
         (
-            str(run.run_id or "-"),
+            short_run_id(run.run_id),
             str(run.attempt),
-            (run.run_status.value, STYLES.get(run.run_status, "red")),
+            outcome_of(run),
             age(run.started_at or run.decided_at, history.at),
             _took(run, history.at),
             f"{run.event_count:,}",
@@ -159,13 +162,13 @@ def _show_runs(console: Console, history: History) -> None:
 def _show_healing(console: Console, healing: Healing, at: datetime) -> None:
     """Print what the newest further attempt was handed in one list: whose events, since when."""
     run, had, since = healing.run, healing.event_ids_of_failed, healing.event_ids_since
-    which = f"run {run.run_id}" if run.run_id else "a start without an answer"
+    which = f"run {short_run_id(run.run_id)}" if run.run_id else "a start without an answer"
     message = (
         f"  {which} is attempt {run.attempt}, and received"
         f" {count(len(had) + len(since), 'event')} in one list:"
         f" {len(had):,} of the attempts before it, {len(since):,} that came since"
     )
-    console.print(line(("caught up", "bold"), message), soft_wrap=True)
+    print_sentence(console, ("caught up", "bold"), message)
     rows = [
         (
             each.table,

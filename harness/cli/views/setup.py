@@ -85,7 +85,7 @@ def _upstreams(checked: "CheckedControls") -> int:
 def show_findings(console: Console, checked: CheckedControls) -> None:
     """Print every finding, then one line that sums them up."""
     colour = console.is_terminal and "NO_COLOR" not in os.environ
-    for each in render_findings(checked.findings, CONTROLS.name, colour=colour):
+    for each in render_findings(checked.findings, str(CONTROLS), colour=colour):
         console.print(Text.from_ansi(each), soft_wrap=True)
     console.print(summary(checked), soft_wrap=True)
 

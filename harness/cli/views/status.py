@@ -5,11 +5,23 @@ from datetime import datetime
 
 from rich.console import Console
 
-from harness.cli.views.terminal import Cell, Column, line, print_table
-from harness.inspect.attention import Job, began, jobs_of, names_of, problem_of, waits, words_of
+from harness.cli.views.terminal import Cell, Column, print_sentence, print_table
+from harness.cli.views.words import remedy_of_held, short_reason, short_run_id
+from harness.inspect.attention import (
+    CANNOT_BE_READ,
+    Job,
+    began,
+    jobs_of,
+    names_of,
+    problem_of,
+    reason_beside,
+    waits,
+    words_of,
+)
 from harness.inspect.status import OLD_AFTER_SECONDS, Status
 from harness.inspect.tick_summary import name_of
 from harness.platform.format import age, count, instant
+from harness.platform.text import first_line
 
 #: A screen has so many lines at least; a taller one is not filled to its end.
 _LINES_MIN, _LINES_MAX = 24, 40
@@ -25,9 +37,6 @@ _WAITING: Mapping[str, str] = {
     "job_paused": "paused",
     "on_own_schedule": "on their own schedule",
 }
-#: As much of a message as two or three lines hold.
-_MESSAGE_LENGTH = 160
-_UNREADABLE = " cannot be read: "
 
 
 class Page:
@@ -50,16 +59,14 @@ class Page:
     def show(self) -> None:
         """Print the page."""
         self._show_head()
+        self._show_held()
         self._section(
-            ("needs attention", "bold red"),
-            ("job", "what", "since", "why"),
+            ("needs attention", "bold yellow"),
+            ("what", "name", "since", "next try", "why"),
             [
-                (*row[:-1], self._cut(row[-1]))
-                for row in (
-                    *self._rows_of_attention(),
-                    *self._rows_of_unreadable(),
-                    *self._rows_of_triggers(),
-                )
+                *self._rows_of_attention(),
+                *self._rows_of_unreadable(),
+                *self._rows_of_triggers(),
             ],
         )
         self._section(
@@ -72,7 +79,7 @@ class Page:
         )
         self._show_waiting()
         self._section(
-            ("recently released", "bold yellow"),
+            ("recently released", "bold"),
             ("job", "run", "since", "why"),
             [*self._rows_of_discarded()],
         )
@@ -82,13 +89,15 @@ class Page:
         running = sum(job.run is not None and job.run.is_open for job in self._jobs)
         failed = sum(job.run is not None and job.run.holds_job for job in self._jobs)
         summary = [count(len(self._jobs), "job")]
-        summary += [f"{failed} failed"] if failed else []
+        summary += [f"{failed} held"] if failed else []
         summary += [f"{running} running"] if running else []
-        self._print((", ".join(summary), "bold"), "   ", self._last_change())
+        self._print((", ".join(summary), "bold"))
+        self._print(self._last_change())
         holder, ticked = self._status.holder, self._status.last_tick_at
         if holder:
             since = age(holder.since, now)
-            self._print((f"`{holder.command}` is at work, since {since} (pid {holder.pid})", "dim"))
+            at_work = f"`{holder.command}` has been at work for {since} (pid {holder.pid})"
+            self._print((at_work, "dim"))
         elif ticked and (now - ticked).total_seconds() > OLD_AFTER_SECONDS:
             self._print(
                 (f"no tick for {age(ticked, now)}: this is how things stood then", "yellow")
@@ -101,54 +110,70 @@ class Page:
         when = f"{age(decision.tick_at, now)} ago, at {instant(decision.tick_at, now)}"
         return f"last change {when} (tick {decision.tick_number})", "dim"
 
-    def _rows_of_attention(self) -> Iterator[tuple[str, Cell, str, str]]:
+    def _show_held(self) -> None:
+        """List the jobs that go no further on their own, and the commands that help."""
+        problems = [(job, problem_of(job.run, self._status)) for job in self._jobs if job.run]
+        held = [(job.name, problem) for job, problem in problems if problem and problem.is_bad]
+        now = self._status.now
+        rows: list[Sequence[Cell]] = [
+            ((name, "red"), each.what, age(each.since, now), self._short(each.why))
+            for name, each in held
+        ]
+        self._section(("held", "bold red"), ("job", "outcome", "since", "why"), rows)
+        if held:
+            self._print((f"  {remedy_of_held([name for name, _ in held])}", "bold"))
+
+    def _rows_of_attention(self) -> Iterator[Sequence[Cell]]:
         now = self._status.now
         for job in self._jobs:
             problem = problem_of(job.run, self._status) if job.run else None
-            if problem:
-                style = "red" if problem.is_bad else "yellow"
-                yield job.name, (problem.what, style), age(problem.since, now), problem.why
+            if problem and not problem.is_bad:
+                since, why = age(problem.since, now), self._short(problem.why)
+                yield (problem.what, "yellow"), job.name, since, "-", why
 
-    def _rows_of_unreadable(self) -> Iterator[tuple[str, Cell, str, str]]:
+    def _rows_of_unreadable(self) -> Iterator[Sequence[Cell]]:
         """Return one row per upstream that cannot be read, with the jobs that wait for it."""
-        waiting: dict[str, list[tuple[datetime | None, str]]] = {}
+        waiting: dict[tuple[str, str], list[tuple[datetime | None, str]]] = {}
         for job in self._jobs:
             for each in job.reasons.blockers if job.reasons else ():
-                if _UNREADABLE in each.reason:
-                    why = each.reason.split(_UNREADABLE, 1)[1]
-                    waiting.setdefault(why, []).append((each.since, job.name))
-        for why, jobs in waiting.items():
+                head, cannot, why = each.reason.partition(CANNOT_BE_READ)
+                if cannot:
+                    name = head.rpartition(" ")[2]
+                    waiting.setdefault((name, why), []).append((each.since, job.name))
+        for (name, why), jobs in waiting.items():
             since = min((at for at, _ in jobs if at), default=None)
-            more = f" +{len(jobs) - 1}" if len(jobs) > 1 else ""
-            yield self._unreadable(jobs[0][1] + more, since, why)
+            more = f" and {len(jobs) - 1} more" if len(jobs) > 1 else ""
+            blocks = f" (blocks {jobs[0][1]}{more})"
+            yield self._unreadable(name, since, why, blocks)
         names = names_of((each.upstream_id for each in self._status.failing), self._status.failing)
+        reported = {why for _, why in waiting}
         for failing in self._status.failing:
             # No job waits for it, or none is known yet.
-            if failing.reason not in waiting:
+            if failing.reason not in reported:
                 name = names[failing.upstream_id]
-                yield self._unreadable(f"({name})", failing.since, failing.reason)
+                yield self._unreadable(name, failing.since, failing.reason, "")
 
-    def _rows_of_triggers(self) -> Iterator[tuple[str, Cell, str, str]]:
+    def _rows_of_triggers(self) -> Iterator[Sequence[Cell]]:
         """Return one row per trigger that cannot be evaluated and that no job waits for."""
         reasons = [
             each.reason for job in self._jobs if job.reasons for each in job.reasons.blockers
         ]
         for each in self._status.failing_triggers:
-            if not any(reason.endswith(_UNREADABLE + each.reason) for reason in reasons):
+            if not any(reason.endswith(CANNOT_BE_READ + each.reason) for reason in reasons):
                 since = age(each.since, self._status.now)
-                yield f"({each.trigger_id})", ("trigger", "red"), since, each.reason
+                name = f"trigger {each.trigger_id}"
+                yield ("unreadable", "yellow"), name, since, "-", self._short(each.reason)
 
-    def _unreadable(self, who: str, since: datetime | None, why: str) -> tuple[str, Cell, str, str]:
+    def _unreadable(
+        self, name: str, since: datetime | None, why: str, blocks: str
+    ) -> Sequence[Cell]:
         now = self._status.now
         tries = [each.next_probe(now) for each in self._status.failing if each.reason == why]
         later = [at for at in tries if at is not None]
-        when = ""
-        if len(later) < len(tries):
-            when = "tried again by the next tick; "
-        elif later:
-            when = f"next try {instant(min(later), now)}; "
-        # In front: a long reason is cut.
-        return who, ("unreadable", "red"), age(since, now), when + why
+        is_next = len(later) < len(tries) or not later
+        when = "next tick" if is_next else instant(min(later), now)
+        reason = self._short(reason_beside(name, why)) + blocks
+        return ("unreadable", "yellow"), name, age(since, now), when, reason
 
     def _rows_of_running(self) -> Iterator[tuple[str, Cell, str, str]]:
         now = self._status.now
@@ -158,29 +183,33 @@ class Page:
                 payload = count(run.event_count, "event")
                 if waits(run):
                     payload += f", {words_of(run)} for {age(run.recorded_at, now)}"
-                yield job.name, str(run.run_id or "its own"), age(began(run), now), payload
+                yield (
+                    job.name,
+                    short_run_id(run.run_id) if run.run_id else "its own",
+                    age(began(run), now),
+                    payload,
+                )
 
     def _rows_of_quarantined(self) -> Iterator[tuple[str, str, str]]:
         for each in self._status.quarantined:
-            yield each.name, age(each.since, self._status.now), self._cut(each.reason)
+            yield each.name, age(each.since, self._status.now), self._short(each.reason)
 
     def _rows_of_discarded(self) -> Iterator[tuple[str, str, str, str]]:
         for run in self._status.discarded:
             since = age(run.recorded_at, self._status.now)
             name = name_of(run.job_id, run.job_name)
-            yield name, str(run.run_id or "-"), since, self._cut(run.message or "")
+            yield name, short_run_id(run.run_id), since, self._short(run.message or "")
 
     def _show_waiting(self) -> None:
         waiting = [job for job in self._jobs if job.blocker in _WAITING and not _is_reported(job)]
         order = list(_WAITING)
-        late = datetime.max.replace(tzinfo=self._status.now.tzinfo)
-        waiting.sort(key=lambda job: (order.index(job.blocker), job.since or late, job.name))
+        waiting.sort(key=lambda job: (job.blocker != "over_start_limit", job.name.lower()))
         counts = {name: sum(job.blocker == name for job in waiting) for name in order}
         summary = [f"{number} {_WAITING[name]}" for name, number in counts.items() if number]
         self._section(
-            ("waiting", "bold yellow"),
+            ("waiting", "bold"),
             ("job", "since", "why not"),
-            [(job.name, age(job.since, self._status.now), job.why) for job in waiting],
+            [(job.name, age(job.since, self._status.now), self._short(job.why)) for job in waiting],
             summary=", ".join(summary),
         )
 
@@ -201,29 +230,29 @@ class Page:
         print_table(self._console, shape, rows[:shown])
         if shown < len(rows):
             self._print((f"  and {len(rows) - shown:,} more: --all shows every job", "dim"))
-        wraps = "why" in columns
-        self._lines -= (2 * shown if wraps else shown) + 3
+        self._lines -= shown + 3
 
-    def _cut(self, why: str) -> str:
-        """Leave the beginning of a long message, which states its subject."""
-        first = why.strip().split("\n", 1)[0]
-        is_short = self._is_complete or len(first) <= _MESSAGE_LENGTH
-        return first if is_short else first[:_MESSAGE_LENGTH] + "…"
+    def _short(self, why: str) -> str:
+        """Return the first line of a message, which states its subject; the page has one line."""
+        first = first_line(why, "")
+        return first if self._is_complete else short_reason(first)
 
     def _print(self, *parts: Cell) -> None:
-        self._console.print(line(*parts), soft_wrap=True)
+        print_sentence(self._console, *parts)
 
 
 def _column(name: str, is_complete: bool) -> Column:
+    is_prose = name in {"why", "why not"}
     return Column(
         title=name,
         is_number=name in {"since", "for", "payload"},
-        may_shrink=name == "job" or (name == "why not" and not is_complete),
-        may_wrap=name == "why" or (name == "why not" and is_complete),
+        may_shrink=name == "job" or (is_prose and not is_complete),
+        may_wrap=is_prose and is_complete,
+        keeps_end=name == "name",
     )
 
 
 def _is_reported(job: Job) -> bool:
     """Return whether the page already shows why the job does not start."""
     has_run = job.run is not None and (job.run.holds_job or job.run.is_open)
-    return has_run or _UNREADABLE in job.why
+    return has_run or CANNOT_BE_READ in job.why

@@ -60,6 +60,13 @@ class Column:
     may_shrink: bool = False
     #: Goes on in further lines when the terminal is narrow.
     may_wrap: bool = False
+    #: Is cut at its start, as a path is known by its end.
+    keeps_end: bool = False
+
+    @property
+    def is_elastic(self) -> bool:
+        """True for a column that gets less room than it needs when the terminal is narrow."""
+        return self.may_shrink or self.may_wrap or self.keeps_end
 
 
 Cell = str | tuple[str, str]
@@ -72,6 +79,11 @@ def line(*parts: Cell) -> Text:
         message, style = part if isinstance(part, tuple) else (part, "")
         text.append(escaped(masked(message)), style=style)
     return text
+
+
+def print_sentence(console: Console, *parts: Cell) -> None:
+    """Print prose: wrapped between words on a terminal, as one line elsewhere."""
+    console.print(line(*parts), soft_wrap=not console.is_terminal)
 
 
 def print_table(
@@ -87,7 +99,8 @@ def print_table(
         box=None, show_header=has_header, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0)
     )
     grid.add_column("", width=0)
-    for column, width in zip(columns, _widths(columns, cells, console.width), strict=True):
+    widths = _widths(columns, cells, console.width)
+    for column, width in zip(columns, widths, strict=True):
         grid.add_column(
             column.title,
             justify="right" if column.is_number else "left",
@@ -96,8 +109,24 @@ def print_table(
             width=width,
         )
     for row in cells:
-        grid.add_row("", *row)
+        fitting = (
+            _end_of(cell, width) if column.keeps_end else cell
+            for cell, column, width in zip(row, columns, widths, strict=True)
+        )
+        grid.add_row("", *fitting)
     console.print(grid)
+
+
+def _end_of(cell: Text, width: int) -> Text:
+    """Cut a cell at its start, at the border of a part of a path where there is one."""
+    if cell.cell_len <= width:
+        return cell
+    rest = cell[len(cell) - max(1, width - 1) :]
+    border = rest.plain.find("/")
+    # Less than half of the room is left empty for a clean border.
+    if 0 < border <= len(rest) // 2:
+        rest = rest[border:]
+    return Text("…", style=cell.style).append_text(rest)
 
 
 def _widths(columns: Sequence[Column], rows: Sequence[Sequence[Text]], available: int) -> list[int]:
@@ -107,7 +136,7 @@ def _widths(columns: Sequence[Column], rows: Sequence[Sequence[Text]], available
         for place, column in enumerate(columns)
     ]
     left = available - 2 * (len(columns) + 1) - sum(needed)
-    elastic = [place for place, each in enumerate(columns) if each.may_shrink or each.may_wrap]
+    elastic = [place for place, each in enumerate(columns) if each.is_elastic]
     room = left + sum(needed[place] for place in elastic)
     # The narrowest first: what it does not need is the others'.
     for number, place in enumerate(sorted(elastic, key=lambda place: needed[place])):

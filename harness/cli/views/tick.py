@@ -1,20 +1,25 @@
 """Shows one tick to a person: one line, then a table for each thing that happened in it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from harness.cli.views.terminal import Column, line, print_table
+from harness.cli.views.terminal import Column, line, print_sentence, print_table
+from harness.cli.views.words import (
+    change_of,
+    outcome_of,
+    remedy_of_held,
+    short_reason,
+    short_run_id,
+)
 from harness.events.event import EventRow
 from harness.inspect.attention import names_of, reason_beside, reason_of_waiting
 from harness.inspect.tick_summary import (
-    STYLES,
     headline,
     is_noteworthy,
     main_reason,
     name_of,
-    rank,
     reason_in_words,
     releases_of,
     runs_of,
@@ -34,9 +39,11 @@ def show(console: Console, report: "TickReport") -> None:
     """Print the tick for a person: one line, then a table for each thing that happened."""
     runs = runs_of(report)
     style = "bold red" if not report.is_clean else "bold" if is_noteworthy(report) else ""
-    console.print(line((headline(report), style)), soft_wrap=True)
+    print_sentence(console, (headline(report), style))
     for warning in report.warnings:
-        console.print(line(("warning: ", "yellow"), warning), soft_wrap=True)
+        print_sentence(console, ("warning: ", "yellow"), warning)
+    if report.publication is not None:
+        _show_held(console, report.publication)
     _show_quarantined(console, report)
     _show_found(console, report)
     _show_released(console, report)
@@ -47,7 +54,13 @@ def show(console: Console, report: "TickReport") -> None:
     _show_started(console, runs.started)
     _show_ended(console, runs.ended)
     if report.publication is not None:
-        show_waiting(console, report.publication)
+        _show_waiting(console, report.publication)
+
+
+def show_blocked(console: Console, published: "Publication") -> None:
+    """Print which jobs are held and which wait, when that is public later than the tick ends."""
+    _show_held(console, published)
+    _show_waiting(console, published)
 
 
 def _show_quarantined(console: Console, report: "TickReport") -> None:
@@ -75,7 +88,7 @@ def _show_found(console: Console, report: "TickReport") -> None:
             f"{len(found):,}",
             _sum(found, ("rows_written", "rows_inserted", "rows_updated", "rows_deleted"), "{:,}"),
             _sum(found, ("bytes_written", "size"), None),
-            ", ".join(sorted({event.operation_type for event in found})),
+            ", ".join(sorted({change_of(event) for event in found})),
         )
         for upstream_id, found in by_upstream.items()
     ]
@@ -104,7 +117,7 @@ def _show_released(console: Console, report: "TickReport") -> None:
 def _upstream_column(names: Mapping[str, str]) -> Column:
     """A name is cut where there is no room for it; what distinguishes equal names is not."""
     disambiguated = any(name != upstream_name(each) for each, name in names.items())
-    return Column(title="upstream", may_shrink=not disambiguated, may_wrap=disambiguated)
+    return Column(title="upstream", keeps_end=not disambiguated, may_wrap=disambiguated)
 
 
 def _sum(events: Iterable[EventRow], names: Sequence[str], form: str | None) -> str:
@@ -165,10 +178,10 @@ def _show_requeued(console: Console, runs: Sequence[Run]) -> None:
         Column(title="events", is_number=True),
     )
     rows = [
-        (name_of(row.job_id, row.job_name), str(row.run_id or "-"), f"{row.event_count:,}")
+        (name_of(row.job_id, row.job_name), short_run_id(row.run_id), f"{row.event_count:,}")
         for row in runs
     ]
-    _section(console, "requeued for a retry", columns, rows, style="yellow")
+    _section(console, "requeued for a retry", columns, rows)
 
 
 def _show_discarded(console: Console, runs: Sequence[Run]) -> None:
@@ -181,13 +194,13 @@ def _show_discarded(console: Console, runs: Sequence[Run]) -> None:
     rows = [
         (
             name_of(row.job_id, row.job_name),
-            str(row.run_id or "-"),
+            short_run_id(row.run_id),
             f"{row.event_count:,}",
             row.message or "",
         )
         for row in runs
     ]
-    _section(console, "released", columns, rows, style="yellow")
+    _section(console, "released", columns, rows)
 
 
 def _show_started(console: Console, started: Sequence[Run]) -> None:
@@ -201,7 +214,7 @@ def _show_started(console: Console, started: Sequence[Run]) -> None:
     rows = [
         (
             name_of(row.job_id, row.job_name),
-            str(row.run_id or "-"),
+            short_run_id(row.run_id),
             str(row.attempt),
             f"{row.event_count:,}",
             _start_in_words(row),
@@ -230,13 +243,13 @@ def _show_ended(console: Console, ended: Sequence[Run]) -> None:
         Column(title="run"),
         Column(title="outcome"),
         Column(title="took", is_number=True),
-        Column(title="", may_wrap=True),
+        Column(title="", may_shrink=True),
     )
     rows = [
         (
             name_of(row.job_id, row.job_name),
-            str(row.run_id or "-"),
-            (row.run_status.value, STYLES.get(row.run_status, "red")),
+            short_run_id(row.run_id),
+            outcome_of(row),
             age(row.started_at, row.ended_at) if row.ended_at else "-",
             row.message or "",
         )
@@ -245,29 +258,46 @@ def _show_ended(console: Console, ended: Sequence[Run]) -> None:
     _section(console, "ended", columns, rows)
 
 
-def show_waiting(console: Console, published: "Publication") -> None:
-    """List why jobs wait, those whose reasons have just changed first; runs are listed above."""
-    reported = {row.job_id for row in published.changed}
-    waiting = [
-        (job_id not in reported, main_reason(blockers), job_id)
-        for job_id, blockers in published.blockers.items()
-        if blockers and main_reason(blockers).blocker != "run_in_progress"
-    ]
-    waiting.sort(key=lambda each: (each[0], rank(each[1].blocker), each[2]))
-    columns = (
-        Column(title="job", may_shrink=True),
-        Column(title="since", is_number=True),
-        Column(title="why not", may_wrap=True),
-    )
+def _show_waiting(console: Console, published: "Publication") -> None:
+    """List why jobs wait, by the names of the jobs; runs are listed above."""
+    rows = _blocked(published, lambda blocker: blocker not in (HELD, "run_in_progress"))
+    _section(console, "waiting", _BLOCKED, rows)
+
+
+def _show_held(console: Console, published: "Publication") -> None:
+    """List the jobs that go no further on their own, and the command that helps."""
+    rows = _blocked(published, lambda blocker: blocker == HELD)
+    _section(console, "held", _BLOCKED, rows, style="red")
+    if rows:
+        print_sentence(console, (f"  {remedy_of_held([name for name, _, _ in rows])}", "bold"))
+
+
+#: The blocker of a job that goes no further on its own.
+HELD = "last_run_failed"
+_BLOCKED = (
+    Column(title="job", may_shrink=True),
+    Column(title="since", is_number=True),
+    Column(title="why not", may_shrink=True),
+)
+
+
+def _blocked(
+    published: "Publication", is_meant: Callable[[str], bool]
+) -> list[tuple[str, str, str]]:
+    """Return the jobs whose main reason is meant, sorted by name, with since when and why."""
+    main = {
+        job_id: main_reason(blockers) for job_id, blockers in published.blockers.items() if blockers
+    }
     rows = [
         (
             name_of(job_id, published.job_names.get(job_id, "")),
             age(reason.since, published.tick.at),
-            reason_of_waiting(reason_in_words(published.blockers[job_id])),
+            short_reason(reason_of_waiting(reason_in_words(published.blockers[job_id]))),
         )
-        for _, reason, job_id in waiting
+        for job_id, reason in main.items()
+        if is_meant(reason.blocker)
     ]
-    _section(console, "waiting", columns, rows, style="yellow")
+    return sorted(rows, key=lambda row: row[0].lower())
 
 
 def _section(

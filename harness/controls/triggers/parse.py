@@ -81,7 +81,9 @@ def read_triggers(project: Path) -> TriggersFile:
     try:
         text = path.read_text(encoding="utf-8-sig") if path.is_file() else ",".join(COLUMNS)
     except (OSError, UnicodeDecodeError) as error:
-        raise ControlsError(f"{EVENT_TRIGGERS} cannot be read: {error}") from error
+        raise ControlsError(
+            f"{EVENT_TRIGGERS} cannot be read ({error}): make it readable, or remove it"
+        ) from error
     return parse_triggers(text)
 
 

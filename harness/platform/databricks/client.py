@@ -78,7 +78,7 @@ def connect(settings: ClientSettings) -> WorkspaceClient:
     except (ValueError, OSError) as error:
         message = (
             f"The Jobs API cannot be used: {described(error)}; set DATABRICKS_HOST and "
-            "DATABRICKS_TOKEN, or another way to log in that the Databricks SDK knows"
+            "DATABRICKS_TOKEN, or another way to log in that the Databricks SDK supports"
         )
         raise JobsApiError(message) from error
     if not config.host:
@@ -175,7 +175,7 @@ class DatabricksJobs:
             raise ValueError(f"the answer has more than {MOST_PAGES} pages")
         except Exception as error:
             if _is_no_such_job(error):
-                raise NoSuchJobError(f"The Jobs API does not know job {job_id}") from error
+                raise NoSuchJobError(f"The Jobs API has no job {job_id}") from error
             if isinstance(error, NotFound) and error.error_code == _NO_ENDPOINT:
                 return None
             message = f"The Jobs API did not report the settings of job {job_id}"
@@ -270,9 +270,9 @@ class DatabricksJobs:
         try:
             answer = self._get("runs/list", query)
             if _is_silent(answer):
-                knows = "knows" if self._is_known(job_id) else "does not know"
+                has = "has" if self._is_known(job_id) else "does not have"
                 raise UnreportedRunsError(
-                    f"The Jobs API {knows} job {job_id}, and lists none of its runs"
+                    f"The Jobs API {has} job {job_id}, and lists none of its runs"
                 )
             reports = [
                 report_of(run, partial_success=self._settings.partial_success)
@@ -285,7 +285,7 @@ class DatabricksJobs:
             raise
         except Exception as error:
             if _is_no_such_job(error):
-                raise NoSuchJobError(f"The Jobs API does not know job {job_id}") from error
+                raise NoSuchJobError(f"The Jobs API has no job {job_id}") from error
             message = f"The Jobs API did not list the runs of job {job_id}"
             raise _failure(message, error) from error
 

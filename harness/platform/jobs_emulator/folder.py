@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.errors import JobsApiError
 from harness.platform.clock import RealClock
-from harness.platform.jobs_emulator.server import Endpoint
+from harness.platform.jobs_emulator.server import RUN_LOGS, Endpoint
 from harness.platform.json_file import load
 
 _NAME = "jobs-api"
@@ -88,6 +88,11 @@ def _locks_within(descriptor: int, seconds: float) -> bool:
         except BlockingIOError:
             clock.sleep(min(seconds, _SECONDS_BETWEEN_TRIES))
     return False
+
+
+def run_log(home: Path, run_id: int) -> Path:
+    """Return the file with the output of a run, whether or not it is there."""
+    return home / _NAME / RUN_LOGS / f"{run_id}.log"
 
 
 def api_folder(home: Path) -> ApiFolder:

@@ -27,7 +27,8 @@ logger = logging.getLogger(__name__)
 #: Asked before a client has a token.
 _METADATA = "/.well-known/databricks-config"
 _STATE_FILE = "state.sqlite"
-_LOGS = "runs"
+#: Has the output of each run.
+RUN_LOGS = "runs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +85,7 @@ class LocalJobsServer:
         self.registry = self.registry_type(
             store, clock or RealClock(), effects, self.settings.assumptions
         )
-        self.engine = self.engine_type(self.registry, CommandLauncher(folder / _LOGS))
+        self.engine = self.engine_type(self.registry, CommandLauncher(folder / RUN_LOGS))
         self._control = Control(self.registry, self.engine, self.stopped.set)
         self._http = LoopbackServer(self, self.settings.port, self.handler)
         self._routes = Routes(self.registry, self.engine, self.endpoint.host)

@@ -43,7 +43,10 @@ def serve(settings: ServiceSettings) -> None:
     folder = api_folder(settings.home)
     with folder.lock("serve", wait=False, patience=settings.patience_seconds) as is_ours:
         if not is_ours:
-            raise LockedError(f"Another local Jobs API serves {folder.path} already")
+            raise LockedError(
+                f"Another local Jobs API serves {folder.path} already: use it, or end it with"
+                " `python -m harness jobs-api --stop`"
+            )
         server = _server(folder, settings)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: server.stopped.set())

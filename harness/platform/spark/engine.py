@@ -349,7 +349,10 @@ class LocalEngine:
         record = self._folder.record()
         if problem or record is None:
             process.wait()
-            raise StateError(f"Spark does not start: {problem or _last_words(self._folder)}")
+            reason = problem or _last_words(self._folder)
+            raise StateError(
+                f"Spark does not start: {reason}; {self._folder.log_file} may have more"
+            )
         return record
 
 

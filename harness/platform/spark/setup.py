@@ -126,7 +126,10 @@ def resolved_jars(said: str) -> list[Path]:
     """
     listed = _LISTED.search(said)
     if listed is None:
-        raise StateError(f"Spark cannot fetch the jars of Delta and Iceberg: {_reason(said)}")
+        raise StateError(
+            f"Spark cannot fetch the jars of Delta and Iceberg: {_reason(said)}; check that the"
+            " package repository can be reached"
+        )
     return [Path(unquote(urlparse(address).path)) for address in listed[1].split(",")]
 
 
@@ -205,7 +208,9 @@ def _train(engine: LocalEngine, home: Path) -> None:
         for statement in _TRAINING:
             session.sql(statement).collect()
     except Exception as error:
-        raise StateError(f"Spark cannot use the jars of Delta: {message_of(error)}") from error
+        raise StateError(
+            f"Spark cannot use the jars of Delta: {message_of(error)}; run the set-up again"
+        ) from error
     else:
         session.stop()
         record, clock = engine_folder(home).record(), RealClock()

@@ -75,7 +75,9 @@ class TriggerFileProbe:
         try:
             return self._probe_closely(upstream)
         except (ProbeFailedError, OSError) as error:
-            reason = reason_of(error, missing=f"there is no such folder under {self._root}")
+            reason = reason_of(
+                error, missing=f"there is no such folder under {self._root}; create it"
+            )
         return ProbeResult(
             upstream_id=upstream.upstream_id,
             position=upstream.position,

@@ -235,7 +235,10 @@ class Lease:
             failure = error
         row = self._table.read()
         if row is None:
-            raise failure or StateError(f"The table {self._table.name} was made and is not there")
+            raise failure or StateError(
+                f"The table {self._table.name} was created and is not there;"
+                " start the process again"
+            )
         return row
 
     def _acquire(self, seen: LeaseRow, now: datetime) -> None:

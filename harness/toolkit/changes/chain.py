@@ -74,7 +74,9 @@ def chain_of(events: Iterable[ChangeEvent]) -> Chain:
     """
     events = tuple(events)
     if not events:
-        raise ConfigurationError("there are no events, so there is no range of changes to read")
+        raise ConfigurationError(
+            "there are no events, so there is no range of changes to read; pass those of a run"
+        )
     newest = max(events, key=lambda event: (event.event_ts or 0, event.snapshot_ts or 0))
     if newest.table_format not in _READABLE:
         raise ConfigurationError(

@@ -85,7 +85,7 @@ def of_table(events: Iterable[ChangeEvent], table: str | None) -> list[ChangeEve
     if len(by_key) > 1:
         raise ConfigurationError(
             f"the events are of the tables {', '.join(sorted(by_key))}: name the one whose changed"
-            " rows are wanted, as in changed_rows(spark, events, 'sales.orders')"
+            " rows are to be read, as in changed_rows(spark, events, 'sales.orders')"
         )
     return next(iter(by_key.values()), [])
 

@@ -103,7 +103,7 @@ def _by_reference(reference: Mapping[str, object], text: str) -> list[ChangeEven
     found = _events(listed, f"the list of events in {source}")
     if len(found) != count:
         raise StateError(
-            f"This run received {count} events, and {source} has {len(found)} of them: look for "
+            f"This run received {count} events, and {source} has {len(found)} of them; look for "
             "what has removed the others before you run it again"
         )
     return found
@@ -116,7 +116,10 @@ def _listed_in(file: Path) -> object:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise StateError(f"The list of events in {file} cannot be read: {error}") from error
+        raise StateError(
+            f"The list of events in {file} cannot be read ({error}):"
+            " make it readable, and run the job again"
+        ) from error
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -140,7 +143,7 @@ def _store(file: Path, schema: str) -> Store:
     if sql is None:
         raise StateError(
             f"The list of events is not in {file}, and without a Spark session or a SQL warehouse "
-            f"(DATABRICKS_HTTP_PATH) the tables of {schema} cannot be asked for it: run the job "
+            f"(DATABRICKS_HTTP_PATH) the tables of {schema} cannot be read: run the job "
             "where it can reach one of them"
         )
     return CatalogStore(sql, schema_name(schema))

@@ -72,7 +72,9 @@ def checked_partition(name: str) -> str:
         ConfigurationError: It is none.
     """
     if not is_column(name) or "." in name:
-        raise ConfigurationError(f"{name!r} is no name of a column to partition by")
+        raise ConfigurationError(
+            f"{name!r} is no name of a column to partition by; use letters, digits and _"
+        )
     return name.strip("`")
 
 

@@ -21,7 +21,7 @@ select
                         then ' has not been looked at yet'
                     when dependency.latest_event_at is null
                         then ' has no data-change event yet'
-                    else ' has nothing new since its last event was taken'
+                    else ' has nothing new since its last event was consumed'
                 end
             ),
             'waits_for', case

@@ -28,6 +28,10 @@ COMMANDS = (
     "run",
     "status",
     "explain",
+    "jobs",
+    "upstreams",
+    "runs",
+    "logs",
     "events",
     "doctor",
     "report",
@@ -37,13 +41,15 @@ COMMANDS = (
     "retry",
     "release",
     "try-again",
+    "complete",
     "sense",
     "processed",
     "emit",
     "refresh",
-    "engine",
     "maintain",
+    "engine",
     "jobs-api",
+    "setup",
     "demo",
 )
 HEAVY = {"pyspark", "dbt", "databricks", "py4j", "deltalake", "pandas"}
@@ -202,6 +208,10 @@ def test_an_operation_on_batches_is_dbts_own_and_what_it_says_is_printed(
     [
         ("status",),
         ("explain", "x"),
+        ("jobs",),
+        ("upstreams",),
+        ("runs",),
+        ("logs", "x"),
         ("events",),
         ("report",),
         ("report", "--serve"),
@@ -275,6 +285,7 @@ def test_every_finding_is_told_and_errors_end_with_two(tmp_path: Path, project: 
     answer = call(tmp_path, "validate", project=project)
     assert answer.returncode == ExitCode.USAGE
     assert answer.stdout.count("[job_state]") == 6
+    assert "seeds/heartbeat_controls.csv:2: error: job_state: " in answer.stdout
     assert "\x1b" not in answer.stdout
 
 
@@ -320,6 +331,7 @@ def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
     "arguments",
     [
         *(("status",), ("explain", "x"), ("retry", "x"), ("release", "x"), ("doctor",)),
+        *(("jobs",), ("upstreams",), ("runs",), ("logs", "x")),
         ("complete", "--job", "1"),
     ],
 )

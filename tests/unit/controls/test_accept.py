@@ -13,6 +13,8 @@ from harness.controls.load import CONTROLS
 from harness.controls.optional_seeds import SCHEDULED_JOBS, SEED_COLUMNS, SENSOR_ASSETS
 from harness.controls.triggers.parse import EVENT_TRIGGERS
 from harness.errors import ControlsError
+from harness.store.rows import ControlChangeRow, Ledger
+from tests.support.ledgers import control, probe
 from tests.support.memory_store import MemoryStore
 from tests.support.triggers_text import row as daily
 
@@ -56,6 +58,33 @@ class Project:
     def in_force(self) -> list[tuple[str, str]]:
         """Job and upstream of each row in force."""
         return sorted((each["trigger_job_id"], each["sensor_id"]) for each in self.cells())
+
+
+def recorded(number: int, upstream: str) -> ControlChangeRow:
+    return control(
+        1, NOON, upstream, control_id=f"{upstream.replace('.', '_')}_{number}", job_id=number
+    )
+
+
+@pytest.mark.parametrize(("with_events", "is_refused"), [(0, False), (4, False), (9, True)])
+def test_only_the_removal_of_rows_that_have_had_events_has_to_be_confirmed(
+    tmp_path: Path, with_events: int, is_refused: bool
+) -> None:
+    project = Project(tmp_path)
+    upstreams = [f"sales.t{number}" for number in range(9)]
+    rows = [recorded(number, name) for number, name in enumerate(upstreams)]
+    project.store.append(Ledger.CONTROLS, rows)
+    probes = [
+        probe(1, NOON, row.upstream_id, latest_event_tick=1 if number < with_events else None)
+        for number, row in enumerate(rows)
+    ]
+    project.store.append(Ledger.PROBES, probes)
+    if is_refused:
+        with pytest.raises(ControlsError, match="9 of the 9 rows in force are gone"):
+            project.accept(row("b.mine", 7))
+    else:
+        project.accept(row("b.mine", 7))
+        assert project.in_force() == [("7", "b.mine")]
 
 
 @pytest.fixture

@@ -114,6 +114,25 @@ def rows(count: int) -> list[str]:
     return [line(sensor_id=f"sales.table{number}") for number in range(count)]
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"sensor_source": "delta_tabel"},
+            "unknown source 'delta_tabel'; did you mean delta_table?",
+        ),
+        (
+            {"sensor_id": "or/ders"},
+            "'or/ders' is not the name of a Delta table; write schema.table,",
+        ),
+        ({"trigger_job_id": "abc"}, "'abc' is not a job id; write a positive whole number"),
+    ],
+)
+def test_a_wrong_cell_is_named_with_what_is_right(changed: dict[str, str], message: str) -> None:
+    (found,) = checked(line(**changed))
+    assert found.message.startswith(message)
+
+
 def test_a_mass_removal_of_rows_asks_for_yes() -> None:
     (found,) = checked(*rows(4), previous_keys=keys(10))
     assert (found.code, found.severity) == (Code.MASS_REMOVAL, Severity.ERROR)

@@ -1,6 +1,7 @@
 """What `status` shows: attention first, one screen for many jobs, and its JSON for scripts."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -8,6 +9,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from harness.cli.views.status import Page
 from harness.cli.views.terminal import console_for
@@ -28,13 +30,14 @@ from harness.store.queries import (
     runs_now,
 )
 from harness.store.rows import Blocker, Ledger, Run, RunStatus
+from harness.store.trigger_queries import FailingTrigger
 from harness.store.writer.lock import ProcessLock
 from tests.support.ledgers import JOB, TEN, FakeStore, a_day, minutes, run
 
 NOW = minutes(600)
 NOTHING_NEW = Blocker(
     blocker="waiting_for_required_event",
-    reason="its hard dependency sales.orders has nothing new since its last event was taken",
+    reason="its hard dependency sales.orders has nothing new since its last event was consumed",
     waits_for="a new data-change event of sales.orders",
     since=TEN,
 )
@@ -95,8 +98,67 @@ def test_every_job_is_shown_when_asked_for() -> None:
 
 def test_a_failed_job_is_shown_first_and_not_as_waiting() -> None:
     lines = page(status_of(3, [a_run(1, RunStatus.FAILED, message="boom")]))
-    assert "boom" in section(lines, "needs attention 1")
+    assert "boom" in section(lines, "held 1")
     assert "job_1" not in section(lines, "waiting 2")
+
+
+def test_held_jobs_are_shown_with_the_commands_that_help() -> None:
+    one = page(status_of(3, [a_run(1, RunStatus.FAILED, job_name="job 1")]))
+    two = page(status_of(3, [a_run(1, RunStatus.FAILED), a_run(2, RunStatus.LOST)]))
+    assert "remove the cause, then: python -m harness retry job_1" in section(one, "held 1")
+    assert "remove the cause, then: python -m harness retry JOB" in section(two, "held 2")
+
+
+def a_page_with_everything() -> Status:
+    long = "/data/" + "lake/" * 30 + "sales/orders"
+    runs = [
+        a_run(1, RunStatus.FAILED, message=f"cannot read {long}: " + "boom " * 50),
+        a_run(2, RunStatus.INTENDED, message="503 " * 60),
+        a_run(3, RunStatus.STARTED, run_id=2**62, started_at=NOW),
+    ]
+    unread = f"its hard dependency {long} cannot be read: there is no folder {long}"
+    status = status_of(9, runs, job_4=replace(NOTHING_NEW, reason=unread))
+    item = Quarantined(name=f"{long}.json", since=TEN, reason="no JSON " * 30, path=Path("q"))
+    trigger = FailingTrigger(trigger_id="daily", since=TEN, reason="it is no query " * 20)
+    return replace(status, quarantined=[item], failing_triggers=[trigger])
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_each_row_has_one_line_that_fits_the_terminal(width: int) -> None:
+    stream = StringIO()
+    console = Console(file=stream, width=width, force_terminal=True, color_system=None)
+    Page(console, a_page_with_everything(), every_job=False).show()
+    lines = stream.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    for title, rows in [("held 1", 2), ("needs attention 3", 3), ("running 1", 1), ("waiting", 4)]:
+        assert len(section(lines, title).splitlines()) == rows + 1
+    assert section(lines, "needs attention 3").count("/sales/orders") >= 1
+
+
+def colours_of(status: Status) -> dict[str, str]:
+    stream = StringIO()
+    console = Console(file=stream, width=120, force_terminal=True, color_system="standard")
+    Page(console, status, every_job=False).show()
+    headings = re.findall(r"^\x1b\[(1[\d;]*)m([a-z ]+) \d", stream.getvalue(), re.MULTILINE)
+    return {title: codes for codes, title in headings}
+
+
+def test_red_is_for_what_is_held_yellow_for_attention_and_green_for_what_runs() -> None:
+    colours = colours_of(a_page_with_everything())
+    red, yellow, green, bold = "1;31", "1;33", "1;32", "1"
+    assert colours == {
+        "held": red,
+        "needs attention": yellow,
+        "running": green,
+        "quarantined": red,
+        "waiting": bold,
+    }
+
+
+def test_waiting_jobs_are_sorted_by_their_names() -> None:
+    lines = section(page(status_of(12), every_job=True), "waiting 12").splitlines()
+    names = [line.split()[0] for line in lines[1:]]
+    assert names == sorted(names)
 
 
 def test_a_start_without_an_answer_needs_attention() -> None:
@@ -199,7 +261,7 @@ def test_an_unreadable_upstream_is_told_once_for_all_its_jobs() -> None:
     reason = "its hard dependency sales.x cannot be read: no such folder"
     broken = replace(NOTHING_NEW, reason=reason)
     lines = page(status_of(9, job_3=broken, job_5=broken, job_8=broken))
-    assert "job_3 +2" in section(lines, "needs attention 1")
+    assert "no such folder (blocks job_3 and 2 more)" in section(lines, "needs attention 1")
     assert any(line.startswith("waiting 6") for line in lines)
 
 
@@ -221,17 +283,17 @@ def unreadable() -> Status:
 
 def test_an_unreadable_upstream_is_told_with_its_next_try() -> None:
     lines = page(replace(unreadable(), failing=[failing(240)]))
-    assert "next try 20:03:00Z; no such folder" in section(lines, "needs attention 1")
+    assert "20:03:00Z  no such folder" in section(lines, "needs attention 1")
 
 
 def test_an_unreadable_upstream_that_is_due_is_tried_by_the_next_tick() -> None:
     lines = page(replace(unreadable(), failing=[failing(20)]))
-    assert "tried again by the next tick; no such folder" in section(lines, "needs attention 1")
+    assert "next tick  no such folder" in section(lines, "needs attention 1")
 
 
 def test_an_unreadable_upstream_that_holds_no_job_up_is_told_by_its_name() -> None:
     lines = page(replace(status_of(9), failing=[failing(240)]))
-    assert "(sales.x)  unreadable" in section(lines, "needs attention 1")
+    assert "unreadable  sales.x " in section(lines, "needs attention 1")
 
 
 def test_unreadable_upstreams_of_one_table_are_told_apart_by_their_queries() -> None:
@@ -242,13 +304,13 @@ def test_unreadable_upstreams_of_one_table_are_told_apart_by_their_queries() -> 
     )
     lines = page(replace(status_of(9), failing=[plain, filtered]))
     reported = section(lines, "needs attention 2")
-    assert "(sales.x, no query)" in reported
-    assert "(sales.x, where amount > 100)" in reported
+    assert "sales.x, no query " in reported
+    assert "sales.x, where amount > 100" in reported
 
 
 def test_the_next_try_stays_when_the_reason_is_too_long_for_the_page() -> None:
     lines = page(replace(status_of(9), failing=[failing(240, "x" * 500)]))
-    assert "next try 20:03:00Z" in section(lines, "needs attention 1")
+    assert " 20:03:00Z " in section(lines, "needs attention 1")
 
 
 def test_scripts_get_the_next_try_of_what_fails() -> None:
@@ -286,12 +348,12 @@ def test_an_old_picture_says_that_it_is_old() -> None:
 
 def test_who_is_at_work_is_told() -> None:
     holder = LockHolder(pid=4242, command="run", since=NOW - timedelta(minutes=30))
-    assert "`run` is at work, since 30m (pid 4242)" in page(replace(status_of(3), holder=holder))
+    assert "`run` has been at work for 30m (pid 4242)" in page(replace(status_of(3), holder=holder))
 
 
 def test_text_of_others_cannot_move_the_cursor() -> None:
     lines = page(status_of(3, [a_run(1, RunStatus.FAILED, message="\x1b[2Jboom [bold]x")]))
-    assert "\\x1b[2Jboom [bold]x" in section(lines, "needs attention 1")
+    assert "\\x1b[2Jboom [bold]x" in section(lines, "held 1")
 
 
 def test_without_a_terminal_there_is_no_colour() -> None:
@@ -374,8 +436,8 @@ def test_a_back_off_that_was_told_of_an_earlier_attempt_is_not_told_of_this_one(
     failed = a_run(1, RunStatus.FAILED, message="boom", attempt=2)
     earlier = failed.recorded_at - timedelta(minutes=30)
     backs_off = replace(NOTHING_NEW, blocker="backing_off", since=earlier)
-    reported = section(page(status_of(3, [failed], job_1=backs_off)), "needs attention 1")
-    assert "by itself" not in reported
+    reported = section(page(status_of(3, [failed], job_1=backs_off)), "held 1")
+    assert "automatically" not in reported
 
 
 def test_what_is_quarantined_is_shown_with_its_reason_to_people_and_scripts() -> None:

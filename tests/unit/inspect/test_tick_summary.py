@@ -1,11 +1,13 @@
 """What a tick tells: one line when it found nothing, tables when it did, JSON for scripts."""
 
 import json
+import re
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from harness.cli.views.terminal import console_for
 from harness.cli.views.tick import show
@@ -24,7 +26,7 @@ from tests.support.ledgers import JOB, ORDERS, TEN, decision, event, minutes, ru
 
 WAITING = Blocker(
     blocker="waiting_for_required_event",
-    reason="its hard dependency sales.x has nothing new since its last event was taken",
+    reason="its hard dependency sales.x has nothing new since its last event was consumed",
     waits_for="x",
     since=minutes(-90),
 )
@@ -168,6 +170,11 @@ def test_a_run_that_is_given_up_is_told_with_its_reason_and_has_not_ended_now() 
             "access to /lake/a/_delta_log is denied.",
         ),
         (
+            "file:/data/in:1",
+            "The files /data/in cannot be sensed: there is no folder.",
+            "there is no folder.",
+        ),
+        (
             "trigger_file:month_end:1",
             "The trigger folder month_end cannot be sensed: there is no such folder under /in.",
             "there is no such folder under /in.",
@@ -188,9 +195,65 @@ def test_why_an_upstream_cannot_be_read_does_not_repeat_its_name(
     assert printed(report).splitlines()[-1].split("  ")[-1].strip() == said
 
 
+def on_a_terminal(report: TickReport, width: int = 80) -> list[str]:
+    stream = StringIO()
+    console = Console(file=stream, width=width, force_terminal=True, color_system="standard")
+    show(console, report)
+    return stream.getvalue().splitlines()
+
+
+def plain(lines: list[str]) -> list[str]:
+    return [re.sub(r"\x1b\[[\d;]*m", "", line).rstrip() for line in lines]
+
+
+def waiting_tick() -> TickReport:
+    held = replace(
+        WAITING,
+        blocker="last_run_failed",
+        reason="its last run 4040663933044149755 ended FAILED: " + "boom " * 40,
+    )
+    far = replace(WAITING, reason=f"its hard dependency {'/data/lake' * 9}/orders has nothing new")
+    blockers = {1: (WAITING,), 2: (held,), 3: (far,)}
+    names = {1: "b", 2: "stock-alert", 3: "a"}
+    published = Publication(
+        changed=(), blockers=blockers, job_names=names, has_compacted=False, folded_through=1
+    )
+    return idle(publication=published)
+
+
+def test_a_held_job_has_its_own_section_in_red_with_the_command_that_helps() -> None:
+    lines = on_a_terminal(waiting_tick())
+    place = next(place for place, line in enumerate(lines) if "held 1" in line)
+    assert lines[place].startswith("\x1b[1;31m")
+    shown = plain(lines)
+    assert shown[place + 2].startswith("  stock-alert")
+    assert "  FAILED: boom boom" in shown[place + 2]
+    assert shown[place + 3] == "  → remove the cause, then: python -m harness retry stock-alert"
+    assert "waiting 2" in shown[place + 4]
+
+
+def test_waiting_jobs_are_sorted_by_name_with_one_line_each_and_no_colour_of_alarm() -> None:
+    lines = on_a_terminal(waiting_tick())
+    place = next(place for place, line in enumerate(lines) if "waiting 2" in line)
+    assert lines[place].startswith("\x1b[1mwaiting")
+    shown = plain(lines)[place + 2 :]
+    assert [line.split()[0] for line in shown] == ["a", "b"]
+    assert "…/datalake/orders" in shown[0] or "…/lake/orders" in shown[0]
+
+
+def test_a_headline_is_wrapped_between_words() -> None:
+    report = replace(waiting_tick(), control_changes=12, warnings=("one word after another " * 6,))
+    for width in (60, 80):
+        shown = plain(on_a_terminal(report, width))
+        assert max(map(len, shown)) <= width
+        words = " ".join(" ".join(shown).split())
+        assert "12 control rows changed" in words
+        assert "one word after another one word" in words
+
+
 def test_a_started_job_is_told_with_its_run() -> None:
     row = started(RunStatus.STARTED, run_id=2**60)
-    assert str(2**60) in printed(busy(row))
+    assert f"…{str(2**60)[-6:]}" in printed(busy(row))
     assert busy(row).is_clean
 
 
@@ -290,7 +353,7 @@ def test_why_a_job_waits_says_the_name_of_its_upstream_once() -> None:
 
 
 def test_more_dependencies_are_counted() -> None:
-    assert "was taken (and 1 more)" in printed(with_waiting(WAITING, WAITING))
+    assert "was consumed (and 1 more)" in printed(with_waiting(WAITING, WAITING))
 
 
 def test_a_job_that_runs_does_not_wait() -> None:

@@ -160,7 +160,7 @@ def test_a_trigger_that_cannot_be_evaluated_needs_attention_once() -> None:
     StatusPage(console_for(stream), status, every_job=False).show()
     page = " ".join(stream.getvalue().split())
     assert page.count(reason) == 1
-    assert "(soft) trigger 10m its start_timestamp is no instant" in page
+    assert "unreadable trigger soft 10m - its start_timestamp is no instant" in page
     shown = status_as_json(status)["failing_triggers"]
     assert [each["trigger_id"] for each in shown] == ["daily", "soft"]  # type: ignore[attr-defined]
 

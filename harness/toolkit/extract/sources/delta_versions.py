@@ -112,7 +112,8 @@ class DeltaVersions:
         detail = spark.sql(f"describe detail {self._sql_name}").collect()[0]
         if detail["format"] != "delta":
             raise ConfigurationError(
-                f"{self.name} is a table of {detail['format']}, which has no versions of Delta"
+                f"{self.name} is a table of {detail['format']}, which has no versions of Delta;"
+                " name a Delta table"
             )
         history = spark.sql(f"describe history {self._sql_name} limit 1").collect()[0]
         return str(detail["id"]), int(history["version"])

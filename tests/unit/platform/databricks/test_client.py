@@ -235,7 +235,7 @@ def test_an_answer_that_says_nothing_of_runs_proves_nothing_although_the_api_kno
     body: object,
 ) -> None:
     desk = Desk(Answer(body=body), Answer(body={"job_id": 1}))
-    with pytest.raises(UnreportedRunsError, match="knows job 1, and lists none of its runs"):
+    with pytest.raises(UnreportedRunsError, match="has job 1, and lists none of its runs"):
         list(desk.jobs.list_runs(1))
     assert [str(r.url).split("?")[0] for r in desk.line.requests] == [
         f"{HOST}/api/2.2/jobs/runs/list",
@@ -249,7 +249,7 @@ def test_an_empty_answer_about_a_job_that_is_gone_proves_nothing_as_runs_outlive
     missing = {"error_code": "INVALID_PARAMETER_VALUE", "message": "Job 1 does not exist."}
     desk = Desk(Answer(body={}), Answer(status=400, body=missing))
     with pytest.raises(
-        UnreportedRunsError, match="does not know job 1, and lists none of its runs"
+        UnreportedRunsError, match="does not have job 1, and lists none of its runs"
     ):
         list(desk.jobs.list_runs(1))
 
