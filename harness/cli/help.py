@@ -13,6 +13,7 @@ import typer
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Everyday": (
         "new",
+        "import",
         "init",
         "validate",
         "tick",
@@ -24,11 +25,12 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "runs",
         "logs",
         "events",
+        "report",
     ),
     "When something broke": ("doctor", "retry", "release", "try-again", "complete"),
     "For jobs": ("sense", "processed", "emit", "refresh"),
-    "Keep": ("maintain", "engine", "jobs-api", "setup"),
-    "Learn": ("demo",),
+    "Keep": ("maintain", "alarms", "engine", "jobs-api", "setup"),
+    "Learn": ("demo", "docs"),
 }
 _PLACES = {name: place for place, name in enumerate(sum(GROUPS.values(), ()))}
 
