@@ -39,6 +39,9 @@ _RULES: Mapping[ProblemKind, AlarmRule] = {
 _MOST_NAMED = 5
 _LONGEST_REASON = 300
 
+#: The names of the jobs that wait for an upstream, by its sensor id.
+_Waiting = Mapping[str, tuple[str, ...]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarm:
@@ -107,10 +110,11 @@ def alarms_of(status: Status, alarms: Alarms, seen: Seen) -> list[Alarm]:
         seen: What was recorded beside the ledgers.
     """
     jobs = jobs_of(status)
+    waiting = waiting_for(jobs)
     found = [
         *_of_runs(jobs, status),
-        *_of_failing(jobs, status, alarms.unreadable_minutes),
-        *_of_overdue(jobs, status, alarms, seen.rhythms),
+        *_of_failing(waiting, status, alarms.unreadable_minutes),
+        *_of_overdue(waiting, status, alarms, seen.rhythms),
         *_of_quarantined(status),
         *seen.recorded,
     ]
@@ -193,7 +197,7 @@ def _of_runs(jobs: Iterable[Job], status: Status) -> Iterator[Alarm]:
             )
 
 
-def _of_failing(jobs: Sequence[Job], status: Status, minutes: float) -> Iterator[Alarm]:
+def _of_failing(waiting: _Waiting, status: Status, minutes: float) -> Iterator[Alarm]:
     names = names_of((each.upstream_id for each in status.failing), status.failing)
     for each in status.failing:
         if _is_at_least(minutes, each.since, status.now):
@@ -204,7 +208,7 @@ def _of_failing(jobs: Sequence[Job], status: Status, minutes: float) -> Iterator
                 what=f"upstream {names[each.upstream_id]} cannot be read",
                 since=each.since,
                 why=_cut(reason_beside(name, each.reason)),
-                blocks=waiting_for(name, jobs),
+                blocks=waiting.get(name, ()),
             )
     for trigger in status.failing_triggers:
         if _is_at_least(minutes, trigger.since, status.now):
@@ -222,34 +226,37 @@ def _is_at_least(minutes: float, since: datetime, now: datetime) -> bool:
 
 
 def _of_overdue(
-    jobs: Sequence[Job], status: Status, alarms: Alarms, rhythms: Mapping[str, Rhythm]
+    waiting: _Waiting, status: Status, alarms: Alarms, rhythms: Mapping[str, Rhythm]
 ) -> Iterator[Alarm]:
-    sensed = sensed_upstreams(status)
-    expected = {(each.sensor_source.value, each.sensor_id.lower()) for each in alarms.upstreams}
-    for wanted in alarms.upstreams:
-        place = (wanted.sensor_source.value, wanted.sensor_id.lower())
-        arrivals = [each.last for key, each in rhythms.items() if place_of(key) == place]
-        if place in sensed and arrivals and status.now - max(arrivals) > wanted.interval:
-            why = f"one is expected every {span(wanted.interval.total_seconds())}"
-            yield _overdue(jobs, ":".join(place), wanted.sensor_id, max(arrivals), why)
+    sensed, now = sensed_upstreams(status), status.now
+    arrivals: dict[tuple[str, str], datetime] = {}
     for upstream_id, rhythm in rhythms.items():
         place = place_of(upstream_id)
-        if place in expected or place not in sensed:
-            continue
-        usual = rhythm.usual_gap
-        if usual and rhythm.is_late(status.now, alarms.overdue_factor):
+        arrivals[place] = max(rhythm.last, arrivals.get(place, rhythm.last))
+    expected = {
+        (each.sensor_source.value, each.sensor_id.lower()): each for each in alarms.upstreams
+    }
+    for place, wanted in expected.items():
+        last = arrivals.get(place)
+        if place in sensed and last and now - last > wanted.interval:
+            why = f"one is expected every {span(wanted.interval.total_seconds())}"
+            yield _overdue(waiting, ":".join(place), wanted.sensor_id, last, why)
+    for upstream_id, rhythm in rhythms.items():
+        usual, place = rhythm.usual_gap, place_of(upstream_id)
+        is_late = rhythm.is_late(now, alarms.overdue_factor)
+        if usual and is_late and place in sensed and place not in expected:
             why = f"the usual gap is {span(usual.total_seconds())}"
-            yield _overdue(jobs, upstream_id, upstream_name(upstream_id), rhythm.last, why)
+            yield _overdue(waiting, upstream_id, upstream_name(upstream_id), rhythm.last, why)
 
 
-def _overdue(jobs: Sequence[Job], subject: str, name: str, last: datetime, why: str) -> Alarm:
+def _overdue(waiting: _Waiting, subject: str, name: str, last: datetime, why: str) -> Alarm:
     return Alarm(
         rule=AlarmRule.UPSTREAM_OVERDUE,
         subject=subject,
         what=f"upstream {name} has had no event",
         since=last,
         why=why,
-        blocks=waiting_for(name, jobs),
+        blocks=waiting.get(name, ()),
     )
 
 

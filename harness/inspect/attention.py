@@ -187,6 +187,9 @@ class Problem:
     is_bad: bool = False
 
 
+#: What a job waits for whose hard dependency has no unconsumed event.
+_EVENT_OF = "a new data-change event of "
+
 _LOST = ProblemKind.LOST
 #: How such a run ended could not be established.
 _UNKNOWN_END = frozenset({RunStatus.LOST, RunStatus.PARKED})
@@ -289,14 +292,14 @@ def words_of(run: Run) -> str:
     return ", ".join(dict.fromkeys(word for word in run.words if word))
 
 
-def waiting_for(sensor_id: str, jobs: Iterable[Job]) -> tuple[str, ...]:
-    """Return the names of the jobs that wait for an event of an upstream of this id."""
-    waits_for = f"a new data-change event of {sensor_id}"
-    return tuple(
-        job.name
-        for job in jobs
-        if job.reasons and any(each.waits_for == waits_for for each in job.reasons.blockers)
-    )
+def waiting_for(jobs: Iterable[Job]) -> dict[str, tuple[str, ...]]:
+    """Return by sensor id the names of the jobs that wait for an event of such an upstream."""
+    waiting: defaultdict[str, list[str]] = defaultdict(list)
+    for job in jobs:
+        for waits_for in {each.waits_for for each in (job.reasons.blockers if job.reasons else ())}:
+            if waits_for.startswith(_EVENT_OF):
+                waiting[waits_for.removeprefix(_EVENT_OF)].append(job.name)
+    return {sensor_id: tuple(names) for sensor_id, names in waiting.items()}
 
 
 def _without_a_word(run: Run) -> str:

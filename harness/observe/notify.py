@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 VERSION = 1
 #: A message has so many lines of each kind; a channel has limits of its own.
 _MOST_LINES = 30
+_MOST_JOBS = 20
 #: A resident process ticks each second, and a channel that is down is not tried as often.
 _BETWEEN_TRIES = timedelta(seconds=30)
 
@@ -344,7 +345,10 @@ def save_journal(path: Path, journal: Journal) -> None:
 
 def _reported_as_json(reported: Reported) -> dict[str, object]:
     return {
-        "alarms": [each.to_json() for each in reported.alarms],
+        # No message names more of the jobs that wait.
+        "alarms": [
+            replace(each, blocks=each.blocks[:_MOST_JOBS]).to_json() for each in reported.alarms
+        ],
         "failing_since": reported.failing_since,
         "reason": reported.reason,
         "tried_at": reported.tried_at,

@@ -262,3 +262,19 @@ def test_one_that_cannot_begin_keeps_no_other_from_its_work(
         "metrics: not up to date (the package prometheus-client is missing; pip install"
         " 'heartbeat[metrics]'); the next tick tries again"
     ]
+
+
+def test_a_damaged_table_is_noticed_within_an_hour_and_so_is_its_repair(world: World) -> None:
+    commits = world.home.warehouse / "heartbeat.db" / "ledger_runs" / "_delta_log"
+    commits.mkdir(parents=True)
+    (commits / f"{1:020}.json").write_text("{")
+    world.tick()
+    (commits / f"{1:020}.json").unlink()
+    commits.rmdir()
+    commits.parent.rmdir()
+    world.tick(seconds=600)
+    assert len(world.post.titles()) == 1
+    assert "table ledger_runs" in str(world.post.sent[0]["body"])
+    world.tick(seconds=3600)
+    assert len(world.post.titles()) == 2
+    assert "table ledger_runs: over" in str(world.post.sent[1]["body"])
