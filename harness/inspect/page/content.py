@@ -185,7 +185,7 @@ class _Report:
             "now": self._at(status.now),
             "ticked": None if last_tick is None else self._at(last_tick),
             "decided": None if status.decision is None else self._at(status.decision.tick_at),
-            "at_work": text_or_none(status.holder and status.holder.command),
+            "at_work": status.holder and fit(status.holder.command),
             "attention": self._attention(upstreams),
             "jobs": [
                 self._job(job) | {"xy": place}
