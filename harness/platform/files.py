@@ -38,7 +38,7 @@ def _replace(path: Path, text: str) -> None:
     part = path.with_suffix(".part")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        part.write_text(text)
+        part.write_text(text, encoding="utf-8")
         os.replace(part, path)
     except OSError:
         with suppress(OSError):

@@ -266,6 +266,17 @@ def test_an_instant_before_the_first_decision_names_the_command_that_knows_it(
     assert "heartbeat explain 509 --at 2026-02-27T15:42Z" in opened.page.inner_text(".answer")
 
 
+def test_a_job_does_not_wait_for_an_upstream_whose_name_begins_alike(
+    opening: Opening, tmp_path: Path
+) -> None:
+    upstreams = [Upstream("sales.orders", 600), Upstream("sales.orders_eu", 80_000)]
+    job = Job(7, "both", [(0, True), (1, True)], 300)
+    opened = opening(page_file(tmp_path, World(upstreams, [job]), days=2), "upstream/0")
+    assert "none waits for it" in opened.text
+    opened.go("upstream/1")
+    assert "1 waits for it" in opened.text
+
+
 def test_a_job_is_found_and_opened_with_the_keyboard_alone(opening: Opening, of_shop: Path) -> None:
     opened = opening(of_shop)
     opened.page.keyboard.press("/")

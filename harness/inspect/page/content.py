@@ -25,6 +25,7 @@ from harness.inspect.attention import (
 from harness.inspect.explain import verdict_of
 from harness.inspect.page.layout import positions
 from harness.inspect.page.read import Recorded
+from harness.inspect.status import Status
 from harness.platform.clock import instant_from
 from harness.platform.format import upstream_name
 from harness.platform.masking import masked
@@ -185,7 +186,7 @@ class _Report:
             "now": self._at(status.now),
             "ticked": None if last_tick is None else self._at(last_tick),
             "decided": None if status.decision is None else self._at(status.decision.tick_at),
-            "at_work": text_or_none(status.holder and status.holder.command),
+            "at_work": _at_work(status),
             "attention": self._attention(upstreams),
             "jobs": [
                 self._job(job) | {"xy": place}
@@ -381,7 +382,7 @@ class _Report:
             state = "paused"
         elif failure:
             state = "unreadable"
-            why = reason_beside(self._names[upstream_id], failure[1])
+            why = reason_beside(upstream_name(upstream_id), failure[1])
             content |= {"why": self._texts(why), "since": self._at(failure[0])}
         elif rhythm and latest and self._is_late(latest, rhythm):
             state = "late"
@@ -430,10 +431,10 @@ class _Report:
     def _problems_of_upstreams(self, upstreams: Sequence[Content]) -> Iterable[Content]:
         for upstream_id, (since, reason) in self._failing.items():
             number = self._upstream_numbers.get(upstream_id)
-            name = self._names[upstream_id]
-            subject: Content = (
-                {"subject": self._texts(name)} if number is None else {"upstream": number}
-            )
+            name = upstream_name(upstream_id)
+            subject: Content = {"upstream": number}
+            if number is None:
+                subject = {"subject": self._texts(self._names[upstream_id])}
             yield subject | {
                 "what": self._texts("unreadable"),
                 "why": self._texts(reason_beside(name, reason)),
@@ -487,6 +488,12 @@ class _Report:
             "starts": bars["started"],
             "failed": bars["failed_look"],
         }
+
+
+def _at_work(status: Status) -> str | None:
+    """Return the command that holds the lock; most often a tick does, to write the report."""
+    holder = status.holder
+    return fit(holder.command) if holder and holder.command != "tick" else None
 
 
 def _job_id(row: Row) -> int:

@@ -95,7 +95,6 @@ class Keeper:
             return
         try:
             self._write_if_due(self._settings.path)
-            self._logged = ""
         except Exception as error:
             # What was cancelled fails, too.
             self._context.stop.check()
@@ -114,7 +113,7 @@ class Keeper:
         self._written_at, self._written = now, found
         self._context.stop.activity.begin("writing the report")
         write_page(page_of(self._context), path, project=self._context.settings.project)
-        self._took = self._context.clock.now() - now
+        self._took, self._logged = self._context.clock.now() - now, ""
 
     def _log_once(self, error: Exception) -> None:
         reason = str(error) if isinstance(error, HeartbeatError) else repr(error)

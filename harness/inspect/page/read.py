@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 #: The report covers fewer days where their ticks recorded more events and starts than this.
 MOST_READ = 60_000
+_BEFORE_FIRST_TICK = timedelta(minutes=1)
 #: So many of the newest events are listed one by one, at least.
 EVENTS_LISTED = 500
 
@@ -212,6 +213,9 @@ def covered_since(ticks: Sequence[Row], oldest: datetime, most: int = MOST_READ)
         total += integer(row["event_count"]) + integer(row["started_count"])
         if total > most:
             return _instant(row["tick_at"])
+    if ticks and _tick_number(ticks[0]) <= 1:
+        # A young installation has no empty days before its first tick.
+        return max(oldest, _instant(ticks[0]["tick_at"]) - _BEFORE_FIRST_TICK)
     return oldest
 
 

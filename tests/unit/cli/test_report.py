@@ -44,8 +44,8 @@ def test_the_report_goes_where_the_configuration_says(
 
 def test_a_place_that_is_named_comes_before_the_configured_one(project: Path) -> None:
     assert main(["report", "--output", "here/page.html", "--days", "1000"]) == ExitCode.USAGE
-    assert main(["report", "--output", "here/page.html", "--days", "2"]) == ExitCode.DONE
-    assert content_in((project / "here" / "page.html").read_text())["now"] == 2 * 86_400
+    assert main(["report", "--output", "here/page.html", "--days", "0.5"]) == ExitCode.DONE
+    assert content_in((project / "here" / "page.html").read_text())["now"] == 43_200
     assert not (project / "kept.html").exists()
 
 

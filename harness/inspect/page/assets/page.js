@@ -136,8 +136,10 @@
   const jobById = new Map(D.jobs.map((job) => [job.id, job]));
   const jobLink = (job) => h("a", { href: `#/job/${job.id}` }, bdi(job.label));
   const upstreamLink = (upstream) => h("a", { href: `#/upstream/${upstream.number}` }, bdi(upstream.label));
+  // A reason has the upstream's name as a word; what distinguishes two of one name follows a comma.
+  const names = (reason, upstream) => [upstream.label, upstream.label.split(", ")[0]].some((name) => ` ${reason} `.includes(` ${name} `));
   const waitsFor = (upstream) => upstream.jobs.filter(({ job }) =>
-    (job.now || []).some((each) => (text(each[0]) === "waiting_for_required_event") && text(each[1]).includes(upstream.label)));
+    (job.now || []).some(([blocker, reason]) => text(blocker) === "waiting_for_required_event" && names(text(reason), upstream)));
 
   // ---- Charts
 

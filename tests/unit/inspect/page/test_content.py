@@ -277,6 +277,25 @@ def test_fewer_days_are_read_where_the_ticks_recorded_too_much() -> None:
     assert covered_since(ticks, TEN, most=10) == TEN
 
 
+def test_a_young_installation_has_no_empty_days_before_its_first_tick() -> None:
+    ticks = [asdict(tick(number, minutes(number))) for number in range(1, 4)]
+    assert covered_since(ticks, TEN - timedelta(days=7)) == TEN
+    assert covered_since(ticks[1:], TEN - timedelta(days=7)) == TEN - timedelta(days=7)
+
+
+def test_a_reason_does_not_repeat_what_distinguishes_two_upstreams_of_one_name() -> None:
+    other = "delta_table:sales.orders:77aa"
+    rows = [
+        asdict(control(1, TEN, "sales.orders")),
+        asdict(control(1, TEN, "sales.orders", upstream_id=other, upstream_key="day")),
+    ]
+    reason = "The Delta table sales.orders cannot be sensed: the catalog has no table sales.orders"
+    failing = Failing(upstream_id=other, reason=reason, failed_looks=1, since=TEN, failed_at=TEN)
+    content = shown(a_job(NOTHING_NEW, controls=rows, status={"failing": [failing]}))
+    (trouble,) = content["attention"]  # type: ignore[misc]
+    assert text(content, trouble["why"]) == "the catalog has no table"
+
+
 def test_events_are_listed_from_the_tick_on_that_makes_them_enough() -> None:
     ticks = [asdict(tick(number, minutes(number))) for number in range(3, 9)]
     assert first_tick_of(ticks, 2) == 7
