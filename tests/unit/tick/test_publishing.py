@@ -363,3 +363,23 @@ def test_a_decision_that_has_to_wait_for_a_publication_lets_it_begin(world: Worl
         publisher.wait()
         assert publisher.is_done
     world.resident.close()
+
+
+def test_a_process_that_ends_waits_for_what_is_at_work(world: World) -> None:
+    world.background = Threads()  # type: ignore[assignment]
+    world.resident = world.engine()
+    at_work, went_on = threading.Event(), threading.Event()
+
+    def blockers() -> Sequence[dict[str, object]]:
+        at_work.set()
+        time.sleep(0.05)
+        went_on.set()
+        return [world.blocker()]
+
+    world.models["job_blockers"] = blockers
+    world.tick_with_news()
+    at_work.wait()
+    world.resident.close()
+    # Else it would write to a table beside the process that is let in next.
+    assert went_on.is_set()
+    assert world.numbers(Ledger.TICKS) == []
