@@ -6,9 +6,11 @@ what a publication came to once that is done. Nothing that starts a job waits fo
 """
 
 import logging
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
+from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -147,6 +149,9 @@ class Publisher:
         self._waiting: tuple[Unpublished, ...] = ()
         self._pass: _Pass | None = None
         self._is_repeated = False
+        self._thread = threading.get_ident()
+        self._may_begin = threading.Event()
+        self._may_begin.set()
 
     @property
     def is_at_work(self) -> bool:
@@ -203,7 +208,21 @@ class Publisher:
 
     def _submit(self, part: Callable[..., Any], *arguments: object) -> Future[Any]:
         # The log names the tick in threads, too.
-        return self._executor.submit(copy_context().run, part, *arguments)
+        return self._executor.submit(copy_context().run, self._begun, part, *arguments)
+
+    def _begun(self, part: Callable[..., Any], *arguments: object) -> Any:
+        if threading.get_ident() != self._thread:
+            self._may_begin.wait()
+        return part(*arguments)
+
+    @contextmanager
+    def held_off(self) -> Iterator[None]:
+        """Let no part begin, which would take the processor from a decision; one goes on."""
+        self._may_begin.clear()
+        try:
+            yield
+        finally:
+            self._may_begin.set()
 
     def _show(self) -> str | None:
         self._services.crash_point("within_publish")
@@ -212,6 +231,7 @@ class Publisher:
 
     def wait(self) -> None:
         """Wait until the publication under way has ended, however it did."""
+        self._may_begin.set()
         for part in self._pass.parts if self._pass is not None else ():
             part.exception()
 

@@ -226,7 +226,7 @@ class Engine:
                 state = replace(state.with_runs(consumed), must_decide=True)
         findings = replace(findings, steps=settlement.steps)
         if triggers_are_due(state, tick, findings, self._trigger_tables):
-            with timer.phase("triggers"):
+            with timer.phase("triggers"), self._publisher.held_off():
                 found = self._triggers(state, tick)
                 findings = replace(findings, released=found.recorded)
                 state = state.with_evaluation(found)
@@ -235,10 +235,11 @@ class Engine:
         before = state.tick_number
         if _must_decide(state, tick, findings):
             skipped = ()
-            with timer.phase("decide"):
-                starts = self._decide(state)
-            with timer.phase("fire"):
-                started, state = self._fire(state, starts, tick, steps)
+            with self._publisher.held_off():
+                with timer.phase("decide"):
+                    starts = self._decide(state)
+                with timer.phase("fire"):
+                    started, state = self._fire(state, starts, tick, steps)
             state = state.decided(tick)
             counts = counts_of(sensed.results, findings, settlement, started)
             self._publisher.add(tick, counts)

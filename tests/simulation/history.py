@@ -73,6 +73,8 @@ class Told:
     #: Every status that some start had.
     statuses: frozenset[str]
     starts: int
+    #: How often several ticks became public together.
+    coalesced: int = 0
     #: Everybody who told of a step.
     reporters: frozenset[str] = frozenset()
     #: The moves that were played, by their numbers, and what each of them was; ticks are named so.
@@ -189,6 +191,7 @@ class _Player:
             statuses=frozenset(str(row["run_status"]) for row in steps),
             reporters=frozenset(str(row["reported_by"]) for row in steps),
             starts=len(self._world.workspace.starts),
+            coalesced=self._world.machine.store.coalesced,
             moves=self._played,
             cells=self._cells,
         )

@@ -84,6 +84,8 @@ class Ledgers(MemoryStore):
         self.faults = 0
         #: The retry policies that were ever in force, and after how many steps of runs.
         self.fed: list[tuple[int, Sequence[Policy]]] = []
+        #: How often several ticks became public together.
+        self.coalesced = 0
 
     def feed_policies(self) -> None:
         """Remember which retry policies are in force from now on."""
@@ -101,6 +103,7 @@ class Ledgers(MemoryStore):
         super().append(ledger, rows, stamp)
         if ledger is Ledger.RUNS and len(self.commits) > commits:
             self.instants += [self._clock.now()] * len(rows)
+        self.coalesced += ledger is Ledger.TICKS and len(rows) > 1
         if ledger is Ledger.EVENTS:
             self.seen.update(
                 (row.event_id, self._clock.now()) for row in cast(Sequence[EventRow], rows)

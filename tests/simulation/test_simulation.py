@@ -75,6 +75,10 @@ def test_failed_runs_are_wanted_again_by_policies_in_many_histories(fixed: list[
     assert sum("policy" in reported.reporters for reported in fixed) > 10
 
 
+def test_several_ticks_become_public_together_in_many_histories(fixed: list[Told]) -> None:
+    assert sum(reported.coalesced > 0 for reported in fixed) > 5
+
+
 def test_a_seed_tells_the_same_story_in_every_process() -> None:
     stories = []
     for hash_seed in ("1", "2"):

@@ -1,6 +1,9 @@
 """A resident process publishes while its next ticks go on: in order, coalesced, and never lost."""
 
+import threading
+import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,11 +14,11 @@ from harness.events.event import ChangeEvent, Operation, TableFormat
 from harness.publish.publish import COMPACT_AFTER_TICKS, read_status
 from harness.sense.probe import ProbeResult
 from harness.store.public_tables import PublicTable
-from harness.store.rows import Ledger
+from harness.store.rows import Ledger, Tick
 from harness.store.work_lists import Upstream
 from harness.tick.checkpoint import load_state
 from tests.support.background import Background
-from tests.support.small_world import Killed, SmallContext, SmallLooker, SmallWorld
+from tests.support.small_world import NOON, Killed, SmallContext, SmallLooker, SmallWorld
 from tests.support.watched import NEVER_SEEN
 
 ROW = "trigger_file,orders,batch,,,,1,daily,UNPAUSED,TRUE\n"
@@ -25,6 +28,9 @@ ORDERS = replace(
     source="trigger_file",
     sensor_id="orders",
     read_type="batch",
+)
+COUNTS = dict.fromkeys(
+    ("sensed_count", "event_count", "failed_look_count", "settled_count", "started_count"), 0
 )
 TABLES = ["heartbeat_control", "sensors"]
 
@@ -312,3 +318,68 @@ def test_jobs_over_the_limit_of_starts_are_decided_again_once_that_is_recorded(
     assert world.resident.tick().skipped == ("decide", "fire", "publish")
     world.pass_time()
     assert world.resident.tick().skipped == ()
+
+
+class Threads(ThreadPoolExecutor):
+    """A thread of its own, as `run` has it."""
+
+    def __init__(self) -> None:
+        super().__init__(max_workers=1)
+
+    def advance(self) -> bool:
+        return False
+
+
+def test_nothing_begins_to_publish_beside_a_decision(world: World) -> None:
+    world.background = Threads()  # type: ignore[assignment]
+    world.resident = world.engine()
+    begun: list[bool] = []
+    deciding = threading.Event()
+
+    def blockers() -> Sequence[dict[str, object]]:
+        begun.append(deciding.is_set())
+        return [world.blocker()]
+
+    publisher = world.resident._publisher
+    world.models["job_blockers"] = blockers
+    with publisher.held_off():
+        deciding.set()
+        publisher.add(Tick(number=2, at=NOON), COUNTS)
+        publisher.launch(())
+        time.sleep(0.05)
+        deciding.clear()
+    publisher.wait()
+    assert begun == [False]
+    world.resident.close()
+
+
+def test_a_decision_that_has_to_wait_for_a_publication_lets_it_begin(world: World) -> None:
+    world.background = Threads()  # type: ignore[assignment]
+    world.resident = world.engine()
+    publisher = world.resident._publisher
+    with publisher.held_off():
+        publisher.add(Tick(number=2, at=NOON), COUNTS)
+        publisher.launch(())
+        publisher.wait()
+        assert publisher.is_done
+    world.resident.close()
+
+
+def test_a_process_that_ends_waits_for_what_is_at_work(world: World) -> None:
+    world.background = Threads()  # type: ignore[assignment]
+    world.resident = world.engine()
+    at_work, went_on = threading.Event(), threading.Event()
+
+    def blockers() -> Sequence[dict[str, object]]:
+        at_work.set()
+        time.sleep(0.05)
+        went_on.set()
+        return [world.blocker()]
+
+    world.models["job_blockers"] = blockers
+    world.tick_with_news()
+    at_work.wait()
+    world.resident.close()
+    # Else it would write to a table beside the process that is let in next.
+    assert went_on.is_set()
+    assert world.numbers(Ledger.TICKS) == []
