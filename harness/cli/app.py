@@ -94,7 +94,7 @@ def options(  # noqa: PLR0913 (each is an option)
     """Is there new data, and which jobs may run because of it?
 
     Exit codes: 0 done, 1 something failed and is recorded, 2 usage or configuration, 3 another
-    process holds the lock, 4 there is nothing (`sense`, `events`, `engine status`).
+    process holds the lock, 4 there is nothing (`sense`, `events`, `logs`, `engine status`).
     """
     given = {
         "HEARTBEAT_PROJECT": project_,

@@ -224,7 +224,7 @@ def test_beside_a_resident_process_a_tick_ends_with_three(shell: Shell) -> None:
 
 def test_beside_a_resident_process_status_answers_and_says_who_is_at_work(shell: Shell) -> None:
     assert shell.said["status beside run"].returncode == 0
-    assert "`run` is at work" in shell.said["status beside run"].stdout
+    assert "`run` has been at work for" in shell.said["status beside run"].stdout
 
 
 def test_beside_a_resident_process_doctor_answers_and_finds_nothing_broken(shell: Shell) -> None:

@@ -364,7 +364,7 @@ def test_a_task_that_did_its_command_ends_without_an_exception(
 
     monkeypatch.setattr("sys.argv", ["heartbeat-task", "tick", "--help"])
     task()
-    assert "Probe the upstreams once, decide" in capsys.readouterr().out
+    assert "Probe the upstreams, decide" in capsys.readouterr().out
 
 
 def test_a_task_whose_command_ended_with_another_code_fails(

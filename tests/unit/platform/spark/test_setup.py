@@ -136,7 +136,10 @@ def test_what_spark_has_resolved_is_read_from_what_its_launcher_says() -> None:
 def test_why_spark_has_resolved_nothing_is_one_line(said: str, reason: str) -> None:
     with pytest.raises(StateError) as caught:
         resolved_jars(said)
-    assert str(caught.value) == f"Spark cannot fetch the jars of Delta and Iceberg: {reason}"
+    assert str(caught.value) == (
+        f"Spark cannot fetch the jars of Delta and Iceberg: {reason}; check that the package"
+        " repository can be reached"
+    )
 
 
 def test_the_line_is_one_that_python_runs_at_start() -> None:

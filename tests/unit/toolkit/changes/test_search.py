@@ -215,7 +215,7 @@ def test_events_are_asked_for_by_a_partition_in_every_spelling(
 
 
 def test_a_person_gets_a_table_of_the_events(ask_on_the_command_line: QuerySession) -> None:
-    answer = ask_on_the_command_line("--from", "2026-03-01", "--to", "2026-03-02")
+    answer = ask_on_the_command_line("--from", "2026-03-01", "--to", "2026-03-02", "--verbose")
     head, first, several, total = answer.stdout.splitlines()
     assert head.split() == [
         "registered",
