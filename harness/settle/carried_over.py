@@ -162,7 +162,7 @@ def _extended(run: Run, parts: Sequence[_Part], tick: Tick) -> Run:
     replaced = {each.upstream_id for each in taken}
     others = tuple(each for each in run.consumed if each.upstream_id not in replaced)
     # Nothing but what it consumed changes, so it stays as old as it is.
-    step = run.step(replace(tick, at=run.recorded_at), run.run_status, run.reported_by)
+    step = run.step(replace(tick, at=run.recorded_at), run.run_status, REPORTED_BY)
     return replace(step, consumed=(*others, *taken))
 
 
@@ -176,8 +176,8 @@ def _run(parts: Sequence[_Part], tick: Tick, *, may_hold: bool) -> Run:
     )
     began = _latest(each.job_started_at for each in sensors) or detected or tick.at
     job_id = parts[0].job_id
-    name = f"{job_id}|{sorted(part.consumed.upstream_id for part in parts)}|import"
-    intent_id = sha256(name.encode()).hexdigest()[:32]
+    # One for each job, whichever upstreams it is about: a tick that was killed is repeated.
+    intent_id = sha256(f"{job_id}|import".encode()).hexdigest()[:32]
     log.info("job %s: carried over as %s from an earlier sensor", job_id, status)
     return Run(
         tick_number=tick.number,

@@ -198,7 +198,7 @@ class Run:
     token: str
     run_id: int | None = None
     run_status: RunStatus
-    #: The origin: ``decision``, ``answer``, ``poll``, ``notice``, ``operator``, ``job``.
+    #: ``decision``, ``answer``, ``poll``, ``notice``, ``operator``, ``policy``, ``job``, ``import``
     reported_by: str
     decided_tick: int
     decided_at: datetime

@@ -45,6 +45,15 @@ judged as (
             when steps.reported_by = 'job'
                 then steps.run_status in ('ACQUIRED', 'SUCCEEDED')
                     and coalesce(steps.previous_status, 'ACQUIRED') = 'ACQUIRED'
+            -- An import records the last run of an earlier sensor, and adds to what a run has consumed.
+            when steps.reported_by = 'import'
+                then case
+                        when steps.previous_status is null
+                            then steps.run_status in ('SUCCEEDED', 'PARKED')
+                        when before_it.is_open or before_it.holds_job
+                            then steps.run_status = steps.previous_status
+                        else steps.run_status = 'SUCCEEDED'
+                    end
             -- A run that somebody started by hand is recorded once, when it reports its success.
             when steps.previous_status is null
                 then steps.run_status = 'INTENDED'

@@ -40,6 +40,9 @@ def show_plan(console: Console, result: Plan, files: Sequence[Path]) -> None:
         rows = [(each.place, each.reason, each.remedy) for each in result.remarks]
         print_table(console, columns, rows)
         console.print()
+    if not files:
+        console.print(line(("nothing to import", "bold yellow"), ("  no file was written", "")))
+        return
     left_out = sum(each.is_left_out for each in result.remarks)
     jobs = count(len({row[6] for row in result.rows}), "job")
     words = f"{count(len(result.rows), 'row')} of {jobs}"

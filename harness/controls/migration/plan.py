@@ -132,7 +132,7 @@ def _paused(place: str, whose: str) -> Remark:
 
 
 def write(project: Path, result: Plan, *, force: bool) -> tuple[Path, ...]:
-    """Write the seeds.
+    """Write the seeds; none for an import without rows.
 
     Args:
         project: The folder with ``seeds``.
@@ -146,10 +146,13 @@ def write(project: Path, result: Plan, *, force: bool) -> tuple[Path, ...]:
         ControlsError: A file has rows already; nothing is written.
         StateError: A file cannot be written.
     """
-    texts = {CONTROLS: result.controls_text, IMPORTED_SENSORS: result.sensors_text}
+    if not result.rows:
+        return ()
+    # The state first: without it, the rows of the controls would start their jobs again.
+    texts = {IMPORTED_SENSORS: result.sensors_text, CONTROLS: result.controls_text}
     if not force and (taken := [name for name in texts if _has_rows(project / name)]):
-        named = " and ".join(map(str, taken))
-        raise ControlsError(f"{named} has rows already; --force overwrites them")
+        named = " and in ".join(map(str, taken))
+        raise ControlsError(f"There are rows in {named} already; --force overwrites them")
     for name, text in texts.items():
         write_atomically(project / name, text, is_lasting=True)
     return tuple(texts)

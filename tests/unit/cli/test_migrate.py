@@ -47,7 +47,7 @@ def test_a_control_table_is_imported_with_a_report(project: Path) -> None:
 def test_the_report_is_json_for_scripts(project: Path) -> None:
     answer = json.loads(call(str(project / "export.csv"), "--json").stdout)
     assert (answer["rows"], answer["imported_sensors"]) == (1, 1)
-    assert answer["files"] == [str(CONTROLS), str(IMPORTED_SENSORS)]
+    assert answer["files"] == [str(IMPORTED_SENSORS), str(CONTROLS)]
     assert [each["is_left_out"] for each in answer["remarks"]] == [True, False]
 
 

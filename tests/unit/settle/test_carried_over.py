@@ -168,6 +168,7 @@ def test_a_held_job_that_is_imported_stays_held_by_its_run() -> None:
     world.runs = (replace(run, run_status=RunStatus.FAILED, consumed=(other,), run_id=5),)
     (row,) = world.carry_over(event(FETCHED), a_b_1=DONE).rows
     assert (row.run_status, row.run_id, row.tick_number) == (RunStatus.FAILED, 5, TICK.number)
+    assert (row.reported_by, row.recorded_at) == ("import", run.recorded_at)
     assert [each.upstream_id for each in row.consumed] == ["other", UPSTREAM.upstream_id]
 
 
@@ -177,6 +178,8 @@ def test_a_job_that_has_run_since_is_not_held_by_what_was_imported() -> None:
     world.store.append(Ledger.RUNS, world.carry_over(a_b_1=unfinished).rows)
     (run,) = world.carry_over(event(FETCHED), a_b_1=unfinished).rows
     assert run.run_status is RunStatus.SUCCEEDED
+    # It is the run that was imported, of which a tick that was killed may have left a row.
+    assert {row["intent_id"] for row in world.store.read(Ledger.RUNS)} == {run.intent_id}
 
 
 def test_only_a_first_probe_is_carried_over() -> None:

@@ -212,11 +212,20 @@ def test_seeds_with_rows_are_overwritten_with_force_alone(tmp_path: Path) -> Non
     (tmp_path / CONTROLS).write_text(",".join(COLUMNS) + "\n")
     write(tmp_path, result, force=False)
     assert (tmp_path / CONTROLS).read_text() == result.controls_text
-    with pytest.raises(ControlsError, match="has rows already; --force overwrites them"):
-        write(tmp_path, Plan(), force=False)
+    other = imported(tmp_path, {"sensor_id": "sales.returns"})
+    with pytest.raises(ControlsError, match=r"in seeds/heartbeat_controls\.csv already; --force"):
+        write(tmp_path, other, force=False)
     assert (tmp_path / CONTROLS).read_text() == result.controls_text
-    write(tmp_path, Plan(), force=True)
-    assert (tmp_path / CONTROLS).read_text() == ",".join(COLUMNS) + "\n"
+    write(tmp_path, other, force=True)
+    assert (tmp_path / CONTROLS).read_text() == other.controls_text
+
+
+def test_an_import_without_rows_overwrites_nothing_even_with_force(tmp_path: Path) -> None:
+    result = imported(tmp_path, {})
+    (tmp_path / "seeds").mkdir()
+    write(tmp_path, result, force=False)
+    assert write(tmp_path, Plan(), force=True) == ()
+    assert (tmp_path / CONTROLS).read_text() == result.controls_text
 
 
 HOSTILE = st.one_of(
