@@ -29,10 +29,10 @@ def docs(
     output: Annotated[Path | None, OUTPUT] = None,
     without_types: Annotated[bool, WITHOUT_TYPES] = False,
 ) -> None:
-    """Write one HTML page with the models, their columns and lineage, and the jobs of the CSV.
+    """Write dbt's documentation as one HTML page.
 
-    dbt's documentation in a single file that needs no server. It reads the tables, so `init` has to
-    have built them; nothing is started.
+    It has the models, their columns and lineage, and the jobs of the CSV, and needs no server. It
+    reads the tables, so `init` has to have built them; nothing is started.
 
     Examples:
         python -m harness docs

@@ -38,9 +38,10 @@ def import_(
     force: Annotated[bool, FORCE] = False,
     as_json: Annotated[bool, AS_JSON] = False,
 ) -> None:
-    """Write the controls CSV from an original control table, or from the triggers of jobs.
+    """Write the controls CSV from what started jobs before.
 
-    What is not carried over is listed, with what to do. seeds/imported_sensors.csv keeps how far
+    That is a control table of the original sensor, or the triggers of the workspace's jobs. What is
+    not carried over is listed, with what to do. seeds/imported_sensors.csv keeps how far
     each job had come: nothing that was processed starts a job again, and what waits starts it once.
 
     Examples:

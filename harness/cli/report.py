@@ -41,10 +41,10 @@ def report(
         int, typer.Option(metavar="N", min=0, max=65_535, help="The port for --serve; 0: any.")
     ] = 8642,
 ) -> None:
-    """Write one HTML page with everything: what needs attention, every job, upstream and event.
+    """Write one HTML page with all jobs, upstreams and events.
 
-    The page needs no server and no network. `tick` and `run` keep it current if report.path is set
-    in heartbeat.yml.
+    It begins with what needs attention, and needs neither a server nor the network. `tick` and `run`
+    keep it current if report.path is set in heartbeat.yml.
 
     Examples:
         python -m harness report

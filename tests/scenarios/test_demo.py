@@ -433,7 +433,9 @@ def test_the_terminal_tells_what_was_found_what_was_started_and_why_the_others_w
     second = next(act for act in acts if act.startswith("2. "))
     assert "found 1\n" in second
     assert "started 1\n" in second
-    assert f"its hard dependency {WEATHER} has nothing new since its last event was consumed" in second
+    assert (
+        f"its hard dependency {WEATHER} has nothing new since its last event was consumed" in second
+    )
     optimize = next(act for act in acts if act.startswith("5. "))
     assert "nothing new" in optimize.splitlines()[-1]
     assert "$ python -m harness status" in told.output

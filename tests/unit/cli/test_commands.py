@@ -20,7 +20,6 @@ from harness.store.writer.lock import ProcessLock
 PROJECT = Path(__file__).resolve().parents[3]
 COMMANDS = (
     "new",
-    "setup",
     "import",
     "init",
     "validate",
@@ -33,11 +32,8 @@ COMMANDS = (
     "runs",
     "logs",
     "events",
-    "doctor",
     "report",
-    "docs",
-    "alarms",
-    "complete",
+    "doctor",
     "retry",
     "release",
     "try-again",
@@ -47,10 +43,12 @@ COMMANDS = (
     "emit",
     "refresh",
     "maintain",
+    "alarms",
     "engine",
     "jobs-api",
     "setup",
     "demo",
+    "docs",
 )
 HEAVY = {"pyspark", "dbt", "databricks", "py4j", "deltalake", "pandas"}
 

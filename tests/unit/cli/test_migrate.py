@@ -40,7 +40,7 @@ def test_a_control_table_is_imported_with_a_report(project: Path) -> None:
     assert "sales_orders_1,,COMPLETED,2026-03-01T06:00:00+00:00" in (
         (project / IMPORTED_SENSORS).read_text()
     )
-    assert "'oracle' is no source" in result.stdout
+    assert "unknown source 'oracle'" in result.stdout
     assert "imported  1 row of 1 job, 1 left out" in result.stdout
 
 
