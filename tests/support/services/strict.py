@@ -5,7 +5,9 @@ global temporary views, jars, environment variables, files of the driver as tabl
 Spark Connect. As in a workspace, names have three levels.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tests.support.services.warehouse import information_schema
@@ -40,6 +42,27 @@ class RefusedError(Exception):
         )
 
 
+@dataclass(slots=True)
+class Death:
+    """The end of a session, or of the whole process, in the middle of its work.
+
+    Attributes:
+        at: A pattern of the statement, without backticks; an append is ``append to``, the table and the rows.
+        error: What that statement and every later one raise. An ``Exception`` is a session that has ended; what is
+            none ends the process, which then can do nothing more.
+        is_after: The statement takes effect, and its answer is lost.
+    """
+
+    at: str
+    error: type[BaseException]
+    is_after: bool = False
+    has_come: bool = False
+
+
+class Killed(BaseException):
+    """The process is killed: nothing of it runs any more."""
+
+
 class StrictSession:
     """A session of serverless compute.
 
@@ -53,25 +76,50 @@ class StrictSession:
         self._dialect = Dialect(catalog)
         #: The statements that came.
         self.statements: list[str] = []
+        #: When the session ends.
+        self.death: Death | None = None
+
+    def send(self, statement: str, run: "Callable[[], Any]") -> Any:
+        """Run what a statement does, unless the session ends before it."""
+        death = self.death
+        if death is None:
+            return run()
+        if not death.has_come and re.search(death.at, statement.replace("`", "")):
+            death.has_come = True
+            if death.is_after:
+                run()
+        if death.has_come:
+            raise death.error(
+                "[INVALID_HANDLE.SESSION_CLOSED] The session was closed. SQLSTATE: HY000"
+            )
+        return run()
 
     def sql(self, text: str, *given: object, **named: object) -> "DataFrame":
         """Run a statement, as a workspace has it."""
         assert not given
         assert not named
         self.statements.append(text)
+        frame: DataFrame = self.send(text, lambda: self._sql(text))
+        return frame
+
+    def _sql(self, text: str) -> "DataFrame":
         understood = self._dialect.understood(text)
         information_schema.provide(self._session, self._catalog, understood.information, text)
-        return _strict(self._session.sql(understood.text), self._dialect)
+        return _strict(self._session.sql(understood.text), self._dialect, self.send)
 
     def table(self, name: str) -> "DataFrame":
         """Return a table."""
         self.statements.append(f"table {name}")
-        return _strict(self._session.table(self._dialect.understood(name).text), self._dialect)
+        text = self._dialect.understood(name).text
+        return _strict(
+            self.send(f"table {name}", lambda: self._session.table(text)), self._dialect, self.send
+        )
 
     def createDataFrame(self, rows: Sequence[object], schema: Any) -> "DataFrame":
         """Return a frame of a few rows, which are to be written."""
         self.statements.append("append")
-        return _strict(self._session.createDataFrame(rows, schema), self._dialect)  # type: ignore[type-var]
+        frame = self._session.createDataFrame(rows, schema)  # type: ignore[type-var]
+        return _strict(frame, self._dialect, lambda to, run: self.send(f"{to} {rows}", run))
 
     @property
     def conf(self) -> "_Settings":
@@ -123,7 +171,9 @@ class _Catalog:
         raise RefusedError(f"Catalog.{name}")
 
 
-def _strict(frame: "DataFrame", dialect: Dialect) -> "DataFrame":
+def _strict(
+    frame: "DataFrame", dialect: Dialect, send: "Callable[[str, Callable[[], Any]], Any]"
+) -> "DataFrame":
     def refuse(name: str) -> Any:
         def called(*_: object, **__: object) -> None:
             raise RefusedError(f"DataFrame.{name}")
@@ -133,7 +183,14 @@ def _strict(frame: "DataFrame", dialect: Dialect) -> "DataFrame":
     for name in (*_CACHING, *_GLOBAL_VIEWS):
         setattr(frame, name, refuse(name))
     write_to = frame.writeTo
-    frame.writeTo = lambda name: write_to(dialect.understood(name).text)  # type: ignore[method-assign]
+
+    def writer(name: str) -> Any:
+        made = write_to(dialect.understood(name).text)
+        append = made.append
+        made.append = lambda: send(f"append to {name}", append)  # type: ignore[method-assign]
+        return made
+
+    frame.writeTo = writer  # type: ignore[method-assign]
     return frame
 
 
