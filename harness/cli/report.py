@@ -43,7 +43,7 @@ def report(
 ) -> None:
     """Write one HTML page with all jobs, upstreams and events.
 
-    It begins with what needs attention, and needs neither a server nor the network. `tick` and `run`
+    It begins with what needs attention and needs neither a server nor the network. `tick` and `run`
     keep it current if report.path is set in heartbeat.yml.
 
     Examples:
