@@ -234,8 +234,10 @@ def running(workspace: Workspace) -> Workspace:
         Death(f"append to prod-eu.{SCHEMA}.ledger_probes", Killed),
         # The intent is recorded, and its answer is lost.
         Death(f"append to prod-eu.{SCHEMA}.ledger_runs .*INTENDED", Killed, is_after=True),
+        # The job has been started, and nothing says so yet.
+        Death(f"append to prod-eu.{SCHEMA}.ledger_runs .*STARTED", Killed),
     ],
-    ids=["after the events", "after the intent"],
+    ids=["after the events", "after the intent", "after run-now"],
 )
 def test_after_a_tick_that_ends_in_the_middle_the_next_one_continues_and_doubles_nothing(
     running: Workspace, death: Death
