@@ -1,4 +1,7 @@
-"""The materialization under dbt-databricks: the real adapter and its macros, in front of the local Spark."""
+"""The materialization under dbt-databricks: the real adapter and connector, at a cluster's path over a socket.
+
+Spark and Delta are those of the open source, so that nothing here shows what Databricks itself makes of a statement.
+"""
 
 import json
 from collections.abc import Iterator
@@ -6,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.refresh.cluster import PROFILE, cluster
 from tests.support.refresh.warehouse import Warehouse, batch
+from tests.support.services.warehouse.server import CLUSTER_PATH, HOST, TOKEN
+from tests.support.services.warehouse.server import Warehouse as Workspace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,6 +25,19 @@ MODELS: dict[str, dict[str, object]] = {
     "readings": {"type": "timestamp", "column": "t"},
     "sales": {"type": "custom", "delete_condition": "this.k = input.k"},
 }
+PROFILE = f"""
+shop:
+  target: dev
+  outputs:
+    dev:
+      type: databricks
+      host: {HOST}
+      http_path: {CLUSTER_PATH}
+      token: {TOKEN}
+      catalog: prod-eu
+      schema: shop
+      threads: 1
+"""
 _YML = """
 models:
   - name: customers
@@ -44,12 +61,15 @@ SECOND = batch(COLUMNS, (2, "b2", 25), (3, "gone", 40), (4, "d", 30))
 
 @pytest.fixture(scope="module")
 def warehouse(
-    spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory
+    spark: "SparkSession", served_warehouse: Workspace, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Warehouse]:
-    """Two batches in a model of each type."""
+    """Two batches in a model of each type, in a catalog whose name needs quotes."""
     spark.sql("drop schema if exists shop cascade")
     folder = tmp_path_factory.mktemp("refresh") / "project"
-    with cluster(spark):
+    served_warehouse.sessions.version = "17.3.x-scala2.13"
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in served_warehouse.variables(path=CLUSTER_PATH).items():
+            patch.setenv(name, value)
         made = Warehouse(spark, folder, MODELS, profile=PROFILE, yml=_YML)
         made.receive(**dict.fromkeys(MODELS, FIRST))
         made.receive(**dict.fromkeys(MODELS, SECOND))

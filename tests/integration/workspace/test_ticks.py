@@ -16,7 +16,7 @@ import pytest
 from harness.config.load import load_settings
 from harness.context import Context
 from harness.controls.header import COLUMNS
-from harness.errors import ConfigurationError, StateError
+from harness.errors import ConfigurationError, ExitCode, LockedError, StateError
 from harness.inspect.explain import as_json as explanation_as_json
 from harness.inspect.job_history import history_of
 from harness.inspect.status import read_status
@@ -36,6 +36,7 @@ from tests.support.services.strict import (
     Death,
     Killed,
     RefusedError,
+    SessionEndedError,
     StrictSession,
     strict_session,
 )
@@ -234,15 +235,18 @@ def running(workspace: Workspace) -> Workspace:
         Death(f"append to prod-eu.{SCHEMA}.ledger_probes", Killed),
         # The intent is recorded, and its answer is lost.
         Death(f"append to prod-eu.{SCHEMA}.ledger_runs .*INTENDED", Killed, is_after=True),
+        # The job has been started, and nothing says so yet.
+        Death(f"append to prod-eu.{SCHEMA}.ledger_runs .*STARTED", Killed),
+        Death(f"merge into prod-eu.{SCHEMA}.heartbeat_control", SessionEndedError),
     ],
-    ids=["after the events", "after the intent"],
+    ids=["after the events", "after the intent", "after run-now", "before publishing"],
 )
 def test_after_a_tick_that_ends_in_the_middle_the_next_one_continues_and_doubles_nothing(
     running: Workspace, death: Death
 ) -> None:
     before = running.jobs.runs_of(JOB)
     running.append()
-    with suppress(Killed):
+    with suppress(Killed, StateError):
         running.tick(death)
     assert death.has_come
     running.ahead += LEASE
@@ -259,6 +263,16 @@ def test_after_a_tick_that_ends_in_the_middle_the_next_one_continues_and_doubles
         "IN_PROGRESS"
     ]
     laptop.close()
+
+
+def test_of_two_ticks_in_two_jobs_the_second_ends_and_names_the_first(running: Workspace) -> None:
+    with (
+        running.task("tick"),
+        pytest.raises(LockedError, match=r"holds the lease in prod-eu\..*\.writer_lease") as second,
+        running.task("tick"),
+    ):
+        pass
+    assert second.value.exit_code is ExitCode.LOCKED
 
 
 def test_one_disk_after_the_other_does_not_forget_what_is_in_force(workspace: Workspace) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import PySparkException
+
 from tests.support.services.warehouse import information_schema
 from tests.support.services.warehouse.dialect import Dialect
 
@@ -57,6 +59,10 @@ class Death:
     error: type[BaseException]
     is_after: bool = False
     has_come: bool = False
+
+
+class SessionEndedError(PySparkException):
+    """The session has ended, as a restart of its compute ends it."""
 
 
 class Killed(BaseException):
