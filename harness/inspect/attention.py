@@ -89,6 +89,7 @@ def reason_beside(name: str, failure: str) -> str:
     )
     # "the folder /data/orders does not exist" says nothing more than "the folder does not exist".
     end = r"(?=[\s,:;]|\.?$)"
+    reason = re.sub(rf"\bno (folder|table) {message}{end}", r"no such \1", reason)
     reason = re.sub(rf"\b(folder|table) {message}{end}", r"\1", reason)
     return re.sub(rf"(?:(?<=^)|(?<=\s)){message}{end}", "it", reason)
 
@@ -188,7 +189,7 @@ class Problem:
 
 
 #: What a job waits for whose hard dependency has no unconsumed event.
-_EVENT_OF = "a new data-change event of "
+EVENT_OF = "a new data-change event of "
 
 _LOST = ProblemKind.LOST
 #: How such a run ended could not be established.
@@ -297,8 +298,8 @@ def waiting_for(jobs: Iterable[Job]) -> dict[str, tuple[str, ...]]:
     waiting: defaultdict[str, list[str]] = defaultdict(list)
     for job in jobs:
         for waits_for in {each.waits_for for each in (job.reasons.blockers if job.reasons else ())}:
-            if waits_for.startswith(_EVENT_OF):
-                waiting[waits_for.removeprefix(_EVENT_OF)].append(job.name)
+            if waits_for.startswith(EVENT_OF):
+                waiting[waits_for.removeprefix(EVENT_OF)].append(job.name)
     return {sensor_id: tuple(names) for sensor_id, names in waiting.items()}
 
 

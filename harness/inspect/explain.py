@@ -1,11 +1,19 @@
 """Explains why a job runs, waits or is held."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from harness.inspect.attention import instant_of, retry_of, unreachable_of, waits, words_of
+from harness.inspect.attention import (
+    EVENT_OF,
+    instant_of,
+    reason_of_waiting,
+    retry_of,
+    unreachable_of,
+    waits,
+    words_of,
+)
 from harness.inspect.catch_up import Healing
 from harness.inspect.job_history import Dependency, History
 from harness.inspect.tick_summary import main_reason
@@ -178,12 +186,25 @@ def _blocked(history: History, verdict: Verdict) -> Answer:
         sentence, since = "every row of the job is PAUSED", None
         steps = ["job_state UNPAUSED in the controls"]
     elif reasons:
-        sentence = _joined([each.reason for each in _reported(reasons)])
+        sentence = _joined([reason_of_waiting(each.reason) for each in _reported(reasons)])
         since = main_reason(reasons).since or history.decided_at
-        steps = list(dict.fromkeys(each.waits_for for each in _reported(reasons)))
+        failing = {each.sensor_id for each in history.dependencies if each.failure}
+        waited_for = dict.fromkeys(each.waits_for for each in _reported(reasons))
+        steps = [_readable(each, failing) for each in waited_for]
     else:
         sentence, since, steps = "nothing stands against it", history.decided_at, ["the next tick"]
     return Answer(verdict=verdict, sentence=sentence, since=since, next_steps=tuple(steps))
+
+
+def _readable(waits_for: str, failing: Collection[str]) -> str:
+    """Return what comes first where the upstream of an event that is waited for cannot be read."""
+    name = waits_for.removeprefix(EVENT_OF)
+    if name not in failing:
+        return waits_for
+    return (
+        f"{name} as it can be read: put right what is wrong with it, or its sensor_id in"
+        " seeds/heartbeat_controls.csv; the next tick probes it again"
+    )
 
 
 def _reported(reasons: Sequence[Blocker]) -> Sequence[Blocker]:

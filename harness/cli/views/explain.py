@@ -8,6 +8,7 @@ from rich.text import Text
 
 from harness.cli.views.terminal import Column, line, print_sentence, print_table
 from harness.cli.views.words import outcome_of, short_reason, short_run_id
+from harness.inspect.attention import reason_beside
 from harness.inspect.catch_up import Healing
 from harness.inspect.explain import Answer, Verdict, answer_to
 from harness.inspect.job_history import Dependency, History
@@ -94,7 +95,8 @@ def _dependency_in_words(each: Dependency, at: datetime) -> tuple[str, str | tup
     if each.is_paused:
         return what, ("PAUSED", "yellow")
     if each.failure:
-        return what, (f"cannot be read for {age(each.failing_since, at)}: {each.failure}", "red")
+        reason = reason_beside(each.sensor_id, each.failure)
+        return what, (f"cannot be read for {age(each.failing_since, at)}: {reason}", "red")
     if not each.is_probed:
         return what, "not probed yet"
     if each.event_at is not None and each.consumed_by is None:

@@ -325,3 +325,26 @@ def test_what_a_mending_run_caught_up_on_is_printed_with_its_tables() -> None:
 def test_a_job_that_never_failed_has_caught_up_on_nothing() -> None:
     assert as_json(at(15))["caught_up"] is None
     assert "caught up" not in printed(at(15))
+
+
+def test_a_job_that_waits_for_what_cannot_be_read_is_advised_to_make_it_readable() -> None:
+    store = a_day()
+    store.tables[Ledger.RUNS] = []
+    reason = "The Delta table sales.orders cannot be sensed: the catalog has no table sales.orders."
+    broken = {"failing_since": minutes(12), "reason": reason, "latest_event_tick": None}
+    store.append(Ledger.PROBES, [probe(2, minutes(12), ORDERS, **broken)])
+    why = f"its hard dependency sales.orders cannot be read: {reason}"
+    row = decision(3, minutes(12), ("waiting_for_required_event", why))
+    [blocker] = row.blockers
+    waits = replace(blocker, waits_for="a new data-change event of sales.orders")
+    store.append(Ledger.DECISIONS, [replace(row, blockers=(waits,))])
+    history = history_of(store, JOB, at=minutes(15), is_now=True)
+    answer = answer_to(history)
+    assert answer.sentence == (
+        "its hard dependency sales.orders cannot be read: the catalog has no such table"
+    )
+    assert answer.next_steps == (
+        "sales.orders as it can be read: put right what is wrong with it, or its sensor_id in"
+        " seeds/heartbeat_controls.csv; the next tick probes it again",
+    )
+    assert "cannot be read for 3m: the catalog has no such table" in printed(history)

@@ -152,7 +152,7 @@ def test_a_run_that_is_given_up_is_told_with_its_reason_and_has_not_ended_now() 
         (
             ORDERS,
             "The Delta table sales.orders cannot be sensed: the catalog has no table sales.orders.",
-            "the catalog has no table.",
+            "the catalog has no such table.",
         ),
         (
             "delta_table:/lake/a:1",
@@ -216,7 +216,12 @@ def waiting_tick() -> TickReport:
     blockers = {1: (WAITING,), 2: (held,), 3: (far,)}
     names = {1: "b", 2: "stock-alert", 3: "a"}
     published = Publication(
-        changed=(), blockers=blockers, job_names=names, has_compacted=False, folded_through=1
+        tick=idle().tick,
+        changed=(),
+        blockers=blockers,
+        job_names=names,
+        has_compacted=False,
+        folded_through=1,
     )
     return idle(publication=published)
 
@@ -347,7 +352,7 @@ def test_why_a_job_waits_says_the_name_of_its_upstream_once() -> None:
         reason="its hard dependency sales.x cannot be read:"
         " The Delta table sales.x cannot be sensed: the catalog has no table sales.x.",
     )
-    assert "its hard dependency sales.x cannot be read: the catalog has no table." in printed(
+    assert "its hard dependency sales.x cannot be read: the catalog has no such table." in printed(
         with_waiting(unreadable)
     )
 

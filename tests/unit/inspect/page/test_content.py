@@ -293,7 +293,7 @@ def test_a_reason_does_not_repeat_what_distinguishes_two_upstreams_of_one_name()
     failing = Failing(upstream_id=other, reason=reason, failed_looks=1, since=TEN, failed_at=TEN)
     content = shown(a_job(NOTHING_NEW, controls=rows, status={"failing": [failing]}))
     (trouble,) = content["attention"]  # type: ignore[misc]
-    assert text(content, trouble["why"]) == "the catalog has no table"
+    assert text(content, trouble["why"]) == "the catalog has no such table"
 
 
 def test_events_are_listed_from_the_tick_on_that_makes_them_enough() -> None:
