@@ -191,6 +191,10 @@ lock: $(READY) ## Write the locks with the hash of each file, from pyproject.tom
 	@$(LOCK) $(AIRFLOW)/pyproject.toml --extra dev --output-file $(AIRFLOW)/requirements.lock
 	@! grep -nE '://|@ *file|--index|--find-links' requirements*.lock $(AIRFLOW)/requirements.lock
 
+.PHONY: picture
+picture: $(READY) ## Record the picture of the README from real commands
+	@PYTHONPATH=. $(BIN)/python docs/picture.py
+
 .PHONY: charts
 charts: ## Bundle the chart library of the report again, from npm (needs Node.js)
 	@harness/inspect/page/vendor/renew.sh

@@ -4,7 +4,7 @@ The file is a convenience for those who watch: no decision about a job depends o
 the rhythm of each upstream is learned again.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -45,12 +45,23 @@ class Rhythm:
         ordered = sorted(self.gaps)
         return timedelta(seconds=ordered[int(_USUAL * (len(ordered) - 1))])
 
-    def is_late(self, now: datetime, factor: float) -> bool:
-        """Return whether the last arrival is so many usual gaps ago; 0 turns this off."""
+    def late_after(self, factor: float) -> timedelta | None:
+        """Return for how long it may be quiet: so many usual gaps; 0 turns this off."""
         usual = self.usual_gap
-        if usual is None or factor == 0:
-            return False
-        return now - self.last > max(_LEAST, factor * usual)
+        return None if usual is None or factor == 0 else max(_LEAST, factor * usual)
+
+    def is_late(self, now: datetime, factor: float) -> bool:
+        """Return whether it has been quiet for longer than ``late_after``."""
+        limit = self.late_after(factor)
+        return limit is not None and now - self.last > limit
+
+
+def rhythm_of(arrivals: Sequence[datetime]) -> Rhythm | None:
+    """Return the rhythm of an upstream with these arrivals, oldest first; nothing without any."""
+    rhythm: Rhythm | None = None
+    for at in arrivals[-_KEPT - 1 :]:
+        rhythm = rhythm.after(at) if rhythm else Rhythm(last=at)
+    return rhythm
 
 
 def with_arrivals(

@@ -8,9 +8,8 @@ the beginning of the report.
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
-from itertools import pairwise
 from typing import TypeVar
 
 from harness.inspect.attention import Job as JobToday
@@ -25,6 +24,7 @@ from harness.inspect.attention import (
 from harness.inspect.explain import verdict_of
 from harness.inspect.page.layout import positions
 from harness.inspect.page.read import Recorded
+from harness.inspect.rhythm import Rhythm, rhythm_of
 from harness.inspect.status import Status
 from harness.platform.clock import instant_from
 from harness.platform.format import upstream_name
@@ -38,12 +38,6 @@ from harness.store.work_lists import Upstream
 LONGEST_TEXT = 1_500
 #: The bars of the chart of activity.
 ACTIVITY_BARS = 84
-#: With fewer gaps an upstream has no rhythm yet.
-GAPS_NEEDED = 5
-#: An upstream is late once it has been quiet for longer than its longer gaps by this factor.
-LATE_BY = 1.5
-#: No upstream is late sooner: ticks are no more regular than that.
-LATE_AT_EARLIEST_SECONDS = 900.0
 
 #: Stands for a run's id in the address of its page.
 RUN_MARK = "{run}"
@@ -92,33 +86,6 @@ def fit(text: str) -> str:
     # Cutting first could leave half of a secret, which nothing would recognize.
     shown = escaped(masked(text))
     return shown if len(shown) <= LONGEST_TEXT else shown[: LONGEST_TEXT - 1] + "…"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rhythm:
-    """How often an upstream usually has new data."""
-
-    #: The median of its gaps, in seconds.
-    usual_seconds: float
-    #: It is late once it has been quiet for longer.
-    late_after_seconds: float
-
-
-def rhythm_of(arrivals: Sequence[datetime]) -> Rhythm | None:
-    """Return the rhythm of an upstream; nothing while it has too few arrivals for one.
-
-    Args:
-        arrivals: When its events were found, oldest first.
-    """
-    gaps = sorted((after - before).total_seconds() for before, after in pairwise(arrivals))
-    if len(gaps) < GAPS_NEEDED:
-        return None
-    # The nearest rank: one gap of a whole holiday changes nothing.
-    long = gaps[-(-9 * len(gaps) // 10) - 1]
-    return Rhythm(
-        usual_seconds=gaps[len(gaps) // 2],
-        late_after_seconds=max(LATE_BY * long, LATE_AT_EARLIEST_SECONDS),
-    )
 
 
 def fair_share(counts: Iterable[int], budget: int) -> int:
@@ -355,6 +322,7 @@ class _Report:
         first = controls[0]
         arrivals = self._arrivals.get(upstream_id, ())
         rhythm = rhythm_of([each.at for each in arrivals])
+        usual, late_after = self._limits(rhythm)
         latest = self._latest(upstream_id)
         failure = self._failing.get(upstream_id)
         shown = arrivals[-self._share_of_arrivals :]
@@ -367,8 +335,8 @@ class _Report:
             "query": self._texts(text_or_none(first.get("preprocess_query"))),
             "about": self._texts(next((each for each in descriptions if each), "")),
             "latest": self._at_or_none(latest),
-            "usual": rhythm and round(rhythm.usual_seconds),
-            "late_after": rhythm and round(rhythm.late_after_seconds),
+            "usual": usual and round(usual.total_seconds()),
+            "late_after": late_after and round(late_after.total_seconds()),
             "arrivals": _differences(self._at(each.at) for each in shown),
             "counts": [each.event_count for each in shown],
             "gaps": [number for number, each in enumerate(shown) if each.has_gap],
@@ -384,7 +352,7 @@ class _Report:
             state = "unreadable"
             why = reason_beside(upstream_name(upstream_id), failure[1])
             content |= {"why": self._texts(why), "since": self._at(failure[0])}
-        elif rhythm and latest and self._is_late(latest, rhythm):
+        elif late_after and latest and self._is_late(latest, late_after):
             state = "late"
         return content | {"state": state}
 
@@ -393,11 +361,16 @@ class _Report:
         known = self._recorded.latest_event_at.get(upstream_id)
         return max((at for at in (known, *(each.at for each in arrivals[-1:])) if at), default=None)
 
-    def _is_late(self, latest: datetime, rhythm: Rhythm) -> bool:
+    def _limits(self, rhythm: Rhythm | None) -> tuple[timedelta | None, timedelta | None]:
+        """Return the usual gap of an upstream, and for how long it may be quiet, as alarms do."""
+        if rhythm is None:
+            return None, None
+        return rhythm.usual_gap, rhythm.late_after(self._recorded.overdue_factor)
+
+    def _is_late(self, latest: datetime, late_after: timedelta) -> bool:
         # Without a tick nothing is found, and no upstream is to blame.
         ticked = self._status.last_tick_at
-        quiet = ((ticked or latest) - latest).total_seconds()
-        return quiet > rhythm.late_after_seconds
+        return (ticked or latest) - latest > late_after
 
     # What needs attention
 

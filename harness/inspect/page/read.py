@@ -106,6 +106,8 @@ class Recorded:
     found: Mapping[tuple[int, str], int] = field(default_factory=dict)
     #: When each upstream had its newest event, also before ``since``.
     latest_event_at: Mapping[str, datetime] = field(default_factory=dict)
+    #: After so many usual gaps an upstream is late, as for alarms; 0: never.
+    overdue_factor: float = 3
 
 
 def read_recorded(context: "Context", *, days: float) -> Recorded:
@@ -150,6 +152,7 @@ def read_recorded(context: "Context", *, days: float) -> Recorded:
     return Recorded(
         status=status,
         since=since,
+        overdue_factor=context.settings.alarms.overdue_factor,
         controls=[*newest_controls(rows["controls"]), *triggers_as_controls(store)],
         ticks=covered,
         probes=rows["probes"],

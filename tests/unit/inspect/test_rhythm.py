@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.inspect.rhythm import Rhythm, load_rhythms, save_rhythms, with_arrivals
+from harness.inspect.rhythm import Rhythm, load_rhythms, rhythm_of, save_rhythms, with_arrivals
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -84,3 +84,12 @@ def test_a_broken_file_means_that_no_rhythm_is_known(tmp_path: Path) -> None:
     for text in ("", "[]", '{"version": 1, "rhythms": {"x": ["2026-03-01T12:00:00"]}}'):
         path.write_text(text)
         assert load_rhythms(path) == {}
+
+
+def test_arrivals_that_are_read_at_once_have_the_rhythm_of_those_seen_one_by_one() -> None:
+    arrivals = [NOON + number**2 * HOUR for number in range(40)]
+    seen = Rhythm(last=arrivals[0])
+    for at in arrivals[1:]:
+        seen = seen.after(at)
+    assert rhythm_of(arrivals) == seen
+    assert rhythm_of([]) is None

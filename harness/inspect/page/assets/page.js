@@ -620,7 +620,7 @@
         h("p", { class: "lead" }, text(upstream.about) ? [bdi(text(upstream.about)), ". "] : null, bdi(sentence))),
       h("dl", { class: "facts" },
         fact("Last new data", upstream.latest === null ? "–" : when(upstream.latest, " ago")),
-        fact("Usually every", upstream.usual === null ? "–" : span(upstream.usual), upstream.usual === null ? "fewer than 6 arrivals" : "median"),
+        fact("Usually every", upstream.usual === null ? "–" : span(upstream.usual), upstream.usual === null ? "fewer than 9 arrivals" : "nine gaps in ten"),
         fact("Late after", upstream.late_after === null ? "–" : span(upstream.late_after), upstream.late_after === null ? "" : "of quiet"),
         fact(`Arrivals in ${span(D.now)}`, upstream.arrivals.length.toLocaleString("en")),
         fact("Jobs", upstream.jobs.length.toLocaleString("en"), waiting.length ? `${waiting.length} ${waiting.length === 1 ? "waits" : "wait"} for it` : "none waits for it"),

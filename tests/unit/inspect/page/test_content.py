@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.inspect.page.content import Budget, Content, Texts, content_of, fair_share, rhythm_of
+from harness.inspect.page.content import Budget, Content, Texts, content_of, fair_share
 from harness.inspect.page.read import Recorded, covered_since, first_tick_of, newest_of_attempts
 from harness.platform.masking import mask
 from harness.sense.backoff import Failing
@@ -60,38 +60,18 @@ def found(arrivals: Sequence[datetime]) -> list[dict[str, object]]:
     return [asdict(probe(number, at, ORDERS)) for number, at in enumerate(arrivals, start=1)]
 
 
-def test_five_gaps_make_a_rhythm_and_four_do_not() -> None:
-    assert rhythm_of(every(30, 5)) is None
-    rhythm = rhythm_of(every(30, 6))
-    assert rhythm is not None
-    assert rhythm.usual_seconds == 1800
-    assert rhythm.late_after_seconds == 2700
-
-
-def test_one_gap_of_a_holiday_does_not_change_the_rhythm() -> None:
-    regular = every(60, 12)
-    holiday = [*regular, *every(60, 3, start=regular[-1] + timedelta(days=9))]
-    assert rhythm_of(holiday) == rhythm_of(regular)
-
-
-def test_no_upstream_is_late_within_a_quarter_of_an_hour() -> None:
-    rhythm = rhythm_of(every(0.5, 50))
-    assert rhythm is not None
-    assert rhythm.late_after_seconds == 900
-
-
 def test_an_upstream_that_is_quiet_for_longer_than_its_rhythm_allows_is_late() -> None:
-    content = shown(a_job(NOTHING_NEW, probes=found(every(10, 7))))
+    content = shown(a_job(NOTHING_NEW, probes=found(every(5, 9))))
     upstream = the_upstream(content)
     assert upstream["state"] == "late"
     (trouble,) = content["attention"]  # type: ignore[misc]
     assert trouble["upstream"] == 0
     assert text(content, trouble["what"]) == "late"
-    assert trouble["since"] == 3600 + 900
+    assert trouble["since"] == (40 + 30) * 60
 
 
 def test_an_upstream_is_not_late_because_no_tick_probes_it() -> None:
-    rows = a_job(NOTHING_NEW, probes=found(every(10, 7)), last_tick_at=minutes(65))
+    rows = a_job(NOTHING_NEW, probes=found(every(5, 9)), last_tick_at=minutes(65))
     assert the_upstream(shown(rows))["state"] == "ok"
 
 
@@ -181,7 +161,7 @@ def test_a_job_without_any_reason_has_nothing_against_it() -> None:
 
 def test_a_held_job_needs_attention_first() -> None:
     held = run(1, 1, minutes(100), RunStatus.FAILED, run_id=7, message="boom")
-    late = found(every(10, 7))
+    late = found(every(5, 9))
     content = shown(a_job(NOTHING_NEW, newest_runs=[held], probes=late))
     first, second = content["attention"]  # type: ignore[misc]
     assert (first["job"], text(content, first["why"])) == (0, "boom")
