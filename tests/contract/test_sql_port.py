@@ -1,5 +1,6 @@
 """What a port for SQL promises: over a Spark session, and over a SQL warehouse."""
 
+import gc
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -164,9 +165,18 @@ def test_a_session_that_has_ended_is_opened_again(
     over_a_warehouse.run("select 1 as n")
     warehouse.sessions.end_sessions()
     assert over_a_warehouse.run("select 2 as n") == [{"n": 2}]
-    # The first one is closed at once, and by its user: the garbage collector would do it anywhere.
     of_sessions = [each for each in warehouse.calls[before:] if each.endswith("Session")]
     assert of_sessions == ["OpenSession", "CloseSession", "OpenSession"]
+
+
+def test_the_garbage_collector_asks_no_warehouse_to_close_a_session(
+    over_a_warehouse: WarehouseSql, warehouse: Warehouse
+) -> None:
+    over_a_warehouse.run("select 1 as n")
+    before = len(warehouse.calls)
+    over_a_warehouse._connection = None
+    gc.collect()
+    assert warehouse.calls[before:] == []
 
 
 def test_a_login_that_has_ended_is_renewed(

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from harness import __version__
@@ -141,7 +142,6 @@ class WarehouseSql:
     def _connected(self, *, instead_of: "Connection | None" = None) -> "Connection":
         with self._alone:
             if self._connection is not None and self._connection is instead_of:
-                # Left to the garbage collector, it would close its session in any thread.
                 self._connection = None
                 instead_of.close()
             if self._connection is None:
@@ -149,14 +149,12 @@ class WarehouseSql:
             return self._connection
 
     def _open(self) -> "Connection":
-        from databricks import sql
-
         config = self._config()
         place = self._place
         # A view's dates are those of UTC, as on every other engine.
         zone = "spark.sql.session.timeZone" if place.is_cluster else "timezone"
         try:
-            connection = sql.connect(
+            connection = _connection_type()(
                 server_hostname=str(config.host).removeprefix("https://"),
                 http_path=place.path,
                 credentials_provider=lambda: lambda: self._headers(config),
@@ -292,3 +290,19 @@ def _first_line(error: Exception) -> str:
     from harness.platform.databricks.workspace import words_of
 
     return words_of(error).removeprefix("Error during request to server: ").strip(": .")
+
+
+@cache
+def _connection_type() -> "type[Connection]":
+    """Return the connector's connection, but one that the garbage collector leaves alone.
+
+    The connector's own closes its session then, in any thread, and for ten minutes where the
+    warehouse does not answer. One that is not closed ends when it has been idle.
+    """
+    from databricks.sql.client import Connection
+
+    class _Connection(Connection):
+        def __del__(self) -> None:
+            pass
+
+    return _Connection
