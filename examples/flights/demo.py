@@ -95,10 +95,11 @@ def _play_inside(place: Place, console: Console, stop: Stop) -> ExitCode:
         _set_up(stage, context)
         surprises = _play_acts(stage, context)
         _show_end(console, context)
+        report = _write_report(place, context)
     finally:
         context.close()
     seconds = (context.clock.now() - began).total_seconds()
-    _show_way_on(console, place, f"{count(len(ACTS), 'tick')} in {took(seconds)}")
+    _show_way_on(console, place, f"{count(len(ACTS), 'tick')} in {took(seconds)}", report)
     for surprise in surprises:
         console.print(line((surprise, "bold red")), soft_wrap=True)
     return ExitCode.FAILED if surprises else ExitCode.DONE
@@ -182,7 +183,7 @@ def _play_act(act: Act, stage: Stage, engine: "Engine", context: "Context") -> "
     with Progress(remarks(), context.stop.activity):
         report = engine.tick()
     note_tick(context.home.folder, report.tick.at)
-    show(stage.console, report)
+    show(stage.console, report, is_brief=True)
     started = {row.run_id: row.job_name for row in report.started if row.run_id is not None}
     if started:
         context.stop.activity.begin("waiting for the runs")
@@ -253,13 +254,24 @@ def _show_end(console: Console, context: "Context") -> None:
     show_explanation(console, text)
 
 
-def _show_way_on(console: Console, place: Place, summary: str) -> None:
+def _write_report(place: Place, context: "Context") -> Path:
+    """Write the page of everything that has happened, and return where it is."""
+    from harness.inspect.page.deliver import page_of, write_page
+
+    page = page_of(context)
+    return Path(write_page(page, str(place.folder / "report.html"), project=place.project))
+
+
+def _show_way_on(console: Console, place: Place, summary: str, report: Path) -> None:
     console.print()
     console.print(line((summary, "bold"), f"; all of it is in {place.folder}"), soft_wrap=True)
-    console.print(line("Ask on:"))
+    console.print(line("The page of it: ", (report.resolve().as_uri(), "bold")), soft_wrap=True)
+    console.print(line("Look further:"))
     for name, value in place.variables.items():
         console.print(line(f"  export {name}={value}"), soft_wrap=True)
     console.print(line("  python -m harness explain plane-use"))
+    console.print(line("Now your own:"))
+    console.print(line("  python -m harness new my-project"))
 
 
 def _require_data() -> None:

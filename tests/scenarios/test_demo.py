@@ -440,6 +440,13 @@ def test_the_terminal_tells_what_was_found_what_was_started_and_why_the_others_w
     assert "nothing new" in optimize.splitlines()[-1]
     assert "$ python -m harness status" in told.output
     assert "$ python -m harness explain daily-delays" in told.output
+    assert told.output.rstrip().endswith("python -m harness new my-project")
+
+
+def test_the_demo_ends_with_the_page_of_all_that_has_happened(told: Told) -> None:
+    page = told.place.folder / "report.html"
+    assert page.as_uri() in told.output
+    assert "plane-use" in page.read_text()
 
 
 def test_nothing_of_the_demo_goes_on_when_it_has_ended(told: Told) -> None:

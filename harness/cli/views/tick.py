@@ -24,7 +24,7 @@ from harness.inspect.tick_summary import (
     releases_of,
     runs_of,
 )
-from harness.platform.format import age, instant, size, upstream_name
+from harness.platform.format import age, count, instant, size, upstream_name
 from harness.store.rows import Run, RunStatus
 
 if TYPE_CHECKING:
@@ -35,8 +35,14 @@ if TYPE_CHECKING:
 ROWS = 15
 
 
-def show(console: Console, report: "TickReport") -> None:
-    """Print the tick for a person: one line, then a table for each thing that happened."""
+def show(console: Console, report: "TickReport", *, is_brief: bool = False) -> None:
+    """Print the tick for a person: one line, then a table for each thing that happened.
+
+    Args:
+        console: Where it is printed.
+        report: The tick.
+        is_brief: Of the jobs that wait, list those alone whose reasons this tick has changed.
+    """
     runs = runs_of(report)
     style = "bold red" if not report.is_clean else "bold" if is_noteworthy(report) else ""
     print_sentence(console, (headline(report), style))
@@ -54,7 +60,7 @@ def show(console: Console, report: "TickReport") -> None:
     _show_started(console, runs.started)
     _show_ended(console, runs.ended)
     if report.publication is not None:
-        _show_waiting(console, report.publication)
+        _show_waiting(console, report.publication, is_brief=is_brief)
 
 
 def show_blocked(console: Console, published: "Publication") -> None:
@@ -258,10 +264,16 @@ def _show_ended(console: Console, ended: Sequence[Run]) -> None:
     _section(console, "ended", columns, rows)
 
 
-def _show_waiting(console: Console, published: "Publication") -> None:
+def _show_waiting(console: Console, published: "Publication", *, is_brief: bool = False) -> None:
     """List why jobs wait, by the names of the jobs; runs are listed above."""
     rows = _blocked(published, lambda blocker: blocker not in (HELD, "run_in_progress"))
-    _section(console, "waiting", _BLOCKED, rows)
+    changed = {
+        name_of(row.job_id, published.job_names.get(row.job_id, "")) for row in published.changed
+    }
+    news = [row for row in rows if row[0] in changed] if is_brief else rows
+    _section(console, "waiting", _BLOCKED, news)
+    if left := len(rows) - len(news):
+        console.print(line((f"  {count(left, 'job')} more as before", "dim")))
 
 
 def _show_held(console: Console, published: "Publication") -> None:

@@ -57,9 +57,9 @@ def with_settled(*rows: Run, **unanswered: str) -> TickReport:
     return idle(settlement=Settlement(settled=Settled(rows=rows, unanswered=reported)))
 
 
-def printed(report: TickReport) -> str:
+def printed(report: TickReport, *, is_brief: bool = False) -> str:
     stream = StringIO()
-    show(console_for(stream), report)
+    show(console_for(stream), report, is_brief=is_brief)
     return stream.getvalue()
 
 
@@ -244,6 +244,17 @@ def test_waiting_jobs_are_sorted_by_name_with_one_line_each_and_no_colour_of_ala
     shown = plain(lines)[place + 2 :]
     assert [line.split()[0] for line in shown] == ["a", "b"]
     assert "…/datalake/orders" in shown[0] or "…/lake/orders" in shown[0]
+
+
+def test_in_brief_only_the_jobs_wait_whose_reasons_have_changed() -> None:
+    report = waiting_tick()
+    assert report.publication is not None
+    changed = replace(decision(7, TEN), job_id=3)
+    news = replace(report, publication=replace(report.publication, changed=(changed,)))
+    shown = printed(news, is_brief=True).splitlines()
+    assert [line.split()[0] for line in shown[-3:]] == ["job", "a", "1"]
+    assert shown[-1] == "  1 job more as before"
+    assert "as before" not in printed(news)
 
 
 def test_a_headline_is_wrapped_between_words() -> None:
