@@ -9,7 +9,7 @@ import pytest
 from harness.config.load import load_settings
 from harness.context import Context
 from harness.inspect.doctor.findings import Finding, Level
-from harness.inspect.doctor.workspace import TRIALS, Trial, examine_workspace, swap
+from harness.inspect.doctor.workspace import TRIALS, Trial, examine_workspace, settings, swap
 from harness.platform.spark.session import prepare_session
 from tests.support.fake_jobs import FakeJobs
 from tests.support.services.strict import strict_session
@@ -60,6 +60,12 @@ def by_name(context: Context) -> dict[str, Finding]:
     return {each.about: each for each in examine_workspace(context)}
 
 
+def settings_of(context: Context) -> str:
+    """Return what the trial of the settings alone reports."""
+    (found,) = examine_workspace(context, [settings])
+    return found.what
+
+
 def schemas(spark: "SparkSession") -> list[str]:
     return [row[0] for row in spark.sql("show schemas like 'heartbeat_doctor*'").collect()]
 
@@ -107,16 +113,16 @@ def test_what_is_not_as_assumed_is_reported_as_such(laptop: Context) -> None:
 
 def test_a_session_that_is_not_in_utc_is_reported(task: Context) -> None:
     task.session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
-    assert by_name(task)["settings"].what.endswith("no, its time zone is Asia/Tokyo, not UTC")
+    assert settings_of(task).endswith("no, its time zone is Asia/Tokyo, not UTC")
 
 
 def test_a_session_that_is_not_in_ansi_mode_is_reported(task: Context) -> None:
     task.session.conf.set("spark.sql.ansi.enabled", "false")
-    assert by_name(task)["settings"].what.endswith("no, it is not in ANSI mode")
+    assert settings_of(task).endswith("no, it is not in ANSI mode")
 
 
 def test_a_session_of_a_workspace_is_set_as_the_warehouse_is(task: Context) -> None:
     task.session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     task.session.conf.set("spark.sql.ansi.enabled", "false")
     prepare_session(task.session, {})
-    assert by_name(task)["settings"].what.endswith("UTC and ANSI mode, in both")
+    assert settings_of(task).endswith("UTC and ANSI mode, in both")
