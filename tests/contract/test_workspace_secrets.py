@@ -141,7 +141,7 @@ def test_a_workspace_in_trouble_is_asked_once_and_told_in_one_sentence(
 ) -> None:
     workspace.status = status
     assert str(refusal(secrets)) == (
-        "secret:shop/kafka cannot be fetched from the workspace: SOME_CODE: so it is"
+        "secret:shop/kafka cannot be fetched from the workspace: SOME_CODE: so it is; check the login"
     )
     assert len(workspace.asked) == 1
 
