@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from harness.controls.header import COLUMNS
 from tests.support.copied import copy_project
+from tests.support.engines import happens
 from tests.support.services.connect import Endpoint
 from tests.support.services.processes import stopped_by_ctrl_c
 
@@ -105,6 +106,11 @@ class Shell:
             home=Path(self.environment["HEARTBEAT_HOME"]),
         )
 
+    def is_public(self, tick_id: str) -> bool:
+        """Return whether what a tick did is what readers see; `run` publishes after its ticks."""
+        status = Path(self.environment["HEARTBEAT_HOME"], "status.json")
+        return json.loads(status.read_text())["tick_id"] == tick_id
+
     def stay_and_stop(self) -> None:
         """Let a resident process tick; ask it to end after its first tick with news."""
         resident = subprocess.Popen(
@@ -118,6 +124,7 @@ class Shell:
         assert resident.stdout is not None
         try:
             first = resident.stdout.readline()
+            assert happens(lambda: self.is_public(json.loads(first)["tick_id"]))
             self.run("second", "tick")
             self.run("status beside run", "status")
             self.run("doctor beside run", "doctor", "--json")

@@ -54,7 +54,7 @@ SCHEMA = "heartbeat_serverless"
 JOB, OTHER = 111, 222
 #: What `init`, an idle tick and one that starts a job cost in statements, and `status` at most. The goals are 5, 40 and 5
 #: but for `init`.
-INIT, IDLE, NEWS, STATUS = 166, 5, 35, 5
+INIT, IDLE, NEWS, STATUS = 167, 5, 35, 5
 #: So long a lease keeps others out whose holder was killed.
 LEASE = timedelta(seconds=LEASE_SECONDS + 1)
 
