@@ -50,7 +50,9 @@ def docs(
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(page, place)
         except OSError as error:
-            raise StateError(f"{place} cannot be written: {error.strerror or error}") from error
+            raise StateError(
+                f"{place} cannot be written ({error.strerror or error}): name another --output"
+            ) from error
     print_line(place.as_uri())
 
 

@@ -115,4 +115,6 @@ def link_project(package: Path, project: Path, folder: Path, text: str) -> None:
         for name in map(Path, _LINKED):
             (folder / name).symlink_to((package / name).resolve())
     except OSError as error:
-        raise StateError(f"{folder} cannot be written: {error.strerror or error}") from error
+        raise StateError(
+            f"{folder} cannot be written ({error.strerror or error}): make room or make it writable"
+        ) from error

@@ -279,6 +279,8 @@ def _continuing(task: _Task, upstream: Upstream, continued: Continued) -> _Task:
 
 def storable_result(result: ProbeResult) -> ProbeResult:
     """Return a result that a ledger can hold: text that has no UTF-8 would stop every tick."""
+    if result.failure is not None:
+        return replace(result, failure=storable(result.failure))
     if not result.events and result.gap is None:
         return result
     return replace(

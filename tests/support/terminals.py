@@ -97,10 +97,13 @@ class Terminal:
         while self._process.poll() is None:
             assert time.monotonic() - began < LONGEST_SECONDS, f"it goes on: {self.text!r}"
             self._read()
-        self._read()
+        while self._read():
+            pass
         return self._process.returncode
 
-    def _read(self) -> None:
+    def _read(self) -> bool:
+        """Read what is there, a few thousand characters at most; return whether anything was."""
         readable, _, _ = select.select([self._main], [], [], 0.1)
         if readable:
             self.raw += os.read(self._main, 65_536).decode("utf-8", "replace")
+        return bool(readable)

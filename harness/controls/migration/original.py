@@ -56,7 +56,9 @@ def records_of_csv(path: Path) -> Records:
     try:
         text = path.read_bytes().decode("utf-8-sig", errors="surrogateescape")
     except OSError as error:
-        raise ControlsError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise ControlsError(
+            f"{path} cannot be read ({error.strerror or error}): name a file that can be"
+        ) from error
     lines = csv.reader(io.StringIO(text, newline=""))
     rows: list[tuple[str, Record]] = []
     remarks: list[Remark] = []

@@ -178,7 +178,9 @@ def _has_rows(path: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise ControlsError(f"{path.name} cannot be read: {error.strerror or error}") from error
+        raise ControlsError(
+            f"{path.name} cannot be read ({error.strerror or error}): correct it, or remove it"
+        ) from error
 
 
 def _take(candidate: Candidate, draft: _Draft, may_read: Sequence[str]) -> None:

@@ -109,7 +109,7 @@ def test_a_row_that_is_left_out_pauses_the_others_of_its_job(tmp_path: Path) -> 
         ("sales.orders", "PAUSED"),
         ("sales.returns", "UNPAUSED"),
     ]
-    assert "line 3: sensor_source: 'oracle' is no source" in said(result)
+    assert "line 3: sensor_source: unknown source 'oracle'" in said(result)
     assert "line 2: job 1 has another row that is left out, so it is PAUSED" in said(result)
     assert [each.place for each in result.remarks if each.is_left_out] == ["line 3"]
 
