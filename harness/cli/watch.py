@@ -138,7 +138,8 @@ class _Reading:
     def stop(self) -> None:
         """End with the read that is under way."""
         self._is_over.set()
-        self._thread.join(_LONGEST_SECONDS)
+        if self._thread.ident is not None:
+            self._thread.join(_LONGEST_SECONDS)
 
     def _go_on(self) -> None:
         while not self._is_over.is_set():
@@ -164,18 +165,19 @@ def _watch_on_terminal(every: float) -> None:
     def explain(job_id: int) -> Sequence[Text]:
         return _explained(job_id, console.width)
 
-    with (
-        _keyboard() as keys,
-        Live(draw(), console=console, screen=True, auto_refresh=False) as live,
-    ):
-        reading.start()
+    live = Live(draw(), console=console, screen=True, auto_refresh=False)
+    with _keyboard() as keys:
         try:
+            # As a context, it would keep the screen when a signal comes while it is taken.
+            live.start(refresh=True)
+            reading.start()
             while not screen.is_over:
                 for key in keys_in(keys(_POLL_SECONDS)):
                     screen = screen.press(key, explain)
                 screen = screen.renewed(reading.snapshot, reading.problem)
                 live.update(draw(), refresh=True)
         finally:
+            live.stop()
             reading.stop()
 
 
