@@ -206,4 +206,6 @@ def strict_session(endpoint: "Endpoint", catalog: str) -> StrictSession:
 
     url = f"sc://localhost:{endpoint.port}/;token={endpoint.token};use_ssl=false"
     session = SparkSession.builder.remote(url).create()
+    # PySpark closes the client when Python deletes the session: in a thread of gRPC, which closing waits for.
+    session.client.close = lambda: None  # type: ignore[method-assign]
     return StrictSession(session, catalog)  # type: ignore[arg-type]
