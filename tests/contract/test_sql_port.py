@@ -48,6 +48,8 @@ def over_a_warehouse(warehouse: Warehouse) -> Iterator[WarehouseSql]:
 def sql(request: pytest.FixtureRequest) -> Sql:
     if request.param == "session":
         spark: SparkSession = request.getfixturevalue("spark")
+        # dbt-spark turns it off in the session of the process, if an earlier test has used dbt.
+        spark.conf.set("spark.sql.ansi.enabled", "true")
         return SessionSql(lambda: spark)
     warehouse: WarehouseSql = request.getfixturevalue("over_a_warehouse")
     return warehouse
