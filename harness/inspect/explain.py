@@ -202,7 +202,7 @@ def _readable(waits_for: str, failing: Collection[str]) -> str:
     if name not in failing:
         return waits_for
     return (
-        f"{name} as it can be read: put right what is wrong with it, or its sensor_id in"
+        f"a change of {name}: make it readable, or correct its sensor_id in"
         " seeds/heartbeat_controls.csv; the next tick probes it again"
     )
 

@@ -344,7 +344,7 @@ def test_a_job_that_waits_for_what_cannot_be_read_is_advised_to_make_it_readable
         "its hard dependency sales.orders cannot be read: the catalog has no such table"
     )
     assert answer.next_steps == (
-        "sales.orders as it can be read: put right what is wrong with it, or its sensor_id in"
+        "a change of sales.orders: make it readable, or correct its sensor_id in"
         " seeds/heartbeat_controls.csv; the next tick probes it again",
     )
     assert "cannot be read for 3m: the catalog has no such table" in printed(history)

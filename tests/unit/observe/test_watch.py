@@ -109,6 +109,20 @@ def test_an_idle_tick_of_a_resident_process_evaluates_nothing_within_a_minute(
     assert context.evaluations == 2
 
 
+def test_what_is_published_between_idle_ticks_is_evaluated_at_the_next_one(world: World) -> None:
+    context = Counting(world)
+    context.is_resident = True
+    vars(context).update(store=world.store)
+    watch = world.watch(context)
+    for _ in range(3):
+        world.tick(watch, seconds=1)
+    assert context.evaluations == 1
+    context.home.status.write_text("{}")
+    for _ in range(3):
+        world.tick(watch, seconds=1)
+    assert context.evaluations == 2
+
+
 def test_an_upstream_that_goes_on_failing_is_no_news_to_a_resident_process(world: World) -> None:
     context = Counting(world)
     context.is_resident = True
