@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from harness.config.load import HOME_VARIABLE, LOCAL_TARGET, Settings, catalog_of, target_of
@@ -167,6 +168,8 @@ class Context:
         self.publishes_aside = False
         self._scratch: TemporaryDirectory[str] | None = None
         self._engine: LocalEngine | GivenServer | None = None
+        self._reader: SparkSession | None = None
+        self._opening_reader = Lock()
         self._endpoint: Endpoint | None = None
 
     @property
@@ -370,8 +373,12 @@ class Context:
         """Forget a session of the engine: it may have died, and the next question finds another."""
         if self._engine is None:
             return
-        self.__dict__.pop("session", None)
-        self._views.forget()
+        from harness.platform.spark.engine import forget_session
+
+        vars(self).pop("session", None)
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            forget_session(reader)
         self._engine.leave()
 
     @cached_property
@@ -382,7 +389,7 @@ class Context:
             self.home.folder,
             target=self.target,
             before=self._before_dbt,
-            before_views=self._before_views,
+            before_views=self.keep_state,
         )
         dbt.activity = self.stop.activity
         dbt.accepted = self.home.accepted
@@ -427,15 +434,19 @@ class Context:
             self._tables.forget()
         _ = self.session
 
-    def _before_views(self) -> None:
-        self._views.forget()
-        # A process that is killed now leaves the mark that views may be missing.
-        self.keep_state()
-
     @cached_property
     def _views(self) -> Views:
-        # In a workspace, new views may appear while this process runs.
-        return Views(self.sql, self.schema_name, keeps=self.target == LOCAL_TARGET)
+        is_local = self.target == LOCAL_TARGET
+        quick = SessionSql(self._session_to_read) if is_local else None
+        return Views(self.sql, self.schema_name, quick=quick)
+
+    def _session_to_read(self) -> "SparkSession":
+        from harness.platform.spark.engine import reading_session
+
+        with self._opening_reader:
+            if self._reader is None:
+                self._reader = reading_session(self.session)
+            return self._reader
 
     def rows(self, relation: str) -> list[dict[str, object]]:
         """Read every row of a model."""

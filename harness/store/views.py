@@ -1,15 +1,12 @@
-"""Reads models that are views.
+"""Reads models that are views."""
 
-Spark's analysis of a decision, ten views deep, takes as long as running it. A process that ticks
-again and again has every view analysed once, and each reading plans and runs again on the tables as
-they are then.
-"""
-
-from collections.abc import Callable
+import logging
 
 from harness.errors import StateError
 from harness.platform.sql.port import Row, Sql, SqlError
 from harness.platform.sql_names import SchemaName
+
+log = logging.getLogger(__name__)
 
 
 class Views:
@@ -18,14 +15,12 @@ class Views:
     Args:
         sql: Runs the statements.
         schema: The schema of every model.
-        keeps: Keep what was analysed until ``forget``; only where no other process makes views.
+        quick: Runs the same statements in less time, if it can; where it cannot, ``sql`` does.
     """
 
-    def __init__(self, sql: Sql, schema: SchemaName, *, keeps: bool) -> None:
-        self._sql = sql
+    def __init__(self, sql: Sql, schema: SchemaName, *, quick: Sql | None = None) -> None:
+        self._sql, self._quick = sql, quick
         self._schema = schema
-        self._keeps = keeps
-        self._analysed: dict[str, Callable[[], list[Row]]] = {}
 
     def rows(self, relation: str) -> list[Row]:
         """Read every row of a model.
@@ -33,22 +28,25 @@ class Views:
         Raises:
             StateError: It cannot be read.
         """
+        statement = f"select * from {self._schema.table(relation)}"
         try:
-            return self._read(relation)
+            if self._quick is None:
+                return self._sql.run(statement)
+            return self._quick.run(statement)
+        except SqlError as error:
+            if self._quick is None:
+                raise unreadable(f"{self._schema}.{relation}", error) from error
+            return self._read_slowly(relation, statement, error)
+
+    def _read_slowly(self, relation: str, statement: str, failed: SqlError) -> list[Row]:
+        try:
+            rows = self._sql.run(statement)
         except SqlError as error:
             raise unreadable(f"{self._schema}.{relation}", error) from error
-
-    def _read(self, relation: str) -> list[Row]:
-        statement = f"select * from {self._schema.table(relation)}"
-        if not self._keeps:
-            return self._sql.run(statement)
-        if relation not in self._analysed:
-            self._analysed[relation] = self._sql.prepare(statement)
-        return self._analysed[relation]()
-
-    def forget(self) -> None:
-        """Have every view analysed again: one of them is to change."""
-        self._analysed.clear()
+        # Else the table is fine, and each further reading would fail first.
+        log.warning("models are read slowly from now on: Delta Kernel cannot read them: %s", failed)
+        self._quick = None
+        return rows
 
 
 def unreadable(relation: str, error: SqlError) -> StateError:

@@ -110,15 +110,6 @@ def test_a_statement_that_returns_nothing_has_no_rows(sql: Sql, schema: SchemaNa
     assert sql.run(f"select * from {table}") == []
 
 
-def test_a_prepared_statement_reads_the_tables_as_they_are(sql: Sql, schema: SchemaName) -> None:
-    table = schema.table("growing")
-    sql.run(f"create or replace table {table} using delta as select 1 as n")
-    read = sql.prepare(f"select n from {table} order by n")
-    assert read() == [{"n": 1}]
-    sql.run(f"insert into {table} values (2)")
-    assert read() == [{"n": 1}, {"n": 2}]
-
-
 def test_statements_are_counted(sql: Sql) -> None:
     sql.run("select 1 as n")
     before = sql.statement_count

@@ -1,19 +1,23 @@
-"""Reading views whose analysis is kept, over tables that others write to."""
+"""Reading views through Delta Kernel, over tables that others write to."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.sql.connect.session import SparkSession as RemoteSession
 
+from harness.platform.spark.engine import forget_session, reading_session
 from harness.platform.sql.session import SessionSql
 from harness.platform.sql_names import SchemaName
 from harness.store.views import Views
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tests.support.services.connect import Endpoint
 
 SCHEMA = "kept_views"
 
@@ -32,15 +36,31 @@ def lake(spark: "SparkSession", spark_home: Path) -> Iterator[Path]:
     spark.sql(f"drop schema {SCHEMA} cascade")
 
 
+@pytest.fixture(params=["of the process", "of an engine"])
+def views(
+    request: pytest.FixtureRequest, spark: "SparkSession", spark_endpoint: "Endpoint"
+) -> Iterator[Views]:
+    """Views that are read through Delta Kernel, and through nothing else."""
+    session: Any = spark
+    if request.param == "of an engine":
+        url = f"sc://localhost:{spark_endpoint.port}/;token={spark_endpoint.token};use_ssl=false"
+        session = RemoteSession.builder.remote(url).create()
+    reader = reading_session(session)
+    assert reader is not session
+    yield Views(SessionSql(lambda: reader), SchemaName(SCHEMA))
+    if session is not spark:
+        forget_session(reader)
+        forget_session(session)
+
+
 def append(lake: Path, *days: int) -> None:
     rows = pa.table({"day": pa.array(days, pa.int32()), "place": ["a"] * len(days)})
     write_deltalake(lake, rows, mode="append")
 
 
-def test_a_view_that_was_read_before_shows_what_another_writer_has_appended_since(
-    spark: "SparkSession", lake: Path
+def test_each_reading_shows_what_another_writer_has_appended_since(
+    views: Views, lake: Path
 ) -> None:
-    views = Views(SessionSql(lambda: spark), SchemaName(SCHEMA), keeps=True)
     assert views.rows("outer_view") == [{"day": None, "n": 0}]
     append(lake, 1, 2)
     assert views.rows("outer_view") == [{"day": 2, "n": 1}]
@@ -48,10 +68,9 @@ def test_a_view_that_was_read_before_shows_what_another_writer_has_appended_sinc
     assert views.rows("outer_view") == [{"day": 3, "n": 2}]
 
 
-def test_a_view_that_was_read_before_can_be_read_when_its_files_were_compacted_and_removed(
-    spark: "SparkSession", lake: Path
+def test_a_view_can_be_read_when_its_files_were_compacted_and_removed(
+    views: Views, lake: Path
 ) -> None:
-    views = Views(SessionSql(lambda: spark), SchemaName(SCHEMA), keeps=True)
     for day in (2, 3, 4):
         append(lake, day)
     assert views.rows("outer_view") == [{"day": 4, "n": 3}]
@@ -63,21 +82,58 @@ def test_a_view_that_was_read_before_can_be_read_when_its_files_were_compacted_a
     assert views.rows("outer_view") == [{"day": 5, "n": 4}]
 
 
-def test_a_view_that_was_made_anew_is_read_anew_once_the_old_one_is_forgotten(
-    spark: "SparkSession", lake: Path
+def test_a_view_that_was_made_anew_is_read_anew_at_once(
+    views: Views, spark: "SparkSession", lake: Path
 ) -> None:
-    views = Views(SessionSql(lambda: spark), SchemaName(SCHEMA), keeps=True)
     append(lake, 1, 2)
     assert views.rows("inner_view") == [{"day": 1, "place": "a"}, {"day": 2, "place": "a"}]
     spark.sql(f"create or replace view {SCHEMA}.inner_view as select 7 as day")
-    views.forget()
     assert views.rows("inner_view") == [{"day": 7}]
 
 
-def test_where_others_make_views_a_view_made_anew_is_read_anew_at_once(
-    spark: "SparkSession", lake: Path
+def test_a_reading_shows_what_spark_has_changed_and_deleted(
+    views: Views, spark: "SparkSession", lake: Path
 ) -> None:
-    views = Views(SessionSql(lambda: spark), SchemaName(SCHEMA), keeps=False)
-    assert views.rows("inner_view") == []
-    spark.sql(f"create or replace view {SCHEMA}.inner_view as select 7 as day")
-    assert views.rows("inner_view") == [{"day": 7}]
+    append(lake, 2, 3, 4)
+    spark.sql(f"delete from {SCHEMA}.lake where day = 3")
+    spark.sql(f"update {SCHEMA}.lake set day = 9 where day = 4")
+    spark.sql(
+        f"merge into {SCHEMA}.lake using (select 2 as day) as gone on lake.day = gone.day "
+        "when matched then delete when not matched then insert (day) values (0)"
+    )
+    assert views.rows("outer_view") == [{"day": 9, "n": 1}]
+    spark.sql(
+        f"alter table {SCHEMA}.lake set tblproperties ('delta.enableDeletionVectors' = 'true')"
+    )
+    spark.sql(f"insert into {SCHEMA}.lake values (5, 'b'), (6, 'c')")
+    spark.sql(f"delete from {SCHEMA}.lake where day = 5")
+    assert views.rows("outer_view") == [{"day": 9, "n": 2}]
+    spark.sql(f"truncate table {SCHEMA}.lake")
+    assert views.rows("outer_view") == [{"day": None, "n": 0}]
+
+
+def test_every_type_of_the_ledgers_is_read_as_by_deltas_own_reader(
+    views: Views, spark: "SparkSession", lake: Path
+) -> None:
+    append(lake, 2)
+    spark.sql(
+        f"create table {SCHEMA}.types using delta partitioned by (part) as select"
+        " timestamp'2026-03-01 23:30:00.123456' as at, date'2026-03-01' as day, 1.50BD as exact,"
+        " 0.1D as near, true as yes, 9007199254740993L as big, cast(null as string) as nothing,"
+        " array(named_struct('from_tick', 1L, 'ids', array('a', null))) as consumed,"
+        " map('a', 1) as by_name, cast('x' as binary) as bytes, 'ü/=%' as part"
+    )
+    spark.sql(f"create view {SCHEMA}.of_types as select * from {SCHEMA}.types")
+    own = Views(SessionSql(lambda: spark), SchemaName(SCHEMA))
+    assert views.rows("of_types") == own.rows("of_types")
+    assert views.rows("of_types")[0]["part"] == "ü/=%"
+
+
+def test_columns_that_were_added_are_null_in_older_files(
+    views: Views, spark: "SparkSession", lake: Path
+) -> None:
+    append(lake, 1)
+    spark.sql(f"alter table {SCHEMA}.lake add column more bigint")
+    spark.sql(f"insert into {SCHEMA}.lake values (2, 'b', 3)")
+    spark.sql(f"create view {SCHEMA}.wide as select day, more from {SCHEMA}.lake order by day")
+    assert views.rows("wide") == [{"day": 1, "more": None}, {"day": 2, "more": 3}]

@@ -21,7 +21,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from harness.errors import LockedError, StateError
 from harness.platform.clock import Clock, RealClock
@@ -51,6 +51,8 @@ _SECONDS_TO_LEAVE = 5.0
 #: A server whose port another one has taken is started again.
 _ATTEMPTS = 3
 _SECONDS_BETWEEN_CHECKS = 0.1
+#: Delta's setting of what reads a table: its own reader, or Delta Kernel.
+_READER = "spark.databricks.delta.v2.enableMode"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -446,21 +448,48 @@ def _channel_of(record: EngineRecord) -> "DefaultChannelBuilder":
 
 def _session_by(channel: "DefaultChannelBuilder") -> "SparkSession":
     import warnings
-    from typing import cast
 
-    from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession as RemoteSession
 
     import harness.platform.spark.errors  # noqa: F401 (before the rest of PySpark)
 
     session = RemoteSession.builder.channelBuilder(channel).create()
-    # A server that has gone does not come back at this port: PySpark would ask it for ten minutes.
-    session.client.set_retry_policies([DefaultPolicy(max_retries=4)])
+    _give_up_soon(session)
     silence_pyspark_queries()
     os.environ[_MODE] = "1"
     # dbt's adapter offers the server's own settings to the session again, with each statement.
     warnings.filterwarnings("ignore", message="Failed to set spark")
     return cast("SparkSession", session)
+
+
+def reading_session(session: "SparkSession") -> "SparkSession":
+    """Return a session that reads the tables of another one through Delta Kernel, for queries only.
+
+    Delta's own reader plans a Spark query of its own for each table of a query, to list its files;
+    Kernel replays the log where it stands. It cannot write, and keeps the files that it has found
+    for as long as a plan is kept.
+
+    Args:
+        session: One of the local engine.
+    """
+    from pyspark.sql.connect.session import SparkSession as RemoteSession
+
+    reader: Any
+    if isinstance(session, RemoteSession):
+        # Not by the builder, which would make it the session of the process, and dbt's.
+        reader = RemoteSession(connection=session.client._builder)
+        _give_up_soon(reader)
+    else:
+        reader = session.newSession()
+    reader.conf.set(_READER, "STRICT")
+    return cast("SparkSession", reader)
+
+
+def _give_up_soon(session: Any) -> None:
+    """A server that has gone does not come back at its port: PySpark would ask for ten minutes."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    session.client.set_retry_policies([DefaultPolicy(max_retries=4)])
 
 
 def forget_session(session: "SparkSession") -> None:

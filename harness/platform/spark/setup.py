@@ -24,7 +24,13 @@ from urllib.parse import unquote, urlparse
 from harness.errors import ConfigurationError, StateError
 from harness.platform.clock import RealClock
 from harness.platform.process_tree import is_alive
-from harness.platform.spark.engine import LocalEngine, Wanted, engine_folder
+from harness.platform.spark.engine import (
+    LocalEngine,
+    Wanted,
+    engine_folder,
+    forget_session,
+    reading_session,
+)
 from harness.platform.spark.jars import ICEBERG_PACKAGE, SHA256
 from harness.platform.spark.java import JavaHome, find_java, java_variables, use_java
 from harness.platform.spark.session import engine_settings, message_of, session_settings
@@ -48,9 +54,9 @@ _TRAINING = (
     "values (new.id)",
     "create view ranked as select id, row_number() over (partition by seen_at order by id) as "
     "place, to_json(named_struct('id', id)) as content from trained",
-    "select place, max_by(id, content) as id from ranked group by place",
     "describe history trained limit 1",
 )
+_TRAINING_TO_READ = "select place, max_by(id, content) as id from ranked group by place"
 
 #: A program that needs no Spark.
 _VERSION_INFO = "org.apache.hadoop.util.VersionInfo"
@@ -207,6 +213,9 @@ def _train(engine: LocalEngine, home: Path) -> None:
     try:
         for statement in _TRAINING:
             session.sql(statement).collect()
+        reader = reading_session(session)
+        reader.sql(_TRAINING_TO_READ).collect()
+        forget_session(reader)
     except Exception as error:
         raise StateError(
             f"Spark cannot use the jars of Delta: {message_of(error)}; run the set-up again"

@@ -69,16 +69,6 @@ class Sql(Protocol):
         """
         ...
 
-    def prepare(self, statement: str) -> Callable[[], list[Row]]:
-        """Return what runs a statement again and again, on the tables as they are then.
-
-        A session analyses it once. What it found stays, so views that it reads may not change.
-
-        Raises:
-            SqlError: It cannot be analysed; running it raises the same.
-        """
-        ...
-
     def append(
         self, table: str, rows: Sequence[Row], options: Mapping[str, str | int] | None = None
     ) -> None:

@@ -40,29 +40,6 @@ class SessionSql:
         except Exception as error:
             raise self._reported(error) from error
 
-    def prepare(self, statement: str) -> Callable[[], list[Row]]:
-        """Return what runs a statement again and again; it is analysed once.
-
-        Raises:
-            SqlError: It cannot be analysed.
-        """
-        session = self._session()
-        try:
-            frame = session.sql(statement)
-        except Exception as error:
-            raise self._reported(error) from error
-
-        def run() -> list[Row]:
-            self._counter.add()
-            try:
-                # A frame keeps its first plan, and with it the files of that moment: never run
-                # it itself.
-                return _collected(frame.select("*"))
-            except Exception as error:
-                raise self._reported(error) from error
-
-        return run
-
     def append(
         self, table: str, rows: Sequence[Row], options: Mapping[str, str | int] | None = None
     ) -> None:

@@ -8,7 +8,7 @@ ended, and a login that has, are replaced here once: what was refused for them n
 import logging
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -106,10 +106,6 @@ class WarehouseSql:
             return self._executed(connection, statement)
         except Exception as error:
             raise self._reported(error) from error
-
-    def prepare(self, statement: str) -> Callable[[], list[Row]]:
-        """Return what runs the statement; a warehouse analyses it each time."""
-        return lambda: self.run(statement)
 
     def append(
         self, table: str, rows: Sequence[Row], options: Mapping[str, str | int] | None = None

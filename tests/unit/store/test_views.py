@@ -4,6 +4,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from harness.errors import StateError
+from harness.platform.sql.port import Row, SqlError
 from harness.platform.sql.session import SessionSql
 from harness.platform.sql_names import SchemaName
 from harness.store.views import Views
@@ -21,7 +22,7 @@ class BrokenSession:
 
 def read(error: Exception) -> None:
     session = BrokenSession(error)
-    views = Views(SessionSql(lambda: session), SchemaName("heartbeat"), keeps=True)  # type: ignore[arg-type, return-value]
+    views = Views(SessionSql(lambda: session), SchemaName("heartbeat"))  # type: ignore[arg-type, return-value]
     views.rows("trigger_set")
 
 
@@ -37,3 +38,38 @@ def test_a_table_that_spark_cannot_read_is_told_with_the_way_out() -> None:
 def test_a_jvm_that_has_died_is_not_taken_for_a_table_that_cannot_be_read() -> None:
     with pytest.raises(ConnectionRefusedError):
         read(ConnectionRefusedError(111, "Connection refused"))
+
+
+class Answering:
+    """Answers or fails, and counts."""
+
+    def __init__(self, *rows: Row, fails: bool = False) -> None:
+        self.rows, self.fails, self.asked = list(rows), fails, 0
+
+    def run(self, statement: str) -> list[Row]:
+        self.asked += 1
+        if self.fails:
+            raise SqlError("no such feature")
+        return self.rows
+
+
+def test_what_cannot_be_read_quickly_is_read_slowly_from_then_on_and_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    slow, quick = Answering({"n": 1}), Answering(fails=True)
+    views = Views(slow, SchemaName("heartbeat"), quick=quick)  # type: ignore[arg-type]
+    assert [views.rows("trigger_set") for _ in range(3)] == [[{"n": 1}]] * 3
+    assert (quick.asked, slow.asked) == (1, 3)
+    assert [record.message for record in caplog.records] == [
+        "models are read slowly from now on: Delta Kernel cannot read them: no such feature"
+    ]
+
+
+def test_a_table_that_nothing_can_read_leaves_the_quick_way_as_it_was() -> None:
+    slow, quick = Answering({"n": 1}, fails=True), Answering({"n": 1}, fails=True)
+    views = Views(slow, SchemaName("heartbeat"), quick=quick)  # type: ignore[arg-type]
+    with pytest.raises(StateError):
+        views.rows("trigger_set")
+    quick.fails = False
+    assert views.rows("trigger_set") == [{"n": 1}]
+    assert slow.asked == 1
