@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.connect.session import SparkSession as RemoteSession
 
-from harness.platform.spark.engine import forget_session, reading_session
+from harness.platform.spark.engine import THROUGH_KERNEL, forget_session, session_beside
 from harness.platform.sql.session import SessionSql
 from harness.platform.sql_names import SchemaName
 from harness.store.views import Views
@@ -45,7 +45,7 @@ def views(
     if request.param == "of an engine":
         url = f"sc://localhost:{spark_endpoint.port}/;token={spark_endpoint.token};use_ssl=false"
         session = RemoteSession.builder.remote(url).create()
-    reader = reading_session(session)
+    reader = session_beside(session, THROUGH_KERNEL)
     assert reader is not session
     yield Views(SessionSql(lambda: reader), SchemaName(SCHEMA))
     if session is not spark:

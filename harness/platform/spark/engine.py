@@ -51,8 +51,10 @@ _SECONDS_TO_LEAVE = 5.0
 #: A server whose port another one has taken is started again.
 _ATTEMPTS = 3
 _SECONDS_BETWEEN_CHECKS = 0.1
-#: Delta's setting of what reads a table: its own reader, or Delta Kernel.
-_READER = "spark.databricks.delta.v2.enableMode"
+#: Delta's own reader plans a Spark query of its own for each table of a query, to list its files;
+#: Delta Kernel replays the log where it stands. It cannot write, and keeps the files that it has
+#: found for as long as a plan is kept.
+THROUGH_KERNEL = {"spark.databricks.delta.v2.enableMode": "STRICT"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -462,27 +464,25 @@ def _session_by(channel: "DefaultChannelBuilder") -> "SparkSession":
     return cast("SparkSession", session)
 
 
-def reading_session(session: "SparkSession") -> "SparkSession":
-    """Return a session that reads the tables of another one through Delta Kernel, for queries only.
-
-    Delta's own reader plans a Spark query of its own for each table of a query, to list its files;
-    Kernel replays the log where it stands. It cannot write, and keeps the files that it has found
-    for as long as a plan is kept.
+def session_beside(session: "SparkSession", settings: Mapping[str, str]) -> "SparkSession":
+    """Return a session at the same engine, with settings of its own and the same tables.
 
     Args:
-        session: One of the local engine.
+        session: The session of the process, which dbt uses and sets as it likes.
+        settings: What the new one has beside the settings of the engine.
     """
     from pyspark.sql.connect.session import SparkSession as RemoteSession
 
-    reader: Any
+    beside: Any
     if isinstance(session, RemoteSession):
         # Not by the builder, which would make it the session of the process, and dbt's.
-        reader = RemoteSession(connection=session.client._builder)
-        _give_up_soon(reader)
+        beside = RemoteSession(connection=session.client._builder)
+        _give_up_soon(beside)
     else:
-        reader = session.newSession()
-    reader.conf.set(_READER, "STRICT")
-    return cast("SparkSession", reader)
+        beside = session.newSession()
+    for key, value in settings.items():
+        beside.conf.set(key, value)
+    return cast("SparkSession", beside)
 
 
 def _give_up_soon(session: Any) -> None:

@@ -25,11 +25,12 @@ from harness.errors import ConfigurationError, StateError
 from harness.platform.clock import RealClock
 from harness.platform.process_tree import is_alive
 from harness.platform.spark.engine import (
+    THROUGH_KERNEL,
     LocalEngine,
     Wanted,
     engine_folder,
     forget_session,
-    reading_session,
+    session_beside,
 )
 from harness.platform.spark.jars import ICEBERG_PACKAGE, SHA256
 from harness.platform.spark.java import JavaHome, find_java, java_variables, use_java
@@ -213,7 +214,7 @@ def _train(engine: LocalEngine, home: Path) -> None:
     try:
         for statement in _TRAINING:
             session.sql(statement).collect()
-        reader = reading_session(session)
+        reader = session_beside(session, THROUGH_KERNEL)
         reader.sql(_TRAINING_TO_READ).collect()
         forget_session(reader)
     except Exception as error:
