@@ -320,6 +320,17 @@ class Context:
     def _tables(self) -> CatalogStore:
         return CatalogStore(self.sql, self.schema_name)
 
+    def tables_of(self, schema: str) -> Store:
+        """Return the tables of another schema, for reading.
+
+        Args:
+            schema: Its name, in a workspace with its catalog or in that of every table.
+        """
+        if self.target == LOCAL_TARGET:
+            return LocalStore(self.home.warehouse, schema)
+        catalog, _, name = schema.rpartition(".")
+        return CatalogStore(self.sql, SchemaName(name, catalog or catalog_of(self.environment)))
+
     def expect(self, questions: Sequence[Question]) -> None:
         """Read what the store is asked for next, where each question costs a round trip."""
         if self.target != LOCAL_TARGET:

@@ -311,6 +311,11 @@ class Report(Section):
         le=86_400,
         description="`run` writes the page no more often than this.",
     )
+    models: tuple[TableName, ...] = Field(
+        default=(),
+        description="Refresh models and self-healing models that the page shows, each by its table:"
+        " schema.table, in a workspace catalog.schema.table.",
+    )
 
 
 class LogFormat(StrEnum):

@@ -4,13 +4,16 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from tests.support.pages import page_in
-from tests.support.report_world import Job, Upstream, World, many, shop
+from tests.support.report_world import NOW, Job, Upstream, World, many, shop
 from tests.support.services.chromium import chromium
 
 if TYPE_CHECKING:
@@ -339,3 +342,25 @@ def test_a_print_shows_every_row_in_light_colours(opening: Opening, of_shop: Pat
     opened.page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert opened.page.evaluate("document.documentElement.dataset.theme") == "light"
     assert opened.page.locator("tbody tr").count() > before
+
+
+def test_models_show_their_batches_and_how_far_they_are_in_their_sources(
+    opening: Opening, tmp_path: Path
+) -> None:
+    tables = tmp_path / "state" / "warehouse" / "sales.db"
+    batch = {"s_input_id": 7, "step": 1, "state": "FAILED", "received_at": NOW, "recorded_at": NOW}
+    batch |= {"record_count": 1234, "message": HOSTILE[0]}
+    taken = {"source": "sales.orders", "partition": "1", "taken_at": NOW - timedelta(days=2)}
+    write_deltalake(tables / "bronze_ledger", pa.Table.from_pylist([batch]))
+    write_deltalake(tables / "daily_taken", pa.Table.from_pylist([taken]))
+    models = "report: {models: [sales.bronze, sales.daily, sales.absent]}"
+    file = tmp_path / "page.html"
+    file.write_text(page_in(tmp_path, shop(), days=2, configuration=models))
+    opened = opening(file)
+    cards = opened.page.locator("section", has_text="Refresh models").inner_text()
+    assert all(word in cards for word in ("sales.bronze", "failed", "1,234", HOSTILE[0]))
+    cards = opened.page.locator("section", has_text="Self-healing models").inner_text()
+    assert all(word in cards for word in ("sales.daily", "sales.orders", "2d"))
+    assert "none" not in cards
+    assert "sales.absent: neither absent_ledger nor absent_taken is there" in opened.text
+    assert opened.complaints == []

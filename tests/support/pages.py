@@ -26,10 +26,10 @@ def context_of(project: Path, configuration: str = "") -> Context:
     return Context(settings, {}, FakeClock(NOW))
 
 
-def page_in(project: Path, world: World, *, days: float = 7) -> str:
+def page_in(project: Path, world: World, *, days: float = 7, configuration: str = "") -> str:
     """Write the past of a world, and return its report."""
     write(world, project / "state", days=days)
-    return page_of(context_of(project))
+    return page_of(context_of(project, configuration))
 
 
 def content_in(page: str) -> dict[str, Any]:

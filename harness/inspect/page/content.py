@@ -23,6 +23,7 @@ from harness.inspect.attention import (
 )
 from harness.inspect.explain import verdict_of
 from harness.inspect.page.layout import positions
+from harness.inspect.page.models import Model, Source
 from harness.inspect.page.read import Recorded
 from harness.inspect.rhythm import Rhythm, rhythm_of
 from harness.inspect.status import Status
@@ -165,9 +166,50 @@ class _Report:
             ],
             "activity": self._activity(),
             "events": self._events(),
+            "models": [*map(self._model, self._recorded.models)],
             # The last: everything else adds to them.
             "texts": self._texts.shown,
         }
+
+    def _model(self, model: Model) -> Content:
+        return {
+            "name": self._texts(model.name),
+            "problem": self._texts(model.problem),
+            "batches": [
+                [
+                    each.number,
+                    self._texts(each.state),
+                    self._at_or_none(each.received_at),
+                    self._at_or_none(each.recorded_at),
+                    each.row_count,
+                    self._texts(each.message),
+                ]
+                for each in model.batches
+            ],
+            "sources": [
+                [
+                    self._texts(each.name),
+                    each.partition_count,
+                    self._at_or_none(each.taken_at),
+                    self._at_or_none(self._newer_data_of(each)),
+                ]
+                for each in model.sources
+            ],
+        }
+
+    def _newer_data_of(self, source: Source) -> datetime | None:
+        """Return when a source had its newest event, if that was after the model took from it."""
+        latest = max(
+            (
+                at
+                for upstream_id, controls in self._controls_by_upstream.items()
+                if str(controls[0]["sensor_id"]).lower() == source.name
+                and (at := self._latest(upstream_id)) is not None
+            ),
+            default=None,
+        )
+        is_newer = latest and (source.taken_at is None or latest > source.taken_at)
+        return latest if is_newer else None
 
     def _at(self, at: datetime) -> int:
         return round((at - self._recorded.since).total_seconds())

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from harness.inspect.page.models import Model, read_models
 from harness.inspect.status import Status, read_status
 from harness.platform.clock import instant_from
 from harness.store.queries import folded_through, step_order
@@ -106,6 +107,8 @@ class Recorded:
     found: Mapping[tuple[int, str], int] = field(default_factory=dict)
     #: When each upstream had its newest event, also before ``since``.
     latest_event_at: Mapping[str, datetime] = field(default_factory=dict)
+    #: How far the models are that the configuration names.
+    models: Sequence[Model] = ()
     #: After so many usual gaps an upstream is late, as for alarms; 0: never.
     overdue_factor: float = 3
 
@@ -166,6 +169,7 @@ def read_recorded(context: "Context", *, days: float) -> Recorded:
         events=rows["events"],
         found=Counter((_tick_number(row), str(row["upstream_id"])) for row in rows["found"]),
         latest_event_at=_latest_events([*rows["state"], *rows["tail"]]),
+        models=read_models(context.settings.report.models, context.tables_of, since),
     )
 
 

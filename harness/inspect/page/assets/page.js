@@ -266,6 +266,7 @@
       h("div", { class: "columns" },
         h("div", {}, problems(), startedCard(starts)),
         h("div", {}, runningCard(running), waitingCard())),
+      ...modelCards(),
     ];
   };
 
@@ -362,6 +363,34 @@
       { title: "Why not", cell: (job) => clamp(text(job.why) || JOB_STATES[job.state][0]), sort: (job) => text(job.why) },
       { title: "Since", number: true, down: true, cell: (job) => when(job.since), sort: (job) => (job.since === null ? null : D.now - job.since) },
     ], waiting, { limit: 10, sort: [2, true], label: "Waiting", empty: "No job waits." }));
+  };
+
+  const BATCH_STATES = { COMPLETE: ["complete", "good"], FAILED: ["failed", "bad"], UNLOADED: ["unloaded", "mute"] };
+  const batchState = (state) => BATCH_STATES[state] || [words(state.toLowerCase()), "run"];
+  const modelCards = () => {
+    const name = ({ model }) => bdi(text(model.name));
+    const byName = ({ model }) => text(model.name);
+    const broken = D.models.filter((model) => model.problem).map((model) => h("p", { class: "lead" }, bdi(text(model.name)), ": ", bdi(text(model.problem))));
+    const batches = D.models.flatMap((model) => model.batches.map(([number, state, received, recorded, rows, message]) => ({ model, number, state: text(state), received, recorded, rows, message: text(message) })));
+    const sources = D.models.flatMap((model) => model.sources.map(([source, partitions, taken, newer]) => ({ model, source: text(source), partitions, taken, newer })));
+    return [
+      batches.length ? card("Refresh models", count(batches.length, "batch", "batches"), null, ...table([
+        { title: "Model", name: true, cell: name, sort: byName },
+        { title: "Batch", number: true, down: true, cell: (each) => each.number, sort: (each) => each.number },
+        { title: "State", tight: true, cell: (each) => badge(batchState(each.state)), sort: (each) => each.state },
+        { title: "Received", tight: true, wide: true, down: true, cell: (each) => absolute(each.received), sort: (each) => each.received },
+        { title: "Rows", number: true, down: true, cell: (each) => (each.rows === null ? "–" : each.rows.toLocaleString("en")), sort: (each) => each.rows },
+        { title: "Message", wide: true, cell: (each) => clamp(each.message), sort: (each) => each.message },
+      ], batches, { limit: 10, label: "Refresh models", empty: "" })) : null,
+      sources.length ? card("Self-healing models", null, null, ...table([
+        { title: "Model", name: true, cell: name, sort: byName },
+        { title: "Source", name: true, cell: (each) => bdi(each.source), sort: (each) => each.source },
+        { title: "Partitions taken", number: true, wide: true, down: true, cell: (each) => each.partitions.toLocaleString("en"), sort: (each) => each.partitions },
+        { title: "Last taken", number: true, cell: (each) => when(each.taken, " ago"), sort: (each) => (each.taken === null ? null : D.now - each.taken) },
+        { title: "Newer data", number: true, down: true, cell: (each) => (each.newer === null ? "none" : when(each.newer, " ago")), sort: (each) => each.newer },
+      ], sources, { limit: 10, label: "Self-healing models", empty: "" })) : null,
+      ...broken,
+    ];
   };
 
   // ---- Jobs and upstreams

@@ -1,13 +1,14 @@
 """What the report shows of rows: states, rhythms, what needs attention, and texts made harmless."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from harness.inspect.page.content import Budget, Content, Texts, content_of, fair_share
+from harness.inspect.page.models import Batch, Model, Source
 from harness.inspect.page.read import Recorded, covered_since, first_tick_of, newest_of_attempts
 from harness.platform.masking import mask
 from harness.sense.backoff import Failing
@@ -289,3 +290,29 @@ def test_an_attempt_is_shown_as_its_newest_row_left_it() -> None:
     again = run(4, 1, minutes(9), RunStatus.STARTED, attempt=2)
     rows: list[dict[str, object]] = [asdict(each) for each in (ended, again, started)]
     assert [Run.from_row(row) for row in newest_of_attempts(rows)] == [ended, again]
+
+
+def test_a_self_healing_model_is_behind_where_its_source_has_newer_data() -> None:
+    sources = [
+        Source(name="sales.orders", partition_count=3, taken_at=minutes(number))
+        for number in (-5, 5)
+    ]
+    rows = a_job(models=[Model(name="sales.daily", sources=sources)])
+    content = shown(replace(rows, latest_event_at={ORDERS: TEN}))
+    (model,) = content["models"]  # type: ignore[misc]
+    assert text(content, model["name"]) == "sales.daily"
+    newer = [each[3] for each in model["sources"]]
+    assert newer == [round((TEN - rows.since).total_seconds()), None]
+
+
+def test_a_message_of_a_batch_is_hidden_where_it_has_a_secret() -> None:
+    mask("hunter2-hunter2")
+    batch = Batch(
+        number=7, state="FAILED", received_at=TEN, recorded_at=TEN, row_count=None,
+        message="login with hunter2-hunter2 failed",
+    )  # fmt: skip
+    content = shown(a_job(models=[Model(name="sales.orders", batches=[batch])]))
+    (model,) = content["models"]  # type: ignore[misc]
+    number, state, *_, message = model["batches"][0]
+    assert (number, text(content, state)) == (7, "FAILED")
+    assert "hunter2" not in text(content, message)
