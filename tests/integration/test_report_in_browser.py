@@ -344,6 +344,16 @@ def test_a_print_shows_every_row_in_light_colours(opening: Opening, of_shop: Pat
     assert opened.page.locator("tbody tr").count() > before
 
 
+@pytest.mark.parametrize("width", [820, 1101, 1200])
+def test_no_card_of_the_overview_hides_a_part_of_its_table(
+    opening: Opening, of_shop: Path, width: int
+) -> None:
+    opened = opening(of_shop, viewport={"width": width, "height": 900})
+    cut = "[...document.querySelectorAll('.card table')].map("
+    cut += "(each) => each.scrollWidth - each.closest('.card').clientWidth)"
+    assert all(each <= 0 for each in opened.page.evaluate(cut))
+
+
 def test_models_show_their_batches_and_how_far_they_are_in_their_sources(
     opening: Opening, tmp_path: Path
 ) -> None:
@@ -363,4 +373,5 @@ def test_models_show_their_batches_and_how_far_they_are_in_their_sources(
     assert all(word in cards for word in ("sales.daily", "sales.orders", "2d"))
     assert "none" not in cards
     assert "sales.absent: neither absent_ledger nor absent_taken is there" in opened.text
+    assert "sales.daily:" not in opened.text
     assert opened.complaints == []

@@ -370,7 +370,7 @@
   const modelCards = () => {
     const name = ({ model }) => bdi(text(model.name));
     const byName = ({ model }) => text(model.name);
-    const broken = D.models.filter((model) => model.problem).map((model) => h("p", { class: "lead" }, bdi(text(model.name)), ": ", bdi(text(model.problem))));
+    const broken = D.models.filter((model) => text(model.problem)).map((model) => h("p", { class: "lead" }, bdi(text(model.name)), ": ", bdi(text(model.problem))));
     const batches = D.models.flatMap((model) => model.batches.map(([number, state, received, recorded, rows, message]) => ({ model, number, state: text(state), received, recorded, rows, message: text(message) })));
     const sources = D.models.flatMap((model) => model.sources.map(([source, partitions, taken, newer]) => ({ model, source: text(source), partitions, taken, newer })));
     return [
