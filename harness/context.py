@@ -338,7 +338,7 @@ class Context:
 
     @cached_property
     def session(self) -> "SparkSession":
-        """The one Spark session; dbt uses the same one."""
+        """The Spark session of dbt and of what writes; on the local target others are beside it."""
         from harness.platform.spark.session import prepare_session, workspace_session
 
         os.environ["HEARTBEAT_HOME"] = str(self.settings.home)
