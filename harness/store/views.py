@@ -29,12 +29,12 @@ class Views:
             StateError: It cannot be read.
         """
         statement = f"select * from {self._schema.table(relation)}"
+        # Another thread may find out in between that the quick way is none.
+        quick = self._quick
         try:
-            if self._quick is None:
-                return self._sql.run(statement)
-            return self._quick.run(statement)
+            return (quick or self._sql).run(statement)
         except SqlError as error:
-            if self._quick is None:
+            if quick is None:
                 raise unreadable(f"{self._schema}.{relation}", error) from error
             return self._read_slowly(relation, statement, error)
 
@@ -44,8 +44,11 @@ class Views:
         except SqlError as error:
             raise unreadable(f"{self._schema}.{relation}", error) from error
         # Else the table is fine, and each further reading would fail first.
-        log.warning("models are read slowly from now on: Delta Kernel cannot read them: %s", failed)
-        self._quick = None
+        if self._quick is not None:
+            self._quick = None
+            log.warning(
+                "models are read slowly from now on: Delta Kernel cannot read them: %s", failed
+            )
         return rows
 
 

@@ -1,6 +1,6 @@
 """Reading views through Delta Kernel, over tables that others write to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +9,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.connect.session import SparkSession as RemoteSession
 
+from harness.config.load import load_settings
+from harness.context import Context
+from harness.platform.clock import RealClock
 from harness.platform.spark.engine import THROUGH_KERNEL, forget_session, session_beside
 from harness.platform.sql.session import SessionSql
 from harness.platform.sql_names import SchemaName
@@ -37,25 +40,60 @@ def lake(spark: "SparkSession", spark_home: Path) -> Iterator[Path]:
 
 
 @pytest.fixture(params=["of the process", "of an engine"])
-def views(
+def reader(
     request: pytest.FixtureRequest, spark: "SparkSession", spark_endpoint: "Endpoint"
-) -> Iterator[Views]:
-    """Views that are read through Delta Kernel, and through nothing else."""
+) -> Iterator["SparkSession"]:
+    """A session that reads through Delta Kernel, beside one of each kind."""
     session: Any = spark
     if request.param == "of an engine":
         url = f"sc://localhost:{spark_endpoint.port}/;token={spark_endpoint.token};use_ssl=false"
         session = RemoteSession.builder.remote(url).create()
     reader = session_beside(session, THROUGH_KERNEL)
     assert reader is not session
-    yield Views(SessionSql(lambda: reader), SchemaName(SCHEMA))
+    yield reader
     if session is not spark:
         forget_session(reader)
         forget_session(session)
 
 
+@pytest.fixture
+def views(reader: "SparkSession") -> Views:
+    """Views that are read through Delta Kernel, and through nothing else."""
+    return Views(SessionSql(lambda: reader), SchemaName(SCHEMA))
+
+
 def append(lake: Path, *days: int) -> None:
     rows = pa.table({"day": pa.array(days, pa.int32()), "place": ["a"] * len(days)})
     write_deltalake(lake, rows, mode="append")
+
+
+def test_tables_are_scanned_by_delta_kernel_in_a_reader_alone(
+    reader: "SparkSession", spark: "SparkSession", lake: Path
+) -> None:
+    append(lake, 1, 2)
+    statement = f"explain select * from {SCHEMA}.outer_view"
+    (of_reader,), (own,) = reader.sql(statement).collect(), spark.sql(statement).collect()
+    assert "BatchScan" in of_reader.plan
+    assert "BatchScan" not in own.plan
+
+
+def test_a_context_reads_its_models_in_such_a_reader(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spark: "SparkSession", lake: Path
+) -> None:
+    opened: list[tuple[object, object]] = []
+
+    def observed(session: "SparkSession", settings: Mapping[str, str]) -> "SparkSession":
+        opened.append((session, settings))
+        return session_beside(session, settings)
+
+    monkeypatch.setattr("harness.platform.spark.engine.session_beside", observed)
+    (tmp_path / "heartbeat.yml").touch()
+    settings = load_settings(tmp_path, {"HEARTBEAT_HOME": str(tmp_path / "state")})
+    context = Context(settings, {"HEARTBEAT_SCHEMA": SCHEMA}, RealClock())
+    vars(context)["session"] = spark
+    append(lake, 1, 2)
+    assert context.rows("outer_view") == context.rows("outer_view") == [{"day": 2, "n": 1}]
+    assert opened == [(spark, THROUGH_KERNEL)]
 
 
 def test_each_reading_shows_what_another_writer_has_appended_since(

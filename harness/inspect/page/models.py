@@ -12,6 +12,7 @@ from itertools import groupby
 
 from harness.errors import StateError
 from harness.platform.clock import instant_from
+from harness.platform.json_file import MALFORMED
 from harness.platform.text import first_line
 from harness.store.rows import Row, Store, integer, text_or_none, whole_or_none
 
@@ -78,13 +79,12 @@ def _model(name: str, tables_of: Callable[[str], Store], since: datetime) -> Mod
             table + BATCH_LOG, where=[("recorded_at", ">", since)], columns=_BATCHES
         )
         taken = store.read(table + TAKEN, columns=_PARTITIONS)
-        has_run = any(store.exists(table + ending) for ending in (BATCH_LOG, TAKEN))
-    except StateError as error:
+        if not any(store.exists(table + ending) for ending in (BATCH_LOG, TAKEN)):
+            problem = f"neither {table}{BATCH_LOG} nor {table}{TAKEN} is there: it has not run yet"
+            return Model(name=name, problem=problem)
+        return Model(name=name, batches=_batches(logged), sources=_sources(taken))
+    except (StateError, *MALFORMED) as error:
         return Model(name=name, problem=first_line(error, type(error).__name__))
-    if not has_run:
-        problem = f"neither {table}{BATCH_LOG} nor {table}{TAKEN} is there: it has not run yet"
-        return Model(name=name, problem=problem)
-    return Model(name=name, batches=_batches(logged), sources=_sources(taken))
 
 
 def _batches(rows: Iterable[Row]) -> list[Batch]:

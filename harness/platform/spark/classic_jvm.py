@@ -16,7 +16,12 @@ except ImportError:
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Py4JError", "Py4JJavaError", "cancel_all", "tagging"]
+__all__ = ["Py4JError", "Py4JJavaError", "cancel_all", "new_session", "tagging"]
+
+
+def new_session(session: "SparkSession") -> "SparkSession":
+    """Return another session of the same process, with settings of its own and the same tables."""
+    return session.newSession()
 
 
 def cancel_all(session: "SparkSession") -> None:

@@ -479,14 +479,16 @@ def session_beside(session: "SparkSession", settings: Mapping[str, str]) -> "Spa
         beside = RemoteSession(connection=session.client._builder)
         _give_up_soon(beside)
     else:
-        beside = session.newSession()
+        from harness.platform.spark.classic_jvm import new_session
+
+        beside = new_session(session)
     for key, value in settings.items():
         beside.conf.set(key, value)
     return cast("SparkSession", beside)
 
 
 def _give_up_soon(session: Any) -> None:
-    """A server that has gone does not come back at its port: PySpark would ask for ten minutes."""
+    """Retry a few times: a server that has gone does not come back, and PySpark tries for long."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     session.client.set_retry_policies([DefaultPolicy(max_retries=4)])

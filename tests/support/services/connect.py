@@ -42,7 +42,7 @@ class Endpoint:
             "spark.connect.grpc.binding.port": str(self.port),
             "spark.connect.authenticate.token": self.token,
             "spark.connect.session.manager.defaultSessionTimeout": "12h",
-            # Tests look at the jobs and the plans that were run.
+            # Tests inspect the jobs and the plans that were run.
             "spark.sql.ui.retainedExecutions": "1000",
             "spark.ui.retainedJobs": "1000",
             "spark.ui.retainedStages": "1000",

@@ -84,10 +84,12 @@ def test_a_tick_that_fails_is_sent_once_and_so_is_the_next_that_succeeds(world: 
 
 
 class Counting(SmallContext):
-    """Counts how often the public tables are read: once for each evaluation."""
+    """Resident; counts how often the public tables are read: once for each evaluation."""
 
     def __init__(self, world: SmallWorld) -> None:
         super().__init__(world)
+        self.is_resident = True
+        vars(self).update(store=world.store)
         self.evaluations = 0
 
     def expect(self, questions: Sequence[Question]) -> None:
@@ -99,8 +101,6 @@ def test_an_idle_tick_of_a_resident_process_evaluates_nothing_within_a_minute(
     world: World,
 ) -> None:
     context = Counting(world)
-    context.is_resident = True
-    vars(context).update(store=world.store)
     watch = world.watch(context)
     for _ in range(60):
         world.tick(watch, seconds=1)
@@ -111,8 +111,6 @@ def test_an_idle_tick_of_a_resident_process_evaluates_nothing_within_a_minute(
 
 def test_what_is_published_between_idle_ticks_is_evaluated_at_the_next_one(world: World) -> None:
     context = Counting(world)
-    context.is_resident = True
-    vars(context).update(store=world.store)
     watch = world.watch(context)
     for _ in range(3):
         world.tick(watch, seconds=1)
@@ -125,8 +123,6 @@ def test_what_is_published_between_idle_ticks_is_evaluated_at_the_next_one(world
 
 def test_an_upstream_that_goes_on_failing_is_no_news_to_a_resident_process(world: World) -> None:
     context = Counting(world)
-    context.is_resident = True
-    vars(context).update(store=world.store)
     watch, world.probe_pool.reason = world.watch(context), "the table is gone"
     for _ in range(10):
         world.tick(watch, seconds=1)

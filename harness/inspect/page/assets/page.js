@@ -385,8 +385,8 @@
       sources.length ? card("Self-healing models", null, null, ...table([
         { title: "Model", name: true, cell: name, sort: byName },
         { title: "Source", name: true, cell: (each) => bdi(each.source), sort: (each) => each.source },
-        { title: "Partitions taken", number: true, wide: true, down: true, cell: (each) => each.partitions.toLocaleString("en"), sort: (each) => each.partitions },
-        { title: "Last taken", number: true, cell: (each) => when(each.taken, " ago"), sort: (each) => (each.taken === null ? null : D.now - each.taken) },
+        { title: "Partitions consumed", number: true, wide: true, down: true, cell: (each) => each.partitions.toLocaleString("en"), sort: (each) => each.partitions },
+        { title: "Last consumed", number: true, cell: (each) => when(each.taken, " ago"), sort: (each) => (each.taken === null ? null : D.now - each.taken) },
         { title: "Newer data", number: true, down: true, cell: (each) => (each.newer === null ? "none" : when(each.newer, " ago")), sort: (each) => each.newer },
       ], sources, { limit: 10, label: "Self-healing models", empty: "" })) : null,
       ...broken,

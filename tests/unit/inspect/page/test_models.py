@@ -49,8 +49,11 @@ def test_a_source_has_its_partitions_and_the_last_time_that_one_was_taken(tmp_pa
 def test_a_model_that_cannot_be_read_is_reported_beside_the_others(tmp_path: Path) -> None:
     write(tmp_path, "orders_ledger", batch(1, 1, "COMPLETE"))
     write(tmp_path, "torn_ledger", {"s_input_id": 1})
-    names = ["sales.torn", "sales.absent", "sales.orders"]
-    torn, absent, orders = read_models(names, lambda name: LocalStore(tmp_path, name), TEN)
+    write(tmp_path, "odd_ledger", batch(1, 1, "COMPLETE") | {"s_input_id": "one"})
+    names = ["sales.torn", "sales.odd", "sales.absent", "sales.orders"]
+    torn, odd, absent, orders = read_models(names, lambda name: LocalStore(tmp_path, name), TEN)
+    assert odd.problem is not None
+    assert "one" in odd.problem
     assert torn.problem is not None
     assert "torn_ledger" in torn.problem
     assert absent.problem == ("neither absent_ledger nor absent_taken is there: it has not run yet")
