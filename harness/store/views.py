@@ -15,7 +15,7 @@ class Views:
     Args:
         sql: Runs the statements.
         schema: The schema of every model.
-        quick: Runs the same statements in less time, if it can; where it cannot, ``sql`` does.
+        quick: Reads the same in less time, if it can; where it cannot, ``sql`` does.
     """
 
     def __init__(self, sql: Sql, schema: SchemaName, *, quick: Sql | None = None) -> None:
@@ -28,19 +28,19 @@ class Views:
         Raises:
             StateError: It cannot be read.
         """
-        statement = f"select * from {self._schema.table(relation)}"
+        table = self._schema.table(relation)
         # Another thread may find out in between that the quick way is none.
         quick = self._quick
         try:
-            return (quick or self._sql).run(statement)
+            return (quick or self._sql).read(table)
         except SqlError as error:
             if quick is None:
                 raise unreadable(f"{self._schema}.{relation}", error) from error
-            return self._read_slowly(relation, statement, error)
+            return self._read_slowly(relation, table, error)
 
-    def _read_slowly(self, relation: str, statement: str, failed: SqlError) -> list[Row]:
+    def _read_slowly(self, relation: str, table: str, failed: SqlError) -> list[Row]:
         try:
-            rows = self._sql.run(statement)
+            rows = self._sql.read(table)
         except SqlError as error:
             raise unreadable(f"{self._schema}.{relation}", error) from error
         # Else the table is fine, and each further reading would fail first.

@@ -96,6 +96,17 @@ def test_a_context_reads_its_models_in_such_a_reader(
     assert opened == [(spark, THROUGH_KERNEL)]
 
 
+@pytest.mark.parametrize("reader", ["of an engine"], indirect=True)
+def test_an_engine_analyses_a_model_once_for_each_reading(
+    monkeypatch: pytest.MonkeyPatch, reader: Any, views: Views, lake: Path
+) -> None:
+    client = reader.client
+    for request in ("execute_command", "_analyze"):
+        monkeypatch.setattr(client, request, None)
+    assert views.rows("outer_view") == [{"day": None, "n": 0}]
+    monkeypatch.undo()
+
+
 def test_each_reading_shows_what_another_writer_has_appended_since(
     views: Views, lake: Path
 ) -> None:

@@ -25,7 +25,7 @@ def rows_of_table(source: str, sql: Callable[[], Sql]) -> Sequence[Mapping[str, 
             return rows
     table = f"delta.{quoted(source)}" if is_path(source) else in_sql(source)
     try:
-        return sql().run(f"select * from {table}")
+        return sql().read(table)
     except SqlError as error:
         raise _unreadable(source, error.reason) from error
 

@@ -69,6 +69,17 @@ class Sql(Protocol):
         """
         ...
 
+    def read(self, table: str) -> list[Row]:
+        """Return all rows of a table or view.
+
+        Args:
+            table: Its name, as SQL has it.
+
+        Raises:
+            SqlError: It failed.
+        """
+        ...
+
     def append(
         self, table: str, rows: Sequence[Row], options: Mapping[str, str | int] | None = None
     ) -> None:

@@ -33,10 +33,22 @@ class SessionSql:
         Raises:
             SqlError: It failed.
         """
+        return self._rows(lambda session: session.sql(statement))
+
+    def read(self, table: str) -> list[Row]:
+        """Return all rows of a table or view.
+
+        Raises:
+            SqlError: It failed.
+        """
+        # Spark Connect analyses the text of a query before it is asked for its rows.
+        return self._rows(lambda session: session.table(table))
+
+    def _rows(self, frame: "Callable[[SparkSession], DataFrame]") -> list[Row]:
         self._counter.add()
         session = self._session()
         try:
-            return _collected(session.sql(statement))
+            return _collected(frame(session))
         except Exception as error:
             raise self._reported(error) from error
 
@@ -97,4 +109,6 @@ def _collected(frame: "DataFrame") -> list[Row]:
             "This runtime is too old: it has a Spark before 4.0",
             remedy="use Databricks Runtime 17.3 or later",
         )
-    return rows_of(frame.toArrow())
+    # `toArrow` of Spark Connect has the query analysed once more, for a schema that the rows have.
+    to_table = getattr(frame, "_to_table", None)
+    return rows_of(to_table()[0] if to_table else frame.toArrow())

@@ -107,6 +107,15 @@ class WarehouseSql:
         except Exception as error:
             raise self._reported(error) from error
 
+    def read(self, table: str) -> list[Row]:
+        """Return all rows of a table or view.
+
+        Raises:
+            ConfigurationError: There is no login.
+            SqlError: It failed, or the warehouse cannot be reached.
+        """
+        return self.run(f"select * from {table}")
+
     def append(
         self, table: str, rows: Sequence[Row], options: Mapping[str, str | int] | None = None
     ) -> None:

@@ -16,7 +16,7 @@ class BrokenSession:
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    def sql(self, statement: str) -> object:
+    def table(self, name: str) -> object:
         raise self._error
 
 
@@ -46,7 +46,7 @@ class Answering:
     def __init__(self, *rows: Row, fails: bool = False) -> None:
         self.rows, self.fails, self.asked = list(rows), fails, 0
 
-    def run(self, statement: str) -> list[Row]:
+    def read(self, table: str) -> list[Row]:
         self.asked += 1
         if self.fails:
             raise SqlError("no such feature")
