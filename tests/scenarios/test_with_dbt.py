@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,3 +84,28 @@ def test_the_documentation_shows_each_model_with_its_columns(
                 if len(each["type"]) > 40
             ]
             assert long == [], f"{name} has types that leave no room for a description"
+
+
+@pytest.mark.parametrize("change", ["another type", "one column more"])
+def test_a_view_whose_columns_are_not_those_of_its_contract_fails_its_build(
+    dbt: Dbt, manifest: "Manifest", monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    def built() -> str:
+        (result,) = (
+            each
+            for each in dbt("run", "--select", "queue_control_changes").results
+            if str(each.node.resource_type) == "model"
+        )
+        return str(result.message)
+
+    columns = manifest.nodes["model.heartbeat.queue_control_changes"].columns
+    with monkeypatch.context() as patch:
+        name, column = next(iter(columns.items()))
+        if change == "another type":
+            patch.setattr(column, "data_type", "binary")
+        else:
+            patch.setitem(columns, "unknown", replace(column, name="unknown"))
+        message = built()
+        assert "This model has an enforced contract that failed" in message
+        assert (name if change == "another type" else "unknown") in message
+    assert "contract" not in built()
