@@ -489,13 +489,16 @@ class Context:
         return ThreadPoolExecutor(max_workers=workers, thread_name_prefix="publish")
 
     def fill(self, table: str, model: str) -> None:
-        """Give a table the rows of a model that has its columns, in this order.
+        """Give a table the rows of a model that has its columns, in this order, and no others.
 
         Raises:
             LockedError: Another process has taken over.
             StateError: The model cannot be read, or the table cannot be written.
         """
         self.lock.confirm()
+        if self.target == LOCAL_TARGET:
+            LocalStore(self.home.warehouse, self.schema).fill(table, self.rows(model))
+            return
         names = self.schema_name.table(table), self.schema_name.table(model)
         try:
             self.sql.run("insert overwrite {} select * from {}".format(*names))

@@ -107,23 +107,39 @@ class LocalStore:
         Raises:
             StateError: The table cannot be written.
         """
-        from deltalake import write_deltalake
-
-        folder = self._folder / table.name
         try:
             published = self._open(table.name)
-            schema = _arrow_schema(published)
-            wanted = _arrow([{name: row[name] for name in schema.names} for row in rows], schema)
+            wanted = _with_columns_of(published, rows)
             order = [(name, "ascending") for name in table.key]
-            there = published.to_pyarrow_dataset(schema=schema).to_table()
+            there = published.to_pyarrow_dataset(schema=wanted.schema).to_table()
             if not there.sort_by(order).equals(wanted.sort_by(order)):
-                write_deltalake(published, wanted, mode="overwrite")
-                force_table(folder, self._force)
+                self._overwrite(table.name, published, wanted)
         except Exception as error:
             raise StateError(
                 f"The table {table.name} cannot be written: {_reason(error)}; the next tick"
                 " publishes again; `python -m harness doctor` shows what to do"
             ) from error
+
+    def fill(self, table: str, rows: Sequence[Mapping[str, object]]) -> None:
+        """Give a table that only this process reads these rows and no others.
+
+        Raises:
+            StateError: The table cannot be written.
+        """
+        try:
+            filled = self._open(table)
+            self._overwrite(table, filled, _with_columns_of(filled, rows))
+        except Exception as error:
+            raise StateError(
+                f"The table {table} cannot be written: {_reason(error)}; "
+                "`python -m harness doctor` shows what to do"
+            ) from error
+
+    def _overwrite(self, name: str, table: "DeltaTable", wanted: "pa.Table") -> None:
+        from deltalake import write_deltalake
+
+        write_deltalake(table, wanted, mode="overwrite")
+        force_table(self._folder / name, self._force)
 
     def read(
         self,
@@ -171,6 +187,11 @@ def _arrow_schema(table: "DeltaTable") -> "pa.Schema":
     import pyarrow as pa
 
     return pa.schema(table.schema().to_arrow())
+
+
+def _with_columns_of(table: "DeltaTable", rows: Sequence[Mapping[str, object]]) -> "pa.Table":
+    schema = _arrow_schema(table)
+    return _arrow([{name: row[name] for name in schema.names} for row in rows], schema)
 
 
 def _arrow(rows: list[dict[str, object]], schema: "pa.Schema") -> "pa.Table":

@@ -362,6 +362,22 @@ def test_publishing_what_is_published_already_makes_no_commit_on_a_disk(
     spark.sql(f"drop table {schema}.products")
 
 
+def test_a_table_that_is_filled_has_the_rows_given_and_no_others(
+    schema: str, spark: "SparkSession", spark_home: Path
+) -> None:
+    store = LocalStore(spark_home / "warehouse", schema)
+    columns = "id string, slots array<bigint>, opened array<timestamp>, note string"
+    spark.sql(f"create table {schema}.due ({columns}) using delta")
+    row = {"id": "a", "slots": [1, 2], "opened": [AT], "note": None}
+    for rows in ([row, row], [row | {"slots": [], "opened": None, "note": "x"}], []):
+        # A model may have more columns, in another order.
+        store.fill("due", [{"other": 1, **dict(reversed(each.items()))} for each in rows])
+        assert store.read("due") == rows
+    with pytest.raises(StateError, match="The table due cannot be written"):
+        store.fill("due", [{"id": "a"}])
+    spark.sql(f"drop table {schema}.due")
+
+
 def test_the_public_tables_have_the_columns_that_are_merged() -> None:
     for table in PUBLIC_TABLES:
         text = (PROJECT / "models" / "publish" / f"{table.name}.yml").read_text()

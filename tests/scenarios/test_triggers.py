@@ -218,7 +218,7 @@ def test_a_partition_consumer_goes_on_when_its_hive_table_moves_to_iceberg(
     spark.sql(f"insert into {table} values (1, 'long ago')")
     story.control(table, loads, sensor_source="hive_table")
     cells = {"frequency_unit": "DAYS", "start_timestamp": start.isoformat()}
-    story.trigger("orders_daily", table, job, partition="{yyyy-MM-dd}", **cells)
+    story.trigger("moving_daily", table, job, partition="{yyyy-MM-dd}", **cells)
     story.tick()
     spark.sql(f"insert into {table} values (2, '{first}')")
     from_hive = story.tick(minutes=10)
