@@ -168,8 +168,9 @@ class Context:
         self.publishes_aside = False
         self._scratch: TemporaryDirectory[str] | None = None
         self._engine: LocalEngine | GivenServer | None = None
-        self._reader: SparkSession | None = None
-        self._opening_reader = Lock()
+        #: The sessions beside dbt's, by what they are for.
+        self._sessions: dict[str, SparkSession] = {}
+        self._opening = Lock()
         self._endpoint: Endpoint | None = None
 
     @property
@@ -337,7 +338,7 @@ class Context:
 
     @cached_property
     def session(self) -> "SparkSession":
-        """The Spark session of dbt, probes and what writes; locally, models are read in another."""
+        """The Spark session of dbt and of what writes; on the local target others are beside it."""
         from harness.platform.spark.session import prepare_session, workspace_session
 
         os.environ["HEARTBEAT_HOME"] = str(self.settings.home)
@@ -387,9 +388,9 @@ class Context:
         from harness.platform.spark.engine import forget_session
 
         vars(self).pop("session", None)
-        reader, self._reader = self._reader, None
-        if reader is not None:
-            forget_session(reader)
+        sessions, self._sessions = self._sessions, {}
+        for each in sessions.values():
+            forget_session(each)
         self._engine.leave()
 
     @cached_property
@@ -452,12 +453,27 @@ class Context:
         return Views(self.sql, self.schema_name, quick=quick)
 
     def _session_to_read(self) -> "SparkSession":
-        from harness.platform.spark.engine import THROUGH_KERNEL, session_beside
+        from harness.platform.spark.engine import THROUGH_KERNEL
 
-        with self._opening_reader:
-            if self._reader is None:
-                self._reader = session_beside(self.session, THROUGH_KERNEL)
-            return self._reader
+        return self._session_for("models", THROUGH_KERNEL)
+
+    def _session_to_probe(self) -> "SparkSession":
+        """Return the session of operators' queries, which mean the same before dbt and after it.
+
+        dbt's adapter turns ANSI mode off in its session, where it is on in every other one and in a
+        workspace.
+        """
+        if self.target != LOCAL_TARGET:
+            return self.session
+        return self._session_for("probes", {})
+
+    def _session_for(self, purpose: str, settings: Mapping[str, str]) -> "SparkSession":
+        from harness.platform.spark.engine import session_beside
+
+        with self._opening:
+            if purpose not in self._sessions:
+                self._sessions[purpose] = session_beside(self.session, settings)
+            return self._sessions[purpose]
 
     def rows(self, relation: str) -> list[dict[str, object]]:
         """Read every row of a model."""
@@ -514,7 +530,7 @@ class Context:
         sensing, connections = self.settings.sensing, self.settings.connections
         limits = probe_limits(sensing, connections)
         services = ProbeServices(
-            session=lambda: self.session,
+            session=self._session_to_probe,
             trigger_files_root=str(self.settings.trigger_root),
             catalog=catalog_of(self.environment),
             connections=connections,

@@ -235,3 +235,15 @@ def test_the_same_decisions_follow_from_folded_ledgers_and_from_rebuilt_tables(
     story.context.dbt.build("fold", {"fold_after": -1, "folded_through": -1})
 
     assert compacted == before
+
+
+def test_a_query_of_an_operator_means_the_same_before_dbt_and_after_it(story: Story) -> None:
+    orders, job_id = story.table("orders"), story.job(1)
+    is_ansi = "select 1 from sensor_new_data where typeof(coalesce(day, '1')) = 'bigint'"
+    story.control(orders, job_id, preprocess_query=is_ansi)
+    assert story.started(story.tick()) == [job_id]
+    # As dbt leaves the session that it shares.
+    story.home.spark.conf.set("spark.sql.ansi.enabled", "false")
+    story.end(job_id)
+    story.append(orders)
+    assert story.started(story.tick()) == [job_id]
