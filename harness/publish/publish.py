@@ -335,9 +335,7 @@ def compact(
         "folded_through": through,
         "starts_per_tick": limit,
     }
-    services.dbt.build("fold", variables)
-    if with_triggers:
-        services.dbt.build("trigger_views", variables)
+    services.dbt.build("fold_with_triggers" if with_triggers else "fold", variables)
     if services.target == LOCAL_TARGET:
         _make_lasting(services.home.warehouse / f"{services.schema}.db")
 

@@ -1,7 +1,7 @@
 """dbt as the harness runs it, on the project itself."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -60,11 +60,42 @@ def test_what_selects_nothing_is_a_failure_though_dbt_calls_it_a_success(dbt: Db
 
 @pytest.mark.parametrize(
     "selector",
-    ["decide", "fold", "triggers", "trigger_terms", "trigger_views"],
+    ["decide", "fold", "fold_with_triggers", "triggers", "trigger_terms"],
 )
 def test_a_tick_runs_no_data_test(dbt: Dbt, selector: str) -> None:
     arguments = ["ls", "--selector", selector, "--resource-type", "test"]
     assert list(dbt._run(dbt._runner(), arguments, None).result or ()) == []
+
+
+def test_a_fold_remakes_every_view_that_reads_what_is_not_folded_yet(dbt: Dbt) -> None:
+    runner = dbt._runner()
+    assert dbt.manifest is not None
+    nodes = {
+        each.name: each
+        for each in dbt.manifest.nodes.values()
+        if str(each.resource_type) == "model"
+    }
+    marked = {name for name, each in nodes.items() if _reads_the_tail(each, dbt.manifest.macros)}
+    for parent in [name for name in marked if nodes[name].config.materialized == "ephemeral"]:
+        marked |= {name for name, each in nodes.items() if _inlines(each, parent)}
+    wanted = {name for name in marked if nodes[name].config.materialized != "ephemeral"}
+    arguments = ["ls", "--selector", "fold_with_triggers", "--output", "name"]
+    folded = {*(dbt._run(runner, arguments, None).result or ())}
+    assert len(wanted) >= 8
+    assert wanted <= folded
+
+
+def _reads_the_tail(node: Any, macros: Mapping[str, Any]) -> bool:
+    def reads(name: str) -> bool:
+        return name == "macro.heartbeat.is_in_tail" or any(
+            reads(each) for each in macros[name].depends_on.macros if ".heartbeat." in each
+        )
+
+    return any(reads(each) for each in node.depends_on.macros if ".heartbeat." in each)
+
+
+def _inlines(node: Any, parent: str) -> bool:
+    return any(each.endswith(f".{parent}") for each in node.depends_on.nodes)
 
 
 def test_the_accepted_seeds_are_loaded_and_their_files_stay_as_they_are(
