@@ -4,12 +4,15 @@ The tables, the statements and the history are Spark's own; what stands in is th
 schema, a view in a schema of that name.
 """
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from harness.sense.probe import Probe
 from harness.sense.registry import ProbeServices, known_sources
@@ -44,12 +47,14 @@ class DeltaTableOfCatalog:
 
     def __init__(self, request: pytest.FixtureRequest, root: Path) -> None:
         self._spark: SparkSession = request.getfixturevalue("spark")
+        home: Path = request.getfixturevalue("spark_home")
         self._surroundings = ProbeServices(
             session=lambda: self._spark, trigger_files_root=str(root), catalog=CATALOG
         )
         self._rows = 0
         self._schema, self._table = f"of_{uuid4().hex[:8]}", "orders"
         self._name = f"{self._schema}.{self._table}"
+        self._folder = home / "warehouse" / f"{self._schema}.db" / self._table
         self.sensor_id = f"{CATALOG}.{self._name}"
         self.missing_id = f"{CATALOG}.{self._schema}.missing"
         request.addfinalizer(self._remove)
@@ -64,7 +69,8 @@ class DeltaTableOfCatalog:
 
     def add(self) -> None:
         self._rows += 1
-        self._spark.sql(f"insert into {self._name} values ({self._rows})")
+        rows = pa.table({"id": pa.array([self._rows], pa.int64())})
+        write_deltalake(self._folder, rows, mode="append")
         self._alter()
 
     def take_away(self) -> None:
@@ -77,7 +83,7 @@ class DeltaTableOfCatalog:
 
     def _alter(self) -> None:
         # A change of this very moment would be read once more.
-        [(at,)] = self._spark.sql("select unix_millis(current_timestamp()) - 3000").collect()
+        at = round(time.time() * 1000) - 3000
         show_in_catalog(self._spark, {(self._schema, self._table): f"timestamp_millis({at})"})
 
     def _remove(self) -> None:
