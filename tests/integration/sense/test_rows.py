@@ -177,8 +177,8 @@ def test_anything_but_a_good_query_is_refused(numbers: Asked, query: str) -> Non
 
 
 @pytest.mark.parametrize("query", [*READING_MORE, *REACHING_OUT])
-def test_spark_is_given_no_query_that_reaches_out(numbers: Asked, query: str) -> None:
-    questions = SparkQuestions(lambda: numbers.spark)
+def test_spark_is_given_no_query_that_reaches_out(spark: "SparkSession", query: str) -> None:
+    questions = SparkQuestions(lambda: spark)
 
     with pytest.raises(ProbeFailedError, match=r"its preprocess_query (?!fails: \[TABLE_OR_VIEW)"):
         questions.any_row(_must_not_be_read, query)
