@@ -192,6 +192,7 @@ class _Report:
                     each.partition_count,
                     self._at_or_none(each.taken_at),
                     self._at_or_none(self._newer_data_of(each)),
+                    bool(self._upstreams_of(each)),
                 ]
                 for each in model.sources
             ],
@@ -199,17 +200,18 @@ class _Report:
 
     def _newer_data_of(self, source: Source) -> datetime | None:
         """Return when a source had its newest event, if that was after the model took from it."""
-        latest = max(
-            (
-                at
-                for upstream_id, controls in self._controls_by_upstream.items()
-                if str(controls[0]["sensor_id"]).lower() == source.name
-                and (at := self._latest(upstream_id)) is not None
-            ),
-            default=None,
-        )
+        found = [self._latest(upstream_id) for upstream_id in self._upstreams_of(source)]
+        latest = max((at for at in found if at is not None), default=None)
         is_newer = latest and (source.taken_at is None or latest > source.taken_at)
         return latest if is_newer else None
+
+    def _upstreams_of(self, source: Source) -> list[str]:
+        """Return the upstreams that sense a source by its name, with or without its catalog."""
+        return [
+            upstream_id
+            for upstream_id, controls in self._controls_by_upstream.items()
+            if f".{source.name}".endswith(f".{str(controls[0]['sensor_id']).lower()}")
+        ]
 
     def _at(self, at: datetime) -> int:
         return round((at - self._recorded.since).total_seconds())

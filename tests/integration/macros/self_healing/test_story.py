@@ -3,11 +3,14 @@
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.errors import ExtractError
+from harness.inspect.page.models import read_models
+from harness.store.local import LocalStore
 from harness.toolkit.extract import Extraction
 from tests.support.self_healing.pipeline import Order, Pipeline, SourceDownError
 from tests.support.self_healing.story import (
@@ -135,6 +138,16 @@ def test_an_extract_that_was_done_twice_is_in_bronze_once_and_one_that_was_kille
 def test_every_partition_is_recorded_as_taken(lived: Lived) -> None:
     consumed = lived.pipeline.rows("silver.orders_taken", "distinct cast(partition as timestamp)")
     assert consumed == lived.pipeline.rows("bronze.orders", "distinct p_extracted_at")
+
+
+def test_the_report_reads_what_was_consumed_of_the_source(lived: Lived, spark_home: Path) -> None:
+    warehouse = spark_home / "warehouse"
+    (model,) = read_models(["silver.orders"], lambda name: LocalStore(warehouse, name), DAYS[0])
+    partitions = lived.pipeline.rows("bronze.orders", "distinct p_extracted_at")
+    assert model.problem is None
+    assert ("bronze.orders", len(partitions)) in [
+        (each.name, each.partition_count) for each in model.sources
+    ]
 
 
 def test_the_model_of_the_document_loses_rows_in_the_same_weeks(lived: Lived) -> None:

@@ -294,15 +294,15 @@ def test_an_attempt_is_shown_as_its_newest_row_left_it() -> None:
 
 def test_a_self_healing_model_is_behind_where_its_source_has_newer_data() -> None:
     sources = [
-        Source(name="sales.orders", partition_count=3, taken_at=minutes(number))
-        for number in (-5, 5)
+        Source(name=name, partition_count=3, taken_at=minutes(number))
+        for name, number in [("main.sales.orders", -5), ("sales.orders", 5), ("orders", -5)]
     ]
     rows = a_job(models=[Model(name="sales.daily", sources=sources)])
     content = shown(replace(rows, latest_event_at={ORDERS: TEN}))
     (model,) = content["models"]  # type: ignore[misc]
     assert text(content, model["name"]) == "sales.daily"
-    newer = [each[3] for each in model["sources"]]
-    assert newer == [round((TEN - rows.since).total_seconds()), None]
+    newer = [each[3:] for each in model["sources"]]
+    assert newer == [[round((TEN - rows.since).total_seconds()), True], [None, True], [None, False]]
 
 
 def test_a_message_of_a_batch_is_hidden_where_it_has_a_secret() -> None:
