@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, cast
 
 from harness.errors import DecideError
 from harness.platform.files import write_atomically
+from harness.platform.sql.refusals import without_grpc
 from harness.platform.stopping import Activity
 
 if TYPE_CHECKING:
@@ -362,6 +363,6 @@ def _is_hook(result: object) -> bool:
 
 def _first_line(text: object) -> str:
     """Return what dbt's message says, past the headlines that only repeat the model's name."""
-    lines = [line.strip() for line in str(text).strip().splitlines() if line.strip()]
+    lines = [line.strip() for line in without_grpc(str(text)).splitlines() if line.strip()]
     informative = (line for line in lines if not _HEADLINE.match(line))
     return next(informative, str(text).strip()[:200])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from harness.errors import ConfigurationError
+from harness.platform.sql.refusals import without_grpc
 from harness.platform.text import first_line
 
 if TYPE_CHECKING:
@@ -190,5 +191,5 @@ def _session_of_databricks_connect() -> "SparkSession":
 def message_of(error: Exception) -> str:
     """Return what Spark says of a failure, without the lines that show where it came from."""
     cause = getattr(error, "java_exception", None)
-    text = str(error if cause is None else cause.getMessage()).strip()
+    text = without_grpc(str(error if cause is None else cause.getMessage()).strip())
     return next(iter(text.splitlines()), repr(error)).rstrip(".")

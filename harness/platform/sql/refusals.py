@@ -9,6 +9,9 @@ from harness.platform.text import storable
 
 #: Returns who is logged in, for an engine that does not name who lacks a grant.
 WHO = "select current_user() as name"
+#: What gRPC says where no server of Spark Connect answers.
+_UNREACHABLE = "StatusCode.UNAVAILABLE"
+_NOBODY_ANSWERS = "Spark does not answer: its engine has ended, or the network is away"
 _LONGEST_REASON = 300
 _LONGEST_READ = 4_000
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
@@ -36,6 +39,8 @@ def refused(
     """
     # An engine may repeat the statement, which may have megabytes without a space.
     message = message[:_LONGEST_READ]
+    if _UNREACHABLE in message:
+        return SqlError(_NOBODY_ANSWERS, remedy="the next tick tries again")
     found = _CONDITION.search(message)
     name = condition or (found[1] if found else None)
     if grant := _GRANT.search(message):
@@ -59,6 +64,11 @@ def refused(
             condition=name,
         )
     return SqlError(_short(message), condition=name)
+
+
+def without_grpc(message: str) -> str:
+    """Return a message of Spark's client; what gRPC makes of a lost engine becomes a sentence."""
+    return _NOBODY_ANSWERS if _UNREACHABLE in message else message
 
 
 def _missing_grant(grant: re.Match[str], who: str | None, condition: str | None) -> SqlError:

@@ -31,6 +31,15 @@ def test_a_mistake_in_the_project_is_told_as_dbt_tells_it() -> None:
     assert str(unparsed(ValueError("no such ref"), TARGET)) == "dbt parse: no such ref"
 
 
+def test_an_engine_that_ends_under_dbt_is_told_in_a_sentence() -> None:
+    error = RuntimeError(
+        "<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n>"
+    )
+    assert str(unparsed(error, TARGET)) == (
+        "dbt parse: Spark does not answer: its engine has ended, or the network is away"
+    )
+
+
 class _Interrupted(BaseException):
     """The process ends here."""
 

@@ -33,6 +33,11 @@ from harness.platform.sql.refusals import refused
             "[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\n== SQL (line 1) ==\nselect 1 / 0",
             "[DIVIDE_BY_ZERO] Division by zero",
         ),
+        (
+            "<_MultiThreadedRendezvous of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n\tdetails = "
+            '"failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:54035: Connection refused"',
+            "Spark does not answer: its engine has ended, or the network is away; the next tick tries again",
+        ),
     ],
 )
 def test_a_refusal_says_what_is_wrong_and_what_to_do(message: str, sentence: str) -> None:
