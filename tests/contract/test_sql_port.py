@@ -4,14 +4,19 @@ import gc
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
+from pyspark.sql.connect.session import SparkSession as RemoteSession
 
+from harness.platform.spark.engine import forget_session
 from harness.platform.sql.port import Sql, SqlError
 from harness.platform.sql.session import SessionSql
 from harness.platform.sql.warehouse import WarehousePlace, WarehouseSql
-from harness.platform.sql_names import SchemaName, literal
+from harness.platform.sql_names import SchemaName, literal, quoted
 from tests.support.services.warehouse.server import (
     CLUSTER_PATH,
     WAREHOUSE_PATH,
@@ -23,6 +28,8 @@ from tests.support.services.warehouse.server import (
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tests.support.services.connect import Endpoint
 
 PLACE = WarehousePlace(http_path=WAREHOUSE_PATH, catalog="prod-eu", start_seconds=12)
 NOON = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -44,15 +51,26 @@ def over_a_warehouse(warehouse: Warehouse) -> Iterator[WarehouseSql]:
     sql.close()
 
 
-@pytest.fixture(params=["session", "warehouse"])
+@pytest.fixture
+def over_a_session(spark: "SparkSession") -> SessionSql:
+    # dbt-spark turns it off in the session of the process, if an earlier test has used dbt.
+    spark.conf.set("spark.sql.ansi.enabled", "true")
+    return SessionSql(lambda: spark)
+
+
+@pytest.fixture
+def over_an_engine(spark: "SparkSession", spark_endpoint: "Endpoint") -> Iterator[SessionSql]:
+    session: Any = RemoteSession.builder.remote(spark_endpoint.url).create()
+    yield SessionSql(lambda: session)
+    forget_session(session)
+
+
+@pytest.fixture(params=["session", "engine", "warehouse"])
 def sql(request: pytest.FixtureRequest) -> Sql:
-    if request.param == "session":
-        spark: SparkSession = request.getfixturevalue("spark")
-        # dbt-spark turns it off in the session of the process, if an earlier test has used dbt.
-        spark.conf.set("spark.sql.ansi.enabled", "true")
-        return SessionSql(lambda: spark)
-    warehouse: WarehouseSql = request.getfixturevalue("over_a_warehouse")
-    return warehouse
+    found: Sql = request.getfixturevalue(
+        f"over_an_{request.param}" if request.param == "engine" else f"over_a_{request.param}"
+    )
+    return found
 
 
 @pytest.fixture
@@ -110,6 +128,28 @@ def test_a_statement_that_returns_nothing_has_no_rows(sql: Sql, schema: SchemaNa
     assert sql.run(f"select * from {table}") == []
 
 
+def test_a_table_and_a_view_are_read_with_the_types_of_a_query(
+    sql: Sql, schema: SchemaName
+) -> None:
+    table, view = schema.table("read_whole"), schema.table("read_through")
+    sql.run(
+        f"create or replace table {table} using delta as select 9007199254740993L as big, {literal(NOON)} as at,"
+        f" array({literal(NOON)}, null) as times, map('k', 1) as tags, named_struct('at', {literal(NOON)}) as one"
+    )
+    sql.run(f"create or replace view {view} as select * from {table}")
+    tags, one = {"k": 1}, {"at": NOON}
+    row = {"big": 2**53 + 1, "at": NOON, "times": [NOON, None], "tags": tags, "one": one}
+    before = sql.statement_count
+    assert sql.read(table) == sql.read(view) == [row]
+    assert sql.statement_count == before + 2
+
+
+@pytest.mark.parametrize("sql", ["session", "engine"], indirect=True)
+def test_a_folder_is_read_by_its_path(sql: Sql, tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "a folder", pa.table({"n": [1]}))
+    assert sql.read(f"delta.{quoted(str(tmp_path / 'a folder'))}") == [{"n": 1}]
+
+
 def test_statements_are_counted(sql: Sql) -> None:
     sql.run("select 1 as n")
     before = sql.statement_count
@@ -121,7 +161,7 @@ def test_statements_are_counted(sql: Sql) -> None:
 def test_a_table_that_is_not_there_is_known_by_its_condition(sql: Sql, schema: SchemaName) -> None:
     for table in (schema.table("absent"), SchemaName("absent", schema.catalog).table("absent")):
         with pytest.raises(SqlError) as missing:
-            sql.run(f"select * from {table}")
+            sql.read(table)
         assert missing.value.is_not_there
     with pytest.raises(SqlError) as other:
         sql.run("select 1 / 0")
@@ -137,7 +177,9 @@ def test_an_error_is_one_line_without_plan_and_trace(sql: Sql) -> None:
 
 def test_rows_are_appended_with_a_stamp_over_a_session_alone(sql: Sql, schema: SchemaName) -> None:
     table = schema.table("stamped")
-    sql.run(f"create or replace table {table} (n bigint, at timestamp) using delta")
+    # A table that is replaced goes on knowing the stamps of its past.
+    sql.run(f"drop table if exists {table}")
+    sql.run(f"create table {table} (n bigint, at timestamp) using delta")
     stamp: dict[str, str | int] = {"txnAppId": "writer", "txnVersion": 7}
     if isinstance(sql, WarehouseSql):
         with pytest.raises(SqlError, match=r"cannot append to .*; run this command in a Spark"):

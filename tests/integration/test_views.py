@@ -46,8 +46,7 @@ def reader(
     """A session that reads through Delta Kernel, beside one of each kind."""
     session: Any = spark
     if request.param == "of an engine":
-        url = f"sc://localhost:{spark_endpoint.port}/;token={spark_endpoint.token};use_ssl=false"
-        session = RemoteSession.builder.remote(url).create()
+        session = RemoteSession.builder.remote(spark_endpoint.url).create()
     reader = session_beside(session, THROUGH_KERNEL)
     assert reader is not session
     yield reader
@@ -101,10 +100,10 @@ def test_an_engine_analyses_a_model_once_for_each_reading(
     monkeypatch: pytest.MonkeyPatch, reader: Any, views: Views, lake: Path
 ) -> None:
     client = reader.client
-    for request in ("execute_command", "_analyze"):
-        monkeypatch.setattr(client, request, None)
-    assert views.rows("outer_view") == [{"day": None, "n": 0}]
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        for request in ("execute_command", "_analyze"):
+            patch.setattr(client, request, None)
+        assert views.rows("outer_view") == [{"day": None, "n": 0}]
 
 
 def test_each_reading_shows_what_another_writer_has_appended_since(

@@ -40,7 +40,7 @@ def refused(
     # An engine may repeat the statement, which may have megabytes without a space.
     message = message[:_LONGEST_READ]
     if _UNREACHABLE in message:
-        return SqlError(_NOBODY_ANSWERS, remedy="the next tick tries again")
+        return SqlError(_NOBODY_ANSWERS, remedy="try again")
     found = _CONDITION.search(message)
     name = condition or (found[1] if found else None)
     if grant := _GRANT.search(message):

@@ -30,6 +30,11 @@ class Endpoint:
     port: int = field(default_factory=_free_port)
     token: str = field(default_factory=secrets.token_hex)
 
+    @property
+    def url(self) -> str:
+        """How PySpark is told of it, the token included."""
+        return f"sc://localhost:{self.port}/;token={self.token};use_ssl=false"
+
     def opened_by_spark(self, project: Path, home: Path) -> "SparkSession":
         """Start a session of this process, in whose JVM tests may look, and listen here."""
         from pyspark.sql import SparkSession

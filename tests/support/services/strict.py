@@ -204,8 +204,7 @@ def strict_session(endpoint: "Endpoint", catalog: str) -> StrictSession:
     """Open a session at the Spark of the tests, as a task of serverless compute has one."""
     from pyspark.sql.connect.session import SparkSession
 
-    url = f"sc://localhost:{endpoint.port}/;token={endpoint.token};use_ssl=false"
-    session = SparkSession.builder.remote(url).create()
+    session = SparkSession.builder.remote(endpoint.url).create()
     # PySpark closes the client when Python deletes the session: in a thread of gRPC, which closing waits for.
     session.client.close = lambda: None  # type: ignore[method-assign]
     return StrictSession(session, catalog)  # type: ignore[arg-type]

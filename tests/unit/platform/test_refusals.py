@@ -36,7 +36,7 @@ from harness.platform.sql.refusals import refused
         (
             "<_MultiThreadedRendezvous of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n\tdetails = "
             '"failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:54035: Connection refused"',
-            "Spark does not answer: its engine has ended, or the network is away; the next tick tries again",
+            "Spark does not answer: its engine has ended, or the network is away; try again",
         ),
     ],
 )

@@ -73,3 +73,17 @@ def test_a_table_that_nothing_can_read_leaves_the_quick_way_as_it_was() -> None:
     quick.fails = False
     assert views.rows("trigger_set") == [{"n": 1}]
     assert slow.asked == 1
+
+
+def test_a_reader_whose_quick_way_another_thread_gives_up_reads_slowly(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class GivenUpMeanwhile(Answering):
+        def read(self, table: str) -> list[Row]:
+            views._quick = None
+            return super().read(table)
+
+    slow = Answering({"n": 1})
+    views = Views(slow, SchemaName("heartbeat"), quick=GivenUpMeanwhile(fails=True))  # type: ignore[arg-type]
+    assert views.rows("trigger_set") == [{"n": 1}]
+    assert caplog.records == []
