@@ -6,7 +6,7 @@ What a producer registers and what a sensor sees of the same snapshot have one `
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Protocol
 
@@ -21,9 +21,9 @@ REGISTERED = "registered:"
 TRIGGER = "trigger:"
 
 #: No snapshot is known before it was made, except by clocks that differ.
-_CLOCKS_DIFFER = timedelta(days=1)
+CLOCKS_DIFFER = timedelta(days=1)
 #: How far back a change is looked for that does not say when it was made.
-_LOOKBACK = timedelta(days=7)
+LOOKBACK = timedelta(days=7)
 
 #: Of these a snapshot's id means the same to all who look, whatever they look for.
 _WITH_SNAPSHOTS = frozenset({TableFormat.DELTA, TableFormat.ICEBERG, TableFormat.HIVE})
@@ -59,11 +59,12 @@ class SameChanges:
 
     def __init__(self, store: Store, tick: Tick, tables: Iterable[str] = ()) -> None:
         self._store = store
-        self._tick = tick
         self._tables = tables
         self._known: dict[Key, list[EventRow]] = {}
         #: The tables that producers register, by their keys.
         self.registered: Collection[str] = ()
+        #: The instant at which the oldest change was reported: before the tick's, if batches wait.
+        self.told_at = tick.at
 
     @cached_property
     def _spellings(self) -> Mapping[str, set[str]]:
@@ -135,7 +136,7 @@ class SameChanges:
         if not wanted:
             return
         tables = {name for key, row in wanted.items() for name in (row.table, *self.names(key[0]))}
-        since = min(_known_since(row, self._tick) for row in wanted.values())
+        since = min(_known_since(row, self.told_at) for row in wanted.values())
         found = self._store.read(
             Ledger.EVENTS,
             where=[
@@ -206,14 +207,14 @@ def _is_same(one: EventRow, other: EventRow) -> bool:
         return False
     if one.snapshot_ts is None or other.snapshot_ts is None:
         return True
-    return abs(one.snapshot_ts - other.snapshot_ts) <= _ms(_CLOCKS_DIFFER)
+    return abs(one.snapshot_ts - other.snapshot_ts) <= _ms(CLOCKS_DIFFER)
 
 
-def _known_since(row: EventRow, tick: Tick) -> int:
-    now = int(tick.at.timestamp() * 1000)
+def _known_since(row: EventRow, told_at: datetime) -> int:
+    now = int(told_at.timestamp() * 1000)
     if row.snapshot_ts is not None:
-        return min(row.snapshot_ts, now) - _ms(_CLOCKS_DIFFER)
-    return now - _ms(_LOOKBACK)
+        return min(row.snapshot_ts, now) - _ms(CLOCKS_DIFFER)
+    return now - _ms(LOOKBACK)
 
 
 def _ms(span: timedelta) -> int:

@@ -8,23 +8,19 @@ import json
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime
 from hashlib import sha256
 
 from harness.events.event import ChangeEvent, EventRow
 from harness.platform.sql_names import table_key
 from harness.record.batch_inbox import Batch
-from harness.record.correlate import REGISTERED, SameChanges, combined
+from harness.record.correlate import CLOCKS_DIFFER, LOOKBACK, REGISTERED, SameChanges, combined
 from harness.store.rows import Ledger, ProbeOutcome, ProbeRow, Store, Tick, integer
 
 log = logging.getLogger(__name__)
 
 #: The tables that producers register, by key, and how many partition levels each is known to have.
 Tables = Mapping[str, int | None]
-
-#: How far back an event that has no snapshot is looked for, if its producer has named it.
-_LOOKBACK = timedelta(days=7)
-_CLOCKS_DIFFER = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +56,9 @@ def ingest(
         return Registered(batches=tuple(batches), tables=tables)
     found = _levels(reported, tables)
     same.registered = {*tables, *found}
+    same.told_at = min(batch.sent_at for batch in batches)
     rows = [_of_change(group, tick, same) for group in _by_change(reported).values()]
-    events = _unrecorded(rows, batches, tick, store, same)
+    events = _unrecorded(rows, store, same)
     probes = _probes(found, tables, events, tick)
     # Killed between the two, the next tick takes the batches in again, and finds nothing new.
     store.append(Ledger.EVENTS, events)
@@ -159,18 +156,12 @@ def _hash(text: str) -> str:
     return sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
-def _unrecorded(
-    rows: Iterable[EventRow],
-    batches: Sequence[Batch],
-    tick: Tick,
-    store: Store,
-    same: SameChanges,
-) -> list[EventRow]:
+def _unrecorded(rows: Iterable[EventRow], store: Store, same: SameChanges) -> list[EventRow]:
     """Return the rows that say what no recorded one does."""
     of_snapshots = [row for row in rows if row.snapshot_id]
     named = [row for row in rows if not row.snapshot_id]
     same.read(of_snapshots)
-    recorded = _recorded(named, batches, tick, store)
+    recorded = _recorded(named, store, since=same.told_at - LOOKBACK - CLOCKS_DIFFER)
     changes = [row for row in named if row.change_id not in recorded]
     for row in of_snapshots:
         earlier = same.earlier(row)
@@ -191,14 +182,10 @@ def _is_reported(row: EventRow, earlier: EventRow) -> bool:
     )
 
 
-def _recorded(
-    rows: Sequence[EventRow], batches: Sequence[Batch], tick: Tick, store: Store
-) -> Collection[object]:
+def _recorded(rows: Sequence[EventRow], store: Store, *, since: datetime) -> Collection[object]:
     """Read which changes without a snapshot are recorded."""
     if not rows:
         return ()
-    # A killed tick has taken them in after they were sent.
-    since = min(tick.at - _LOOKBACK, *(batch.sent_at for batch in batches)) - _CLOCKS_DIFFER
     where = [
         ("event_ts", ">=", int(since.timestamp() * 1000)),
         ("change_id", "in", sorted(row.change_id for row in rows)),

@@ -24,6 +24,7 @@ ONCE_WRONG = {
     856112629: "an empty page in the place of a list of runs was taken for one without runs",
     939600416: "an empty answer about a job that is gone was taken for one without runs",
     21609: "a lost run went on for as long as the clock had gone back",
+    668170857: "an event was recorded again that had waited in the inbox for days",
 }
 
 

@@ -1,6 +1,7 @@
 """What a tick makes of registered events, alone and beside what sensors see of the same tables."""
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -254,6 +255,20 @@ def test_a_named_change_is_one_event_for_a_week(world: World, days: int, events:
     world.send(_orders(None, event_id="load 7"))
     world.tick()
     assert len(world.rows()) == events
+
+
+@pytest.mark.parametrize("named", [{"event_id": "load 7"}, {"snapshot_id": "3"}])
+def test_the_week_ends_when_a_change_is_sent_and_not_when_a_tick_takes_it_in(
+    world: World, named: dict[str, str]
+) -> None:
+    world.send(_orders(None, **named))
+    world.tick()
+    again = world.send(_orders(None, **named))
+    sent_at = (NOON + timedelta(days=6)).timestamp()
+    os.utime(again, (sent_at, sent_at))
+    world.began += timedelta(days=20)
+    world.tick()
+    assert len(world.rows()) == 1
 
 
 def test_the_tags_of_a_triggers_copy_are_in_no_later_event_of_the_same_change(world: World) -> None:
