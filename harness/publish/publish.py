@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 COMPACT_AFTER_TICKS = 30
 #: The reason of a job whose failed run starts again automatically.
 BACKING_OFF = "backing_off"
+OVER_START_LIMIT = "over_start_limit"
 #: The tables that they are compacted into; the selector `compact` names the same.
 _COMPACTED = ("upstream_state", "run_state", "dependency_state", "event_partitions")
 
@@ -94,8 +95,9 @@ class Publication:
     folded_through: int
     #: The failed runs that start again automatically.
     retries: tuple[PlannedRetry, ...] = ()
-    #: A job waits for the next tick because this one has started as many as it may.
-    is_limited: bool = False
+    #: A job may start, and waits for the next tick: this one started as many as it may, by what
+    #: was public when it decided.
+    has_ready: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +107,8 @@ class Unpublished:
     tick: Tick
     #: What it did, under the names of ``ledger_ticks``.
     counts: Mapping[str, int]
+    #: An earlier one was not public when it decided, so that the limit counted its starts, too.
+    is_beside_others: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +118,8 @@ class Reasons:
     names: Mapping[int, str]
     blockers: Mapping[int, tuple[Blocker, ...]]
     retries: tuple[PlannedRetry, ...]
+    #: A job may start in the next tick.
+    has_ready: bool
 
 
 @dataclass(slots=True, kw_only=True)
@@ -175,7 +181,8 @@ class Publisher:
 
     def add(self, tick: Tick, counts: Mapping[str, int]) -> None:
         """Let a tick wait for its publication."""
-        self._waiting = (*self._waiting, Unpublished(tick=tick, counts=counts))
+        added = Unpublished(tick=tick, counts=counts, is_beside_others=self.is_behind)
+        self._waiting = (*self._waiting, added)
 
     def disturb(self) -> None:
         """Note that rows were recorded while the reasons were read, so that they count for nothing.
@@ -200,7 +207,7 @@ class Publisher:
         self._pass = _Pass(
             ticks=self._waiting,
             began=time.perf_counter(),
-            reading=self._submit(_reasons, services, runs),
+            reading=self._submit(_reasons, services, runs, self._waiting),
             showing=self._submit(self._show),
         )
         if self._is_repeated:
@@ -308,9 +315,7 @@ def _record(
         has_compacted=has_compacted,
         folded_through=folded_through,
         retries=reasons.retries,
-        is_limited=any(
-            each.blocker == "over_start_limit" for found in blockers.values() for each in found
-        ),
+        has_ready=reasons.has_ready,
     )
 
 
@@ -349,11 +354,15 @@ def _make_lasting(schema: Path) -> None:
             raise unwritable(schema / name, error) from error
 
 
-def _reasons(services: Services, runs: Sequence[Run]) -> Reasons:
+def _reasons(services: Services, runs: Sequence[Run], ticks: Sequence[Unpublished]) -> Reasons:
     names, blockers = _blockers(services)
-    backs_off = any(each.blocker == BACKING_OFF for one in blockers.values() for each in one)
-    retries = planned_retries(services.rows, runs) if backs_off else ()
-    return Reasons(names=names, blockers=blockers, retries=retries)
+    found = {each.blocker for one in blockers.values() for each in one}
+    retries = planned_retries(services.rows, runs) if BACKING_OFF in found else ()
+    has_ready = OVER_START_LIMIT in found
+    if not has_ready and any(each.is_beside_others for each in ticks):
+        # The starts of the others count no longer where these have become public meanwhile.
+        has_ready = bool(services.rows("trigger_set"))
+    return Reasons(names=names, blockers=blockers, retries=retries, has_ready=has_ready)
 
 
 def _blockers(services: Services) -> tuple[dict[int, str], dict[int, tuple[Blocker, ...]]]:

@@ -8,6 +8,7 @@ upstream if all of them had been recorded well before; otherwise the job starts 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from hashlib import sha256
 
 from harness.controls.load import newest_controls
@@ -123,13 +124,16 @@ def _consumed(
     if report.outcome is not Outcome.SUCCEEDED or began is None or began > tick.at + CLOCK_SKEW:
         return ()
     # The clock of the Jobs API may be ahead of the one that the events were seen by.
-    limit = (began - CLOCK_SKEW).timestamp() * 1000
+    limit = began - CLOCK_SKEW
+    triggers = {each.upstream_id for each in state.triggers}
     consumed = []
     for upstream_id in _upstreams_of(message.job_id, state, firing):
         last = last_step(firing.store, message.job_id, upstream_id, state.folded_through)
         probe = newest_probe(firing.store, upstream_id, state.folded_through)
         # A tick that was killed may have left events beyond, which a later probe finds again.
         newest = probe and probe["latest_event_tick"]
+        if probe and upstream_id in triggers and not _is_released(probe, limit):
+            continue
         unconsumed = Consumed(
             upstream_id=upstream_id,
             from_tick=done_through(last),
@@ -137,9 +141,15 @@ def _consumed(
         )
         events = events_of(unconsumed, firing.store)
         # All or nothing: what is newer starts the job, with all unconsumed events.
-        if events and all(_seen(event) <= limit for event in events):
+        if events and all(_seen(event) <= limit.timestamp() * 1000 for event in events):
             consumed.append(unconsumed)
     return tuple(consumed)
+
+
+def _is_released(probe: Mapping[str, object], limit: datetime) -> bool:
+    """Return whether a trigger had handed on its newest event, which keeps its original instant."""
+    at = probe["latest_event_at"]
+    return isinstance(at, datetime) and at <= limit
 
 
 def _seen(event: Mapping[str, object]) -> int:

@@ -120,7 +120,7 @@ class TickState:
             retries=publication.retries,
             folded_through=publication.folded_through,
             ended_tick_number=publication.tick.number if must_publish else self.tick_number,
-            must_decide=self.must_decide or publication.is_limited,
+            must_decide=self.must_decide or publication.has_ready,
             must_publish=must_publish,
         )
 

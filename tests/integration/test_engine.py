@@ -77,6 +77,11 @@ def home(tmp_path: Path) -> Iterator[Path]:
     end_all(tmp_path)
 
 
+def temporary_files(home: Path) -> set[str]:
+    """Name what Spark and its libraries keep on the disk while they run."""
+    return {path.name for path in (engine_folder(home).path / "temporary").glob("*")}
+
+
 # --- who may use it ---
 
 
@@ -250,9 +255,11 @@ def test_an_engine_ends_when_it_is_idle_and_a_killed_process_does_not_use_it(hom
         record = record_of(home)
         RealClock().sleep(8)
         assert user.ask("select 1") == [[1]]
+        assert temporary_files(home)
         user.kill()
         assert is_over(record)
     assert not engine_folder(home).record_file.exists()
+    assert not temporary_files(home)
 
 
 @pytest.mark.parametrize(
@@ -286,10 +293,13 @@ def test_an_engine_whose_process_is_killed_ends_whole_and_is_replaced(
 ) -> None:
     with user_of(mortal) as user:
         record = record_of(mortal)
+        left = temporary_files(mortal)
         os.kill(getattr(record, victim), signal.SIGKILL)
         assert is_over(record)
         user.attach()
         assert user.ask("select 1") == [[1]]
+        assert left
+        assert not left & temporary_files(mortal)
     assert record_of(mortal).server != record.server
 
 

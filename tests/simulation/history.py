@@ -228,12 +228,14 @@ class _Player:
             self._world.machine.pass_time(chance.choice((0, 0, 1, 2)))
         except HeartbeatError as error:
             self._lines.append(f"publishing failed: {error}")
-        self._complain_of_untrue_reasons()
+        self._complain_of_what_is_public()
 
-    def _complain_of_untrue_reasons(self) -> None:
+    def _complain_of_what_is_public(self) -> None:
         if self._world.machine.publishes_aside:
             untrue = self._world.machine.untrue_reasons()
             self._complaints += [f"what_is_public_is_true: {each}" for each in untrue]
+            forgotten = self._world.machine.forgotten_starts()
+            self._complaints += [f"what_may_start_is_decided_on: {each}" for each in forgotten]
 
     def _freeze(self) -> None:
         """Let the process stand still, and others tick; then it wakes up in the midst of its step."""
@@ -297,7 +299,7 @@ class _Player:
             world.clock.sleep(1200)
             has_moved = self._one_tick(allow_mass_removal=True)
             world.machine.finish()
-            self._complain_of_untrue_reasons()
+            self._complain_of_what_is_public()
             if world.consumers:
                 has_moved |= world.consumers.drain(world.instant())
             world.end_all_runs()

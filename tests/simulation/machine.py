@@ -295,7 +295,7 @@ class Machine:
         #: Processes publish while they tick on.
         self.publishes_aside = False
         #: Why each job waited at the end of a tick, by its number.
-        self._reasons: dict[int, Reasons] = {}
+        self._reasons: dict[int, Sequence[Reasons]] = {}
         self._judged = 0
         project, home = folder / "project", folder / "home"
         (project / "seeds").mkdir(parents=True)
@@ -340,7 +340,9 @@ class Machine:
                 self._process = None
             raise
         if self.publishes_aside and engine._state is not None:
-            self._reasons[engine._state.tick_number] = self._reasons_now()
+            number = engine._state.tick_number
+            # Until the ticks before it are public, what they started counts for the limit, too.
+            self._reasons[number] = [self._reasons_now(), self._reasons_now(ended=number - 1)]
         return report
 
     def pass_time(self, parts: int) -> None:
@@ -356,11 +358,13 @@ class Machine:
         if self._process is not None:
             self._process[1].finish()
 
-    def _reasons_now(self) -> Reasons:
+    def _reasons_now(self, *, ended: int = -1) -> Reasons:
+        self.models.ended_through = ended
         reasons: dict[int, tuple[str, ...]] = {}
         for row in self.models.rows("job_blockers"):
             job_id = int(str(row["job_id"]))
             reasons[job_id] = (*reasons.get(job_id, ()), str(row["reason"]))
+        self.models.ended_through = -1
         return reasons
 
     def untrue_reasons(self) -> list[str]:
@@ -369,15 +373,24 @@ class Machine:
         new, self._judged = rows[self._judged :], len(rows)
         untrue = []
         for row in new:
-            reasons = self._reasons.get(int(str(row["tick_number"])))
             told = tuple(each["reason"] for each in cast(list[LedgerRowAsRead], row["blockers"]))
-            true = None if reasons is None else reasons.get(int(str(row["job_id"])), ())
-            if true is not None and told != true:
+            true = [
+                reasons.get(int(str(row["job_id"])), ())
+                for reasons in self._reasons.get(int(str(row["tick_number"])), ())
+            ]
+            if true and told not in true:
                 untrue.append(
                     f"job {row['job_id']} is said to wait for {told} at the end of tick"
-                    f" {row['tick_number']}, not for {true}"
+                    f" {row['tick_number']}, not for {' or '.join(map(str, true))}"
                 )
         return untrue
+
+    def forgotten_starts(self) -> list[str]:
+        """Return the jobs that may start, where nothing makes the process decide again."""
+        state = self._process[1]._state if self._process else None
+        if state is None or state.must_decide or state.must_publish or state.is_recovering:
+            return []
+        return [f"job {row['job_id']}" for row in self.models.rows("trigger_set")]
 
     def lease(self) -> Lease:
         """Return a turn that a process can take."""

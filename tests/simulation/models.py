@@ -77,6 +77,8 @@ class Models:
         self.starts_per_tick = 1
         #: The tick up to which the views of the triggers know that events are folded.
         self.folded_through = -1
+        #: The ticks up to this one count as ended, whether they have a row of their own or not.
+        self.ended_through = -1
 
     def rows(self, relation: str) -> list[Row]:
         """Return every row of a model."""
@@ -276,9 +278,8 @@ class Models:
     def _limited(self) -> list[tuple[Verdict, Sequence[str]]]:
         """Apply the limit of starts: those with older events first."""
         verdicts = self.verdicts()
-        ended = max(
-            (int(str(r["tick_number"])) for r in self._store.read(Ledger.TICKS)), default=-1
-        )
+        public = [int(str(r["tick_number"])) for r in self._store.read(Ledger.TICKS)]
+        ended = max([*public, self.ended_through])
         started = sum(verdict.decided_tick > ended for verdict in verdicts)
         ordered = sorted(
             verdicts, key=lambda each: (bool(each.blockers), each.oldest or 0, each.job_id)

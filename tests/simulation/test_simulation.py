@@ -25,6 +25,8 @@ ONCE_WRONG = {
     939600416: "an empty answer about a job that is gone was taken for one without runs",
     21609: "a lost run went on for as long as the clock had gone back",
     668170857: "an event was recorded again that had waited in the inbox for days",
+    525029791: "a job over the limit of starts waited for other news once earlier ticks became public",
+    525030657: "a manual run counted for a slot that a trigger released after it had begun",
 }
 
 

@@ -17,6 +17,7 @@ import json
 import os
 import secrets
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -73,6 +74,7 @@ def main(folder: EngineFolder) -> int:
         try:
             # Until this process ends, whatever ends it.
             _lock = _own(folder)
+            _empty(folder)
             server, record = _started(folder, request)
         except _Failed as error:
             _answer(str(error))
@@ -90,6 +92,7 @@ def main(folder: EngineFolder) -> int:
             _kill(server)
             if folder.record() == record:
                 folder.record_file.unlink(missing_ok=True)
+            _empty(folder)
     return 0
 
 
@@ -106,6 +109,16 @@ def _own(folder: EngineFolder) -> IO[str]:
             _CLOCK.sleep(0.1)
         else:
             return lock
+
+
+def _empty(folder: EngineFolder) -> None:
+    """Remove what a server has left in its temporary folder, one that was killed, too."""
+    shutil.rmtree(_temporary(folder), ignore_errors=True)
+
+
+def _temporary(folder: EngineFolder) -> Path:
+    # Not the machine's own, where nothing would remove it after the server was killed.
+    return folder.path / "temporary"
 
 
 def _answer(problem: str) -> None:
@@ -202,11 +215,19 @@ def _serve(folder: EngineFolder, settings: Mapping[str, str]) -> "subprocess.Pop
     submit = [str(spark / "bin" / "spark-submit"), "--properties-file", str(_properties(folder))]
     # What an operator has set for every Spark of the machine, as a session in a process has it.
     submit.append("--load-spark-defaults")
+    _temporary(folder).mkdir(exist_ok=True)
+    place = str(_temporary(folder)).replace("\\", "\\\\").replace('"', '\\"')
+    options = f'{os.environ.get("SPARK_SUBMIT_OPTS", "")} "-Djava.io.tmpdir={place}"'
     with private_file(folder.log_file) as log:
         return subprocess.Popen(
             [*submit, "--class", _CLASS, "spark-internal"],
-            # Spark asks a Python for the data sources that it has.
-            env={**os.environ, "SPARK_HOME": str(spark), "PYSPARK_PYTHON": sys.executable},
+            env={
+                **os.environ,
+                "SPARK_HOME": str(spark),
+                "SPARK_SUBMIT_OPTS": options,
+                # Spark asks a Python for the data sources that it has.
+                "PYSPARK_PYTHON": sys.executable,
+            },
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -180,6 +180,19 @@ def test_a_snapshot_that_was_made_later_is_not_counted_though_our_clock_was_behi
     assert world.apply(report_of(world.run())).rows == ()
 
 
+@pytest.mark.parametrize(
+    ("released", "rows"), [(BEGAN - timedelta(minutes=20), 1), (BEGAN + timedelta(minutes=5), 0)]
+)
+def test_a_slot_that_a_trigger_released_after_the_run_began_starts_the_job_though_its_data_is_older(
+    world: World, released: datetime, rows: int
+) -> None:
+    world.upstreams = (TRIGGER,)
+    world.store.append(Ledger.EVENTS, [event(1, LONG_BEFORE, TRIGGER.upstream_id)])
+    release = replace(probe(1, TRIGGER.upstream_id), latest_event_at=released)
+    world.store.append(Ledger.PROBES, [release])
+    assert len(world.apply(report_of(world.run())).rows) == rows
+
+
 def test_events_that_a_killed_tick_has_left_are_for_a_later_look_to_tell(world: World) -> None:
     world.event(1, LONG_BEFORE)
     world.store.append(Ledger.EVENTS, [event(2, LONG_BEFORE, "u")])
