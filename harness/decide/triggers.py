@@ -6,6 +6,7 @@ run finds them as it finds the events of any upstream.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -28,7 +29,7 @@ from harness.store.rows import (
     integer,
     text_or_none,
 )
-from harness.store.trigger_queries import next_due_at, waiting_in
+from harness.store.trigger_queries import next_due_at, waiting_in, without_slots
 from harness.store.work_lists import AT_ONCE, StateView, Upstream
 
 log = logging.getLogger(__name__)
@@ -240,7 +241,16 @@ class _Ledger:
 
     def has_left(self, evaluation: TriggerEvaluation, row: Row) -> bool:
         """Return whether a killed tick has released the change already."""
-        return _change_of(row) in self._left.get(evaluation.upstream_id, ())
+        return _change_of(row) in map(_change_of, self._left.get(evaluation.upstream_id, ()))
+
+    def left_waiting(self, evaluation: TriggerEvaluation) -> dict[str, int]:
+        """Return the slots that wait and that a killed tick has released; of each, its events.
+
+        What came since may have satisfied an earlier slot, which this evaluation releases first.
+        """
+        waiting = {each.slot for each in waiting_in(evaluation.position)}
+        slots = (_tags(row).get(SLOT_TAG) for row in self._left.get(evaluation.upstream_id, ()))
+        return Counter(slot for slot in slots if slot in waiting)
 
 
 def _originals(store: Store, evaluations: Sequence[TriggerEvaluation]) -> dict[Place, Row]:
@@ -253,8 +263,8 @@ def _originals(store: Store, evaluations: Sequence[TriggerEvaluation]) -> dict[P
     return {(integer(row["tick_number"]), str(row["event_id"])): row for row in rows}
 
 
-def _left_by_killed_tick(store: Store, state: StateView) -> dict[str, set[str]]:
-    """Return the changes that a tick released and then died, by trigger.
+def _left_by_killed_tick(store: Store, state: StateView) -> dict[str, list[Row]]:
+    """Return what a tick released and then died, by trigger.
 
     The next probe may find the same changes for a later slot; they are released once all the same.
     """
@@ -262,11 +272,11 @@ def _left_by_killed_tick(store: Store, state: StateView) -> dict[str, set[str]]:
     ids = sorted({each.event_id for each in state.orphans if each.upstream_id in watched})
     if not ids:
         return {}
-    left: dict[str, set[str]] = {}
+    left: dict[str, list[Row]] = {}
     where = [("tick_number", ">", state.folded_through), ("event_id", "in", ids)]
     for row in store.read(Ledger.EVENTS, where=where):
         if is_orphan(row, watched):
-            left.setdefault(str(row["upstream_id"]), set()).add(_change_of(row))
+            left.setdefault(str(row["upstream_id"]), []).append(row)
     return left
 
 
@@ -294,13 +304,16 @@ def _rows(
     for evaluation in evaluations:
         failure = evaluation.failure or ledger.missing(evaluation)
         matched = [] if failure else ledger.originals(evaluation)
+        left = {} if failure else ledger.left_waiting(evaluation)
+        position = evaluation.position
         message = ProbeResult(
             upstream_id=evaluation.upstream_id,
-            position=evaluation.position,
+            position=without_slots(position, left) if position and left else position,
             gap=evaluation.reason,
             failure=failure,
         )
-        row = probe_row(message, tick, watched[evaluation.upstream_id], len(matched))
+        count = len(matched) + sum(left.values())
+        row = probe_row(message, tick, watched[evaluation.upstream_id], count)
         if row is None:
             continue
         probes.append(row)
@@ -309,7 +322,7 @@ def _rows(
             for slot, original in matched
             if not ledger.has_left(evaluation, original)
         ]
-        log.info("%s: %s events released", evaluation.upstream_id, len(matched))
+        log.info("%s: %s events released", evaluation.upstream_id, count)
     return events, probes
 
 

@@ -1,7 +1,7 @@
 """Reads for people which triggers a job has and what they wait for, from the tables alone."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -117,6 +117,21 @@ def waiting_in(cursor: str | None) -> tuple[Waiting, ...]:
         Waiting(slot=slot, missing=tuple(each or ()))
         for slot, each in zip(slots, missing, strict=False)
     )
+
+
+def without_slots(position: str, slots: Collection[str]) -> str:
+    """Return a trigger's position in which some slots wait no more.
+
+    Args:
+        position: What the look at the trigger ended with.
+        slots: Instants as the position spells them; those that do not wait in it count for nothing.
+    """
+    place = json.loads(position)
+    kept = [n for n, slot in enumerate(place["waiting"]) if slot not in slots]
+    for name in ("waiting", "missing", "expires"):
+        if place.get(name):
+            place[name] = [place[name][n] for n in kept]
+    return json.dumps(place, separators=(",", ":"))
 
 
 def next_due_at(positions: Iterable[str | None], at: datetime) -> datetime | None:

@@ -116,9 +116,14 @@ final as (
         grouped.last_run.message as run_message,
         grouped.last_run.ended_at as run_ended_at,
         grouped.last_run.recorded_at as run_recorded_at,
-        -- What a pull consumer started does not count towards the limit of starts.
-        if(scheduled_jobs.job_id is null, grouped.last_run.decided_tick, null)
-            as decided_tick,
+        -- Neither what a pull consumer started nor a run that was started manually and has
+        -- succeeded counts towards the limit of starts.
+        if(
+            scheduled_jobs.job_id is null
+            and (grouped.last_run.is_open or grouped.last_run.holds_job),
+            grouped.last_run.decided_tick,
+            null
+        ) as decided_tick,
         grouped.last_run.decided_at,
         -- An open run of a pull consumer blocks nothing: its process may have died.
         coalesce(

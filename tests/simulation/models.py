@@ -267,7 +267,9 @@ class Models:
                     blockers=keeper.blockers(controls),
                     consumed=[_consumed(name, taken) for name, taken in consumed.items()],
                     oldest=_oldest(probes, consumed),
-                    decided_tick=cast(int, newest["decided_tick"]) if newest else -1,
+                    decided_tick=cast(int, newest["decided_tick"])
+                    if newest and newest["run_status"] in OPEN | HOLDING
+                    else -1,
                     previous=(str(newest["intent_id"]), cast(int, newest["attempt"]))
                     if newest
                     else None,

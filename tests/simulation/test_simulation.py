@@ -26,6 +26,8 @@ ONCE_WRONG = {
     21609: "a lost run went on for as long as the clock had gone back",
     668170857: "an event was recorded again that had waited in the inbox for days",
     525029791: "a job over the limit of starts waited for other news once earlier ticks became public",
+    164917991: "a slot that a killed tick released was released again after an earlier one",
+    706945717: "a manual run and the start of its job counted twice towards the limit of starts",
     525030657: "a manual run counted for a slot that a trigger released after it had begun",
 }
 

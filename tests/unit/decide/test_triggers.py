@@ -215,6 +215,33 @@ def test_a_tick_killed_between_the_events_and_the_trigger_releases_nothing_twice
     assert (probe.latest_event_tick, probe.recent_events[-1].event_count) == (10, 2)
 
 
+@pytest.mark.parametrize("releases_an_earlier_slot", [True, False])
+def test_a_slot_that_a_killed_tick_released_is_released_no_more_though_an_earlier_one_comes_first(
+    releases_an_earlier_slot: bool,
+) -> None:
+    services = FakeServices(results=[said((LATER_SLOT, EVENT))], dies_at="within_release")
+    with pytest.raises(Died):
+        asked(services.knows(EVENT))
+    left = services.store.read(Ledger.EVENTS, where=[("upstream_id", "=", "trigger:daily")])
+    watched = {each.upstream_id: each for each in STATE.upstreams}
+    state = replace(STATE, tick_number=9, orphans=orphans_among(left, watched))
+
+    late = replace(EVENT, tick_number=7, event_id="e7", snapshot_id="s7", change_id="c7")
+    waiting = (
+        '{"waiting":["2026-03-01T07:00:00Z","2026-03-01T08:00:00Z"],"missing":[[],["orders"]]}'
+    )
+    matched = [(SLOT, late)] if releases_an_earlier_slot else []
+    services.dies_at, services.results = "", [said(*matched, position=waiting)]
+    recorded = asked(services.knows(late), state, Tick(number=10, at=NOON))
+
+    assert [event.snapshot_id for event in recorded.events] == ["s7"] * releases_an_earlier_slot
+    (probe,) = recorded.probes
+    assert probe.position == '{"waiting":["2026-03-01T08:00:00Z"],"missing":[["orders"]]}'
+    # What the killed tick released is news, which the job's next run takes.
+    assert probe.latest_event_tick == 10
+    assert probe.recent_events[-1].event_count == 1 + releases_an_earlier_slot
+
+
 def test_what_a_slot_took_that_was_released_whole_is_no_leftover_of_a_killed_tick() -> None:
     """A slot with literal partitions is satisfied by the same change as the slot before."""
     services = FakeServices(results=[said((SLOT, EVENT))]).knows(EVENT)
