@@ -12,7 +12,7 @@ from tests.simulation.shrink import report
 TURNS = Wiring(turn=lambda lease: lease)
 SEEDS = range(60)
 #: Some history of these shows each thing that may be wrong: first those that did so last.
-SEEDS_OF_WRONG = (1, 354, 442, *range(600))
+SEEDS_OF_WRONG = (2, 297, *range(600))
 
 
 class _Unstamped:
