@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 #: Selectors of tables alone; every view stays as it is.
-_FILLS_TABLES = frozenset({"trigger_terms"})
+_FILLS_TABLES = frozenset({"fold", "trigger_terms"})
 #: The names of dbt's events that show why an operation failed.
 _OPERATION_FAILED = frozenset({"RunningOperationCaughtError", "RunningOperationUncaughtError"})
 #: Neither a manifest nor results are written.
@@ -207,12 +208,19 @@ class Dbt:
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="parse") as pool:
             parsing = pool.submit(self._runner)
             self._before()
-            before = self.activity.words
+            shown = self._shown()
+            before = shown.words
             if not parsing.done():
-                self.activity.begin("reading the dbt project")
+                shown.begin("reading the dbt project")
             runner = parsing.result()
-            self.activity.begin(before)
+            runner.callbacks.append(_Count(shown))
+            shown.begin(before)
             return runner
+
+    def _shown(self) -> Activity:
+        """Return where progress is shown: what runs beside the ticks is no phase of theirs."""
+        is_main = threading.current_thread() is threading.main_thread()
+        return self.activity if is_main else Activity()
 
     def _runner(self) -> "dbtRunner":
         """Make a runner with the manifest of this process; parse the project once."""
@@ -226,7 +234,7 @@ class Dbt:
                 raise unparsed(parsed.exception, self._home / "target")
             self.manifest = cast("Manifest", parsed.result)
         forget_inlined(self.manifest)
-        return dbtRunner(manifest=self.manifest, callbacks=[_Count(self.activity)])
+        return dbtRunner(manifest=self.manifest)
 
     def _globals(self) -> list[str]:
         folders = {"--target-path": self._home / "target", "--log-path": self._home / "logs"}

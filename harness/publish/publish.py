@@ -131,12 +131,21 @@ class _Pass:
     reading: Future[Reasons]
     #: Names the contents of the control table afterwards.
     showing: Future[str | None]
+    #: The tick up to which ledger rows are merged into the current state, where that is due.
+    merging: Future[int] | None
     #: A later tick has recorded something while the reasons were read: they may be of its middle.
     is_disturbed: bool = False
 
     @property
     def parts(self) -> tuple[Future[Any], ...]:
-        return self.reading, self.showing
+        parts = self.reading, self.showing
+        return parts if self.merging is None else (*parts, self.merging)
+
+    def results(self) -> str | None:
+        """Return what names the contents of the control table, once every part has succeeded."""
+        for part in self.parts:
+            part.result()
+        return self.showing.result()
 
 
 class Publisher:
@@ -155,6 +164,8 @@ class Publisher:
         self._waiting: tuple[Unpublished, ...] = ()
         self._pass: _Pass | None = None
         self._is_repeated = False
+        #: What a disturbed publication has merged; the one that repeats it takes it over.
+        self._merged: Future[int] | None = None
         self._thread = threading.get_ident()
         self._may_begin = threading.Event()
         self._may_begin.set()
@@ -192,14 +203,14 @@ class Publisher:
         if self._pass is not None:
             self._pass.is_disturbed = True
 
-    def launch(self, runs: Sequence[Run]) -> None:
+    def launch(self, state: StateView) -> None:
         """Begin to publish what waits, unless a publication is under way.
 
         One that repeats a disturbed one is waited for until it has read, so that steady news does
         not put the reasons off for ever.
 
         Args:
-            runs: The runs that are followed.
+            state: What this process knows.
         """
         if self._pass is not None or not self._waiting:
             return
@@ -207,11 +218,25 @@ class Publisher:
         self._pass = _Pass(
             ticks=self._waiting,
             began=time.perf_counter(),
-            reading=self._submit(_reasons, services, runs, self._waiting),
+            reading=self._submit(_reasons, services, state.runs, self._waiting),
             showing=self._submit(self._show),
+            merging=self._merged or self._merging(state.folded_through),
         )
         if self._is_repeated:
             self._pass.reading.exception()
+
+    def _merging(self, folded_through: int) -> Future[int] | None:
+        # A tick that is killed may have its number used again: the rows of those without a row of
+        # their own stay in the tail.
+        through = self._waiting[0].tick.number - 1
+        if through - folded_through < COMPACT_AFTER_TICKS:
+            return None
+
+        def merge() -> int:
+            _merge(self._services, folded_through, through)
+            return through
+
+        return self._submit(merge)
 
     def _submit(self, part: Callable[..., Any], *arguments: object) -> Future[Any]:
         # The log names the tick in threads, too.
@@ -251,12 +276,12 @@ class Publisher:
         """
         ended, self._pass = self._pass, None
         assert ended is not None
-        reasons, shown = ended.reading.result(), ended.showing.result()
+        shown = ended.results()
         self._is_repeated = ended.is_disturbed
+        self._merged = ended.merging if ended.is_disturbed else None
         publication = None
         if not ended.is_disturbed:
-            seconds = round(time.perf_counter() - ended.began, 3)
-            publication = _record(self._services, state, ended.ticks, reasons, seconds)
+            publication = _record(self._services, state, ended)
             self._waiting = self._waiting[len(ended.ticks) :]
         self._published.note(shown)
         return publication
@@ -264,7 +289,7 @@ class Publisher:
     def abandon(self) -> None:
         """Forget every tick that waits, once no part is at work any more."""
         ended, self._pass = self._pass, None
-        self._waiting, self._is_repeated = (), False
+        self._waiting, self._is_repeated, self._merged = (), False, None
         for part in [part for part in ended.parts if not part.cancel()] if ended else ():
             part.exception()
 
@@ -274,25 +299,17 @@ class Publisher:
         self._executor.shutdown()
 
 
-def _record(
-    services: Services,
-    state: StateView,
-    ticks: Sequence[Unpublished],
-    reasons: Reasons,
-    seconds: float,
-) -> Publication:
+def _record(services: Services, state: StateView, ended: _Pass) -> Publication:
+    seconds = round(time.perf_counter() - ended.began, 3)
     services.crash_point("after_publish")
-    newest = ticks[-1].tick
+    newest, reasons = ended.ticks[-1].tick, ended.reading.result()
     names, blockers = reasons.names, reasons.blockers
     changed = _changed(read_status(services.home.status), names, blockers, newest)
     services.store.append(Ledger.DECISIONS, changed)
-    # A tick that is killed may have its number used again: the rows of those without a row of
-    # their own stay in the tail.
-    through = ticks[0].tick.number - 1
-    has_compacted = through - state.folded_through >= COMPACT_AFTER_TICKS
-    if has_compacted:
-        compact(services, state.folded_through, through, with_triggers=bool(state.triggers))
-    folded_through = through if has_compacted else state.folded_through
+    merged_through = None if ended.merging is None else ended.merging.result()
+    if merged_through is not None:
+        _shorten_tail(services, merged_through, with_triggers=bool(state.triggers))
+    folded_through = state.folded_through if merged_through is None else merged_through
     services.crash_point("before_end")
     rows = [
         TickRow(
@@ -303,7 +320,7 @@ def _record(
             seconds=seconds,
             **each.counts,
         )
-        for each in ticks
+        for each in ended.ticks
     ]
     services.store.append(Ledger.TICKS, rows)
     _write_status(services.home.status, newest, names, blockers)
@@ -312,7 +329,7 @@ def _record(
         blockers=blockers,
         job_names=names,
         changed=tuple(changed),
-        has_compacted=has_compacted,
+        has_compacted=merged_through is not None,
         folded_through=folded_through,
         retries=reasons.retries,
         has_ready=reasons.has_ready,
@@ -334,15 +351,22 @@ def compact(
         DecideError: dbt did not succeed; the views go on reading the ledgers' tail.
         StateError: The disk does not take the tables.
     """
-    limit = services.settings.jobs.starts_per_tick
-    variables = {
-        "fold_after": compacted_through,
-        "folded_through": through,
-        "starts_per_tick": limit,
-    }
-    services.dbt.build("fold_with_triggers" if with_triggers else "fold", variables)
+    _merge(services, compacted_through, through)
+    _shorten_tail(services, through, with_triggers=with_triggers)
+
+
+def _merge(services: Services, compacted_through: int, through: int) -> None:
+    """Compact ledger rows into the current-state tables; the views read them in the tail, too."""
+    services.dbt.build("fold", {"fold_after": compacted_through, "folded_through": through})
     if services.target == LOCAL_TARGET:
         _make_lasting(services.home.warehouse / f"{services.schema}.db")
+
+
+def _shorten_tail(services: Services, through: int, *, with_triggers: bool) -> None:
+    """Let the views read the tail from a later tick on; no other thread may read them meanwhile."""
+    limit = services.settings.jobs.starts_per_tick
+    variables = {"folded_through": through, "starts_per_tick": limit}
+    services.dbt.build("tail_with_triggers" if with_triggers else "tail", variables)
 
 
 def _make_lasting(schema: Path) -> None:

@@ -161,7 +161,7 @@ class Engine:
             LockedError: Another process has taken over.
         """
         while self._state is not None and self._publisher.is_behind:
-            self._publisher.launch(self._state.runs)
+            self._publisher.launch(self._state)
             self._publisher.wait()
             self.collect()
 
@@ -274,7 +274,7 @@ class Engine:
 
     def _publish(self, state: TickState) -> tuple[TickState, Publication | None]:
         """Begin to publish what waits, and come back at once where that goes on by itself."""
-        self._publisher.launch(state.runs)
+        self._publisher.launch(state)
         if self._context.publishes_aside:
             return state, None
         self._publisher.wait()

@@ -60,7 +60,7 @@ def test_what_selects_nothing_is_a_failure_though_dbt_calls_it_a_success(dbt: Db
 
 @pytest.mark.parametrize(
     "selector",
-    ["decide", "fold", "fold_with_triggers", "triggers", "trigger_terms"],
+    ["decide", "fold", "tail", "tail_with_triggers", "triggers", "trigger_terms"],
 )
 def test_a_tick_runs_no_data_test(dbt: Dbt, selector: str) -> None:
     arguments = ["ls", "--selector", selector, "--resource-type", "test"]
@@ -79,7 +79,7 @@ def test_a_fold_remakes_every_view_that_reads_what_is_not_folded_yet(dbt: Dbt) -
     for parent in [name for name in marked if nodes[name].config.materialized == "ephemeral"]:
         marked |= {name for name, each in nodes.items() if _inlines(each, parent)}
     wanted = {name for name in marked if nodes[name].config.materialized != "ephemeral"}
-    arguments = ["ls", "--selector", "fold_with_triggers", "--output", "name"]
+    arguments = ["ls", "--selector", "tail_with_triggers", "--output", "name"]
     folded = {*(dbt._run(runner, arguments, None).result or ())}
     assert len(wanted) >= 8
     assert wanted <= folded

@@ -168,9 +168,9 @@ class Dbt:
         }
         models = self._machine.models
         models.starts_per_tick = numbers.get("starts_per_tick", models.starts_per_tick)
-        if selector in ("fold", "fold_with_triggers"):
+        if selector == "fold":
             self._machine.store.fold(numbers["folded_through"])
-        if selector in ("triggers", "fold_with_triggers"):
+        if selector in ("triggers", "tail_with_triggers"):
             models.folded_through = numbers["folded_through"]
 
     def load_seeds(self, names: Sequence[str]) -> None:

@@ -1,9 +1,10 @@
 """What dbt's wrapper says of a project that cannot be read, and leaves while it makes views."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -60,7 +61,7 @@ class _FakeRuns(Dbt):
             raise self.session_error
 
     def _runner(self) -> "dbtRunner":
-        return cast("dbtRunner", None)
+        return cast("dbtRunner", SimpleNamespace(callbacks=[]))
 
     def _run(self, *_: object) -> "dbtRunnerResult":
         self.saw_mark.append(self.mark.exists())
@@ -135,7 +136,7 @@ def test_the_mark_stays_when_views_may_be_missing(
 ) -> None:
     dbt = _FakeRuns(tmp_path, ends)
     with pytest.raises((DecideError, _Interrupted)):
-        dbt.build("fold")
+        dbt.build("tail")
     assert dbt.saw_mark == [True]
     assert dbt.mark.exists() is is_left
 
@@ -144,7 +145,7 @@ def test_a_session_that_does_not_start_leaves_no_mark(tmp_path: Path) -> None:
     dbt = _FakeRuns(tmp_path, _ended("success", "view"))
     dbt.session_error = StateError("the lease is another's")
     with pytest.raises(StateError, match="another's"):
-        dbt.build("fold")
+        dbt.build("tail")
     assert dbt.saw_mark == []
     assert not dbt.mark.exists()
 
@@ -161,3 +162,21 @@ def test_views_that_a_killed_process_has_left_unfinished_are_made_anew(tmp_path:
             unfinished_views(home).write_text("build")
         built.append(Installation(world.context()).ensure(NOON))
     assert built == [False, True]
+
+
+def test_what_runs_beside_the_ticks_is_no_phase_of_theirs(tmp_path: Path) -> None:
+    dbt = _FakeRuns(tmp_path, _ended("success", "table"))
+    dbt.activity.begin("sensing")
+    with ThreadPoolExecutor() as pool:
+        beside = pool.submit(dbt._ready).result()
+    own = dbt._ready()
+    for runner in (beside, own):
+        (count,) = runner.callbacks
+        count(_event("ConcurrencyLine", node_count=2))
+        count(_event("NodeFinished", node_info=SimpleNamespace(materialized="table")))
+        words = "sensing" if runner is beside else "sensing (1 of 2)"
+        assert dbt.activity.words == words
+
+
+def _event(name: str, **data: object) -> Any:
+    return SimpleNamespace(info=SimpleNamespace(name=name), data=SimpleNamespace(**data))

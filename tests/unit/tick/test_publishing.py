@@ -17,6 +17,7 @@ from harness.store.public_tables import PublicTable
 from harness.store.rows import Ledger, Tick
 from harness.store.work_lists import Upstream
 from harness.tick.checkpoint import load_state
+from harness.tick.state import TickState
 from tests.support.background import Background
 from tests.support.small_world import NOON, Killed, SmallContext, SmallLooker, SmallWorld
 from tests.support.watched import NEVER_SEEN
@@ -33,6 +34,16 @@ COUNTS = dict.fromkeys(
     ("sensed_count", "event_count", "failed_look_count", "settled_count", "started_count"), 0
 )
 TABLES = ["heartbeat_control", "sensors"]
+STATE = TickState(
+    tick_number=2,
+    tick_at=NOON,
+    folded_through=1,
+    upstreams=(),
+    runs=(),
+    controls_checksum=None,
+    ended_tick_number=1,
+    must_decide=False,
+)
 
 
 class Looker(SmallLooker):
@@ -297,10 +308,44 @@ def test_a_ledger_is_compacted_up_to_the_first_tick_that_has_no_row(world: World
         world.tick_with_news()
     assert world.dbt.built == []
     world.resident.finish()
-    assert world.dbt.built == ["fold"]
+    assert world.dbt.built == ["fold", "tail"]
     variables = world.dbt.variables[0]
     assert isinstance(variables, dict)
     assert variables["folded_through"] == many
+
+
+def test_ticks_go_on_while_a_ledger_is_merged_and_its_views_are_made_between_two_of_them(
+    world: World,
+) -> None:
+    many = COMPACT_AFTER_TICKS + 5
+    upstreams = (replace(ORDERS, position="0"),)
+    world.remember(upstreams=upstreams, tick_number=many, ended_tick_number=many, folded_through=1)
+    world.resident = world.engine()
+    world.tick_with_news()
+    assert world.background is not None
+    for _ in range(3):
+        world.background.advance()
+    assert world.dbt.built == ["fold"]
+    report = world.resident.tick()
+    assert world.dbt.built == ["fold", "tail"]
+    assert report.skipped == ("decide", "fire", "publish")
+    assert world.numbers(Ledger.TICKS) == [many + 1]
+
+
+def test_a_merge_is_made_once_though_a_tick_disturbs_its_publication(world: World) -> None:
+    many = COMPACT_AFTER_TICKS + 5
+    upstreams = (replace(ORDERS, position="0"),)
+    world.remember(upstreams=upstreams, tick_number=many, ended_tick_number=many, folded_through=1)
+    world.resident = world.engine()
+    for _ in range(2):
+        world.tick_with_news()
+    assert world.background is not None
+    while world.background.advance():
+        pass
+    world.tick_with_news()
+    world.resident.finish()
+    assert world.dbt.built == ["fold", "tail"]
+    assert world.numbers(Ledger.TICKS) == [many + 1, many + 2, many + 3]
 
 
 def test_a_process_that_ends_lets_nothing_go_on_and_records_nothing(world: World) -> None:
@@ -345,7 +390,7 @@ def test_nothing_begins_to_publish_beside_a_decision(world: World) -> None:
     with publisher.held_off():
         deciding.set()
         publisher.add(Tick(number=2, at=NOON), COUNTS)
-        publisher.launch(())
+        publisher.launch(STATE)
         time.sleep(0.05)
         deciding.clear()
     publisher.wait()
@@ -359,7 +404,7 @@ def test_a_decision_that_has_to_wait_for_a_publication_lets_it_begin(world: Worl
     publisher = world.resident._publisher
     with publisher.held_off():
         publisher.add(Tick(number=2, at=NOON), COUNTS)
-        publisher.launch(())
+        publisher.launch(STATE)
         publisher.wait()
         assert publisher.is_done
     world.resident.close()
