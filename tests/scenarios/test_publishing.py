@@ -24,7 +24,9 @@ def numbers(story: Story) -> list[object]:
     return sorted(row["tick_number"] for row in rows)  # type: ignore[type-var]
 
 
-def test_jobs_start_and_runs_end_while_earlier_ticks_are_published(resident: Story) -> None:
+def test_jobs_start_and_runs_end_while_earlier_ticks_are_published_and_merged(
+    resident: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine = resident.home.process.engine
     jobs = [resident.job(number) for number in (1, 2, 3)]
     tables = [resident.table(f"t{job}") for job in jobs]
@@ -34,6 +36,8 @@ def test_jobs_start_and_runs_end_while_earlier_ticks_are_published(resident: Sto
     assert resident.started(first) == jobs
     engine.finish()
     before = numbers(resident)
+    # The next publication merges what the first tick recorded, and the others begin meanwhile.
+    monkeypatch.setattr("harness.publish.publish.COMPACT_AFTER_TICKS", len(jobs))
 
     reports = []
     for table, job in zip(tables, jobs, strict=True):
@@ -48,6 +52,8 @@ def test_jobs_start_and_runs_end_while_earlier_ticks_are_published(resident: Sto
     for table, job, report in zip(tables, jobs, reports, strict=True):
         assert resident.status(table, job) == "IN_PROGRESS"
         assert resident.control_row(table, job)["job_start_timestamp"] == report.tick.at
+    merged = resident.context.store.read("run_state")
+    assert {*jobs} <= {row["job_id"] for row in merged}
     assert resident.tick().skipped == ("decide", "fire", "publish")
     engine.close()
 

@@ -294,8 +294,9 @@ class Machine:
         self.dbt_faults = 0
         #: Processes publish while they tick on.
         self.publishes_aside = False
-        #: Why each job waited at the end of a tick, by its number.
-        self._reasons: dict[int, Sequence[Reasons]] = {}
+        #: Why each job waited at the end of a tick, by its number and its instant: a process that
+        #: wakes up goes on with a number that another one has used meanwhile.
+        self._reasons: dict[tuple[int, datetime], Sequence[Reasons]] = {}
         self._judged = 0
         project, home = folder / "project", folder / "home"
         (project / "seeds").mkdir(parents=True)
@@ -339,10 +340,11 @@ class Machine:
             if self._process == (process, engine):
                 self._process = None
             raise
-        if self.publishes_aside and engine._state is not None:
-            number = engine._state.tick_number
+        if self.publishes_aside and "decide" not in report.skipped:
+            number = report.tick.number
             # Until the ticks before it are public, what they started counts for the limit, too.
-            self._reasons[number] = [self._reasons_now(), self._reasons_now(ended=number - 1)]
+            reasons = [self._reasons_now(), self._reasons_now(ended=number - 1)]
+            self._reasons[number, report.tick.at] = reasons
         return report
 
     def pass_time(self, parts: int) -> None:
@@ -376,7 +378,7 @@ class Machine:
             told = tuple(each["reason"] for each in cast(list[LedgerRowAsRead], row["blockers"]))
             true = [
                 reasons.get(int(str(row["job_id"])), ())
-                for reasons in self._reasons.get(int(str(row["tick_number"])), ())
+                for reasons in self._reasons.get(_tick_of(row), ())
             ]
             if true and told not in true:
                 untrue.append(
@@ -450,6 +452,10 @@ class Machine:
             for job_id in sorted({*runs, *true_runs})
             if runs.get(job_id) != true_runs.get(job_id)
         ]
+
+
+def _tick_of(row: LedgerRowAsRead) -> tuple[int, datetime]:
+    return int(str(row["tick_number"])), cast(datetime, row["recorded_at"])
 
 
 def _sorted(upstream: Upstream | None) -> Upstream | None:
