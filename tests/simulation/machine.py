@@ -296,7 +296,7 @@ class Machine:
         self.publishes_aside = False
         #: Why each job waited at the end of a tick, by its number and its instant: a process that
         #: wakes up goes on with a number that another one has used meanwhile.
-        self._reasons: dict[tuple[int, datetime], Sequence[Reasons]] = {}
+        self._reasons: dict[tuple[int, datetime], list[Reasons]] = {}
         self._judged = 0
         project, home = folder / "project", folder / "home"
         (project / "seeds").mkdir(parents=True)
@@ -344,7 +344,7 @@ class Machine:
             number = report.tick.number
             # Until the ticks before it are public, what they started counts for the limit, too.
             reasons = [self._reasons_now(), self._reasons_now(ended=number - 1)]
-            self._reasons[number, report.tick.at] = reasons
+            self._reasons.setdefault((number, report.tick.at), []).extend(reasons)
         return report
 
     def pass_time(self, parts: int) -> None:
