@@ -10,6 +10,7 @@ import signal
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import copy_context
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -130,8 +131,11 @@ def sql_of_workspace(
     return warehouse_of(environment) or SessionSql(session)
 
 
-def inbox_of_workspace(environment: Mapping[str, str], clock: Clock) -> CatalogInbox:
-    """Return the inbox for leaving messages alone: neither a project nor a state folder is needed.
+@contextmanager
+def inbox_of_workspace(environment: Mapping[str, str], clock: Clock) -> Iterator[CatalogInbox]:
+    """Give the inbox for leaving messages alone: neither a project nor a state folder is needed.
+
+    A session of a warehouse ends with it; a Spark session is not ours to end.
 
     Raises:
         ConfigurationError: No catalog is configured.
@@ -140,7 +144,11 @@ def inbox_of_workspace(environment: Mapping[str, str], clock: Clock) -> CatalogI
 
     schema = SchemaName(environment.get("HEARTBEAT_SCHEMA", "heartbeat"), catalog_of(environment))
     sql = sql_of_workspace(environment, lambda: workspace_session(environment))
-    return CatalogInbox(sql, schema, lambda: Path(os.devnull), clock)
+    try:
+        yield CatalogInbox(sql, schema, lambda: Path(os.devnull), clock)
+    finally:
+        if isinstance(sql, WarehouseSql):
+            sql.close()
 
 
 class Context:

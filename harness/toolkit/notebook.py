@@ -1,6 +1,7 @@
 """What a notebook imports from ``harness``: as the commands ``sense`` and ``processed``."""
 
 import os
+from contextlib import closing
 
 from harness.config.load import load_settings
 from harness.config.project import project_folder
@@ -29,8 +30,8 @@ def acquired(
         ProbeFailedError: The upstream cannot be read, so it is unknown whether there is new data.
         StateError: The state folder cannot be used.
     """
-    context = Context(load_settings(project_folder(os.environ), os.environ), os.environ)
-    return acquire_in(context, sensor, job=job, run=run)
+    with closing(_context()) as context:
+        return acquire_in(context, sensor, job=job, run=run)
 
 
 def processed(sensor: str, *, job: str | int | None = None, run: int | None = None) -> bool:
@@ -45,8 +46,12 @@ def processed(sensor: str, *, job: str | int | None = None, run: int | None = No
         ConfigurationError: There is no such sensor, more than one, or the run received no events.
         StateError: The state folder cannot be used.
     """
-    context = Context(load_settings(project_folder(os.environ), os.environ), os.environ)
-    return process_in(context, sensor, job=job, run=run)
+    with closing(_context()) as context:
+        return process_in(context, sensor, job=job, run=run)
+
+
+def _context() -> Context:
+    return Context(load_settings(project_folder(os.environ), os.environ), os.environ)
 
 
 def acquire_in(

@@ -8,22 +8,36 @@ import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.cli.app import main
 from harness.controls.header import COLUMNS
-from harness.errors import ExitCode
+from harness.errors import ExitCode, StateError
 from harness.platform.sql.warehouse import WarehousePlace, WarehouseSql
 from harness.platform.sql_names import SchemaName
 from harness.store.catalog_files import CatalogFiles
 from harness.store.state_dir import StateDir
+from harness.toolkit import acquired, processed
+from harness.toolkit.changes import events, read, register
 from tests.support.fake_clock import FakeClock
 from tests.support.services.warehouse.server import CLUSTER_PATH, WAREHOUSE_PATH, Denied, Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PROJECT = Path(__file__).resolve().parents[2]
 SCHEMA = "workspace_faults"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+#: What a run in a workspace receives whose list of events is too long for a parameter.
+REFERENCE = {
+    "events_file": "/of/another/machine/runs/i-1.json",
+    "event_count": 1,
+    "intent_id": "i",
+    "attempt": 1,
+    "relation": f"prod-eu.{SCHEMA}.run_state",
+}
 Command = Callable[..., tuple[int, str]]
 
 
@@ -163,6 +177,44 @@ def test_a_message_that_cannot_be_left_names_the_grant(
     assert found == ExitCode.FAILED
     assert f"lacks MODIFY on the table `prod-eu`.`{SCHEMA}`.`inbox`" in said
     assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: register({"table": "lake.t", "table_format": "DELTA", "snapshot_id": "1"}),
+        lambda: events("lake.t"),
+        lambda: read(run_id=7),
+        lambda: read(json.dumps(REFERENCE)),
+        lambda: acquired("lake.t"),
+        lambda: processed("lake.t"),
+    ],
+    ids=["register", "events", "read of a run", "read of a reference", "acquired", "processed"],
+)
+def test_a_function_of_the_toolkit_that_fails_leaves_no_session_open(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, call: Callable[[], object]
+) -> None:
+    # The process of the tests has a Spark session, which would be used in place of the warehouse.
+    monkeypatch.setattr("harness.toolkit.changes.run_payload._session", lambda: None)
+    warehouse.denied.extend(
+        Denied(privilege=privilege, kind="Schema", name=f"prod-eu.{SCHEMA}")
+        for privilege in ("MODIFY", "SELECT")
+    )
+    warehouse.calls.clear()
+    with pytest.raises(StateError, match="lacks"):
+        call()
+    assert "OpenSession" in warehouse.calls
+    assert warehouse.sessions.open_count == 0
+
+
+def test_the_session_that_a_job_has_is_used_and_stays_open(
+    warehouse: Warehouse, spark: "SparkSession"
+) -> None:
+    warehouse.calls.clear()
+    with pytest.raises(StateError, match="run_state cannot be read"):
+        read(json.dumps(REFERENCE))
+    assert warehouse.calls == []
+    assert spark.sql("select 1 as n").collect()[0]["n"] == 1
 
 
 def test_validate_asks_the_catalog_what_the_tables_are(

@@ -5,6 +5,7 @@ It needs no Spark and no lock, and a tick may go on meanwhile.
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,15 +41,17 @@ class Place:
     environment: Mapping[str, str]
     clock: Clock
 
-    @property
-    def inbox(self) -> "Inbox":
-        """The folder on the local target, the table in a workspace."""
+    @contextmanager
+    def inbox(self) -> "Iterator[Inbox]":
+        """Give the folder on the local target, the table in a workspace."""
         from harness.context import inbox_of_workspace
         from harness.store.inbox import FolderInbox
 
         if target_of(self.environment) == LOCAL_TARGET:
-            return FolderInbox(self.home / "inbox")
-        return inbox_of_workspace(self.environment, self.clock)
+            yield FolderInbox(self.home / "inbox")
+            return
+        with inbox_of_workspace(self.environment, self.clock) as inbox:
+            yield inbox
 
 
 def state_folder(home: str | Path | None = None) -> Path:
@@ -106,7 +109,8 @@ def register_batch(
     if checked.problems:
         raise ConfigurationError(_listed(checked.problems))
     if checked.events:
-        send_batch(place.inbox, checked.events, at=at)
+        with place.inbox() as inbox:
+            send_batch(inbox, checked.events, at=at)
     return len(checked.events)
 
 

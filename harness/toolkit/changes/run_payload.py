@@ -7,7 +7,8 @@ found in the tables.
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -92,13 +93,13 @@ def _by_reference(reference: Mapping[str, object], text: str) -> list[ChangeEven
     listed = _listed_in(file)
     source = str(file)
     if listed is None:
-        store = _store(file, schema)
-        listed = _from_tables(
-            store,
-            [("intent_id", "=", intent_id), ("attempt", "=", attempt)],
-            f"No run of the intent {intent_id} with the attempt {attempt} is recorded, and its "
-            "list of events has vanished: run it again with `python -m harness retry`",
-        )
+        with _store(file, schema) as store:
+            listed = _from_tables(
+                store,
+                [("intent_id", "=", intent_id), ("attempt", "=", attempt)],
+                f"No run of the intent {intent_id} with the attempt {attempt} is recorded, and its "
+                "list of events has vanished: run it again with `python -m harness retry`",
+            )
         source = f"{schema}.{Ledger.EVENTS}"
     found = _events(listed, f"the list of events in {source}")
     if len(found) != count:
@@ -126,27 +127,31 @@ def _listed_in(file: Path) -> object:
         raise _damaged(f"the list of events in {file}") from error
 
 
-def _store(file: Path, schema: str) -> Store:
-    """Return the tables: those beside the list on this machine, else those of a workspace."""
+@contextmanager
+def _store(file: Path, schema: str) -> Iterator[Store]:
+    """Give the tables: those beside the list on this machine, else those of a workspace."""
     warehouse = file.parent.parent / _WAREHOUSE
     if (warehouse / f"{schema}.db").is_dir():
         from harness.store.local import LocalStore
 
-        return LocalStore(warehouse, schema)
+        yield LocalStore(warehouse, schema)
+        return
     from harness.context import warehouse_of
     from harness.platform.sql.session import SessionSql
     from harness.platform.sql_names import schema_name
     from harness.store.catalog import CatalogStore
 
-    session = _session()
-    sql = warehouse_of(os.environ) if session is None else SessionSql(lambda: session)
-    if sql is None:
+    if (session := _session()) is not None:
+        yield CatalogStore(SessionSql(lambda: session), schema_name(schema))
+        return
+    if (warehouse_sql := warehouse_of(os.environ)) is None:
         raise StateError(
             f"The list of events is not in {file}, and without a Spark session or a SQL warehouse "
             f"(DATABRICKS_HTTP_PATH) the tables of {schema} cannot be read: run the job "
             "where it can reach one of them"
         )
-    return CatalogStore(sql, schema_name(schema))
+    with closing(warehouse_sql) as sql:
+        yield CatalogStore(sql, schema_name(schema))
 
 
 def _session() -> "SparkSession | None":

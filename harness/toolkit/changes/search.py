@@ -7,6 +7,7 @@ same code; which event answers, it says in SQL, and a table of cases is run agai
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -109,9 +110,10 @@ def events(table: str | None = None, **wanted: Unpack[Wanted]) -> list[ChangeEve
     home = wanted.get("home")
     own = {} if home is None else {HOME_VARIABLE: str(Path(home).absolute())}
     environment = {**os.environ, **own}
-    context = Context(load_settings(project_folder(environment), environment), environment)
-    require_state(context)
-    return find(context.store, question)
+    settings = load_settings(project_folder(environment), environment)
+    with closing(Context(settings, environment)) as context:
+        require_state(context)
+        return find(context.store, question)
 
 
 def question_of(table: str | None, wanted: Wanted) -> Question:

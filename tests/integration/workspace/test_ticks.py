@@ -29,7 +29,8 @@ from harness.tick.engine import Engine
 from harness.tick.install import Installation, require_state
 from harness.tick.report import TickReport
 from harness.tick.single_writer import admitted
-from harness.toolkit.changes import register
+from harness.toolkit import processed
+from harness.toolkit.changes import events, read, register
 from tests.support.fake_clock import FakeClock
 from tests.support.fake_jobs import FakeJobs
 from tests.support.services.strict import (
@@ -300,6 +301,34 @@ def test_a_producer_on_another_system_registers_an_event(workspace: Workspace) -
     laptop = workspace.laptop()
     tables = {row["table"] for row in laptop.store.read(Ledger.EVENTS)}
     assert tables >= {"lake.flights"}
+
+
+def test_what_a_job_or_a_notebook_calls_leaves_no_session_open(
+    running: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEARTBEAT_PROJECT", str(running.project))
+    # The process of the tests has a Spark session, which would be used in place of the warehouse.
+    monkeypatch.setattr("harness.toolkit.changes.run_payload._session", lambda: None)
+    running.append()
+    running.tick()
+    laptop = running.laptop()
+    run = newest_run_of(laptop.store, JOB)
+    laptop.close()
+    assert run is not None
+    reference = {
+        "events_file": "/of/another/machine/runs/i-1.json",
+        "event_count": 1,
+        "intent_id": run.intent_id,
+        "attempt": run.attempt,
+        "relation": f"prod-eu.{SCHEMA}.job_runs",
+    }
+    before = running.served.sessions.open_count
+    (change,) = read(run_id=run.run_id)
+    assert read(json.dumps(reference)) == [change]
+    assert change in events("prod-eu.lake.orders")
+    assert register({"table": "lake.trains", "table_format": "ICEBERG", "snapshot_id": "1"}) == 1
+    assert processed("prod-eu.lake.orders", run=run.run_id)
+    assert running.served.sessions.open_count == before
 
 
 #: Runs the command line where the package was installed without its extra `local`.

@@ -142,6 +142,11 @@ class Sessions:
         self.statements: list[str] = []
         self.direct_seconds = _DIRECT_SECONDS
 
+    @property
+    def open_count(self) -> int:
+        """How many sessions are open."""
+        return len(self._sessions)
+
     def end_sessions(self) -> None:
         """End every session, as a restart of the warehouse does."""
         self._sessions.clear()
