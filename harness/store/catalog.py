@@ -74,8 +74,10 @@ class CatalogStore:
             self.forget()
             self._sql.append(self._schema.table(ledger), values, options)
         except Exception as error:
-            message = f"The ledger {ledger} cannot be written: {_words(error)}; nothing was started"
-            raise StateError(message) from error
+            raise StateError(
+                f"The ledger {ledger} cannot be written: {_words(error)}; nothing was started that"
+                " is not recorded"
+            ) from error
 
     def merge(self, table: PublicTable) -> None:
         """Give a public table the rows of its model and no others.

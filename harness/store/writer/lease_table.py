@@ -118,4 +118,6 @@ def _in_sql(value: object) -> str:
 
 def _failure(name: str, done: str, error: Exception) -> StateError:
     lines = str(error).strip().splitlines()[:1] or [repr(error)]
-    return StateError(f"The table {name} cannot be {done}: {lines[0]}; nothing was started")
+    return StateError(
+        f"The table {name} cannot be {done}: {lines[0]}; nothing was started that is not recorded"
+    )

@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 
 from tests.support.services.warehouse import information_schema
 from tests.support.services.warehouse.dialect import Dialect
+from tests.support.services.warehouse.sessions import Denied
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -84,9 +85,14 @@ class StrictSession:
         self.statements: list[str] = []
         #: When the session ends.
         self.death: Death | None = None
+        #: The grants that the principal lacks.
+        self.denied: Sequence[Denied] = ()
 
     def send(self, statement: str, run: "Callable[[], Any]") -> Any:
-        """Run what a statement does, unless the session ends before it."""
+        """Run what a statement does, unless the session ends before it or a grant is missing."""
+        for each in self.denied:
+            if each.refuses(statement):
+                raise PySparkException(f"{each.words} SQLSTATE: 42501")
         death = self.death
         if death is None:
             return run()

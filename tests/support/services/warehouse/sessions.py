@@ -59,6 +59,10 @@ _TYPES: Mapping[str, int] = {
 }
 
 
+#: How statements begin that change a table; the first one is what a session has in place of SQL.
+_CHANGES = ("append to", "insert", "update", "merge", "delete", "truncate")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Denied:
     """A grant that the principal does not have.
@@ -67,11 +71,32 @@ class Denied:
         privilege: ``SELECT``, ``MODIFY``, ``USE CATALOG``, ``USE SCHEMA`` or ``CREATE TABLE``.
         kind: ``Catalog``, ``Schema`` or ``Table``.
         name: Of the object, with its catalog and without backticks.
+        containing: Only for statements with this text: until then the grant was there.
     """
 
     privilege: str
     kind: str
     name: str
+    containing: str = ""
+
+    def refuses(self, statement: str) -> bool:
+        """Return whether a statement needs the grant."""
+        plain = statement.replace("`", "").lower()
+        wanted = "MODIFY" if plain.lstrip().startswith(_CHANGES) else "SELECT"
+        is_use = self.privilege.startswith(("USE", "CREATE"))
+        return (
+            self.name.lower() in plain
+            and self.containing.lower() in plain
+            and (is_use or self.privilege == wanted)
+        )
+
+    @property
+    def words(self) -> str:
+        """What a workspace says of it."""
+        return (
+            "[INSUFFICIENT_PERMISSIONS] Insufficient privileges:\n"
+            f"User does not have {self.privilege} on {self.kind} '{self.name}'."
+        )
 
 
 @dataclass(slots=True)
@@ -395,17 +420,9 @@ class Sessions:
         return result
 
     def _check_grants(self, statement: str) -> None:
-        plain = statement.replace("`", "").lower()
-        changes = plain.lstrip().startswith(("insert", "update", "merge", "delete", "truncate"))
         for each in self._denied:
-            wanted = "MODIFY" if changes else "SELECT"
-            is_use = each.privilege.startswith("USE") or each.privilege.startswith("CREATE")
-            if each.name.lower() in plain and (is_use or each.privilege == wanted):
-                raise RefusedError(
-                    "[INSUFFICIENT_PERMISSIONS] Insufficient privileges:\n"
-                    f"User does not have {each.privilege} on {each.kind} '{each.name}'.",
-                    "42501",
-                )
+            if each.refuses(statement):
+                raise RefusedError(each.words, "42501")
 
 
 _PROTOCOL = ttypes.TProtocolVersion.SPARK_CLI_SERVICE_PROTOCOL_V8
