@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -51,7 +51,7 @@ from harness.store.rows import Question, Store
 from harness.store.state_dir import StateDir
 from harness.store.views import Views, unreadable
 from harness.store.writer.fencing import FencedStore
-from harness.store.writer.lease import LEASE_SECONDS, Lease, LeaseRow
+from harness.store.writer.lease import Lease, LeaseRow
 from harness.store.writer.lease_table import CatalogLeaseTable
 from harness.store.writer.lock import ProcessLock, WriterLock
 
@@ -288,7 +288,7 @@ class Context:
             return last_tick_at(self.home.folder, decision)
         signs = [decision.tick_at] if decision else []
         if (row := self._lease_row) is not None and row.command in _TICKING:
-            signs.append(row.expires_at - timedelta(seconds=LEASE_SECONDS))
+            signs.append(row.last_tick_at)
         return max(signs, default=None)
 
     @cached_property

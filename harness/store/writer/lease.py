@@ -59,6 +59,17 @@ class LeaseRow:
     is_held: bool
     needs_fence: bool
 
+    @property
+    def last_tick_at(self) -> datetime:
+        """When this holder has last shown that its ticks work, if it ticks.
+
+        For a single tick everything from before this instant is recorded. Its findings bear the
+        instant at which it began, and until it has ended well they may still be under way.
+        """
+        if self.command == "tick" and (self.is_held or self.needs_fence):
+            return self.since
+        return self.expires_at - timedelta(seconds=LEASE_SECONDS)
+
     def described(self, now: datetime) -> str:
         """Report who it is, for people."""
         holder = Holder(

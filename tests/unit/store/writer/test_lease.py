@@ -65,6 +65,24 @@ def test_each_turn_has_a_higher_number(tables: Tables) -> None:
     assert epochs == [1, 2, 3]
 
 
+def test_a_tick_that_renews_the_lease_counts_from_its_beginning_until_it_has_ended(
+    tables: Tables,
+) -> None:
+    table = tables.lease
+    with tables.process() as holder:
+        tables.clock.sleep(LEASE_SECONDS * 2 / 3)
+        holder.check()
+        # What the tick has found bears an instant from before the renewal, and is not recorded yet.
+        assert table.row is not None
+        assert table.row.last_tick_at == NOON
+    assert table.row.last_tick_at == tables.clock.now()
+    with tables.process() as holder:
+        tables.clock.sleep(LEASE_SECONDS * 2 / 3)
+        holder.check()
+        holder.append_failed()
+    assert table.row.last_tick_at < tables.clock.now()
+
+
 def test_a_frozen_process_that_wakes_up_writes_nothing_and_is_told(tables: Tables) -> None:
     zombie = tables.frozen()
     with tables.process() as holder:
