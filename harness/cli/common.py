@@ -225,7 +225,9 @@ def _close(wanted: str, names: Mapping[int, str]) -> str:
     )
     if close:
         return f"did you mean {' or '.join(list(close)[:3])}?"
-    return "`python -m harness jobs` lists every job" if names else "no tick has recorded one yet"
+    if names:
+        return "`python -m harness jobs` lists every job"
+    return "none is recorded yet: add a row for it to seeds/heartbeat_controls.csv, and run a tick"
 
 
 def length_of_time(text: str, option: str) -> timedelta:

@@ -219,7 +219,7 @@ def events(
     elif found:
         shown.show(answers(), found, left_out=len(every) - len(found), is_verbose=verbose)
     else:
-        print_line("there is no such event", err=True)
+        print_line("no recorded event matches", err=True)
     leave(ExitCode.DONE if found else ExitCode.NOTHING_NEW)
 
 

@@ -4,6 +4,7 @@ import logging
 import shlex
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,7 +22,7 @@ from harness.cli.common import (
     writing,
 )
 from harness.config.sources import Source
-from harness.errors import ExitCode
+from harness.errors import ControlsError, ExitCode
 
 if TYPE_CHECKING:
     from harness.context import Context
@@ -99,11 +100,30 @@ def tick(
             print_json(shown.as_json(report, _waiting(context)))
         elif not quiet:
             show(answers(), report)
-            if report.tick.number == 1:
+            hint = _hint_without_rows(context.settings.project)
+            # Where the file has just been read, it is among the warnings.
+            if hint and hint not in report.warnings:
+                print_line(hint)
+            elif report.tick.number == 1 and not hint:
                 _show_next_steps(report)
         observers.after(report)
         Keeper(context).keep()
     leave(ExitCode.FAILED if not report.is_clean else ExitCode.DONE)
+
+
+def _hint_without_rows(project: Path) -> str:
+    """Return what to do first while the CSV files have no rows; nothing when one is unreadable."""
+    from harness.controls.findings import WITHOUT_ROWS
+    from harness.controls.load import CONTROLS
+    from harness.controls.parse import read_controls
+    from harness.controls.triggers.parse import read_triggers
+
+    try:
+        controls = read_controls(project / CONTROLS)
+        has_rows = controls.rows or controls.findings or read_triggers(project).rows
+    except ControlsError:
+        return ""
+    return "" if has_rows else WITHOUT_ROWS
 
 
 def _show_next_steps(report: "TickReport") -> None:
@@ -183,6 +203,8 @@ def run(
         for_seconds=None if for_ is None else length_of_time(for_, "--for").total_seconds(),
     )
     with writing("run") as context:
+        if hint := _hint_without_rows(context.settings.project):
+            print_line(hint, err=True)
         context.is_resident = context.publishes_aside = True
         observers = Observers(context)
         shown = _teller(context, is_verbose=verbose, is_json=as_json)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Protocol
 
 from harness.controls.cells import RowChecks
-from harness.controls.findings import Code, Finding, finding, shown
+from harness.controls.findings import WITHOUT_ROWS, Code, Finding, finding, shown
 from harness.controls.header import COLUMNS
 from harness.controls.parse import ControlRow, ControlsFile
 from harness.platform.text import escaped
@@ -59,8 +59,7 @@ def check(
         findings.extend(_without_connection(rows, configured))
         findings.extend(_without_files(rows, configured))
     if controls.columns and not rows and not findings:
-        message = "the file has no rows; nothing will be watched."
-        findings.append(finding(Code.NO_ROWS, 1, None, message))
+        findings.append(finding(Code.NO_ROWS, 1, None, WITHOUT_ROWS))
     if previous_keys is not None and not removal_is_meant:
         findings.extend(_mass_removal(controls, frozenset(previous_keys)))
     return sorted(findings, key=_place)

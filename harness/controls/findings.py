@@ -88,6 +88,12 @@ WARNINGS = frozenset(
     }
 )
 
+#: Printed wherever a person looks for what is not there.
+WITHOUT_ROWS = (
+    "the controls have no rows, so nothing is probed or started: add a row for each upstream of"
+    " each job to seeds/heartbeat_controls.csv, as README.md shows; the next tick loads it."
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:

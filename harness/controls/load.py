@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from harness.controls.check import REMOVED_ROWS_ALLOWED, Configured, check
-from harness.controls.findings import Finding, Severity, has_errors, render_findings
+from harness.controls.findings import Code, Finding, Severity, has_errors, render_findings
 from harness.controls.optional_seeds import SeedProblem, examine_seeds
 from harness.controls.parse import ControlsFile, parse_controls, read_controls
 from harness.controls.triggers.parse import TriggersFile, read_triggers
@@ -105,6 +105,8 @@ def examine_controls(
         may_read=may_read,
         configured=configured,
     )
+    if triggers.rows:
+        findings = [each for each in findings if each.code is not Code.NO_ROWS]
     return CheckedControls(
         controls=controls,
         triggers=triggers,

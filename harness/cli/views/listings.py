@@ -56,7 +56,8 @@ class Listing:
     def heading(self) -> Sequence[Cell]:
         """How many rows there are, and how many in each state."""
         summary = ", ".join(f"{number:,} {state}" for state, number in self.states.items())
-        return (count(len(self.rows), self.noun), "bold"), (f"  {summary}", "dim")
+        heading = (count(len(self.rows), self.noun), "bold")
+        return (heading, (f"  {summary}", "dim")) if summary else (heading,)
 
     def show(self, console: Console) -> None:
         """Print it."""

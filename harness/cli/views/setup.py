@@ -54,7 +54,7 @@ def show_overview(console: Console, context: "Context", checked: "CheckedControl
         ("controls", controls),
         ("jobs", f"the {context.settings.jobs.target.value} Jobs API"),
         *(("warning", each.message) for each in checked.warnings),
-        ("next", "python -m harness tick"),
+        *([("next", "python -m harness tick")] if rows or checked.triggers.rows else []),
     ]
     console.print(line(("ready", "bold green")))
     columns = (Column(title=""), Column(title="", may_wrap=True))

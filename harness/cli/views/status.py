@@ -7,6 +7,7 @@ from rich.console import Console
 
 from harness.cli.views.terminal import Cell, Column, print_sentence, print_table
 from harness.cli.views.words import remedy_of_held, short_reason, short_run_id
+from harness.controls.findings import WITHOUT_ROWS
 from harness.inspect.attention import (
     CANNOT_BE_READ,
     Job,
@@ -105,6 +106,8 @@ class Page:
 
     def _last_change(self) -> Cell:
         decision, now = self._status.decision, self._status.now
+        if not self._jobs:
+            return WITHOUT_ROWS, "yellow"
         if decision is None:
             return "no tick has decided anything yet: python -m harness tick", "yellow"
         when = f"{age(decision.tick_at, now)} ago, at {instant(decision.tick_at, now)}"

@@ -45,7 +45,7 @@ def controls(patient: Patient) -> Iterator[Finding]:
         if each.severity is Severity.ERROR
     ]
     errors += map(str, checked.seed_problems)
-    warnings = len(checked.warnings)
+    warnings = [each.message.rstrip(".") for each in checked.warnings]
     if any(each.code is Code.MASS_REMOVAL for each in checked.findings):
         yield broken("controls", errors[0], where=where, todo=_VALIDATE)
     elif errors:
@@ -53,7 +53,9 @@ def controls(patient: Patient) -> Iterator[Finding]:
         what = f"what is wrong is quarantined, the rest is in force: {errors[0]}{more}"
         yield attention("controls", what, where=where, todo=_VALIDATE)
     elif warnings:
-        yield attention("controls", count(warnings, "warning"), where=where, todo=_VALIDATE)
+        more = f" (and {count(len(warnings) - 1, 'more warning')})" if len(warnings) > 1 else ""
+        todo = _VALIDATE if more else ""
+        yield attention("controls", f"{warnings[0]}{more}", where=where, todo=todo)
     else:
         triggers = len({row.trigger_id for row in checked.triggers.rows})
         and_triggers = f" and {count(triggers, 'trigger')}" if triggers else ""

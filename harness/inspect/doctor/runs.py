@@ -84,7 +84,7 @@ def upstreams(patient: Patient) -> Iterator[Finding]:
             "is due probes again, or at once after `python -m harness try-again`",
         )
     else:
-        yield ok("upstreams", "every one could be read at its last probe")
+        yield ok("upstreams", "none failed at its last probe")
 
 
 def triggers(patient: Patient) -> Iterator[Finding]:

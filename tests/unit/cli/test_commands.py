@@ -16,6 +16,7 @@ from harness.cli.app import app
 from harness.errors import ConfigurationError, ExitCode
 from harness.sense.backoff import BackOff, Failing, save_back_off
 from harness.store.writer.lock import ProcessLock
+from tests.support.controls_text import HEADER, line
 
 PROJECT = Path(__file__).resolve().parents[3]
 COMMANDS = (
@@ -265,8 +266,10 @@ def project(tmp_path: Path) -> Path:
     copy = tmp_path / "project"
     shutil.copytree(PROJECT / "harness", copy / "harness", ignore=shutil.ignore_patterns("*.pyc"))
     (copy / "seeds").mkdir()
-    for name in ("heartbeat.yml", "seeds/heartbeat_controls.csv"):
-        shutil.copy(PROJECT / name, copy / name)
+    shutil.copy(PROJECT / "heartbeat.yml", copy / "heartbeat.yml")
+    rows = [line(), line(sensor_id="sales.returns")]
+    text = "\n".join([HEADER, *rows, ""])
+    (copy / "seeds" / "heartbeat_controls.csv").write_text(text)
     return copy
 
 
@@ -282,14 +285,14 @@ def test_every_finding_is_told_and_errors_end_with_two(tmp_path: Path, project: 
     controls.write_text(controls.read_text().replace("UNPAUSED", "ASLEEP"))
     answer = call(tmp_path, "validate", project=project)
     assert answer.returncode == ExitCode.USAGE
-    assert answer.stdout.count("[job_state]") == 6
+    assert answer.stdout.count("[job_state]") == 2
     assert "seeds/heartbeat_controls.csv:2: error: job_state: " in answer.stdout
     assert "\x1b" not in answer.stdout
 
 
 def test_findings_are_json_for_scripts(tmp_path: Path, project: Path) -> None:
     controls = project / "seeds" / "heartbeat_controls.csv"
-    controls.write_text(controls.read_text().replace("111111111", "no number"))
+    controls.write_text(controls.read_text().replace("111", "no number"))
     answer = call(tmp_path, "validate", "--json", project=project)
     content = json.loads(answer.stdout)
     assert content["ok"] is False

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from harness.cli.views.status import Page
 from harness.cli.views.terminal import console_for
+from harness.controls.findings import WITHOUT_ROWS
 from harness.inspect.status import Status, as_json, discarded_since
 from harness.sense.backoff import Failing
 from harness.settle.run_progress import NO_STATE, NOT_KNOWN
@@ -448,3 +449,7 @@ def test_what_is_quarantined_is_shown_with_its_reason_to_people_and_scripts() ->
     assert "it is a link" in section(lines, "quarantined 1")
     [shown] = as_json(status)["quarantined"]  # type: ignore[misc]
     assert (shown["name"], shown["reason"]) == ("1.json", "it is a link")
+
+
+def test_without_a_job_the_page_says_what_to_do_first() -> None:
+    assert " ".join(page(status_of(0))).startswith(f"0 jobs {WITHOUT_ROWS}")

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from harness.controls.accept import Desk
-from harness.controls.load import check_controls, every_job_name
+from harness.controls.findings import Code
+from harness.controls.load import CONTROLS, check_controls, every_job_name
 from harness.controls.triggers.check import trigger_problems
 from harness.controls.triggers.parse import COLUMNS, parse_triggers, read_triggers
 from harness.controls.triggers.partitions import LETTERS, partition_problems
 from harness.errors import ControlsError
+from tests.support.controls_text import HEADER, line
 from tests.support.copied import copy_project
 from tests.support.memory_store import MemoryStore
 from tests.support.triggers_text import row, text
@@ -280,11 +282,19 @@ def test_errors_stop_what_checks_the_controls_and_name_every_line(tmp_path: Path
 def test_a_job_that_only_a_trigger_names_has_a_name(tmp_path: Path) -> None:
     project = tmp_path / "project"
     copy_project(project)
-    known = every_job_name(project)
+    (project / CONTROLS).write_text(f"{HEADER}\n{line()}\n")
     (project / FILE).write_text(text(row()))
 
-    assert every_job_name(project) == {**known, 7: "reports"}
+    assert every_job_name(project) == {111: "revenue", 7: "reports"}
     assert [each.trigger_id for each in check_controls(project, None).triggers.rows] == ["daily"]
+
+
+def test_controls_may_have_no_rows_where_there_is_a_trigger(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    copy_project(project)
+    assert [each.code for each in check_controls(project, None).findings] == [Code.NO_ROWS]
+    (project / FILE).write_text(text(row()))
+    assert check_controls(project, None).findings == ()
 
 
 def test_a_project_without_the_file_has_no_triggers(tmp_path: Path) -> None:

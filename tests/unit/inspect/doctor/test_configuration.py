@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.controls.findings import WITHOUT_ROWS
 from harness.controls.load import CONTROLS
 from harness.errors import JobsApiError
 from harness.inspect.doctor.configuration import configuration, controls, java, secrets
@@ -13,8 +14,9 @@ from harness.inspect.doctor.findings import Level, worst
 from harness.inspect.doctor.jobs_api import jobs_api, of_workspace, within
 from harness.inspect.doctor.run import examine
 from harness.store.rows import Ledger
+from tests.support.controls_text import HEADER, line
 from tests.support.disk_ledgers import create_ledgers
-from tests.support.patients import PROJECT, a_patient, levels, only
+from tests.support.patients import a_patient, levels, only
 
 SHOP = "connections: {jdbc: {shop: {url: 'jdbc:x:y', password: 'env:SHOP_PASSWORD'}}}"
 
@@ -44,12 +46,26 @@ def with_controls(tmp_path: Path, text: str) -> Path:
 def test_controls_with_errors_need_attention_since_their_rows_are_quarantined(
     tmp_path: Path,
 ) -> None:
-    text = (PROJECT / CONTROLS).read_text().replace("UNPAUSED", "ASLEEP")
     patient = a_patient(tmp_path / "home")
-    project = with_controls(tmp_path, text)
+    project = with_controls(tmp_path, f"{HEADER}\n{line(job_state='ASLEEP')}\n")
     found = only(controls(replace(patient, project=project)), Level.ATTENTION)
     assert "quarantined, the rest is in force: heartbeat_controls.csv:" in found.what
     assert "'ASLEEP'" in found.what
+
+
+def test_controls_without_rows_need_attention_and_the_remedy_is_named(tmp_path: Path) -> None:
+    project = with_controls(tmp_path, f"{HEADER}\n")
+    patient = replace(a_patient(tmp_path / "home"), project=project)
+    found = only(controls(patient), Level.ATTENTION)
+    assert (found.what, found.todo) == (WITHOUT_ROWS.rstrip("."), "")
+
+
+def test_of_several_warnings_the_first_is_named_and_the_others_are_counted(tmp_path: Path) -> None:
+    rows = [line(trigger_job_name=""), line(trigger_job_id="7", trigger_job_name="")]
+    project = with_controls(tmp_path, "\n".join([HEADER, *rows, ""]))
+    patient = replace(a_patient(tmp_path / "home"), project=project)
+    found = only(controls(patient), Level.ATTENTION)
+    assert found.what.endswith(" (and 1 more warning)")
 
 
 def test_controls_that_are_not_there_are_broken(tmp_path: Path) -> None:
