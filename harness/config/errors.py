@@ -89,11 +89,11 @@ def _fault(kind: str) -> str:
 
 def _wrong_key(path: tuple[str, ...]) -> str:
     if path[:3] == ("jobs", "local", "commands"):
-        return "this is no job id; allowed is an integer from 1 to 9223372036854775807."
+        return "this is not a job id; allowed is an integer from 1 to 9223372036854775807."
     if path[:2] == ("sensing", "limits"):
-        return f"there is no such sensor_source; allowed are {', '.join(Source)}."
+        return f"unknown sensor_source; allowed are {', '.join(Source)}."
     if path[:2] == ("lineage", "datasets"):
-        return f"there is no such table_format; allowed are {', '.join(get_args(DatasetFormat))}."
+        return f"unknown table_format; allowed are {', '.join(get_args(DatasetFormat))}."
     return "the name is empty; give it one."
 
 
@@ -108,4 +108,4 @@ def _unknown_key(path: tuple[str, ...]) -> str:
     allowed = names_at(path[:-1])
     close = get_close_matches(path[-1].lower(), allowed, n=1, cutoff=0.6)
     hint = f"did you mean {close[0]}?" if close else f"allowed are {', '.join(allowed)}."
-    return f"there is no such key; {hint}"
+    return f"unknown key; {hint}"

@@ -80,5 +80,5 @@ def _decoded(value: str | None, name: str) -> str | None:
     except ValueError:
         # The cause is cut off: it may hold a part of the value.
         raise ConfigurationError(
-            f"secret:{name} of the workspace is no text in UTF-8; store it again"
+            f"secret:{name} of the workspace is not UTF-8 text; store it again"
         ) from None

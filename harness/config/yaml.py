@@ -146,4 +146,6 @@ def _yaml_message(error: YAMLError, name: str) -> str:
         key = f" {found.group(1)}" if found else ""
         return f"{where}: the key{key} stands there twice; once is allowed."
     problem = error.problem if isinstance(error, MarkedYAMLError) else None
-    return f"{where}: this is no YAML: {problem or 'it cannot be read'}; check the indentation."
+    return (
+        f"{where}: this is not valid YAML: {problem or 'it cannot be read'}; check the indentation."
+    )

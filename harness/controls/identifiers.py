@@ -39,7 +39,7 @@ def upstream_key_problem(key: str) -> str | None:
     if is_column(key):
         return None
     return (
-        f"{shown(key)} is no column name; letters, digits and _ are allowed, a dot between a"
+        f"{shown(key)} is not a column name; letters, digits and _ are allowed, a dot between a"
         " structure and its field, and anything else between backticks."
     )
 
@@ -71,8 +71,8 @@ def _iceberg_problem(sensor_id: str) -> str | None:
     if sensor_id.startswith("/") and sensor_id.strip("/"):
         return None
     return (
-        f"{shown(sensor_id)} names no Iceberg table; allowed are catalog.schema.table, the catalog"
-        " as heartbeat.yml names it, an absolute path, or a URI."
+        f"{shown(sensor_id)} is not the name of an Iceberg table; allowed are"
+        " catalog.schema.table, the catalog as heartbeat.yml names it, an absolute path, or a URI."
     )
 
 
@@ -80,8 +80,8 @@ def _hive_problem(sensor_id: str) -> str | None:
     if _HIVE_NAME.fullmatch(sensor_id):
         return None
     return (
-        f"{shown(sensor_id)} names no table of the metastore; allowed are schema.table and"
-        " hive_metastore.schema.table; a table of another catalog is sensed as delta_table or"
+        f"{shown(sensor_id)} is not the name of a table of the metastore; allowed are schema.table"
+        " and hive_metastore.schema.table; a table of another catalog is sensed as delta_table or"
         " iceberg_table, or the folder of its files as file."
     )
 
@@ -96,8 +96,8 @@ def _file_problem(sensor_id: str) -> str | None:
     if root and not _HAS_WILDCARD.search(sensor_id.split("/")[2 if "://" in sensor_id else 0]):
         return None
     return (
-        f"{shown(sensor_id)} names no folder or files; allowed are an absolute path or a URI,"
-        " with *, ? and [ ] in the names of folders and files."
+        f"{shown(sensor_id)} does not name a folder or files; allowed are an absolute path or a"
+        " URI, with *, ? and [ ] in the names of folders and files."
     )
 
 
@@ -106,8 +106,9 @@ def _upstream_sensor_problem(sensor_id: str) -> str | None:
     if match is not None and _delta_problem(match["spaced"] or match["name"]) is None:
         return None
     return (
-        f"{shown(sensor_id)} names no sensor of a table; allowed is a sensors table, a colon, a"
-        " space, and a sensor id or an asset in it, such as sales.sensors: sales_orders_111."
+        f"{shown(sensor_id)} does not name a sensor of a table; allowed is a sensors table, a"
+        " colon, a space, and a sensor id or an asset in it, such as sales.sensors:"
+        " sales_orders_111."
     )
 
 
@@ -115,8 +116,8 @@ def _topic_problem(sensor_id: str) -> str | None:
     if topic_name_from(sensor_id) is not None:
         return None
     return (
-        f"{shown(sensor_id)} names no Kafka topic; allowed is product: topic, such as my_product:"
-        " my.topic, with letters, digits, dots, _ and - in the topic."
+        f"{shown(sensor_id)} does not name a Kafka topic; allowed is product: topic, such as"
+        " my_product: my.topic, with letters, digits, dots, _ and - in the topic."
     )
 
 
@@ -133,8 +134,8 @@ def _chain_problem(sensor_id: str) -> str | None:
     if re.fullmatch(r"[^\s,;'\"]+", sensor_id):
         return None
     return (
-        f"{shown(sensor_id)} is no id of a process chain; allowed is one id without spaces, such as"
-        " SAP_CHAIN_ID_SAP_TABLE."
+        f"{shown(sensor_id)} is not the id of a process chain; allowed is one id without spaces,"
+        " such as SAP_CHAIN_ID_SAP_TABLE."
     )
 
 
@@ -148,8 +149,8 @@ def _folder_problem(sensor_id: str) -> str | None:
     if all(part != "." and _FOLDER_PART.fullmatch(part) for part in parts):
         return None
     return (
-        f"{shown(sensor_id)} names no folder under trigger_files.root; allowed is a relative"
-        " name such as my_trigger or sales/my_trigger."
+        f"{shown(sensor_id)} does not name a folder under trigger_files.root; allowed is a"
+        " relative name such as my_trigger or sales/my_trigger."
     )
 
 

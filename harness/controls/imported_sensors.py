@@ -74,13 +74,13 @@ def instant_in(text: str) -> datetime | None:
     """Read an instant as an export writes it; one without a zone is in UTC.
 
     Raises:
-        ValueError: It is no instant.
+        ValueError: It is not an instant.
     """
     if not text.strip():
         return None
     found = datetime.fromisoformat(text.strip())
     if found.year not in _YEARS:
-        raise ValueError(f"the year {found.year} is none of a sensor")
+        raise ValueError(f"the year {found.year} is not possible for a sensor")
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 
@@ -96,7 +96,7 @@ def problem_in(cells: Sequence[str]) -> str | None:
         try:
             instant_in(row[name])
         except (ValueError, OverflowError):
-            return f"{name} '{row[name]}' is no instant; write 2026-03-01T06:00:00Z, or nothing"
+            return f"{name} '{row[name]}' is not an instant; write 2026-03-01T06:00:00Z, or nothing"
     return None
 
 

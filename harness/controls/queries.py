@@ -78,7 +78,7 @@ def _unknown_placeholder(tokens: Sequence[Token]) -> str | None:
 
 
 def _only_placeholders() -> str:
-    return f"is no placeholder; allowed are {PLACEHOLDERS[0]} and {PLACEHOLDERS[1]}."
+    return f"is not a placeholder; allowed are {PLACEHOLDERS[0]} and {PLACEHOLDERS[1]}."
 
 
 def _syntax_message(error: Exception) -> str:

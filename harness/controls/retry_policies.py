@@ -78,7 +78,7 @@ def _job_problem(job_id: str) -> str | None:
     if job_id == EVERY_JOB or (_WHOLE.fullmatch(job_id) and int(job_id) <= LARGEST_BIGINT):
         return None
     return (
-        f"{shown(job_id)} is no job id; allowed is an integer from 1 to {LARGEST_BIGINT}, or"
+        f"{shown(job_id)} is not a job id; allowed is an integer from 1 to {LARGEST_BIGINT}, or"
         f" {EVERY_JOB} for all jobs without a row of their own"
     )
 
@@ -87,7 +87,7 @@ def _attempts_problem(attempts: str) -> str | None:
     if _WHOLE.fullmatch(attempts) and int(attempts) <= _MOST_ATTEMPTS:
         return None
     return (
-        f"{shown(attempts)} is no number of attempts; allowed is an integer from 1 (never again"
+        f"{shown(attempts)} is not a number of attempts; allowed is an integer from 1 (never again"
         f" by itself) to {_MOST_ATTEMPTS}"
     )
 

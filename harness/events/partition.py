@@ -28,7 +28,7 @@ def level(text: str) -> str:
     """Return the value of a level as it is compared.
 
     Raises:
-        ValueError: It is no JSON value.
+        ValueError: It is not a JSON value.
     """
     return _as_text(_value(text))
 
@@ -69,7 +69,7 @@ def level_from(text: str) -> str:
         value = _value(text)
     except ValueError:
         if text.startswith('"'):
-            raise PartitionError(f"{text} begins with a quote and is no JSON string") from None
+            raise PartitionError(f"{text} begins with a quote and is not a JSON string") from None
         return _as_text(text)
     found = _as_text(value)
     # A number in another spelling than the one that is compared, such as 1e3, is taken as text.
@@ -149,10 +149,10 @@ def _listed(text: str) -> list[object]:
     except ValueError:
         values = None
     if not isinstance(values, list) or not values:
-        raise PartitionError(f"{text} is no JSON list with a value for each level; {_ALLOWED}")
+        raise PartitionError(f"{text} is not a JSON list with a value for each level; {_ALLOWED}")
     wrong = next((each for each in values if not _is_scalar(each)), None)
     if wrong is not None:
-        raise PartitionError(f"{_as_text(wrong)} in {text} is no value of a level; {_ALLOWED}")
+        raise PartitionError(f"{_as_text(wrong)} in {text} is not a value of a level; {_ALLOWED}")
     return values
 
 
@@ -184,7 +184,7 @@ def _end_of_string(text: str) -> int:
     try:
         _, end = _STRING.raw_decode(text)
     except ValueError:
-        raise PartitionError(f"{text} begins with a quote and is no JSON string") from None
+        raise PartitionError(f"{text} begins with a quote and is not a JSON string") from None
     after = text[end:].lstrip()
     if after and not after.startswith(";"):
         raise PartitionError(f"{text} goes on after its closing quote; {_ALLOWED}")
@@ -196,7 +196,7 @@ def _is_scalar(value: object) -> bool:
 
 
 def _refuse(word: str) -> object:
-    raise ValueError(f"{word} is no JSON value")
+    raise ValueError(f"{word} is not a JSON value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

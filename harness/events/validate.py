@@ -107,7 +107,7 @@ def _unknown(name: str) -> str:
         return "event_ts is the instant at which the event is registered: leave it out"
     close = get_close_matches(name, FIELDS, n=1)
     hint = f"; did you mean {close[0]}?" if close else f"; there are {', '.join(FIELDS)}"
-    return f"there is no field '{_shown(name)}'{hint}"
+    return f"unknown field '{_shown(name)}'{hint}"
 
 
 def _missing(fields: Mapping[str, object]) -> list[str]:
@@ -184,14 +184,14 @@ def _format(value: object) -> TableFormat:
     try:
         return TableFormat(_text(value, _LONGEST_ID).strip().upper())
     except ValueError:
-        raise _Wrong(f"'{_shown(value)}' is none of {', '.join(TableFormat)}") from None
+        raise _Wrong(f"'{_shown(value)}' is not one of {', '.join(TableFormat)}") from None
 
 
 def _operation(value: object) -> Operation:
     try:
         return Operation(_text(value, _LONGEST_ID).strip().upper())
     except ValueError:
-        raise _Wrong(f"'{_shown(value)}' is none of {', '.join(Operation)}") from None
+        raise _Wrong(f"'{_shown(value)}' is not one of {', '.join(Operation)}") from None
 
 
 def _partition(value: object) -> tuple[str, ...]:
@@ -212,7 +212,8 @@ def _level(value: object, number: int) -> str:
     except ValueError:
         proposal = escaped(json.dumps(value, ensure_ascii=False))[:_LONGEST_ID]
         raise _Wrong(
-            f"level {number} '{_shown(value)}' is no JSON value: text has quotes, as in {proposal}"
+            f"level {number} '{_shown(value)}' is not a JSON value: text has quotes, as in"
+            f" {proposal}"
         ) from None
 
 

@@ -81,7 +81,7 @@ class Alarm:
         """
         since, blocks = instant_from(row["since"]), row["blocks"]
         if since is None or not isinstance(blocks, list):
-            raise ValueError("this is no alarm")
+            raise ValueError("this is not an alarm")
         return cls(
             rule=AlarmRule(str(row["rule"])),
             subject=str(row["subject"]),

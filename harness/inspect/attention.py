@@ -89,7 +89,6 @@ def reason_beside(name: str, failure: str) -> str:
     )
     # "the folder /data/orders does not exist" says nothing more than "the folder does not exist".
     end = r"(?=[\s,:;]|\.?$)"
-    reason = re.sub(rf"\bno (folder|table) {message}{end}", r"no such \1", reason)
     reason = re.sub(rf"\b(folder|table) {message}{end}", r"\1", reason)
     return re.sub(rf"(?:(?<=^)|(?<=\s)){message}{end}", "it", reason)
 

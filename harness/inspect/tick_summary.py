@@ -212,9 +212,10 @@ def headline(report: "TickReport") -> str:
     parts += (
         [f"{count(len(releases_of(report)), 'trigger')} evaluated"] if releases_of(report) else []
     )
-    parts += [f"{count(report.control_changes, 'control row')} changed"] * bool(
-        report.control_changes
-    )
+    parts += [
+        f"{count(number, 'control row')} {change}"
+        for change, number in sorted(report.control_changes.items())
+    ]
     parts += [f"{count(len(runs.ended), 'run')} ended"] if runs.ended else []
     parts += [f"{count(len(runs.requeued), 'run')} requeued"] if runs.requeued else []
     parts += [f"{count(len(runs.discarded), 'run')} released"] if runs.discarded else []

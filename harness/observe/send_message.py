@@ -38,7 +38,7 @@ def send(request: dict[str, str]) -> str | None:
     logger.propagate = False
     sender = Apprise()
     if not sender.add(request["url"]):
-        return "its address is no URL that Apprise supports"
+        return "its address is not a URL that Apprise supports"
     is_sent = sender.notify(
         body=request["body"],
         title=request["title"],

@@ -275,13 +275,13 @@ def _file(body: Mapping[str, Any]) -> FileAction:
 
 def _object(body: Any) -> dict[str, Any]:
     if not isinstance(body, dict):
-        raise TypeError("an action is no object")
+        raise TypeError("an action is not an object")
     return body
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError("it is no text")
+        raise TypeError("it is not text")
     return value
 
 
@@ -307,12 +307,18 @@ def list_log(storage: Storage, path: str, reported: frozenset[int] = frozenset()
         folder = arrange(storage.list_files(f"{path}/_delta_log"), reported=reported)
     except FileNotFoundError as error:
         if storage.stat(path) is None:
-            raise ProbeFailedError(f"the folder {path} does not exist") from error
-        raise ProbeFailedError(f"{path} is no Delta table: it has no _delta_log folder") from error
+            raise ProbeFailedError(
+                f"the folder {path} does not exist; create the table, or correct its path"
+            ) from error
+        raise ProbeFailedError(
+            f"{path} is not a Delta table: it has no _delta_log folder"
+        ) from error
     except NotADirectoryError as error:
-        raise ProbeFailedError(f"{path} is no Delta table: it has no _delta_log folder") from error
+        raise ProbeFailedError(
+            f"{path} is not a Delta table: it has no _delta_log folder"
+        ) from error
     if not folder.versions:
         if storage.stat(f"{path}/_delta_log/_staged_commits") is not None:
             raise IncompleteLogError("a catalog has its commits, not its log")
-        raise ProbeFailedError(f"{path} is no Delta table: its _delta_log folder has no commit")
+        raise ProbeFailedError(f"{path} is not a Delta table: its _delta_log folder has no commit")
     return folder

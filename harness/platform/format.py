@@ -92,7 +92,7 @@ def duration(text: str) -> timedelta:
 
 
 def _no_duration(text: str) -> float:
-    raise ValueError(f"'{text}' is no length of time")
+    raise ValueError(f"'{text}' is not a length of time")
 
 
 def past_instant(text: str, now: datetime) -> datetime:
@@ -105,7 +105,8 @@ def past_instant(text: str, now: datetime) -> datetime:
         at = _instant_of(text.strip(), now)
     except ValueError as error:
         raise ConfigurationError(
-            f"--at '{text}' is no instant; write for example 2026-03-01T08:00Z, 08:00 (UTC) or -2h"
+            f"--at '{text}' is not an instant; write for example 2026-03-01T08:00Z, 08:00 (UTC) or"
+            " -2h"
         ) from error
     if at > now:
         raise ConfigurationError(f"--at {iso(at)} lies ahead: only what has been can be explained")

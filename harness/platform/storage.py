@@ -225,7 +225,7 @@ class ObjectStorage:
             if root not in self._stores:
                 if not _is_known(root):
                     raise ProbeFailedError(
-                        f"{root} is no object store; s3:, s3a:, abfss: and gs: can be read"
+                        f"{root} is not an object store; s3:, s3a:, abfss: and gs: can be read"
                     )
                 self._stores[root] = from_url(root, **_OPTIONS)  # type: ignore[call-overload]
             yield self._stores[root], key.rstrip("/")

@@ -178,9 +178,9 @@ def _read(line: bytes) -> object:
             return Unreadable(f"has {len(line):,} bytes; {LONGEST_LINE:,} are allowed")
         return json.loads(line.decode("utf-8-sig"))
     except UnicodeDecodeError:
-        return Unreadable("this is no text in UTF-8")
+        return Unreadable("this is not UTF-8 text")
     except ValueError as error:
-        return Unreadable(f"this is no JSON object on a line of its own ({error})")
+        return Unreadable(f"this is not a JSON object on a line of its own ({error})")
     except RecursionError:
         return Unreadable("this is nested too deeply")
 
@@ -193,7 +193,7 @@ def _files(path: Path) -> list[Path]:
     files = [each for each in sorted(path.iterdir()) if each.name[0] not in "._"]
     other = next((each for each in files if each.suffix != ".json"), None)
     if other is not None:
-        raise UnreadableFileError(f"{path.name}/{other.name} is no file of JSON lines")
+        raise UnreadableFileError(f"{path.name}/{other.name} is not a file of JSON lines")
     if len(files) > MOST_FILES:
         raise UnreadableFileError(f"it has {len(files):,} files; {MOST_FILES:,} are allowed")
     return files

@@ -226,5 +226,5 @@ def _instant(text: str) -> datetime:
 def _wait(number: str) -> float:
     seconds = float(number)
     if not 0 <= seconds <= _LONGEST_SECONDS:
-        raise ValueError(f"{seconds} is no wait")
+        raise ValueError(f"{seconds} is not a wait")
     return seconds

@@ -116,7 +116,9 @@ class SqlCatalogTables:
         except SqlError as error:
             condition = error.condition or ""
             if condition in NO_CATALOG:
-                raise ProbeFailedError(f"the workspace has no catalog {catalog}") from error
+                raise ProbeFailedError(
+                    f"the catalog {catalog} does not exist in the workspace; correct sensor_id"
+                ) from error
             if any(each in condition for each in _NOT_SHOWN):
                 return {}
             raise ProbeFailedError(f"the catalog {catalog} does not answer: {error}") from error

@@ -126,7 +126,7 @@ class ProbePool:
             if probe is None:
                 known = ", ".join(sorted(self._probes))
                 refused.append(
-                    _failed(upstream, f"is of no known source; sensor_source may be {known}")
+                    _failed(upstream, f"has an unknown sensor_source; allowed are {known}")
                 )
             elif upstream.upstream_id in hung:
                 since = hung[upstream.upstream_id].isoformat(timespec="seconds")

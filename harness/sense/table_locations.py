@@ -126,9 +126,12 @@ class SparkTableLocator:
             condition = getattr(error, "getCondition", str)() or ""
             if condition in NO_CATALOG:
                 catalog = parts_of(name)[0]
-                raise NoSuchTableError(f"the session has no catalog {catalog}") from error
+                raise NoSuchTableError(
+                    f"the catalog {catalog} does not exist in this Spark session; add it in"
+                    " profiles.yml, or correct the table's name"
+                ) from error
             if "NOT_FOUND" in condition:
-                raise NoSuchTableError(f"the catalog has no table {name}") from error
+                raise _no_table(name) from error
             raise ProbeFailedError(f"the catalog cannot locate it: {message_of(error)}") from error
 
     def _location(self, name: str) -> str:
@@ -146,7 +149,7 @@ class SparkTableLocator:
             if not row["isTemporary"] and row["tableName"] == parts[-1].lower()
         ]
         if not found:
-            raise NoSuchTableError(f"the catalog has no table {name}")
+            raise _no_table(name)
         if found[0].count(_LOCATION) != 1:
             # A comment may hold anything.
             return described_location(session, name)
@@ -154,6 +157,10 @@ class SparkTableLocator:
         facts = dict(reversed(_FACT.findall(found[0])))
         refuse_other_kinds(name, facts.get("Type", ""), facts.get("Provider", ""))
         return local_or_remote(facts["Location"])
+
+
+def _no_table(name: str) -> NoSuchTableError:
+    return NoSuchTableError(f"the table {name} does not exist; create it, or correct its name")
 
 
 def local_or_remote(path: str) -> str:
@@ -165,7 +172,7 @@ def described_location(session: "SparkSession", name: str) -> str:
     """Ask any catalog for the path of a table, by SQL.
 
     Raises:
-        ProbeFailedError: It is no Delta table, or the catalog does not answer.
+        ProbeFailedError: It is not a Delta table, or the catalog does not answer.
         PySparkException: The catalog has no such table, or cannot be asked.
     """
     rows = session.sql(f"describe table extended {in_sql(name)}").collect()
@@ -179,7 +186,7 @@ def described_location(session: "SparkSession", name: str) -> str:
 
 
 def refuse_other_kinds(name: str, kind: str, provider: str) -> None:
-    """Raise when what has the name is no Delta table.
+    """Raise when what has the name is not a Delta table.
 
     Raises:
         NoSuchTableError: It is a view, or a table of another format.

@@ -70,7 +70,7 @@ def version_in(fingerprint: str) -> int:
 def _version_of(name: str) -> int:
     version = version_of(name)
     if version is None:
-        raise ValueError(f"'{name}' names no commit")
+        raise ValueError(f"'{name}' is not the name of a commit")
     return version
 
 

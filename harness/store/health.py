@@ -187,11 +187,11 @@ def _wrong_with_commit(commit: Path) -> str | None:
     if not content:
         return "is empty"
     try:
-        return None if list(actions_in(content)) else "is no commit"
+        return None if list(actions_in(content)) else "is not a commit"
     except ValueError:
         return "is cut off, or no JSON"
     except (TypeError, RecursionError):
-        return "is no commit"
+        return "is not a commit"
 
 
 def _listed_files(table: Path) -> list[tuple[str, int]]:

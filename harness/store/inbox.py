@@ -317,7 +317,7 @@ def parse_message(content: bytes) -> Message:
     """Read the bytes of one message; fields that are not known are ignored.
 
     Raises:
-        NoMessageError: It is no JSON object, or a field is missing, mistyped or out of range.
+        NoMessageError: It is not a JSON object, or a field is missing, mistyped or out of range.
     """
     said = _Fields(object_in(content))
     return Message(
@@ -348,13 +348,13 @@ def object_in(content: bytes) -> Mapping[str, object]:
             parse_constant=_no_number,
         )
     except UnicodeDecodeError:
-        raise NoMessageError("it is no text in UTF-8") from None
+        raise NoMessageError("it is not UTF-8 text") from None
     except RecursionError:
         raise NoMessageError("it is nested too deeply") from None
     except NoMessageError:
         raise
     except ValueError as error:
-        raise NoMessageError(f"it is no JSON ({error})") from None
+        raise NoMessageError(f"it is not JSON ({error})") from None
     if not isinstance(said, dict):
         raise NoMessageError("a message is a JSON object")
     return said
@@ -368,7 +368,7 @@ def _once_each(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _no_number(text: str) -> object:
-    raise NoMessageError(f"{text} is no number of JSON")
+    raise NoMessageError(f"{text} is not a JSON number")
 
 
 class _Fields:
@@ -391,7 +391,7 @@ class _Fields:
         if len(value) > longest:
             raise NoMessageError(f"{name} has {len(value):,} characters; {longest:,} are allowed")
         if _NOT_TEXT.search(value):
-            raise NoMessageError(f"{name} has a character in it that is no text")
+            raise NoMessageError(f"{name} has a character in it that is not text")
         return value
 
     def number(self, name: str, *, least: int = 1) -> int | None:
@@ -418,21 +418,21 @@ def _kind(text: str | None) -> MessageKind:
     try:
         return MessageKind(text or "")
     except ValueError:
-        raise NoMessageError(f"kind is none of {', '.join(MessageKind)}") from None
+        raise NoMessageError(f"kind is not one of {', '.join(MessageKind)}") from None
 
 
 def _status(text: str | None) -> RunStatus | None:
     try:
         return None if text is None else RunStatus(text)
     except ValueError:
-        raise NoMessageError(f"seen_status is none of {', '.join(RunStatus)}") from None
+        raise NoMessageError(f"seen_status is not one of {', '.join(RunStatus)}") from None
 
 
 def _instant(text: str | None) -> datetime:
     try:
         at = datetime.fromisoformat(text or "")
     except ValueError:
-        raise NoMessageError("sent_at is no instant in ISO 8601") from None
+        raise NoMessageError("sent_at is not an ISO 8601 instant") from None
     if at.tzinfo is None:
         raise NoMessageError("sent_at has no time zone")
     if not _EARLIEST <= at < _LATEST:

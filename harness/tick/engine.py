@@ -7,9 +7,10 @@ published while the next ones go on, and this thread records it as soon as it is
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from harness.context import Context
@@ -300,7 +301,7 @@ class Engine:
         # An edit may be what puts an upstream right.
         self._sweeps.try_again(row.upstream_id for row in changes)
         loaded = _Controls(
-            changes=len(changes),
+            changes=Counter(row.change for row in changes),
             warnings=accepted.warnings,
             quarantined=accepted.quarantined,
         )
@@ -437,7 +438,8 @@ class Engine:
 class _Controls:
     """What reading the controls CSV and the seeds beside it came to."""
 
-    changes: int = 0
+    #: How many rows were added, changed and removed.
+    changes: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     quarantined: tuple[Quarantined, ...] = ()
 

@@ -53,7 +53,8 @@ class TickReport:
     #: The runs that go on, or hold their job, after the tick.
     followed: tuple[Run, ...] = ()
     publication: Publication | None = None
-    control_changes: int = 0
+    #: How many control rows were added, changed and removed.
+    control_changes: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     #: What this tick could not read and went on without.
     quarantined: tuple[Quarantined, ...] = ()

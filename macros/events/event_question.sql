@@ -25,7 +25,7 @@
     {%- endif -%}
     {%- for key, value in tags.items() if key is not string or value is not string -%}
         {%- do exceptions.raise_compiler_error(
-            "The tag '" ~ key ~ "' with the value " ~ value ~ " is no text; write both as text") -%}
+            "The tag '" ~ key ~ "' with the value " ~ value ~ " is not text; write both as text") -%}
     {%- endfor -%}
     {%- do return({
         'column': columns[by | trim | lower],
@@ -44,7 +44,7 @@
     {%- set values = [partition] if partition is string else partition -%}
     {%- if not values or values is mapping or values is not sequence -%}
         {%- do exceptions.raise_compiler_error(
-            "The partition " ~ partition ~ " is no list with one value per level, such as ['2026-03-01']") -%}
+            "The partition " ~ partition ~ " is not a list with one value per level, such as ['2026-03-01']") -%}
     {%- endif -%}
     {%- set levels = [] -%}
     {%- for value in values -%}
@@ -78,7 +78,7 @@
         {%- set found.at = found.since.days * 86400000 + found.since.seconds * 1000 + (found.since.microseconds + 999) // 1000 -%}
     {%- endif -%}
     {%- if found.at is none or found.at | abs > 253402300799999 -%}
-        {%- do exceptions.raise_compiler_error(name ~ " '" ~ value ~ "' is no instant; write for example 2026-03-01T08:00Z "
+        {%- do exceptions.raise_compiler_error(name ~ " '" ~ value ~ "' is not an instant; write for example 2026-03-01T08:00Z "
             ~ "(UTC where no zone is named), or milliseconds since the epoch") -%}
     {%- endif -%}
     {%- do return(found.at) -%}

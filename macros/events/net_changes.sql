@@ -100,7 +100,7 @@ by_key as (
 {% macro _check_columns(table, names, keys) -%}
     {%- for key in keys if key not in names -%}
         {%- do exceptions.raise_compiler_error(
-            "changed_rows: the key " ~ key ~ " is no column of " ~ table ~ "; it has " ~ names | join(', ')) -%}
+            "changed_rows: the key " ~ key ~ " is not a column of " ~ table ~ "; it has " ~ names | join(', ')) -%}
     {%- endfor -%}
     {%- for name in ['_change_type', '_change_sign'] if name in names -%}
         {%- do exceptions.raise_compiler_error(

@@ -32,7 +32,7 @@
     {%- endif -%}
     {%- for key, value in (tags or {}).items() if key is not string or value is not string -%}
         {%- do exceptions.raise_compiler_error(
-            "register_change: the tag " ~ key ~ " is " ~ value ~ ", which is no text: put it in quotes") -%}
+            "register_change: the tag " ~ key ~ " is " ~ value ~ ", which is not text: put it in quotes") -%}
     {%- endfor -%}
 {%- endmacro %}
 

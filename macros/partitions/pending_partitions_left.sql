@@ -7,7 +7,7 @@
             database=node.database, schema=node.schema, identifier=node.alias, type='table')) -%}
     {%- endfor -%}
     {%- if not found -%}
-        {%- do exceptions.raise_compiler_error("pending_partitions_left: there is no model " ~ model) -%}
+        {%- do exceptions.raise_compiler_error("pending_partitions_left: unknown model " ~ model) -%}
     {%- elif load_relation(found[0]) is none or load_relation(heartbeat._partition_record(found[0])) is none -%}
         {%- do exceptions.raise_compiler_error("pending_partitions_left: " ~ model ~ " has taken nothing yet: run it first") -%}
     {%- endif -%}

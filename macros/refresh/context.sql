@@ -66,7 +66,7 @@
         {%- do known.append(node.name) -%}
     {%- endfor -%}
     {%- do exceptions.raise_compiler_error(
-        "refresh: " ~ model_name ~ " is no model that is materialized as refresh; those are "
+        "refresh: " ~ model_name ~ " is not a model that is materialized as refresh; those are "
         ~ (known | sort | join(", ") or "none")) -%}
 {%- endmacro %}
 

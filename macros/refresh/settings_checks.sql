@@ -48,7 +48,7 @@
     {%- for name, value in given.items() -%}
         {%- if name not in known -%}
             {%- do exceptions.raise_compiler_error(
-                where ~ ": " ~ name ~ " is no setting of " ~ given.type ~ ", which has " ~ known | join(', ')) -%}
+                where ~ ": " ~ name ~ " is not a setting of " ~ given.type ~ ", which has " ~ known | join(', ')) -%}
         {%- endif -%}
         {%- do heartbeat._refresh_check_value(where ~ ": " ~ name, value, options[name].legal) -%}
     {%- endfor -%}

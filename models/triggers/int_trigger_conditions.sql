@@ -45,7 +45,7 @@ split_up as (
 
 ),
 
--- What begins with a quote and is no JSON string becomes a function that cannot be evaluated.
+-- What begins with a quote and is not a JSON string becomes a function that cannot be evaluated.
 with_levels as (
 
     select

@@ -21,20 +21,20 @@ of_rows as (
         stg_event_triggers.upstream_id,
         case
             when stg_event_triggers.trigger_type not in ('PARTITION', 'SNAPSHOT')
-                then concat('there is no trigger_type ', stg_event_triggers.trigger_type)
+                then concat('unknown trigger_type ', stg_event_triggers.trigger_type)
             when not {{ is_time_zone('stg_event_triggers.time_zone') }}
-                then concat('there is no time zone ', stg_event_triggers.time_zone)
+                then concat('unknown time zone ', stg_event_triggers.time_zone)
             when stg_event_triggers.start_at is null
-                then 'its start_timestamp is no instant'
+                then 'its start_timestamp is not an instant'
             when coalesce(stg_event_triggers.step_seconds, 0) = 0
                 and stg_event_triggers.step_days = 0
                 and stg_event_triggers.step_months = 0
-                then 'its frequency is no length of time'
+                then 'its frequency is not a length of time'
             when stg_event_triggers.may_expire
                 and stg_event_triggers.expiry_seconds = 0
                 and stg_event_triggers.expiry_days = 0
                 and stg_event_triggers.expiry_months = 0
-                then 'its expires_after is no length of time'
+                then 'its expires_after is not a length of time'
         end as fault
     from stg_event_triggers
 
@@ -74,7 +74,7 @@ of_levels as (
                     )
             when not {{ is_time_zone('levels.level.time_zone') }}
                 then concat(
-                        'there is no time zone ', levels.level.time_zone,
+                        'unknown time zone ', levels.level.time_zone,
                         ' in the partition of ', levels.`table`
                     )
         end as fault

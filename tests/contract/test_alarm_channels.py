@@ -109,7 +109,7 @@ def test_a_server_that_is_not_there_is_a_failure(send: Send) -> None:
 
 
 def test_an_address_that_nobody_supports_is_a_failure(send: Send) -> None:
-    assert send("carrier-pigeon://roof").reason == "its address is no URL that Apprise supports"
+    assert send("carrier-pigeon://roof").reason == "its address is not a URL that Apprise supports"
 
 
 def test_no_reason_and_no_process_list_has_the_address(web: Web, send: Send) -> None:

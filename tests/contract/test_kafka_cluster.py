@@ -133,7 +133,7 @@ def test_a_missing_topic_is_trouble_of_its_own(orders: Orders) -> None:
     answers = orders.side.connect("shop").topics([orders.topic, "missing"])
 
     assert isinstance(answers[orders.topic], Topic)
-    assert answers["missing"] == Problem(reason="the cluster has no such topic")
+    assert answers["missing"] == Problem(reason="the topic does not exist in the cluster")
 
 
 def test_an_empty_topic_starts_and_ends_at_zero(orders: Orders) -> None:

@@ -279,7 +279,7 @@ def test_a_scheme_that_no_store_has_is_refused_with_those_that_can_be_read() -> 
     with pytest.raises(ProbeFailedError) as unknown:
         ObjectStorage().list_files("hdfs://host/t")
     assert reason_of(unknown.value) == (
-        "hdfs://host is no object store; s3:, s3a:, abfss: and gs: can be read"
+        "hdfs://host is not an object store; s3:, s3a:, abfss: and gs: can be read"
     )
 
 

@@ -162,7 +162,7 @@ def test_a_value_that_is_no_text_is_refused_and_never_repeated(
 ) -> None:
     workspace.secrets["shop", "kafka"] = stored
     error = refusal(secrets)
-    assert "secret:shop/kafka of the workspace is no text in UTF-8" in str(error)
+    assert "secret:shop/kafka of the workspace is not UTF-8 text" in str(error)
     assert error.__suppress_context__
     assert stored not in f"{error} {error.__cause__}"
 

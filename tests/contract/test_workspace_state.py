@@ -209,7 +209,7 @@ def test_what_is_no_message_is_set_aside_and_stops_none_that_is(
     assert len(reasons) == 7
     # As a file with the same content is.
     assert "a key stands in it twice" in reasons
-    assert "NaN is no number of JSON" in reasons
+    assert "NaN is not a JSON number" in reasons
     remove(healthy)
     inbox.settle()
     assert _count(sql, schema) == 0

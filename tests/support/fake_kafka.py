@@ -8,7 +8,7 @@ from typing import Any
 from harness.sense.preprocess.run import Rows
 from harness.sense.sources.kafka.types import Message, Place, Problem, Read, Topic, Wanted
 
-NO_TOPIC = Problem(reason="the cluster has no such topic")
+NO_TOPIC = Problem(reason="the topic does not exist in the cluster")
 WHEN = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
 
 

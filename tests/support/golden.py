@@ -166,7 +166,9 @@ class FakeLocator:
         if self.is_down:
             raise ProbeFailedError("the catalog cannot locate it: it does not answer")
         if name not in self.paths:
-            raise NoSuchTableError(f"the catalog has no table {name}")
+            raise NoSuchTableError(
+                f"the table {name} does not exist; create it, or correct its name"
+            )
         return self.paths[name]
 
 

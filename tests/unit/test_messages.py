@@ -26,7 +26,7 @@ REMEDY_IN_PLACEHOLDER = {
     "{name}: {of}",
     # Spark's and the SQL's own words, when they end with the remedy.
     "{relation} cannot be read: {error}",
-    "{value} is no instant: {error}",
+    "{value} is not an instant: {error}",
 }
 
 
@@ -62,12 +62,24 @@ def has_no_banned_word(each: Any) -> bool:
     return not BANNED.search(prose(each.words))
 
 
+def has_its_negation_at_the_verb(each: Any) -> bool:
+    return not re.search(
+        r"(?<!there )\b(is|are) no(ne)? (?!longer)\w", prose(each.words), re.IGNORECASE
+    )
+
+
 def has_remedy(each: Any) -> bool:
     is_exempt = each.error not in WITH_REMEDY or each.words in REMEDY_IN_PLACEHOLDER
     return is_exempt or bool(each.parts[1])
 
 
-RULES = (is_one_sentence, has_no_full_stop, has_no_banned_word, has_remedy)
+RULES = (
+    is_one_sentence,
+    has_no_full_stop,
+    has_no_banned_word,
+    has_its_negation_at_the_verb,
+    has_remedy,
+)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
@@ -85,6 +97,7 @@ def message(template: str, error: str = "StateError") -> Any:
         (is_one_sentence, "The disk is full. Make room"),
         (has_no_full_stop, "The disk is full; make room."),
         (has_no_banned_word, "The disk told us: make room"),
+        (has_its_negation_at_the_verb, "The disk {name} is no disk; name another one"),
         (has_remedy, "The disk {name} is full: {error}"),
     ],
 )

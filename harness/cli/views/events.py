@@ -20,7 +20,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COLUMNS = (
     Column(title="registered"),
     Column(title="table", keeps_end=True),
-    Column(title="change", may_shrink=True),
+    Column(title="change"),
     Column(title="partition", may_shrink=True),
     Column(title="snapshot", keeps_end=True),
 )

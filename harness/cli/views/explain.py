@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harness.cli.views.terminal import Column, line, print_sentence, print_table
-from harness.cli.views.words import outcome_of, short_reason, short_run_id
+from harness.cli.views.words import change_in_words, outcome_of, short_reason, short_run_id
 from harness.inspect.attention import reason_beside
 from harness.inspect.catch_up import Healing
 from harness.inspect.explain import Answer, Verdict, answer_to
@@ -121,7 +121,7 @@ def _taker_in_words(run: Run) -> str:
 def _event_in_words(event: Row) -> str:
     tags = event["tags"]
     rows = str(tags.get("rows_written", "")) if isinstance(tags, dict) else ""
-    parts = [str(event["operation_type"])]
+    parts = [change_in_words(str(event["operation_type"]), tags)]
     if event["table_format"] == "DELTA" and event["snapshot_id"] is not None:
         parts.append(f"v{event['snapshot_id']}")
     partition = event["partition"]

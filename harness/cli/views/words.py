@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from harness.events.event import ChangeEvent, EventRow
 from harness.inspect.tick_summary import STYLES
@@ -30,8 +30,13 @@ def outcome_of(run: Run) -> tuple[str, str]:
 
 def change_of(event: EventRow | ChangeEvent) -> str:
     """Return what an event did to its table."""
-    is_new_table = "recreated" in event.tags
-    return f"{event.operation_type} (table re-created)" if is_new_table else event.operation_type
+    return change_in_words(event.operation_type, event.tags)
+
+
+def change_in_words(operation: str, tags: object) -> str:
+    """Return what an event did to its table, by its operation and tags."""
+    is_new_table = isinstance(tags, Mapping) and "recreated" in tags
+    return f"{operation} (re-created)" if is_new_table else operation
 
 
 def short_run_id(run_id: int | None) -> str:

@@ -9,7 +9,7 @@ from harness.platform.databricks.api import JobsApi, JobSettings, Outcome, RunRe
 
 _KINDS = {
     "periodic": "a schedule starts it, and no data",
-    "model": "it waits for versions of a model, which are no data",
+    "model": "it waits for versions of a model, which are not data",
 }
 _WAITS = {
     "min_time_between_triggers_seconds": (
@@ -85,7 +85,7 @@ def triggers_of(api: JobsApi, *, is_unpaused: bool = False) -> Triggers:
 def _watched(trigger: object) -> _Watched | str:
     """Return what a trigger watches, or why it cannot be a row."""
     if not isinstance(trigger, dict):
-        return "its trigger is no object"
+        return "its trigger is not an object"
     if isinstance(update := trigger.get("table_update"), dict):
         names = update.get("table_names")
         if not isinstance(names, list) or not names or not all(map(_text, names)):

@@ -91,7 +91,7 @@ def records_of_table(rows: Sequence[Record], name: str) -> Records:
         name: The table, for messages.
 
     Raises:
-        ControlsError: It is no control table.
+        ControlsError: It is not a control table.
     """
     if not rows:
         raise ControlsError(f"{name} has no rows; name a control table that has some")
@@ -131,7 +131,7 @@ def _header(cells: Sequence[str], name: str) -> list[str]:
     missing = [column for column in COLUMNS if column not in header]
     if missing:
         raise ControlsError(
-            f"{name} is no control table: it has no column {', '.join(missing)}; export all of"
+            f"{name} is not a control table: it has no column {', '.join(missing)}; export all of"
             " its fifteen columns, with their names"
         )
     if repeated := sorted({column for column in header if header.count(column) > 1}):
@@ -155,7 +155,7 @@ def _sensor(
             instants[name] = instant_in(state[name])
         except (ValueError, OverflowError):
             instants[name] = None
-            reason = f"{name} '{_cut(state[name])}' is no instant"
+            reason = f"{name} '{_cut(state[name])}' is not an instant"
             remedy = "the first probe goes on without it"
             remarks.append(Remark(place=place, reason=reason, remedy=remedy))
     status = _status(place, state["status"], remarks)
@@ -176,7 +176,7 @@ def _status(place: str, text: str, remarks: list[Remark]) -> ImportedStatus | No
     if not word:
         return None
     if word not in ImportedStatus.__members__:
-        reason = f"status '{_cut(text)}' is none of a control table, so the job is held"
+        reason = f"status '{_cut(text)}' is not a status of a control table, so the job is held"
         remedy = "a run that succeeds releases it, or `heartbeat release` does"
         remarks.append(Remark(place=place, reason=reason, remedy=remedy))
         return ImportedStatus.FAILED

@@ -38,7 +38,7 @@ def _local_rows(path: str) -> list[dict[str, object]] | None:
     try:
         return list(DeltaTable(path.removeprefix("file:")).to_pyarrow_table().to_pylist())
     except TableNotFoundError as error:
-        raise _unreadable(path, "there is no Delta table and no file") from error
+        raise _unreadable(path, "there is neither a Delta table nor a file") from error
     except OSError as error:
         raise _unreadable(path, first_line(error, "no reason is given")) from error
     except DeltaError:

@@ -53,7 +53,7 @@ def problems_of(row: TriggerRow) -> Iterator[tuple[str, str]]:
 def _id_problem(trigger_id: str) -> str | None:
     if _ID.fullmatch(trigger_id):
         return None
-    return f"{shown(trigger_id)} is no id; allowed are letters, digits, _, . and -"
+    return f"{shown(trigger_id)} is not an id; allowed are letters, digits, _, . and -"
 
 
 def _word_problem(word: str, allowed: tuple[str, ...]) -> str | None:
@@ -67,7 +67,7 @@ def _word_problem(word: str, allowed: tuple[str, ...]) -> str | None:
 def _job_id_problem(job_id: str) -> str | None:
     if _WHOLE.fullmatch(job_id) and 1 <= int(job_id) <= LARGEST_BIGINT:
         return None
-    return f"{shown(job_id)} is no job id; allowed is an integer from 1 to {LARGEST_BIGINT}"
+    return f"{shown(job_id)} is not a job id; allowed is an integer from 1 to {LARGEST_BIGINT}"
 
 
 def _start_problem(start: str) -> str | None:
@@ -77,8 +77,8 @@ def _start_problem(start: str) -> str | None:
     except ValueError:
         pass
     return (
-        f"{shown(start)} is no instant; allowed are 2026-03-01, 2026-03-01T06:00 (in the time zone"
-        " of the trigger), 2026-03-01T06:00:00Z and 2026-03-01T06:00:00+01:00"
+        f"{shown(start)} is not an instant; allowed are 2026-03-01, 2026-03-01T06:00 (in the time"
+        " zone of the trigger), 2026-03-01T06:00:00Z and 2026-03-01T06:00:00+01:00"
     )
 
 
@@ -86,7 +86,8 @@ def _frequency_problem(frequency: str) -> str | None:
     if _WHOLE.fullmatch(frequency) and 1 <= int(frequency) <= _LONGEST_FREQUENCY:
         return None
     return (
-        f"{shown(frequency)} is no frequency; allowed is an integer from 1 to {_LONGEST_FREQUENCY}"
+        f"{shown(frequency)} is not a frequency; allowed is an integer from 1 to"
+        f" {_LONGEST_FREQUENCY}"
     )
 
 
@@ -103,7 +104,7 @@ def _expiry_problem(row: TriggerRow) -> str | None:
     if match and not unit_problem(match[2], may_be_one=True):
         return None
     return (
-        f"{shown(row.expires_after)} is no length of time; allowed is an integer and a unit,"
+        f"{shown(row.expires_after)} is not a length of time; allowed is an integer and a unit,"
         f" such as 6 hours, with {listed(UNITS)}, or an empty cell: never"
     )
 

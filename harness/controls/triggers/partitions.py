@@ -54,7 +54,7 @@ def tags_problem(tags: str) -> str | None:
     for tag in tags.split(";"):
         key, _, value = (part.strip() for part in tag.partition("="))
         if not key or not value:
-            return f"{shown(tag)} is no tag; allowed is key=value, more of them with ; between"
+            return f"{shown(tag)} is not a tag; allowed is key=value, more of them with ; between"
         keys.append(key)
     repeated = next((key for key in keys if keys.count(key) > 1), None)
     return f"the tag {shown(repeated)} stands there twice; once is allowed" if repeated else None
@@ -65,7 +65,7 @@ def unit_problem(unit: str, *, may_be_one: bool) -> str | None:
     allowed = UNITS + tuple(each.removesuffix("s") for each in UNITS if may_be_one)
     if unit.lower() in allowed:
         return None
-    return f"{shown(unit)} is no unit; allowed are {listed(UNITS)}{did_you_mean(unit, UNITS)}"
+    return f"{shown(unit)} is not a unit; allowed are {listed(UNITS)}{did_you_mean(unit, UNITS)}"
 
 
 def zone_problem(zone: str) -> str | None:
@@ -73,7 +73,7 @@ def zone_problem(zone: str) -> str | None:
     if zone in ZONES:
         return None
     hint = did_you_mean(zone, ZONES)
-    return f"{shown(zone)} is no time zone; allowed are names such as Europe/Berlin or UTC{hint}"
+    return f"{shown(zone)} is not a time zone; allowed are names such as Europe/Berlin or UTC{hint}"
 
 
 def _level_problem(level: str) -> str | None:
@@ -96,7 +96,7 @@ def _level_problem(level: str) -> str | None:
 
 def _offset_problem(offset: str, unit: str) -> str | None:
     if not _OFFSET.fullmatch(offset):
-        return f"{shown(offset)} is no offset; allowed is an integer such as -1 before {unit}"
+        return f"{shown(offset)} is not an offset; allowed is an integer such as -1 before {unit}"
     return unit_problem(unit, may_be_one=True)
 
 

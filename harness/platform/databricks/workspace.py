@@ -116,7 +116,7 @@ def described(error: BaseException) -> str:
             "that DATABRICKS_HOST is the workspace's own address and the login is still good"
         )
     if isinstance(error, json.JSONDecodeError):
-        return "the answer is no JSON; perhaps it is the page of a login or of a proxy"
+        return "the answer is not JSON; perhaps it is the page of a login or of a proxy"
     line = words_of(error)
     code = getattr(error, "error_code", None)
     if code:

@@ -172,7 +172,7 @@ def fields_of(call: Call) -> Mapping[str, object]:
     """Return the fields of a request.
 
     Raises:
-        ApiError: Its body is no JSON object.
+        ApiError: Its body is not a JSON object.
     """
     if call.method == "GET" or not call.body:
         return call.query

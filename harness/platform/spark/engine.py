@@ -100,7 +100,7 @@ class EngineRecord:
 def _process(number: Any) -> int:
     """Read the number of a process that may be killed."""
     if int(number) <= 1:
-        raise ValueError(f"{number} is no engine")
+        raise ValueError(f"{number} is not an engine")
     return int(number)
 
 

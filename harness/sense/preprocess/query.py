@@ -38,7 +38,7 @@ def rendered(upstream: Upstream) -> str | None:
     if "?upstream_key" in query and not key:
         raise ProbeFailedError("its preprocess_query uses ?upstream_key, but upstream_key is empty")
     if key and not is_column(key):
-        raise ProbeFailedError(f"upstream_key {key!r} is no column name")
+        raise ProbeFailedError(f"upstream_key {key!r} is not a column name")
     value = upstream.upstream_value
     literal = "NULL" if value is None else text_in_sql(value)
     column = column_in_sql(key) if key else ""

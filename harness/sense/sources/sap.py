@@ -139,7 +139,7 @@ class SapProbe:
     ) -> ProbeResult:
         try:
             if any(each.isspace() for each in upstream.sensor_id):
-                raise ProbeFailedError("its sensor_id is no chain id, which has no space in it")
+                raise ProbeFailedError("its sensor_id is not a chain id, which has no space in it")
             before = _cursor_from(upstream.position)
             after, reported = _compared(upstream, before, floor, runs)
             query = rendered(upstream) if reported else None

@@ -75,9 +75,10 @@ class TriggerFileProbe:
         try:
             return self._probe_closely(upstream)
         except (ProbeFailedError, OSError) as error:
-            reason = reason_of(
-                error, missing=f"there is no such folder under {self._root}; create it"
+            missing = (
+                f"the folder {upstream.sensor_id} does not exist under {self._root}; create it"
             )
+            reason = reason_of(error, missing=missing)
         return ProbeResult(
             upstream_id=upstream.upstream_id,
             position=upstream.position,

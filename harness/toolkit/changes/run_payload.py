@@ -66,7 +66,7 @@ def _of_run(run_id: str | int) -> list[ChangeEvent]:
         number = integer(run_id)
     except ValueError as error:
         raise ConfigurationError(
-            f"'{_shown(str(run_id))}' is no run id; give read(run_id=...) the value of "
+            f"'{_shown(str(run_id))}' is not a run id; give read(run_id=...) the value of "
             "{{job.run_id}}"
         ) from error
     context = Context(load_settings(project_folder(os.environ), os.environ), os.environ)
@@ -211,8 +211,8 @@ def _events(content: object, what: str) -> list[ChangeEvent]:
 
 def _damaged(what: str) -> ConfigurationError:
     return ConfigurationError(
-        f"The payload of this run is damaged: {what} is no JSON list of data-change events and no "
-        f"reference to one; hand over the job parameter {PARAMETER} as it is"
+        f"The payload of this run is damaged: {what} is neither a JSON list of data-change events"
+        f" nor a reference to one; hand over the job parameter {PARAMETER} as it is"
     )
 
 

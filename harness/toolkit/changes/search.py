@@ -134,7 +134,7 @@ def question_of(table: str | None, wanted: Wanted) -> Question:
         # Such as a day that its month does not have.
         ends = {"The start": wanted.get("start"), "The end": wanted.get("end")}
         given = [f"{name} '{value}'" for name, value in ends.items() if value is not None]
-        raise ConfigurationError(f"{' or '.join(given)} is no instant: {error}") from error
+        raise ConfigurationError(f"{' or '.join(given)} is not an instant: {error}") from error
 
 
 def find(store: Store, question: Question) -> list[ChangeEvent]:

@@ -44,8 +44,9 @@ def checked_table(name: str) -> str:
     name = name.strip()
     if not is_table(name):
         raise ConfigurationError(
-            f"{name!r} is no name of a table; allowed are schema.table and catalog.schema.table,"
-            " with a part in backticks where it has other characters than letters, digits and _"
+            f"{name!r} is not the name of a table; allowed are schema.table and"
+            " catalog.schema.table, with a part in backticks where it has other characters than"
+            " letters, digits and _"
         )
     return name
 
@@ -73,7 +74,7 @@ def checked_partition(name: str) -> str:
     """
     if not is_column(name) or "." in name:
         raise ConfigurationError(
-            f"{name!r} is no name of a column to partition by; use letters, digits and _"
+            f"{name!r} is not the name of a column to partition by; use letters, digits and _"
         )
     return name.strip("`")
 

@@ -53,7 +53,7 @@ class ByColumn:
             ConfigurationError: It is none.
         """
         if not is_column(self.column):
-            raise ConfigurationError(f"{source}: {self.column!r} is no name of a column")
+            raise ConfigurationError(f"{source}: {self.column!r} is not the name of a column")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

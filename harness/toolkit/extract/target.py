@@ -65,7 +65,9 @@ def newest(
         ExtractError: The table cannot be read, or its largest value is refused.
     """
     if not is_column(column):
-        raise ConfigurationError(f"{column!r} is no name of a column; use letters, digits and _")
+        raise ConfigurationError(
+            f"{column!r} is not the name of a column; use letters, digits and _"
+        )
     bronze = Bronze(spark, table, now, look_back)
     if not bronze.is_there:
         log.info("%s is not there, as at the first run", table)

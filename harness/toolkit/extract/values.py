@@ -127,7 +127,7 @@ def microseconds(value: Value) -> int:
         TypeError: It is none.
     """
     if not isinstance(value, datetime) or value.tzinfo is None:
-        raise TypeError(f"{value!r} is no instant")
+        raise TypeError(f"{value!r} is not an instant")
     return (value - _EPOCH) // timedelta(microseconds=1)
 
 

@@ -37,7 +37,7 @@ MISTAKEN: dict[str, tuple[dict[str, object], str]] = {
     "keyless": ({"type": "key"}, "key needs the setting key"),
     "misspelt": (
         {"type": "none", "bach_by": "k"},
-        "bach_by is no setting of none, which has type,",
+        "bach_by is not a setting of none, which has type,",
     ),
     "unlisted": (
         {"type": "key", "key": "k", "null_keys": "drop"},
@@ -181,7 +181,7 @@ def test_a_batch_that_is_reloaded_is_the_newest_and_finds_what_came_meanwhile(
         (
             "refresh_unload",
             {"model": "orders", "input_ids": [1]},
-            "orders is no model that is materialized as refresh; those are clicks, customers,",
+            "orders is not a model that is materialized as refresh; those are clicks, customers,",
         ),
         (
             "refresh_unload",

@@ -241,7 +241,7 @@ def test_the_command_line_does_in_any_project_what_the_operations_do(
     assert (json.loads(output)["model"], reading.keys("by_number")) == ("by_number", before)
     code, output, error = call("status", "orders")
     assert (code, output) == (ExitCode.FAILED, "")
-    assert error.startswith("error: refresh: orders is no model that is materialized as refresh")
+    assert error.startswith("error: refresh: orders is not a model that is materialized as refresh")
     assert len(error.splitlines()) == 1
 
 

@@ -43,7 +43,10 @@ def test_a_catalog_without_an_information_schema_shows_no_table(spark: "SparkSes
 
 
 def test_a_catalog_that_is_not_there_is_a_failure_in_one_sentence(spark: "SparkSession") -> None:
-    with pytest.raises(ProbeFailedError, match=r"^the workspace has no catalog prod-eu$"):
+    with pytest.raises(
+        ProbeFailedError,
+        match=r"^the catalog prod-eu does not exist in the workspace; correct sensor_id$",
+    ):
         SqlCatalogTables(SessionSql(lambda: spark)).described(
             "prod-eu", {name_in("prod-eu", "s.t")}
         )

@@ -371,7 +371,7 @@ class TestByName:
 
         assert watcher.probe_once().failure == (
             "The Delta table sensed.nothing cannot be sensed: "
-            "the catalog has no table sensed.nothing."
+            "the table sensed.nothing does not exist; create it, or correct its name."
         )
 
     def test_an_idle_look_asks_the_catalog_nothing(self, watcher: Watcher) -> None:
@@ -404,7 +404,7 @@ class TestByName:
 
     @pytest.mark.parametrize(
         ("table", "reason"),
-        [("nothing", "the catalog has no such table"), ("plain", "Spark cannot read its history")],
+        [("nothing", "the table does not exist"), ("plain", "Spark cannot read its history")],
     )
     def test_a_history_that_cannot_be_read_is_one_sentence(
         self, spark: "SparkSession", table: str, reason: str

@@ -51,13 +51,18 @@ def shop(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Ite
 # Names
 
 
+GONE = "does not exist; create it, or correct its name"
 NO_TABLES = {
-    "a missing table": ("shop.nothing", "the catalog has no table shop.nothing"),
-    "a missing schema": ("nowhere.orders", "the catalog has no table nowhere.orders"),
-    "a missing catalog": ("nobody.shop.orders", "the session has no catalog nobody"),
+    "a missing table": ("shop.nothing", f"the table shop.nothing {GONE}"),
+    "a missing schema": ("nowhere.orders", f"the table nowhere.orders {GONE}"),
+    "a missing catalog": (
+        "nobody.shop.orders",
+        "the catalog nobody does not exist in this Spark session; add it in profiles.yml, or correct"
+        " the table's name",
+    ),
     "a missing table of another catalog": (
         "derby.shop.nothing",
-        "the catalog has no table derby.shop.nothing",
+        f"the table derby.shop.nothing {GONE}",
     ),
     "a view": (
         "shop.open_orders",
@@ -103,7 +108,7 @@ def test_a_name_without_a_schema_is_one_of_the_current_schema(
 def test_two_parts_are_of_the_current_catalog(spark: "SparkSession", shop: str) -> None:
     spark.sql("use derby")
     try:
-        with pytest.raises(ProbeFailedError, match="the catalog has no table shop"):
+        with pytest.raises(ProbeFailedError, match=r"the table shop\.orders does not exist"):
             SparkTableLocator(lambda: spark).locate("shop.orders")
     finally:
         spark.sql("use spark_catalog.default")
@@ -145,7 +150,7 @@ def test_a_name_that_is_elsewhere_now_is_followed_though_its_old_folder_stays(
     [event] = watcher.probe_once().events
     spark.sql("insert into shop.outside values (3)")
 
-    assert dropped is not None and "the catalog has no table shop.outside" in dropped
+    assert dropped is not None and "the table shop.outside does not exist" in dropped
     assert (tmp_path / "old" / "_delta_log").is_dir()
     assert (event.tags["recreated"], watcher.operations()) == ("true", ["APPEND"])
     spark.sql("drop table shop.outside")

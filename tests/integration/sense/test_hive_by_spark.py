@@ -236,6 +236,6 @@ def test_a_table_that_is_missing_is_named(spark: "SparkSession", probe: Probe, s
     failure = Orders(spark, probe, f"{schema}.missing").probe_once().failure
 
     assert failure == (
-        f"The Hive table {schema}.missing cannot be sensed: the metastore has no table"
-        f" {schema}.missing."
+        f"The Hive table {schema}.missing cannot be sensed: the table {schema}.missing does not"
+        " exist in the metastore; create it, or correct its name."
     )

@@ -231,4 +231,4 @@ def test_a_wrong_interval_is_refused_with_what_is_allowed(home: Path) -> None:
         check=False,
     )
     assert answer.returncode == ExitCode.USAGE
-    assert "--watch 'often' is no length of time; write for example" in answer.stderr
+    assert "--watch 'often' is not a length of time; write for example" in answer.stderr

@@ -158,7 +158,7 @@ def test_a_missing_file_is_a_configuration_error(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_yaml_names_the_line(load: Load) -> None:
-    with pytest.raises(ConfigurationError, match=r"heartbeat\.yml:2: this is no YAML"):
+    with pytest.raises(ConfigurationError, match=r"heartbeat\.yml:2: this is not valid YAML"):
         load("logs:\n  keep: 3: 4\n")
 
 
@@ -176,15 +176,13 @@ def test_a_file_that_is_no_mapping_says_so(load: Load, text: str) -> None:
 
 def test_an_unknown_key_names_file_line_and_key_and_what_is_meant(problems: Problems) -> None:
     assert problems("sensing:\n  thread: 5\n") == (
-        "heartbeat.yml:2: sensing.thread: there is no such key; did you mean threads?",
+        "heartbeat.yml:2: sensing.thread: unknown key; did you mean threads?",
     )
 
 
 def test_an_unknown_key_like_no_other_gets_the_list(problems: Problems) -> None:
     (reported,) = problems("logs: {colour: red}\n")
-    assert reported.endswith(
-        "logs.colour: there is no such key; allowed are format, max_megabytes, keep."
-    )
+    assert reported.endswith("logs.colour: unknown key; allowed are format, max_megabytes, keep.")
 
 
 def test_a_value_out_of_bounds_names_them(problems: Problems) -> None:
@@ -239,14 +237,14 @@ def test_a_problem_in_the_file_of_jobs_names_that_file(problems: Problems, tmp_p
     (tmp_path / "jobs.yml").write_text("12:\n  comand: x\n")
     assert problems("jobs: {local: {commands: jobs.yml}}") == (
         "jobs.yml:1: 12.command: the key is missing; allowed: text or list.",
-        "jobs.yml:2: 12.comand: there is no such key; did you mean command?",
+        "jobs.yml:2: 12.comand: unknown key; did you mean command?",
     )
 
 
 @pytest.mark.parametrize("job_id", ["abc", "0", "-1", "9223372036854775808"])
 def test_a_job_id_is_a_bigint_from_one(problems: Problems, job_id: str) -> None:
     (reported,) = problems(f"jobs: {{local: {{commands: {{{job_id}: {{command: x}}}}}}}}")
-    assert "this is no job id" in reported
+    assert "this is not a job id" in reported
 
 
 def test_a_command_of_numbers_is_one_problem(problems: Problems) -> None:
@@ -494,7 +492,7 @@ def test_a_limit_out_of_its_bounds_says_what_is_allowed(problems: Problems) -> N
 
 def test_a_limit_of_no_source_says_which_sources_there_are(problems: Problems) -> None:
     [problem] = problems("sensing: {limits: {pigeon: 5}}\n")
-    assert "sensing.limits.pigeon: there is no such sensor_source; allowed are delta_" in problem
+    assert "sensing.limits.pigeon: unknown sensor_source; allowed are delta_" in problem
 
 
 _TWO_CLUSTERS = """

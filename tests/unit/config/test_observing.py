@@ -143,7 +143,7 @@ def test_a_lineage_server_is_an_address_without_a_secret(url: str, problems: Pro
 
 def test_a_namespace_of_no_table_format_is_refused(problems: Problems) -> None:
     [problem] = problems("lineage: {datasets: {parquet: x}}")
-    assert "lineage.datasets.parquet: there is no such table_format; allowed are delta," in problem
+    assert "lineage.datasets.parquet: unknown table_format; allowed are delta," in problem
 
 
 def test_metrics_are_for_this_machine_only_unless_configured_otherwise(load: Load) -> None:

@@ -21,7 +21,9 @@ class Catalogs:
     ) -> Mapping[CatalogName, CatalogTable]:
         self.asked.append(catalog)
         if catalog not in ("prod-eu", "hive_metastore"):
-            raise ProbeFailedError(f"the workspace has no catalog {catalog}")
+            raise ProbeFailedError(
+                f"the catalog {catalog} does not exist in the workspace; correct sensor_id"
+            )
         found = {name: self.kinds[name.table] for name in names if name.table in self.kinds}
         return {
             name: CatalogTable(kind=kind, format=format_, altered_ms=0, asked_ms=0)
@@ -68,7 +70,9 @@ def test_a_catalog_is_asked_once_and_one_that_is_not_there_is_one_warning() -> N
         for number, each in enumerate(names)
     ]
     (only,) = check_tables(rows, catalogs, "prod-eu")
-    assert only.message.endswith("as lmu_delta_table: the workspace has no catalog gone.")
+    assert only.message.endswith(
+        "as lmu_delta_table: the catalog gone does not exist in the workspace; correct sensor_id."
+    )
     assert catalogs.asked == ["prod-eu", "gone"]
 
 

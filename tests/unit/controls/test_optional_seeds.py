@@ -60,7 +60,7 @@ def test_rows_that_differ_are_fine(tmp_path: Path, name: str, text: str) -> None
         (
             IMPORTED,
             f"{HEADER}a_1,,COMPLETED,yesterday,,,\n",
-            "line 2: latest_event_fetched_timestamp 'yesterday' is no instant; write"
+            "line 2: latest_event_fetched_timestamp 'yesterday' is not an instant; write"
             " 2026-03-01T06:00:00Z, or nothing",
         ),
         (

@@ -47,14 +47,14 @@ def test_without_the_file_there_are_no_policies_and_no_mistakes(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("line", "column", "said"),
     [
-        ("nightly,4,15,,,", "job_id", "'nightly' is no job id"),
-        ("0,4,15,,,", "job_id", "'0' is no job id"),
-        ("9223372036854775808,4,15,,,", "job_id", "'9223372036854775808' is no job id"),
-        (",4,15,,,", "job_id", "'' is no job id"),
-        ("1,,15,,,", "max_attempts", "'' is no number of attempts"),
-        ("1,0,15,,,", "max_attempts", "'0' is no number of attempts"),
-        ("1,101,15,,,", "max_attempts", "'101' is no number of attempts"),
-        ("1,2.5,15,,,", "max_attempts", "'2.5' is no number of attempts"),
+        ("nightly,4,15,,,", "job_id", "'nightly' is not a job id"),
+        ("0,4,15,,,", "job_id", "'0' is not a job id"),
+        ("9223372036854775808,4,15,,,", "job_id", "'9223372036854775808' is not a job id"),
+        (",4,15,,,", "job_id", "'' is not a job id"),
+        ("1,,15,,,", "max_attempts", "'' is not a number of attempts"),
+        ("1,0,15,,,", "max_attempts", "'0' is not a number of attempts"),
+        ("1,101,15,,,", "max_attempts", "'101' is not a number of attempts"),
+        ("1,2.5,15,,,", "max_attempts", "'2.5' is not a number of attempts"),
         ("1,4,,,,", "backoff_minutes", "'' is not allowed; allowed is a number from 0 to 525600"),
         ("1,4,-1,,,", "backoff_minutes", "'-1' is not allowed"),
         ("1,4,soon,,,", "backoff_minutes", "'soon' is not allowed"),
@@ -105,7 +105,7 @@ def test_an_open_quote_is_told_where_its_line_begins(tmp_path: Path) -> None:
 def test_a_mistake_stops_the_feeding_as_one_in_any_seed_does(tmp_path: Path) -> None:
     told(tmp_path, "1,many,15,,,")
     (tmp_path / CONTROLS).write_text(",".join(CONTROL_COLUMNS))
-    with pytest.raises(ControlsError, match="max_attempts: 'many' is no number of attempts"):
+    with pytest.raises(ControlsError, match="max_attempts: 'many' is not a number of attempts"):
         check_controls(tmp_path, None)
 
 

@@ -20,10 +20,13 @@ def _problems(*contents: object, known: Mapping[str, int | None] | None = None) 
 @pytest.mark.parametrize(
     ("said", "sentence"),
     [
-        ({"table_format": "AVRO"}, "table_format 'AVRO' is none of DELTA, ICEBERG, HIVE"),
-        ({"operation_type": "MERGE"}, "operation_type 'MERGE' is none of APPEND, DELETE, UPDATE"),
-        ({"partition": ["2026-03-01"]}, "partition level 1 '2026-03-01' is no JSON value"),
-        ({"partition": ["1", "NaN"]}, "partition level 2 'NaN' is no JSON value"),
+        ({"table_format": "AVRO"}, "table_format 'AVRO' is not one of DELTA, ICEBERG, HIVE"),
+        (
+            {"operation_type": "MERGE"},
+            "operation_type 'MERGE' is not one of APPEND, DELETE, UPDATE",
+        ),
+        ({"partition": ["2026-03-01"]}, "partition level 1 '2026-03-01' is not a JSON value"),
+        ({"partition": ["1", "NaN"]}, "partition level 2 'NaN' is not a JSON value"),
         ({"partition": "1"}, "partition is the text '1', and has to be a list"),
         ({"partition": []}, "partition is an empty list"),
         ({"partition": [1]}, "partition level 1 is the number 1, and has to be text"),
@@ -41,7 +44,7 @@ def _problems(*contents: object, known: Mapping[str, int | None] | None = None) 
         ({"snapshot_ts": 10**18}, "snapshot_ts 1000000000000000000 lies in the future"),
         ({"snapshot_ts": "2026-03-01"}, "snapshot_ts is the text '2026-03-01'"),
         ({"snapshot_ts": 1.5}, "snapshot_ts is the number 1.5"),
-        ({"operation": "APPEND"}, "there is no field 'operation'; did you mean operation_type?"),
+        ({"operation": "APPEND"}, "unknown field 'operation'; did you mean operation_type?"),
         ({"event_ts": 5}, "event_ts is the instant at which the event is registered"),
         ({"table": "  "}, "table is empty"),
         ({"table": "x" * 2000}, "table has 2,000 characters; 1,000 are allowed"),

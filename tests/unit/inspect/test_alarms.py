@@ -231,7 +231,7 @@ def test_the_place_of_an_upstream_has_its_colons() -> None:
 
 
 def test_a_reason_beside_a_name_does_not_repeat_it() -> None:
-    files = "The files /in/a cannot be sensed: there is no folder."
-    assert reason_beside("/in/a", files) == "there is no folder."
+    files = "The files /in/a cannot be sensed: the folder does not exist."
+    assert reason_beside("/in/a", files) == "the folder does not exist."
     table = "The Delta table a.b cannot be sensed: it is gone."
     assert reason_beside("a.b", table) == "it is gone."

@@ -234,6 +234,13 @@ def test_an_event_is_told_with_its_version_and_rows() -> None:
     assert "APPEND v40 1,204 rows" in printed(at(15))
 
 
+def test_the_event_of_a_table_that_was_created_again_is_reported_as_such() -> None:
+    store = a_day()
+    newer = event(1, TEN + timedelta(seconds=1), ORDERS, "0")
+    store.append(Ledger.EVENTS, [replace(newer, tags={"recreated": "true"})])
+    assert "APPEND (re-created) v0" in printed(history_of(store, JOB, at=minutes(15), is_now=True))
+
+
 def test_the_newest_of_several_events_of_one_tick_is_told() -> None:
     store = a_day()
     store.append(Ledger.EVENTS, [event(1, TEN + timedelta(seconds=1), ORDERS, "43")])
@@ -330,7 +337,7 @@ def test_a_job_that_never_failed_has_caught_up_on_nothing() -> None:
 def test_a_job_that_waits_for_what_cannot_be_read_is_advised_to_make_it_readable() -> None:
     store = a_day()
     store.tables[Ledger.RUNS] = []
-    reason = "The Delta table sales.orders cannot be sensed: the catalog has no table sales.orders."
+    reason = "The Delta table sales.orders cannot be sensed: the table sales.orders does not exist."
     broken = {"failing_since": minutes(12), "reason": reason, "latest_event_tick": None}
     store.append(Ledger.PROBES, [probe(2, minutes(12), ORDERS, **broken)])
     why = f"its hard dependency sales.orders cannot be read: {reason}"
@@ -341,10 +348,10 @@ def test_a_job_that_waits_for_what_cannot_be_read_is_advised_to_make_it_readable
     history = history_of(store, JOB, at=minutes(15), is_now=True)
     answer = answer_to(history)
     assert answer.sentence == (
-        "its hard dependency sales.orders cannot be read: the catalog has no such table"
+        "its hard dependency sales.orders cannot be read: the table does not exist"
     )
     assert answer.next_steps == (
         "a change of sales.orders: make it readable, or correct its sensor_id in"
         " seeds/heartbeat_controls.csv; the next tick probes it again",
     )
-    assert "cannot be read for 3m: the catalog has no such table" in printed(history)
+    assert "cannot be read for 3m: the table does not exist" in printed(history)

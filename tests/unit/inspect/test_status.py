@@ -117,7 +117,7 @@ def a_page_with_everything() -> Status:
         a_run(2, RunStatus.INTENDED, message="503 " * 60),
         a_run(3, RunStatus.STARTED, run_id=2**62, started_at=NOW),
     ]
-    unread = f"its hard dependency {long} cannot be read: there is no folder {long}"
+    unread = f"its hard dependency {long} cannot be read: the folder {long} does not exist"
     status = status_of(9, runs, job_4=replace(NOTHING_NEW, reason=unread))
     item = Quarantined(name=f"{long}.json", since=TEN, reason="no JSON " * 30, path=Path("q"))
     trigger = FailingTrigger(trigger_id="daily", since=TEN, reason="it is no query " * 20)

@@ -151,8 +151,8 @@ def test_a_run_that_is_given_up_is_told_with_its_reason_and_has_not_ended_now() 
     [
         (
             ORDERS,
-            "The Delta table sales.orders cannot be sensed: the catalog has no table sales.orders.",
-            "the catalog has no such table.",
+            "The Delta table sales.orders cannot be sensed: the table sales.orders does not exist.",
+            "the table does not exist.",
         ),
         (
             "delta_table:/lake/a:1",
@@ -161,8 +161,8 @@ def test_a_run_that_is_given_up_is_told_with_its_reason_and_has_not_ended_now() 
         ),
         (
             "delta_table:/lake/a:1",
-            "The Delta table /lake/a cannot be sensed: /lake/a is no Delta table: it is empty.",
-            "it is no Delta table: it is empty.",
+            "The Delta table /lake/a cannot be sensed: /lake/a is not a Delta table: it is empty.",
+            "it is not a Delta table: it is empty.",
         ),
         (
             "delta_table:/lake/a:1",
@@ -171,13 +171,13 @@ def test_a_run_that_is_given_up_is_told_with_its_reason_and_has_not_ended_now() 
         ),
         (
             "file:/data/in:1",
-            "The files /data/in cannot be sensed: there is no folder.",
-            "there is no folder.",
+            "The files /data/in cannot be sensed: the folder does not exist.",
+            "the folder does not exist.",
         ),
         (
             "trigger_file:month_end:1",
-            "The trigger folder month_end cannot be sensed: there is no such folder under /in.",
-            "there is no such folder under /in.",
+            "The trigger folder month_end cannot be sensed: the folder does not exist under /in.",
+            "the folder does not exist under /in.",
         ),
         (
             ORDERS,
@@ -258,12 +258,16 @@ def test_in_brief_only_the_jobs_wait_whose_reasons_have_changed() -> None:
 
 
 def test_a_headline_is_wrapped_between_words() -> None:
-    report = replace(waiting_tick(), control_changes=12, warnings=("one word after another " * 6,))
+    report = replace(
+        waiting_tick(),
+        control_changes={"added": 5, "removed": 7},
+        warnings=("one word after another " * 6,),
+    )
     for width in (60, 80):
         shown = plain(on_a_terminal(report, width))
         assert max(map(len, shown)) <= width
         words = " ".join(" ".join(shown).split())
-        assert "12 control rows changed" in words
+        assert "5 control rows added, 7 control rows removed" in words
         assert "one word after another one word" in words
 
 
@@ -361,9 +365,9 @@ def test_why_a_job_waits_says_the_name_of_its_upstream_once() -> None:
     unreadable = replace(
         WAITING,
         reason="its hard dependency sales.x cannot be read:"
-        " The Delta table sales.x cannot be sensed: the catalog has no table sales.x.",
+        " The Delta table sales.x cannot be sensed: the table sales.x does not exist.",
     )
-    assert "its hard dependency sales.x cannot be read: the catalog has no such table." in printed(
+    assert "its hard dependency sales.x cannot be read: the table does not exist." in printed(
         with_waiting(unreadable)
     )
 

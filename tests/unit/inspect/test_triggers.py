@@ -135,7 +135,7 @@ def test_a_job_that_only_a_trigger_starts_is_a_job_of_the_status() -> None:
 
 
 def test_a_trigger_that_cannot_be_evaluated_needs_attention_once() -> None:
-    reason = "there is no time zone Mars/Base"
+    reason = "unknown time zone Mars/Base"
     waits = f"its hard dependency daily cannot be read: {reason}"
     blocker = Blocker(
         blocker="waiting_for_required_event", reason=waits, waits_for="its next slot", since=TEN
@@ -144,7 +144,9 @@ def test_a_trigger_that_cannot_be_evaluated_needs_attention_once() -> None:
     reported = LastDecision(tick_id="1-x", tick_number=1, tick_at=TEN, jobs=(reasons,))
     failing = [
         FailingTrigger(trigger_id="daily", since=TEN, reason=reason),
-        FailingTrigger(trigger_id="soft", since=TEN, reason="its start_timestamp is no instant"),
+        FailingTrigger(
+            trigger_id="soft", since=TEN, reason="its start_timestamp is not an instant"
+        ),
     ]
     status = Status(
         now=minutes(10),
@@ -160,7 +162,7 @@ def test_a_trigger_that_cannot_be_evaluated_needs_attention_once() -> None:
     StatusPage(console_for(stream), status, every_job=False).show()
     page = " ".join(stream.getvalue().split())
     assert page.count(reason) == 1
-    assert "unreadable trigger soft 10m - its start_timestamp is no instant" in page
+    assert "unreadable trigger soft 10m - its start_timestamp is not an instant" in page
     shown = status_as_json(status)["failing_triggers"]
     assert [each["trigger_id"] for each in shown] == ["daily", "soft"]  # type: ignore[attr-defined]
 

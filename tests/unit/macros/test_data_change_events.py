@@ -25,7 +25,9 @@ def test_the_macro_takes_an_instant_as_python_does(
 
 @pytest.mark.parametrize("said", NO_INSTANTS)
 def test_the_macro_refuses_what_is_no_instant(said: str) -> None:
-    with pytest.raises(CompilationError, match=f"^start '{said}' is no instant; write for example"):
+    with pytest.raises(
+        CompilationError, match=f"^start '{said}' is not an instant; write for example"
+    ):
         rendered("_epoch_milliseconds", said, "start")
 
 
@@ -42,11 +44,11 @@ def test_a_range_becomes_literals_of_the_column_that_is_meant() -> None:
     ("wanted", "said"),
     [
         ({"start": "2026-03-02", "end": "2026-03-01"}, "The range begins at 2026-03-02T00:00:00Z, after its end at"),
-        ({"start": "soon"}, "The start 'soon' is no instant; write for example"),
+        ({"start": "soon"}, "The start 'soon' is not an instant; write for example"),
         ({"operation": "MERGE"}, "There is no operation 'MERGE'; allowed are APPEND, DELETE, UPDATE"),
         ({"by": "arrival"}, "Events cannot be selected by 'arrival'; allowed are registration and snapshot"),
-        ({"partition": []}, r"The partition \[\] is no list with one value per level"),
-        ({"tags": {"rows": 7}}, "The tag 'rows' with the value 7 is no text"),
+        ({"partition": []}, r"The partition \[\] is not a list with one value per level"),
+        ({"tags": {"rows": 7}}, "The tag 'rows' with the value 7 is not text"),
         ({"table": " "}, "The table has no name"),
     ],
 )  # fmt: skip

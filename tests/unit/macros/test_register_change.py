@@ -64,7 +64,7 @@ def test_the_hook_belongs_to_a_model_and_not_to_the_end_of_a_run() -> None:
         ({"tags": "checked"}, "must be a mapping of text to text"),
         (
             {"tags": {"complete": True}},
-            "the tag complete is True, which is no text: put it in quotes",
+            "the tag complete is True, which is not text: put it in quotes",
         ),
     ],
 )

@@ -156,7 +156,7 @@ def test_an_unknown_source_is_a_failure_that_names_the_known_ones(probe: FakePro
 
     [result] = probe_pool.probe_all([upstream("x", source="pigeon")], at=AT)
 
-    assert result.failure == "pigeon x is of no known source; sensor_source may be delta_table."
+    assert result.failure == "pigeon x has an unknown sensor_source; allowed are delta_table."
 
 
 def test_each_look_is_told_as_it_comes_in(probe: FakeProbe) -> None:

@@ -69,7 +69,7 @@ def test_people_are_told_a_trigger_by_its_own_name() -> None:
 def test_a_trigger_that_cannot_be_evaluated_is_shown_until_it_recovers_or_leaves_the_seed(
     store: MemoryStore,
 ) -> None:
-    failed = {"failing_since": TEN, "reason": "there is no time zone"}
+    failed = {"failing_since": TEN, "reason": "unknown time zone"}
     store.replace(
         "upstream_state",
         [
@@ -84,5 +84,5 @@ def test_a_trigger_that_cannot_be_evaluated_is_shown_until_it_recovers_or_leaves
     assert (found.trigger_id, found.since, found.reason) == (
         "daily",
         TEN,
-        "there is no time zone",
+        "unknown time zone",
     )

@@ -168,18 +168,18 @@ def outcomes(world: World) -> list[tuple[object, object, object]]:
 def test_a_trigger_that_cannot_be_evaluated_is_recorded_once_and_shown_by_every_tick(
     world: World,
 ) -> None:
-    world.results = [{**MOVED, "position": None, "failure": "there is no time zone Mars/Base"}]
+    world.results = [{**MOVED, "position": None, "failure": "unknown time zone Mars/Base"}]
     reports = [world.tick(minutes=each) for each in (31, 1, 60)]
 
-    assert outcomes(world) == [("trigger:daily", "failed", "there is no time zone Mars/Base")]
+    assert outcomes(world) == [("trigger:daily", "failed", "unknown time zone Mars/Base")]
     assert [report.is_clean for report in reports] == [False, False, False]
     (shown,) = as_json(reports[1], 0)["failing_triggers"]  # type: ignore[misc]
-    assert (shown["trigger_id"], shown["reason"]) == ("daily", "there is no time zone Mars/Base")
+    assert (shown["trigger_id"], shown["reason"]) == ("daily", "unknown time zone Mars/Base")
     assert "1 trigger cannot be evaluated" in headline(reports[1])
 
     world.results = []
     (world.project / EVENT_TRIGGERS).write_text(text(row()))
-    failing = replace(DAILY, position=PLACE, failing_since=NOON, reason="there is no time zone")
+    failing = replace(DAILY, position=PLACE, failing_since=NOON, reason="unknown time zone")
     world.models["queue_upstreams"] = lambda: [NEVER_SEEN.to_row(), failing.to_row()]
     recovered = world.tick(minutes=1)
     assert outcomes(world)[1:] == [("trigger:daily", "recovered", None)]

@@ -194,7 +194,7 @@ def key_of(table: Table, name: str | None) -> Column | None:
     column = table.column(parts[0]) if parts else None
     if column is None:
         known = ", ".join(column.name for column in table.columns) or "no column at all"
-        raise ProbeFailedError(f"upstream_key {name} is no column of it; it has {known}")
+        raise ProbeFailedError(f"upstream_key {name} is not a column of it; it has {known}")
     if len(parts) > 1:
         # The log is not asked for fields of a structure.
         return Column(name=name, physical=name, type="field")

@@ -129,7 +129,7 @@ def _sentence(error: Exception) -> str:
     words = message_of(error)
     condition = getattr(error, "getCondition", str)() or ""
     if condition == "TABLE_OR_VIEW_NOT_FOUND":
-        return "the catalog has no such table, or does not show it to this identity"
+        return "the table does not exist, or is not shown to this identity"
     if "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE" in words:
         return "its commits are with a catalog: name it as the catalog does, not by its path"
     return f"Spark cannot read its history: {words}"

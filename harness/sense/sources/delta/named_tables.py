@@ -81,7 +81,7 @@ class NamedTables:
         """Return the catalog of a table.
 
         Raises:
-            ProbeFailedError: It is no name of a table.
+            ProbeFailedError: It is not the name of a table.
         """
         return name_in(self._catalog, sensor_id).catalog
 

@@ -150,7 +150,7 @@ def _checkpoint(storage: Storage, path: str, folder: LogFolder) -> _Checkpoint:
 def _action(row: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
     body = row.get(kind)
     if body is not None and not isinstance(body, dict):
-        raise TypeError(f"{kind} is no object")
+        raise TypeError(f"{kind} is not an object")
     return body
 
 

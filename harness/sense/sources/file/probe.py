@@ -54,7 +54,7 @@ class FileProbe:
         try:
             return self._probe_closely(upstream, place)
         except (ProbeFailedError, OSError) as error:
-            reason = reason_of(error, missing=f"there is no folder {place.base}")
+            reason = reason_of(error, missing=f"the folder {place.base} does not exist; create it")
         return ProbeResult(
             upstream_id=upstream.upstream_id,
             position=upstream.position,

@@ -173,5 +173,7 @@ def _one_sentence(name: str) -> Iterator[None]:
     except SPARK_ERRORS as error:
         condition = getattr(error, "getCondition", str)() or ""
         if "NOT_FOUND" in condition:
-            raise ProbeFailedError(f"the metastore has no table {name}") from error
+            raise ProbeFailedError(
+                f"the table {name} does not exist in the metastore; create it, or correct its name"
+            ) from error
         raise ProbeFailedError(f"the metastore does not answer: {message_of(error)}") from error

@@ -105,7 +105,7 @@ def _schema_of(text: bytes) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise AvroError("its schema is no JSON") from error
+        raise AvroError("its schema is not JSON") from error
 
 
 def _records(
@@ -215,7 +215,7 @@ def _string(cursor: _Cursor) -> str:
     try:
         return _bytes(cursor).decode()
     except UnicodeDecodeError as error:
-        raise AvroError("a text is no UTF-8") from error
+        raise AvroError("a text is not UTF-8") from error
 
 
 def _boolean(cursor: _Cursor) -> bool:
@@ -272,7 +272,7 @@ class _Compiler:
 
     def record(self, schema: Any, wanted: Wanted) -> _Decode:
         if not isinstance(schema, dict) or schema.get("type") != "record":
-            raise AvroError("its schema is no record")
+            raise AvroError("its schema is not a record")
         return self.reader(schema, wanted, is_kept=True)
 
     def reader(self, schema: Any, wanted: Wanted | None, *, is_kept: bool) -> _Decode:

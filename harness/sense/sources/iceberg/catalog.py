@@ -59,7 +59,7 @@ class Catalogs:
             ProbeFailedError: There is no such table, or the workspace does not show it.
         """
         if self._workspace is None:
-            raise ProbeFailedError("there is no workspace")
+            raise ProbeFailedError("it is not a table of a workspace")
         return self._workspace.load(name_in(self._workspace.catalog, sensor_id))
 
     def database_of(self, sensor_id: str) -> str | None:
@@ -233,10 +233,10 @@ def _version_of(folder: str, location: str) -> int | None:
 
 def _why_not(storage: Storage, table: str, folder: str) -> str:
     if storage.stat(table) is None:
-        return f"the folder {table} does not exist"
+        return f"the folder {table} does not exist; create the table, or correct its path"
     if any(name.endswith(".metadata.json") for name in _names(storage, folder)):
         return (
             f"a catalog keeps the table in {table}, and only that knows its newest state; name it"
             " as catalog.schema.table"
         )
-    return f"{table} is no Iceberg table: its metadata folder has no v1.metadata.json or later"
+    return f"{table} is not an Iceberg table: its metadata folder has no v1.metadata.json or later"

@@ -163,5 +163,5 @@ def _id_from(value: object) -> int | None:
 def _long(value: object) -> int:
     number = int(str(value))
     if not -(2**63) <= number < 2**63:
-        raise ValueError(f"{number} is no long")
+        raise ValueError(f"{number} is not a long")
     return number

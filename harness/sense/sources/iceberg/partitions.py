@@ -137,7 +137,7 @@ class _Manifests:
         try:
             content = self.storages.of(path).read(path, limit=self.budget.content_bytes + 1)
         except ValueError as error:
-            raise AvroError("its path is none that a storage knows") from error
+            raise AvroError("its path is not one that a storage can open") from error
         return read_container(content, wanted, self.budget)
 
     def _spec(self, spec_id: int | None, manifest: Container) -> Sequence[PartitionField]:

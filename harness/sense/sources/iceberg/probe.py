@@ -71,7 +71,8 @@ class IcebergProbe:
             return Pointer(location=normalized(locations[sensor_id]))
         table = table_from(sensor_id)
         raise ProbeFailedError(
-            f"the catalog {table.catalog} has no table {table.namespace}.{table.name}"
+            f"the table {table.namespace}.{table.name} does not exist in the catalog"
+            f" {table.catalog}; create it, or correct its name"
         )
 
     def _probe_in_workspace(self, upstream: Upstream, before: Cursor | None) -> ProbeResult:

@@ -61,7 +61,7 @@ class RestTables:
             return LoadedTable(location=answer["metadata-location"], metadata=answer["metadata"])
         except NotFound as error:
             raise ProbeFailedError(
-                f"the workspace has no Iceberg table {name}, or does not show it to this identity"
+                f"the Iceberg table {name} does not exist, or is not shown to this identity"
             ) from error
         except PermissionDenied as error:
             raise ProbeFailedError(
@@ -69,7 +69,9 @@ class RestTables:
                 f" it and EXTERNAL USE SCHEMA on its schema: {described(error).rstrip('.')}"
             ) from error
         except (KeyError, TypeError) as error:
-            raise ProbeFailedError(f"the workspace's answer is no Iceberg table {name}") from error
+            raise ProbeFailedError(
+                f"the workspace's answer does not describe the Iceberg table {name}"
+            ) from error
         except Exception as error:
             self._client.forget_revoked(error)
             # The SDK wraps what it would have tried again.

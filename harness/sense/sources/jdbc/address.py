@@ -82,7 +82,9 @@ def sqlalchemy_url(address: str) -> "URL":
         try:
             return make_url(address)
         except (ArgumentError, ValueError) as error:
-            raise DatabaseDownError("its address in heartbeat.yml is no SQLAlchemy URL") from error
+            raise DatabaseDownError(
+                "its address in heartbeat.yml is not a SQLAlchemy URL"
+            ) from error
     _, kind, place = address.split(":", 2)
     if kind not in _DRIVERS:
         raise DatabaseDownError(

@@ -42,7 +42,7 @@ def moment(text: str, kind: Kind) -> datetime:
     """Read a time stamp: an instant as UTC, another as the clock showed it; without a zone.
 
     Raises:
-        ValueError: It is none, or an instant whose zone is no offset.
+        ValueError: It is none, or an instant whose zone is not an offset.
     """
     found = _TIME_STAMP.match(text.strip())
     if found is None:
@@ -87,7 +87,7 @@ def overlap_start(kind: Kind, largest: str, now: str, overlap: timedelta) -> str
 
 
 def milliseconds(kind: Kind, text: str | None) -> int | None:
-    """Return an instant in milliseconds since the epoch; ``None`` for what is no instant."""
+    """Return an instant in milliseconds since the epoch; ``None`` for what is not an instant."""
     if text is None or kind is not Kind.ZONED:
         return None
     return int(moment(text, kind).replace(tzinfo=UTC).timestamp() * 1000)

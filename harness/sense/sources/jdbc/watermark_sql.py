@@ -87,7 +87,7 @@ def key_name(key: str) -> Name:
     """
     parts = parts_of(key)
     if not is_column(key) or len(parts) != 1:
-        raise ProbeFailedError(f"upstream_key {key!r} is no column name")
+        raise ProbeFailedError(f"upstream_key {key!r} is not a column name")
     return Name(parts[0], is_exact=key.startswith("`"))
 
 

@@ -45,7 +45,7 @@ _MAY_PASS = frozenset(
 )
 _NO_ACCESS = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
 _SENTENCES = {
-    KafkaError.UNKNOWN_TOPIC_OR_PART: "the cluster has no such topic",
+    KafkaError.UNKNOWN_TOPIC_OR_PART: "the topic does not exist in the cluster",
     KafkaError.TOPIC_AUTHORIZATION_FAILED: (
         "the cluster does not let this user see it; grant DESCRIBE on the topic"
     ),

@@ -65,7 +65,7 @@ class RowReader(Protocol):
             path: Where its files are.
 
         Raises:
-            ProbeFailedError: It cannot be read, or is no sensors table.
+            ProbeFailedError: It cannot be read, or is not a sensors table.
         """
         ...
 
@@ -203,6 +203,6 @@ def _present(names: Sequence[str]) -> list[str]:
     missing = [column for column in _NEEDED if column not in names]
     if missing:
         raise ProbeFailedError(
-            f"it is no sensors table: it has no column {' and no '.join(missing)}"
+            f"it is not a sensors table: it has no column {' and no '.join(missing)}"
         )
     return [column for column in COLUMNS if column in names]

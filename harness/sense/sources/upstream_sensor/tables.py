@@ -129,7 +129,7 @@ class NamedRowReader(Protocol):
         """Return its rows as they are now.
 
         Raises:
-            ProbeFailedError: It cannot be read, or is no sensors table.
+            ProbeFailedError: It cannot be read, or is not a sensors table.
         """
         ...
 

@@ -172,7 +172,7 @@ class Files:
         try:
             found = find(storage, place)
         except (ProbeFailedError, OSError) as error:
-            reason = reason_of(error, missing=f"there is no folder {place.base}")
+            reason = reason_of(error, missing=f"the folder {place.base} does not exist; create it")
             raise ExtractError(f"{self.name} cannot be read: {reason}") from error
         latest = _milliseconds(bronze.now - self.at_rest)
         return [

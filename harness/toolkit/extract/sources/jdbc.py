@@ -177,8 +177,8 @@ class _QuerySession:
         found = relation_from(f"source: {source.table}")
         if found is None:
             raise ConfigurationError(
-                f"{source.table!r} is no name of a table in a database; allowed are schema.table"
-                " and (select ...)"
+                f"{source.table!r} is not the name of a table in a database; allowed are"
+                " schema.table and (select ...)"
             )
         key = key_name(source.column)
         self._key = dialect.quoted((key,))

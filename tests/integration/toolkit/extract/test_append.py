@@ -281,16 +281,16 @@ def test_what_is_wrong_is_said_in_one_sentence(lake: Lake) -> None:
     source = lake.by_column()
     wrong: list[tuple[dict[str, object], str]] = [
         ({"at": datetime(2026, 3, 1)}, r"datetime\(2026, 3, 1, 0, 0\).*with a zone"),  # noqa: DTZ001
-        ({"source": replace(source, table="a b")}, "'a b' is no name of a table; allowed are"),
+        ({"source": replace(source, table="a b")}, "'a b' is not the name of a table; allowed are"),
         ({"source": replace(source, table="no.such")}, "no.such cannot be read: .*NOT_FOUND"),
         ({"source": replace(source, column="x")}, "has no column x; it has id, ratio, updated_at"),
-        ({"source": replace(source, column="x; y")}, "'x; y' is no name of a column"),
+        ({"source": replace(source, column="x; y")}, "'x; y' is not the name of a column"),
         ({"source": replace(source, column="ratio")}, "ratio is double, which does not show"),
         ({"source": replace(source, overlap=5)}, "overlap is 5, but updated_at is a timestamp;"),
         ({"source": replace(source, piece=timedelta(0))}, "piece is nothing"),
         ({"source": replace(source, overlap=timedelta(-1))}, "allowed is nothing below zero"),
         ({"days": 0}, "days is 0; allowed is an integer from 1"),
-        ({"partition": "a.b"}, "'a.b' is no name of a column to partition by"),
+        ({"partition": "a.b"}, "'a.b' is not the name of a column to partition by"),
         ({"source": Given("select 1 as id, 2 as ID")}, "the columns id and ID, which no table"),
         ({"source": Given("select 1 as P_extracted_at")}, "a column p_extracted_at of its own"),
     ]

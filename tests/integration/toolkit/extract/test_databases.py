@@ -160,11 +160,11 @@ def test_what_is_wrong_with_a_database_is_said_in_one_sentence(shop: Shop) -> No
     unreachable = extract.Database(url="jdbc:postgresql://127.0.0.1:1/none", timeout_seconds=2)
     nothing = extract.Database(url=shop.database.url, password="env:NO_SUCH_SECRET")
     wrong: list[tuple[dict[str, object], str]] = [
-        ({"table": "a; drop table b"}, "is no name of a table in a database; allowed are"),
+        ({"table": "a; drop table b"}, "is not the name of a table in a database; allowed are"),
         ({"table": "no.such"}, 'no.such cannot be read: .*relation "no.such" does not exist'),
         ({"column": "x"}, 'cannot be read: .*column "x" does not exist'),
         ({"column": "ratio"}, "ratio is float8, which does not show how far"),
-        ({"column": "a b"}, "'a b' is no name of a column"),
+        ({"column": "a b"}, "'a b' is not the name of a column"),
         ({"piece": timedelta(1)}, "has the value 'infinity', which cannot be compared"),
         ({"database": unreachable}, "cannot be reached"),
         ({"database": nothing}, "env:NO_SUCH_SECRET is not set"),

@@ -187,10 +187,10 @@ def test_each_type_of_a_column_is_given_back_as_such(spark: "SparkSession") -> N
 @pytest.mark.parametrize(
     ("table", "column", "reason"),
     [
-        ("a; drop table b", "id", "is no name of a table; allowed are schema.table"),
-        ("a.b.c.d", "id", "is no name of a table"),
-        ("a..b", "id", "is no name of a table"),
-        ("newest.x", "id) from y --", "is no name of a column"),
+        ("a; drop table b", "id", "is not the name of a table; allowed are schema.table"),
+        ("a.b.c.d", "id", "is not the name of a table"),
+        ("a..b", "id", "is not the name of a table"),
+        ("newest.x", "id) from y --", "is not the name of a column"),
         ("no_catalog.newest.x", "id", "no_catalog.newest.x cannot be read"),
     ],
 )

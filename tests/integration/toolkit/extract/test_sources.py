@@ -200,7 +200,7 @@ def test_files_of_partition_folders_are_followed_by_the_folder(lake: Lake, inbox
 def test_what_is_wrong_with_files_is_said_in_one_sentence(lake: Lake, inbox: Inbox) -> None:
     inbox.put("a.parquet", "this is not parquet", day(0))
     wrong = [
-        (extract.Files(path=f"{inbox.path}/none"), "cannot be read: there is no folder"),
+        (extract.Files(path=f"{inbox.path}/none"), "cannot be read: the folder"),
         (extract.Files(path=str(inbox.path)), "cannot be read: "),
         (extract.Files(path=str(inbox.path), most=0), "most is 0; allowed is an integer"),
     ]

@@ -238,9 +238,9 @@ def test_tags_are_shown_when_asked_for() -> None:
 
 
 def test_a_table_that_was_created_again_is_reported_as_such() -> None:
-    console = terminal(width=120)
+    console = terminal()
     show_events(console, [an_event(tags={"recreated": "true"})])
-    assert "UPDATE (table re-created)" in lines_of(console)[1]
+    assert "UPDATE (re-created)" in lines_of(console)[1]
 
 
 def test_events_that_are_left_out_are_counted() -> None:

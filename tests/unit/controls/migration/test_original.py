@@ -131,10 +131,13 @@ def test_of_two_rows_with_one_id_the_first_is_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        ({"status": "DONE"}, "status 'DONE' is none of a control table, so the job is held"),
-        ({"job_end_timestamp": "soon"}, "job_end_timestamp 'soon' is no instant"),
+        (
+            {"status": "DONE"},
+            "status 'DONE' is not a status of a control table, so the job is held",
+        ),
+        ({"job_end_timestamp": "soon"}, "job_end_timestamp 'soon' is not an instant"),
         ({"job_end_timestamp": "9999-12-31T23:59:59-23:00"}, "'9999-12-31T23:59:59-23:00' is no"),
-        ({"job_end_timestamp": "0001-01-01 00:00:00"}, "'0001-01-01 00:00:00' is no instant"),
+        ({"job_end_timestamp": "0001-01-01 00:00:00"}, "'0001-01-01 00:00:00' is not an instant"),
         ({"status": "COMPLETED"}, "no timestamp records what was processed"),
         (
             {"sensor_source": "kafka", "sensor_id": "p: t", "status": "COMPLETED"},
@@ -162,7 +165,7 @@ def test_an_event_that_waits_and_would_be_discarded_is_reported(tmp_path: Path) 
     ("text", "message"),
     [
         ("", "is empty"),
-        ("a,b\n1,2\n", "is no control table: it has no column sensor_source, sensor_id"),
+        ("a,b\n1,2\n", "is not a control table: it has no column sensor_source, sensor_id"),
         (",".join((*EVERY, "status")) + "\n", "has the column status twice"),
     ],
 )
@@ -198,7 +201,9 @@ def test_a_delta_table_is_read_with_its_types(tmp_path: Path) -> None:
 
 
 def test_what_is_neither_a_file_nor_a_table_is_refused_in_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ControlsError, match="there is no Delta table and no file; name a CSV"):
+    with pytest.raises(
+        ControlsError, match="there is neither a Delta table nor a file; name a CSV"
+    ):
         rows_of_table(str(tmp_path / "nothing"), _no_sql)
 
 

@@ -66,7 +66,7 @@ def test_what_is_allowed_is_not_told(cells: dict[str, str]) -> None:
     [
         (
             {"trigger_id": "daily sales"},
-            "trigger_id: 'daily sales' is no id; allowed are letters, digits, _, . and -",
+            "trigger_id: 'daily sales' is not an id; allowed are letters, digits, _, . and -",
         ),
         (
             {"trigger_type": "PARTITON"},
@@ -75,7 +75,7 @@ def test_what_is_allowed_is_not_told(cells: dict[str, str]) -> None:
         ),
         (
             {"job_id": "0"},
-            "job_id: '0' is no job id; allowed is an integer from 1 to 9223372036854775807",
+            "job_id: '0' is not a job id; allowed is an integer from 1 to 9223372036854775807",
         ),
         ({"job_name": ""}, "job_name: it is empty; name the job as people know it"),
         ({"table": ""}, "table: it is empty; name the table as its events have it"),
@@ -91,11 +91,11 @@ def test_what_is_allowed_is_not_told(cells: dict[str, str]) -> None:
         ),
         (
             {"partition": "{-1 fortnight yyyy-MM-dd}"},
-            "partition: 'fortnight' is no unit; allowed are minutes, hours, days, weeks or months",
+            "partition: 'fortnight' is not a unit; allowed are minutes, hours, days, weeks or months",
         ),
         (
             {"partition": "{yesterday day yyyy-MM-dd}"},
-            "partition: 'yesterday' is no offset; allowed is an integer such as -1 before day",
+            "partition: 'yesterday' is not an offset; allowed is an integer such as -1 before day",
         ),
         (
             {"partition": "{00:00}"},
@@ -109,7 +109,7 @@ def test_what_is_allowed_is_not_told(cells: dict[str, str]) -> None:
         ),
         (
             {"partition": "{yyyy-MM-dd Europe/Berlim}"},
-            "partition: 'Europe/Berlim' is no time zone; allowed are names such as Europe/Berlin"
+            "partition: 'Europe/Berlim' is not a time zone; allowed are names such as Europe/Berlin"
             " or UTC; did you mean Europe/Berlin?",
         ),
         (
@@ -120,30 +120,30 @@ def test_what_is_allowed_is_not_told(cells: dict[str, str]) -> None:
         ),
         (
             {"tags": "complete"},
-            "tags: 'complete' is no tag; allowed is key=value, more of them with ; between",
+            "tags: 'complete' is not a tag; allowed is key=value, more of them with ; between",
         ),
         ({"tags": "a=1;a=2"}, "tags: the tag 'a' stands there twice; once is allowed"),
         (
             {"start_timestamp": "1 March 2026"},
-            "start_timestamp: '1 March 2026' is no instant; allowed are 2026-03-01,"
+            "start_timestamp: '1 March 2026' is not an instant; allowed are 2026-03-01,"
             " 2026-03-01T06:00 (in the time zone of the trigger), 2026-03-01T06:00:00Z and"
             " 2026-03-01T06:00:00+01:00",
         ),
         (
             {"frequency": "0"},
-            "frequency: '0' is no frequency; allowed is an integer from 1 to 100000",
+            "frequency: '0' is not a frequency; allowed is an integer from 1 to 100000",
         ),
         (
             {"frequency_unit": "YEARS"},
-            "frequency_unit: 'YEARS' is no unit; allowed are minutes, hours, days, weeks or months",
+            "frequency_unit: 'YEARS' is not a unit; allowed are minutes, hours, days, weeks or months",
         ),
         (
             {"time_zone": "+02:00"},
-            "time_zone: '+02:00' is no time zone; allowed are names such as Europe/Berlin or UTC",
+            "time_zone: '+02:00' is not a time zone; allowed are names such as Europe/Berlin or UTC",
         ),
         (
             {"expires_after": "soon"},
-            "expires_after: 'soon' is no length of time; allowed is an integer and a unit, such"
+            "expires_after: 'soon' is not a length of time; allowed is an integer and a unit, such"
             " as 6 hours, with minutes, hours, days, weeks or months, or an empty cell: never",
         ),
         (
@@ -175,19 +175,19 @@ def test_a_cell_that_is_wrong_is_told_with_what_is_allowed(
 @pytest.mark.parametrize("frequency", ["-1", "1.5", "", "100001", "1e3", "٣"])
 def test_a_frequency_that_is_no_whole_number_from_one_on_is_told(frequency: str) -> None:
     (output,) = told(row(frequency=frequency))
-    assert output.startswith(f"line 2: frequency: '{frequency}' is no frequency")
+    assert output.startswith(f"line 2: frequency: '{frequency}' is not a frequency")
 
 
 @pytest.mark.parametrize("start", ["2026-02-30", "2026-03-01T25:00", "2026-W01-1", "", "20260301"])
 def test_a_start_that_is_no_instant_is_told(start: str) -> None:
     (output,) = told(row(start_timestamp=start))
-    assert output.startswith(f"line 2: start_timestamp: '{start}' is no instant")
+    assert output.startswith(f"line 2: start_timestamp: '{start}' is not an instant")
 
 
 @pytest.mark.parametrize("expiry", ["0 hours", "-1 hours", "6", "6h", "1.5 hours", "6 years"])
 def test_an_expiry_that_is_no_length_of_time_is_told(expiry: str) -> None:
     (output,) = told(row(expires_after=expiry))
-    assert output.startswith(f"line 2: expires_after: '{expiry}' is no length of time")
+    assert output.startswith(f"line 2: expires_after: '{expiry}' is not a length of time")
 
 
 def test_a_snapshot_trigger_has_neither_a_partition_nor_an_expiry() -> None:

@@ -61,7 +61,7 @@ def test_a_quarantined_item_is_named_with_its_reason_and_what_to_do(patient: Pat
     leave(patient, "1.json", "")
     receive(patient.home.inbox, Quarantine(patient.home.inbox, NOON))
     found = only(inbox(patient), Level.ATTENTION)
-    assert found.what.startswith("1.json is quarantined since 0s: it is no JSON")
+    assert found.what.startswith("1.json is quarantined since 0s: it is not JSON")
     assert "send it again" in found.todo
 
 

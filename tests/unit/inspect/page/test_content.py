@@ -270,11 +270,11 @@ def test_a_reason_does_not_repeat_what_distinguishes_two_upstreams_of_one_name()
         asdict(control(1, TEN, "sales.orders")),
         asdict(control(1, TEN, "sales.orders", upstream_id=other, upstream_key="day")),
     ]
-    reason = "The Delta table sales.orders cannot be sensed: the catalog has no table sales.orders"
+    reason = "The Delta table sales.orders cannot be sensed: the table sales.orders does not exist"
     failing = Failing(upstream_id=other, reason=reason, failed_looks=1, since=TEN, failed_at=TEN)
     content = shown(a_job(NOTHING_NEW, controls=rows, status={"failing": [failing]}))
     (trouble,) = content["attention"]  # type: ignore[misc]
-    assert text(content, trouble["why"]) == "the catalog has no such table"
+    assert text(content, trouble["why"]) == "the table does not exist"
 
 
 def test_events_are_listed_from_the_tick_on_that_makes_them_enough() -> None:

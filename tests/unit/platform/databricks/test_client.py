@@ -186,7 +186,7 @@ def test_an_answer_that_sends_the_client_elsewhere_is_not_followed_and_renews_th
 
 def test_a_login_page_says_nothing_about_a_run() -> None:
     desk = Desk(Answer(body=PAGE))
-    with pytest.raises(JobsApiError, match="run 5: the answer is no JSON"):
+    with pytest.raises(JobsApiError, match="run 5: the answer is not JSON"):
         desk.jobs.get_run(5)
 
 

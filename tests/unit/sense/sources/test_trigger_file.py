@@ -210,7 +210,7 @@ def test_a_missing_folder_is_a_failure_in_one_sentence(folder: Folder) -> None:
 
     assert folder.probe_once().failure == (
         "The trigger folder my_trigger cannot be sensed: "
-        f"there is no such folder under {folder.root}; create it."
+        f"the folder my_trigger does not exist under {folder.root}; create it."
     )
 
 

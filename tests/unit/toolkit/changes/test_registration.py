@@ -88,7 +88,7 @@ def test_nothing_to_register_leaves_no_file(home: Path) -> None:
 
 
 def test_of_a_batch_with_an_error_nothing_is_registered(home: Path) -> None:
-    with pytest.raises(ConfigurationError, match="event 2: there is no field 'partitions'"):
+    with pytest.raises(ConfigurationError, match="event 2: unknown field 'partitions'"):
         register([EVENT, {**SAID, "partitions": []}])
     assert _left(home) == []
 
@@ -159,11 +159,11 @@ def test_emit_takes_a_partition_in_every_spelling(home: Path, given: list[str]) 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("[EU]", "[EU] is no JSON list with a value for each level"),
-        ('["a", [1]]', '[1] in ["a",[1]] is no value of a level'),
+        ("[EU]", "[EU] is not a JSON list with a value for each level"),
+        ('["a", [1]]', '[1] in ["a",[1]] is not a value of a level'),
         ("EU;", "level 2 is empty"),
         ('"EU" 7', '"EU" 7 goes on after its closing quote'),
-        ('"EU', '"EU begins with a quote and is no JSON string'),
+        ('"EU', '"EU begins with a quote and is not a JSON string'),
     ],
 )
 def test_a_partition_that_cannot_be_meant_is_refused_with_a_sentence(
@@ -228,8 +228,8 @@ def test_a_wrong_call_of_emit_is_one_sentence_and_ends_with_two(
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        (b"{", "bad.jsonl:2: this is no JSON object on a line of its own"),
-        (b"\xff\xfe", "bad.jsonl:2: this is no text in UTF-8"),
+        (b"{", "bad.jsonl:2: this is not a JSON object on a line of its own"),
+        (b"\xff\xfe", "bad.jsonl:2: this is not UTF-8 text"),
         (b"[" * 100_000, "bad.jsonl:2: this is nested too deeply"),
         (b"7", "bad.jsonl:2: an event is a JSON object with the fields table, partition"),
         (b'{"table": "a\\u0000b", "table_format": "DELTA"}', "has characters that cannot be seen"),

@@ -98,7 +98,7 @@ def test_a_run_without_parameters_reads_its_events_by_its_run_id(
     assert snapshots(changes.read(run_id=str(run_id))) == ["1", "2", "3"]
     with pytest.raises(StateError, match=r"No start has the run 5: .* read again then"):
         changes.read(run_id=5)
-    with pytest.raises(ConfigurationError, match="is no run id"):
+    with pytest.raises(ConfigurationError, match="is not a run id"):
         changes.read(run_id="{{job.run_id}}")
 
 

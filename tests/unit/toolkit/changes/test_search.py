@@ -108,7 +108,7 @@ def test_an_instant_may_be_said_in_several_ways(
 )
 def test_what_is_no_instant_is_told_in_one_sentence(said: object) -> None:
     with pytest.raises(
-        ConfigurationError, match=r"^The start '.*' is no instant; write "
+        ConfigurationError, match=r"^The start '.*' is not an instant; write "
     ) as reported:
         asked({"start": said})
     assert "\n" not in str(reported.value)
@@ -118,15 +118,15 @@ def test_what_is_no_instant_is_told_in_one_sentence(said: object) -> None:
     ("wanted", "said"),
     [
         ({"start": "2026-03-02", "end": "2026-03-01"}, "The range begins at 2026-03-02T00:00:00Z, after"),
-        ({"start": "2026-02-30"}, "The start '2026-02-30' is no instant: day is out of range for month"),
+        ({"start": "2026-02-30"}, "The start '2026-02-30' is not an instant: day is out of range for month"),
         ({"operation": "MERGE"}, "There is no operation 'MERGE'; allowed are APPEND, DELETE, UPDATE"),
         ({"by": "arrival"}, "Events cannot be selected by 'arrival'; allowed are registration and snapshot"),
         ({"strat": 0}, "Events cannot be selected by 'strat='; allowed beside the table are by, end,"),
         ({"table": " "}, "The table has no name"),
         ({"table": "``"}, "The table has no name"),
-        ({"partition": []}, "The partition [] is no list"),
-        ({"partition": {"day": 1}}, "The partition {'day': 1} is no list"),
-        ({"tags": {"rows": 7}}, "The tag 'rows' with the value 7 is no text"),
+        ({"partition": []}, "The partition [] is not a list"),
+        ({"partition": {"day": 1}}, "The partition {'day': 1} is not a list"),
+        ({"tags": {"rows": 7}}, "The tag 'rows' with the value 7 is not text"),
     ],
 )  # fmt: skip
 def test_a_wrong_wish_is_told_in_one_sentence(wanted: Mapping[str, object], said: str) -> None:

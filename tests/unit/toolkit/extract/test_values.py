@@ -95,13 +95,13 @@ def test_a_table_has_a_name_of_one_to_three_parts(text: str, is_name: bool) -> N
     if is_name:
         assert checked_table(text) == text.strip()
     else:
-        with pytest.raises(ConfigurationError, match="is no name of a table; allowed are"):
+        with pytest.raises(ConfigurationError, match="is not the name of a table; allowed are"):
             checked_table(text)
 
 
 @pytest.mark.parametrize("name", ["", "a.b", "a b", "a)"])
 def test_a_partition_is_named_by_one_column(name: str) -> None:
-    with pytest.raises(ConfigurationError, match="is no name of a column to partition by"):
+    with pytest.raises(ConfigurationError, match="is not the name of a column to partition by"):
         checked_partition(name)
 
 

@@ -442,14 +442,15 @@ def test_a_missing_folder_is_a_failure_in_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "nothing"
 
     assert Watcher(str(path)).probe_once().failure == (
-        f"The Delta table {path} cannot be sensed: the folder {path} does not exist."
+        f"The Delta table {path} cannot be sensed: the folder {path} does not exist; create"
+        " the table, or correct its path."
     )
 
 
 def test_a_folder_without_a_log_is_a_failure_in_one_sentence(tmp_path: Path) -> None:
     assert Watcher(str(tmp_path)).probe_once().failure == (
         f"The Delta table {tmp_path} cannot be sensed: "
-        f"{tmp_path} is no Delta table: it has no _delta_log folder."
+        f"{tmp_path} is not a Delta table: it has no _delta_log folder."
     )
 
 

@@ -68,7 +68,7 @@ class Workspace:
     def newest(self, table: str, count: int) -> list[HistoryRow]:
         self.statements["history"] += 1
         if table not in self.histories:
-            raise ProbeFailedError("the catalog has no such table")
+            raise ProbeFailedError("the table does not exist")
         return self.histories[table][:count]
 
 
@@ -294,7 +294,7 @@ def test_a_table_that_the_catalog_does_not_show_is_asked_for_its_history(
     orders, missing = Ticks(workspace, "shop.orders", "shop.missing").tick()
 
     assert (orders.failure, len(orders.events)) == (None, 1)
-    assert missing.failure is not None and "no such table" in missing.failure
+    assert missing.failure is not None and "the table does not exist" in missing.failure
 
 
 def test_a_catalog_that_does_not_answer_costs_one_statement(workspace: Workspace) -> None:

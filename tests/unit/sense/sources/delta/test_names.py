@@ -117,7 +117,10 @@ def test_a_name_that_was_dropped_is_a_failure_though_the_folder_stays(watcher: W
 
     failures = [watcher.probe_once().failure for _ in range(2)]
 
-    expected = "The Delta table shop.orders cannot be sensed: the catalog has no table shop.orders."
+    expected = (
+        "The Delta table shop.orders cannot be sensed: the table shop.orders does not exist; create"
+        " it, or correct its name."
+    )
     assert failures == [expected, expected]
 
 

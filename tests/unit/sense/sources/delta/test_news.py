@@ -128,7 +128,7 @@ def test_the_rows_are_asked_for_the_field_of_a_structure(tmp_path: Path) -> None
 def test_a_key_that_is_no_column_is_a_failure_that_names_the_columns(table: GoldenTable) -> None:
     assert keyed(table, "load_dat").probe_once().failure == (
         f"The Delta table {table.path} cannot be sensed: "
-        "upstream_key load_dat is no column of it; it has id, day, name."
+        "upstream_key load_dat is not a column of it; it has id, day, name."
     )
 
 
@@ -361,7 +361,7 @@ def test_a_value_that_looks_like_a_placeholder_is_only_a_value() -> None:
 
 @pytest.mark.parametrize("key", ["a b", "x; drop table y", "1=1 or x", "`a", "a`b`", "load_date\n"])
 def test_a_key_that_is_no_column_name_is_refused(key: str) -> None:
-    with pytest.raises(ProbeFailedError, match="is no column name"):
+    with pytest.raises(ProbeFailedError, match="is not a column name"):
         render("?upstream_key > 1", key=key)
 
 

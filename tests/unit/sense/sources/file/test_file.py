@@ -374,7 +374,8 @@ def test_a_missing_folder_is_a_failure_in_one_sentence(tmp_path: Path) -> None:
     place = Place(tmp_path, "/none/*.csv")
 
     assert place.probe_once().failure == (
-        f"The files {place.root}/none/*.csv cannot be sensed: there is no folder {place.root}/none."
+        f"The files {place.root}/none/*.csv cannot be sensed: the folder {place.root}/none does not"
+        " exist; create it."
     )
 
 

@@ -870,11 +870,13 @@ def failure_of(result: ProbeResult) -> str:
 def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
     result = Watcher(f"{tmp_path}/missing").probe_once()
 
-    assert failure_of(result).endswith(f"the folder {tmp_path}/missing does not exist.")
+    assert failure_of(result).endswith(
+        f"the folder {tmp_path}/missing does not exist; create the table, or correct its path."
+    )
 
 
 def test_a_folder_that_is_no_table_is_named(tmp_path: Path) -> None:
-    assert "is no Iceberg table" in failure_of(Watcher(str(tmp_path)).probe_once())
+    assert "is not an Iceberg table" in failure_of(Watcher(str(tmp_path)).probe_once())
 
 
 def test_the_path_of_a_table_that_a_catalog_keeps_is_refused(tmp_path: Path) -> None:
@@ -1011,7 +1013,9 @@ def test_another_file_in_the_database_is_read(listed: Watcher, table: IcebergFol
 def test_a_table_that_the_database_lacks_is_a_failure(listed: Watcher) -> None:
     listed.database.rows.clear()
 
-    assert "the catalog lake has no table sales.eu.orders" in failure_of(listed.probe_once())
+    assert "the table sales.eu.orders does not exist in the catalog lake" in failure_of(
+        listed.probe_once()
+    )
 
 
 def test_a_database_that_is_down_is_a_failure_of_each_of_its_tables(listed: Watcher) -> None:

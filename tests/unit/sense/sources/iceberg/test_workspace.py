@@ -123,7 +123,7 @@ def test_a_workspace_that_refuses_is_a_failure_that_names_the_grants(
 def test_a_table_that_the_workspace_lacks_is_a_failure(workspace: Workspace) -> None:
     failure = Watcher("shop.missing").probe_once().failure or ""
 
-    assert "has no Iceberg table `prod-eu`.`shop`.`missing`, or does not show it" in failure
+    assert "the Iceberg table `prod-eu`.`shop`.`missing` does not exist, or is not shown" in failure
 
 
 def test_a_workspace_that_is_down_is_a_failure_and_nothing_is_lost(

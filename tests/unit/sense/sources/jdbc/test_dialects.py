@@ -74,7 +74,7 @@ def test_a_jdbc_address_is_translated_for_the_python_driver(jdbc: str, url: str)
         ("jdbc:mysql://db/x?useSSL=true", "property useSSL is one of JDBC alone; leave it"),
         ("jdbc:oracle:oci:@x", "of jdbc:oracle only thin is known"),
         ("jdbc:mysql:loadbalance://a,b/x", "the address jdbc:mysql has no host in it"),
-        ("postgresql+psycopg://h:port/x", "is no SQLAlchemy URL"),
+        ("postgresql+psycopg://h:port/x", "is not a SQLAlchemy URL"),
     ],
 )  # fmt: skip
 def test_an_address_that_cannot_be_translated_is_refused_in_one_sentence(

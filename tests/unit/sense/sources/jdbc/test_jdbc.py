@@ -372,7 +372,11 @@ def test_a_connection_that_is_not_configured_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("key", "told"),
-    [(None, "upstream_key is empty"), ("a.b", "no column name"), ('x") from y --', "no column")],
+    [
+        (None, "upstream_key is empty"),
+        ("a.b", "not a column name"),
+        ('x") from y --', "not a column"),
+    ],
 )
 def test_a_key_that_names_no_column_is_a_failure(key: str | None, told: str) -> None:
     shop = Shop()

@@ -292,7 +292,7 @@ def test_a_topic_that_is_missing_fails_alone(known: Watcher) -> None:
     missing, found = known.probe.probe([upstream("shop: none"), known.upstream], at=AT)
 
     assert missing.failure == (
-        "The Kafka topic shop: none cannot be sensed: the cluster has no such topic."
+        "The Kafka topic shop: none cannot be sensed: the topic does not exist in the cluster."
     )
     assert len(found.events) == 1
 

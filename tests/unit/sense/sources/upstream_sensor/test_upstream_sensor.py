@@ -464,7 +464,7 @@ def test_a_table_with_other_columns_is_a_failure(product: Product) -> None:
         product.path, pa.table({"sensor_id": ["x"]}), mode="overwrite", schema_mode="overwrite"
     )
 
-    assert "it is no sensors table: it has no column status" in failure_of(product)
+    assert "it is not a sensors table: it has no column status" in failure_of(product)
 
 
 @pytest.mark.parametrize(
