@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from tests.support.pages import page_in
 from tests.support.report_world import NOW, Job, Upstream, World, many, shop
@@ -360,7 +360,17 @@ def test_models_show_their_batches_and_how_far_they_are_in_their_sources(
     tables = tmp_path / "state" / "warehouse" / "sales.db"
     batch = {"s_input_id": 7, "step": 1, "state": "FAILED", "received_at": NOW, "recorded_at": NOW}
     batch |= {"record_count": 1234, "message": HOSTILE[0]}
-    taken = {"source": "sales.orders", "partition": "1", "taken_at": NOW - timedelta(days=2)}
+    days = pa.table({"id": [1, 2, 3], "day": ["2026-03-01", "2026-03-02", "2026-03-03"]})
+    write_deltalake(tables / "orders", days, partition_by=["day"])
+    write_deltalake(tables / "daily", pa.table({"id": [1]}))
+    source_id, table_id = (DeltaTable(tables / each).metadata().id for each in ("orders", "daily"))
+    taken = {
+        "source": "sales.orders",
+        "partition": "2026-03-01",
+        "taken_at": NOW - timedelta(days=2),
+    }
+    taken |= {"source_id": source_id, "partition_column": "day", "stamp": "1/X"}
+    taken |= {"look_back_days": 7, "table_id": table_id, "table_version": 0}
     write_deltalake(tables / "bronze_ledger", pa.Table.from_pylist([batch]))
     write_deltalake(tables / "daily_taken", pa.Table.from_pylist([taken]))
     models = "report: {models: [sales.bronze, sales.daily, sales.absent]}"
@@ -370,7 +380,9 @@ def test_models_show_their_batches_and_how_far_they_are_in_their_sources(
     cards = opened.page.locator("section", has_text="Refresh models").inner_text()
     assert all(word in cards for word in ("sales.bronze", "failed", "1,234", HOSTILE[0]))
     cards = opened.page.locator("section", has_text="Self-healing models").inner_text()
-    assert all(word in cards for word in ("sales.daily", "sales.orders", "2d"))
+    assert all(
+        word in cards for word in ("sales.daily", "sales.orders", "2d", "2, oldest 2026-03-02")
+    )
     assert "none" not in cards
     assert "sales.absent: neither absent_ledger nor absent_taken is there" in opened.text
     assert "sales.daily:" not in opened.text

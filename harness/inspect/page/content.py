@@ -193,6 +193,7 @@ class _Report:
                     self._at_or_none(each.taken_at),
                     self._at_or_none(self._newer_data_of(each)),
                     bool(self._upstreams_of(each)),
+                    each.backlog and [each.backlog.count, self._texts(each.backlog.oldest)],
                 ]
                 for each in model.sources
             ],

@@ -1,8 +1,8 @@
 """Reads how far refresh models and self-healing models are, from the tables beside their own.
 
 A refresh model has a batch log beside its table, and a self-healing model a record of the
-partitions that it has taken. Both are read by their names, so neither dbt nor Spark is needed, and
-nothing is known that only dbt could compute, such as which partitions are pending.
+partitions that it has taken. Both are read by their names, so neither dbt nor Spark is needed. What
+waits for a self-healing model is determined where its source is a table of this warehouse.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,6 +11,7 @@ from datetime import datetime
 from itertools import groupby
 
 from harness.errors import StateError
+from harness.inspect.page.backlog import Backlog, Backlogs
 from harness.platform.clock import instant_from
 from harness.platform.json_file import MALFORMED
 from harness.platform.text import first_line
@@ -22,7 +23,10 @@ BATCH_LOG, TAKEN = "_ledger", "_taken"
 BATCHES_SHOWN = 20
 
 _BATCHES = ("s_input_id", "step", "state", "received_at", "recorded_at", "record_count", "message")
-_PARTITIONS = ("source", "partition", "taken_at")
+_PARTITIONS = (
+    *("source", "source_id", "partition_column", "partition", "stamp", "look_back_days"),
+    *("table_id", "table_version", "taken_at"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,8 @@ class Source:
     name: str
     partition_count: int
     taken_at: datetime | None
+    #: What the next run takes; nothing where that cannot be determined without Spark.
+    backlog: Backlog | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +65,10 @@ class Model:
 
 
 def read_models(
-    names: Iterable[str], tables_of: Callable[[str], Store], since: datetime
+    names: Iterable[str],
+    tables_of: Callable[[str], Store],
+    since: datetime,
+    backlogs: Backlogs | None = None,
 ) -> list[Model]:
     """Read how far models are; one that cannot be read is reported beside the others.
 
@@ -67,11 +76,14 @@ def read_models(
         names: Their tables, each with its schema.
         tables_of: Returns the tables of a schema.
         since: Batches whose state is older are left out.
+        backlogs: Determines what waits in a source, where the tables are in folders.
     """
-    return [_model(name, tables_of, since) for name in names]
+    return [_model(name, tables_of, since, backlogs) for name in names]
 
 
-def _model(name: str, tables_of: Callable[[str], Store], since: datetime) -> Model:
+def _model(
+    name: str, tables_of: Callable[[str], Store], since: datetime, backlogs: Backlogs | None
+) -> Model:
     schema, _, table = name.rpartition(".")
     try:
         store = tables_of(schema)
@@ -82,7 +94,7 @@ def _model(name: str, tables_of: Callable[[str], Store], since: datetime) -> Mod
         if not any(store.exists(table + ending) for ending in (BATCH_LOG, TAKEN)):
             problem = f"neither {table}{BATCH_LOG} nor {table}{TAKEN} is there: it has not run yet"
             return Model(name=name, problem=problem)
-        return Model(name=name, batches=_batches(logged), sources=_sources(taken))
+        return Model(name=name, batches=_batches(logged), sources=_sources(name, taken, backlogs))
     except (StateError, *MALFORMED) as error:
         return Model(name=name, problem=first_line(error, type(error).__name__))
 
@@ -105,7 +117,7 @@ def _batches(rows: Iterable[Row]) -> list[Batch]:
     ]
 
 
-def _sources(rows: Iterable[Row]) -> list[Source]:
+def _sources(model: str, rows: Iterable[Row], backlogs: Backlogs | None) -> list[Source]:
     def source(row: Mapping[str, object]) -> str:
         return str(row["source"])
 
@@ -118,6 +130,7 @@ def _sources(rows: Iterable[Row]) -> list[Source]:
                 name=name,
                 partition_count=len({row["partition"] for row in taken}),
                 taken_at=max(instants, default=None),
+                backlog=None if backlogs is None else backlogs.of(model, name, taken),
             )
         )
     return found

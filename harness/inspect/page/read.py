@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from harness.config.load import LOCAL_TARGET
+from harness.inspect.page.backlog import Backlogs
 from harness.inspect.page.models import Model, read_models
 from harness.inspect.status import Status, read_status
 from harness.platform.clock import instant_from
@@ -169,8 +171,15 @@ def read_recorded(context: "Context", *, days: float) -> Recorded:
         events=rows["events"],
         found=Counter((_tick_number(row), str(row["upstream_id"])) for row in rows["found"]),
         latest_event_at=_latest_events([*rows["state"], *rows["tail"]]),
-        models=read_models(context.settings.report.models, context.tables_of, since),
+        models=read_models(
+            context.settings.report.models, context.tables_of, since, _backlogs(context, status.now)
+        ),
     )
+
+
+def _backlogs(context: "Context", now: datetime) -> Backlogs | None:
+    is_local = context.target == LOCAL_TARGET
+    return Backlogs(warehouse=context.home.warehouse, now=now) if is_local else None
 
 
 def _read(context: "Context", question: Question, columns: Sequence[str]) -> list[Row]:

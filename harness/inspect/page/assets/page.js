@@ -367,12 +367,13 @@
 
   const BATCH_STATES = { COMPLETE: ["complete", "good"], FAILED: ["failed", "bad"], UNLOADED: ["unloaded", "mute"] };
   const batchState = (state) => BATCH_STATES[state] || [words(state.toLowerCase()), "run"];
+  const waitingPartitions = (backlog) => (backlog === null ? "–" : !backlog[0] ? "none" : h("span", {}, `${backlog[0].toLocaleString("en")}, oldest `, bdi(text(backlog[1]))));
   const modelCards = () => {
     const name = ({ model }) => bdi(text(model.name));
     const byName = ({ model }) => text(model.name);
     const broken = D.models.filter((model) => text(model.problem)).map((model) => h("p", { class: "lead" }, bdi(text(model.name)), ": ", bdi(text(model.problem))));
     const batches = D.models.flatMap((model) => model.batches.map(([number, state, received, recorded, rows, message]) => ({ model, number, state: text(state), received, recorded, rows, message: text(message) })));
-    const sources = D.models.flatMap((model) => model.sources.map(([source, partitions, taken, newer, sensed]) => ({ model, source: text(source), partitions, taken, newer, sensed })));
+    const sources = D.models.flatMap((model) => model.sources.map(([source, partitions, taken, newer, sensed, backlog]) => ({ model, source: text(source), partitions, taken, newer, sensed, backlog })));
     return [
       batches.length ? card("Refresh models", count(batches.length, "batch", "batches"), null, ...table([
         { title: "Model", name: true, cell: name, sort: byName },
@@ -387,6 +388,7 @@
         { title: "Source", name: true, cell: (each) => bdi(each.source), sort: (each) => each.source },
         { title: "Partitions consumed", number: true, wide: true, down: true, cell: (each) => each.partitions.toLocaleString("en"), sort: (each) => each.partitions },
         { title: "Last consumed", number: true, cell: (each) => when(each.taken, " ago"), sort: (each) => (each.taken === null ? null : D.now - each.taken) },
+        { title: "Waiting", number: true, down: true, cell: (each) => waitingPartitions(each.backlog), sort: (each) => each.backlog && each.backlog[0] },
         { title: "Newer data", number: true, down: true, cell: (each) => (each.newer !== null ? when(each.newer, " ago") : each.sensed ? "none" : "not sensed"), sort: (each) => each.newer },
       ], sources, { limit: 10, label: "Self-healing models", empty: "" })) : null,
       ...broken,

@@ -2,11 +2,15 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.inspect.page.backlog import Backlog, Backlogs
+from harness.inspect.page.models import read_models
+from harness.store.local import LocalStore
 from tests.support.services.files_read import FilesRead
 from tests.support.shop_project import SCHEMA, Shop
 
@@ -114,8 +118,8 @@ REFUSED = {
 class Lake:
     """Bronze tables by day, and the models over them."""
 
-    def __init__(self, spark: "SparkSession", folder: Path) -> None:
-        self.spark = spark
+    def __init__(self, spark: "SparkSession", folder: Path, warehouse: Path) -> None:
+        self.spark, self.warehouse = spark, warehouse
         answers = {name: _ANSWERS.format(query=query) for name, query in ANSWERS.items()}
         self.shop = Shop(folder, {**answers, **SILVERS, **REFUSED})
         tables = ", ".join(f"{{name: {name}}}" for name in FORMATS)
@@ -158,6 +162,18 @@ class Lake:
         facts = json.loads(note.split(" */")[0])["partitions"]
         return [int(str(each["value"]).replace("-", "")[6:8]) for each in facts]
 
+    def waiting(self, model: str) -> Backlog | None:
+        """What the report shows as waiting for a model, read without Spark."""
+        backlogs = Backlogs(warehouse=self.warehouse, now=datetime.now(UTC))
+        (found,) = read_models(
+            [f"{SCHEMA}.{model}"],
+            lambda name: LocalStore(self.warehouse, name),
+            datetime.now(UTC),
+            backlogs,
+        )
+        (source,) = found.sources
+        return source.backlog
+
     @staticmethod
     def _command(
         models: Sequence[str], full_refresh: bool, variables: dict[str, object]
@@ -167,8 +183,10 @@ class Lake:
 
 
 @pytest.fixture(scope="module")
-def lake(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
-    lake = Lake(spark, tmp_path_factory.mktemp("shop"))
+def lake(
+    spark: "SparkSession", spark_home: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Lake]:
+    lake = Lake(spark, tmp_path_factory.mktemp("shop"), spark_home / "warehouse")
     lake.append(5, (1, "a"), (2, "a"))
     lake.append(6, (2, "b"), (3, "b"))
     lake.run(*ANSWERS, *SILVERS)
@@ -268,6 +286,10 @@ def test_a_first_run_takes_every_partition(lake: Lake) -> None:
     for model in ALL:
         assert lake.rows(model) == FIRST
         assert lake.taken(model) == [5, 6]
+    for kind in KINDS:
+        assert lake.waiting(f"silver_{kind}") == Backlog(count=0, oldest=None)
+    # Of a table that is not Delta only Spark has the partitions.
+    assert lake.waiting("silver_parquet") is None
 
 
 def test_a_late_partition_and_one_that_has_got_more_rows_are_found_and_bring_nothing_older_back(
@@ -276,6 +298,11 @@ def test_a_late_partition_and_one_that_has_got_more_rows_are_found_and_bring_not
     lake.append(7, (4, "c"))
     lake.append(3, (1, "older"), (9, "late"))
     lake.append(6, (6, "again"))
+    oldest = {"timestamp": "2026-03-03 01:00:00Z", "date": "2026-03-03"}
+    oldest |= {"string": "2026-03-03T/*{x}", "int": "20260303"}
+    assert {kind: lake.waiting(f"silver_{kind}") for kind in KINDS} == {
+        kind: Backlog(count=3, oldest=oldest[kind]) for kind in KINDS
+    }
     # Instants are written down in UTC, whatever the session shows.
     lake.spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
@@ -323,6 +350,7 @@ def test_what_a_restore_has_undone_is_taken_again(lake: Lake) -> None:
     lake.run("silver_date")
     lake.spark.sql(f"restore table {SCHEMA}.silver_date to version as of {version.version}")
     assert lake.rows("silver_date") == before
+    assert lake.waiting("silver_date") == Backlog(count=1, oldest="2026-03-09")
     lake.run("silver_date")
     assert lake.taken("silver_date") == [9]
     assert (9, "i") in lake.rows("silver_date")
@@ -342,6 +370,7 @@ def test_a_full_refresh_in_pieces_that_dies_loses_no_partition(lake: Lake) -> No
         "--args",
         "{model: silver_date}",
     )
+    assert lake.waiting("silver_date") == Backlog(count=4, oldest="2026-03-06")
     left = " ".join(lake.shop.refusal(*operation).split())
     assert "pending_partitions_left: 4 partitions are pending for silver_date: 2026-03-06, " in left
     lake.run("silver_date", max_batches_per_run=3)
@@ -361,6 +390,7 @@ def test_a_partition_that_was_rewritten_with_as_many_rows_is_taken_again(lake: L
 
 def test_partitions_older_than_the_look_back_are_told_and_taken_on_demand(lake: Lake) -> None:
     lake.append(1, (100, "lost?"), only=["bronze_date"])
+    assert lake.waiting("silver_date") == Backlog(count=0, oldest=None)
     output = lake.run("silver_date")
     assert lake.taken("silver_date") == []
     assert (

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.errors import ExtractError
+from harness.inspect.page.backlog import Backlog, Backlogs
 from harness.inspect.page.models import read_models
 from harness.store.local import LocalStore
 from harness.toolkit.extract import Extraction
@@ -142,11 +143,14 @@ def test_every_partition_is_recorded_as_taken(lived: Lived) -> None:
 
 def test_the_report_reads_what_was_consumed_of_the_source(lived: Lived, spark_home: Path) -> None:
     warehouse = spark_home / "warehouse"
-    (model,) = read_models(["silver.orders"], lambda name: LocalStore(warehouse, name), DAYS[0])
+    backlogs = Backlogs(warehouse=warehouse, now=datetime.now(UTC))
+    (model,) = read_models(
+        ["silver.orders"], lambda name: LocalStore(warehouse, name), DAYS[0], backlogs
+    )
     partitions = lived.pipeline.rows("bronze.orders", "distinct p_extracted_at")
     assert model.problem is None
-    assert ("bronze.orders", len(partitions)) in [
-        (each.name, each.partition_count) for each in model.sources
+    assert ("bronze.orders", len(partitions), Backlog(count=0, oldest=None)) in [
+        (each.name, each.partition_count, each.backlog) for each in model.sources
     ]
 
 

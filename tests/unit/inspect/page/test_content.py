@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from harness.inspect.page.backlog import Backlog
 from harness.inspect.page.content import Budget, Content, Texts, content_of, fair_share
 from harness.inspect.page.models import Batch, Model, Source
 from harness.inspect.page.read import Recorded, covered_since, first_tick_of, newest_of_attempts
@@ -301,8 +302,22 @@ def test_a_self_healing_model_is_behind_where_its_source_has_newer_data() -> Non
     content = shown(replace(rows, latest_event_at={ORDERS: TEN}))
     (model,) = content["models"]  # type: ignore[misc]
     assert text(content, model["name"]) == "sales.daily"
-    newer = [each[3:] for each in model["sources"]]
+    newer = [each[3:5] for each in model["sources"]]
     assert newer == [[round((TEN - rows.since).total_seconds()), True], [None, True], [None, False]]
+
+
+def test_what_waits_for_a_self_healing_model_is_counted_where_it_is_known() -> None:
+    known = Source(
+        name="a.b",
+        partition_count=1,
+        taken_at=TEN,
+        backlog=Backlog(count=3, oldest="2026-03-01"),
+    )
+    sources = [known, replace(known, backlog=None)]
+    content = shown(a_job(models=[Model(name="sales.daily", sources=sources)]))
+    (model,) = content["models"]  # type: ignore[misc]
+    (count, oldest), unknown = (each[5] for each in model["sources"])
+    assert (count, text(content, oldest), unknown) == (3, "2026-03-01", None)
 
 
 def test_a_message_of_a_batch_is_hidden_where_it_has_a_secret() -> None:
