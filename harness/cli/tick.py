@@ -100,7 +100,9 @@ def tick(
             print_json(shown.as_json(report, _waiting(context)))
         elif not quiet:
             show(answers(), report)
-            hint = _hint_without_rows(context.settings.project)
+            # The file is not read again where there are upstreams: it may be long.
+            has_upstreams = report.sensed.upstreams or report.sensed.deferred
+            hint = "" if has_upstreams else _hint_without_rows(context.settings.project)
             # Where the file has just been read, it is among the warnings.
             if hint and hint not in report.warnings:
                 print_line(hint)
