@@ -42,7 +42,7 @@ class _Partition:
     value: str | None
     #: What the lookback counts; numbers have none.
     at: datetime | None
-    #: Unknown where deletion vectors may hide some.
+    #: Unknown where deletion vectors may hide some, or a file has no statistics.
     row_count: int | None
 
 
@@ -97,14 +97,20 @@ def _partitions(source: "DeltaTable", column: str) -> list[_Partition]:
 
     files = pa.table(source.get_add_actions(flatten=True))
     values = files[f"partition.{column}"].to_pylist()
-    rows: defaultdict[object, int] = defaultdict(int)
+    counts: defaultdict[object, list[int | None]] = defaultdict(list)
     for value, count in zip(values, files["num_records"].to_pylist(), strict=True):
-        rows[value] += count or 0
+        counts[value].append(count)
     hides_rows = _WITH_VECTORS in (source.protocol().reader_features or ())
     return [
-        _Partition(value=_text(value), at=_at(value), row_count=None if hides_rows else count)
-        for value, count in rows.items()
+        _Partition(value=_text(value), at=_at(value), row_count=None if hides_rows else _sum(each))
+        for value, each in counts.items()
     ]
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    """Add up; unknown where a file has no statistics."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def _text(value: object) -> str | None:

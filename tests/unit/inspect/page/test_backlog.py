@@ -1,5 +1,6 @@
 """What waits for a self-healing model, by the logs of its source and of its own table."""
 
+import json
 import shutil
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -85,6 +86,17 @@ def test_a_partition_that_got_more_rows_waits_again(lake: Lake) -> None:
     lake.append(MONDAY, rows=2)
     assert lake.waiting() == Backlog(count=1, oldest="2026-03-02")
     lake.take(MONDAY, rows=3)
+    assert lake.waiting() == NONE
+
+
+def test_a_partition_whose_files_have_no_statistics_is_not_taken_for_one_with_other_rows(
+    lake: Lake,
+) -> None:
+    for commit in (lake.table("bronze.orders") / "_delta_log").glob("*.json"):
+        actions = [json.loads(line) for line in commit.read_text().splitlines()]
+        for action in actions:
+            action.get("add", {}).pop("stats", None)
+        commit.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
     assert lake.waiting() == NONE
 
 
