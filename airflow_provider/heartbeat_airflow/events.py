@@ -95,7 +95,7 @@ def decode_events(word: str) -> list[dict[str, object]]:
         events = None
     if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
         raise ValueError(
-            f"This is no list of encoded events, or only a part of one: '{word[:40]}'; give the "
+            f"This is not a list of encoded events, or only a part of one: '{word[:40]}'; give the "
             "argument what encode_events(...) returned, as it is"
         )
     return events

@@ -199,7 +199,7 @@ def test_a_topic_created_again_past_the_old_offsets_is_noticed(shop: Shop) -> No
 
     result = shop.probe_once()
 
-    assert "no such topic" in missing
+    assert "the topic does not exist in the cluster" in missing
     assert "created again" in (result.gap or "")
     assert result.events[0].tags["offsets"] == '{"0":[0,3]}'
 
@@ -209,7 +209,7 @@ def test_a_look_never_creates_a_topic(shop: Shop) -> None:
 
     results = [shop.probe.probe([missing], at=AT)[0] for _ in range(2)]
 
-    assert all("no such topic" in (result.failure or "") for result in results)
+    assert all("the topic does not exist" in (result.failure or "") for result in results)
 
 
 def test_offsets_that_fell_back_are_a_gap(shop: Shop) -> None:

@@ -114,7 +114,7 @@ def test_what_is_wrong_with_a_topic_is_said_in_one_sentence(shop: Shop) -> None:
     shop.send("a", "b").take(1)
     nowhere = extract.KafkaCluster(bootstrap_servers=("127.0.0.1:1",), timeout_seconds=1)
     wrong = [
-        (replace(shop.source, topic="no-such"), "no-such cannot be read: the cluster has no such"),
+        (replace(shop.source, topic="no-such"), "no-such cannot be read: the topic does not exist"),
         (replace(shop.source, cluster=nowhere), "cannot be read: none of the cluster's brokers"),
         (replace(shop.source, most=0), "most is 0; allowed is an integer from 1"),
     ]
