@@ -100,9 +100,7 @@ def tick(
             print_json(shown.as_json(report, _waiting(context)))
         elif not quiet:
             show(answers(), report)
-            # The file is not read again where there are upstreams: it may be long.
-            has_upstreams = report.sensed.upstreams or report.sensed.deferred
-            hint = "" if has_upstreams else _hint_without_rows(context.settings.project)
+            hint = _hint_without_rows(context.settings.project, report)
             # Where the file has just been read, it is among the warnings.
             if hint and hint not in report.warnings:
                 print_line(hint)
@@ -113,8 +111,11 @@ def tick(
     leave(ExitCode.FAILED if not report.is_clean else ExitCode.DONE)
 
 
-def _hint_without_rows(project: Path) -> str:
+def _hint_without_rows(project: Path, report: "TickReport") -> str:
     """Return what to do first while the CSV files have no rows; nothing when one is unreadable."""
+    # The files may be long; without upstreams they are empty, or what they have is quarantined.
+    if report.has_upstreams:
+        return ""
     from harness.controls.findings import WITHOUT_ROWS
     from harness.controls.load import CONTROLS
     from harness.controls.parse import read_controls
@@ -205,15 +206,18 @@ def run(
         for_seconds=None if for_ is None else length_of_time(for_, "--for").total_seconds(),
     )
     with writing("run") as context:
-        if hint := _hint_without_rows(context.settings.project):
-            print_line(hint, err=True)
         context.is_resident = context.publishes_aside = True
         observers = Observers(context)
         shown = _teller(context, is_verbose=verbose, is_json=as_json)
+        is_first = True
 
         def on_report(report: "TickReport") -> None:
+            nonlocal is_first
             with log_as_tick(report.tick.id):
                 shown(report)
+            if is_first and (hint := _hint_without_rows(context.settings.project, report)):
+                print_line(hint, err=True)
+            is_first = False
             observers.after(report)
 
         # What it publishes ends before another process is let in.

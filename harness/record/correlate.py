@@ -64,7 +64,7 @@ class SameChanges:
         #: The tables that producers register, by their keys.
         self.registered: Collection[str] = ()
         #: The instant at which the oldest change was reported: before the tick's, if batches wait.
-        self.told_at = tick.at
+        self.reported_at = tick.at
 
     @cached_property
     def _spellings(self) -> Mapping[str, set[str]]:
@@ -136,7 +136,7 @@ class SameChanges:
         if not wanted:
             return
         tables = {name for key, row in wanted.items() for name in (row.table, *self.names(key[0]))}
-        since = min(_known_since(row, self.told_at) for row in wanted.values())
+        since = min(_known_since(row, self.reported_at) for row in wanted.values())
         found = self._store.read(
             Ledger.EVENTS,
             where=[
@@ -210,8 +210,8 @@ def _is_same(one: EventRow, other: EventRow) -> bool:
     return abs(one.snapshot_ts - other.snapshot_ts) <= _ms(CLOCKS_DIFFER)
 
 
-def _known_since(row: EventRow, told_at: datetime) -> int:
-    now = int(told_at.timestamp() * 1000)
+def _known_since(row: EventRow, reported_at: datetime) -> int:
+    now = int(reported_at.timestamp() * 1000)
     if row.snapshot_ts is not None:
         return min(row.snapshot_ts, now) - _ms(CLOCKS_DIFFER)
     return now - _ms(LOOKBACK)

@@ -56,7 +56,7 @@ def ingest(
         return Registered(batches=tuple(batches), tables=tables)
     found = _levels(reported, tables)
     same.registered = {*tables, *found}
-    same.told_at = min(batch.sent_at for batch in batches)
+    same.reported_at = min(batch.sent_at for batch in batches)
     rows = [_of_change(group, tick, same) for group in _by_change(reported).values()]
     events = _unrecorded(rows, store, same)
     probes = _probes(found, tables, events, tick)
@@ -161,7 +161,7 @@ def _unrecorded(rows: Iterable[EventRow], store: Store, same: SameChanges) -> li
     of_snapshots = [row for row in rows if row.snapshot_id]
     named = [row for row in rows if not row.snapshot_id]
     same.read(of_snapshots)
-    recorded = _recorded(named, store, since=same.told_at - LOOKBACK - CLOCKS_DIFFER)
+    recorded = _recorded(named, store, since=same.reported_at - LOOKBACK - CLOCKS_DIFFER)
     changes = [row for row in named if row.change_id not in recorded]
     for row in of_snapshots:
         earlier = same.earlier(row)

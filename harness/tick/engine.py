@@ -270,6 +270,7 @@ class Engine:
             warnings=(*warnings, *controls.warnings),
             quarantined=(*edits, *controls.quarantined, *self._misconfigured(), *quarantine.items),
             skipped=skipped,
+            has_upstreams=bool(state.upstreams),
             seconds=timer.seconds,
         )
 

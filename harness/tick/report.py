@@ -59,6 +59,8 @@ class TickReport:
     #: What this tick could not read and went on without.
     quarantined: tuple[Quarantined, ...] = ()
     skipped: tuple[str, ...] = ()
+    #: Whether anything is probed or evaluated, triggers included.
+    has_upstreams: bool = True
     #: By step; complete once the tick has ended.
     seconds: Mapping[str, float] = field(default_factory=dict)
     #: How long the command took up to the end of the tick, whatever it did.

@@ -32,7 +32,7 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        """How PySpark is told of it, the token included."""
+        """The address for PySpark, with the token."""
         return f"sc://localhost:{self.port}/;token={self.token};use_ssl=false"
 
     def opened_by_spark(self, project: Path, home: Path) -> "SparkSession":

@@ -1,13 +1,17 @@
 """What a fresh process builds again: the decision for another limit of starts, seeds that differ."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from harness.store.work_lists import EVENT_TRIGGER, Upstream
 from tests.support.small_world import SmallWorld
+from tests.support.watched import NEVER_SEEN
 
 LIMIT = 50
+TRIGGER = replace(NEVER_SEEN, upstream_id="trigger:daily", sensor_id="daily", source=EVENT_TRIGGER)
 
 
 @pytest.fixture
@@ -23,6 +27,14 @@ def test_a_fresh_process_builds_no_view_of_a_decision_that_stands(world: SmallWo
     world.engine().tick()
     assert world.dbt.built == []
     assert world.published == ["heartbeat_control", "sensors"]
+
+
+@pytest.mark.parametrize("upstreams", [(), (TRIGGER,)], ids=["nothing", "a trigger alone"])
+def test_a_tick_reports_whether_anything_is_probed_or_evaluated(
+    world: SmallWorld, upstreams: tuple[Upstream, ...]
+) -> None:
+    world.remember(upstreams=upstreams, triggers_due_at=None)
+    assert world.engine().tick().has_upstreams is bool(upstreams)
 
 
 def test_views_with_another_limit_are_built_and_read_again_before_anything_is_started(
