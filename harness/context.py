@@ -283,12 +283,18 @@ class Context:
         return LockHolder(pid=row.pid, command=row.command, since=row.since)
 
     def last_tick_at(self, decision: LastDecision | None) -> datetime | None:
-        """Return when a tick has last shown that it works, to a few minutes in a workspace."""
+        """Return an instant before which everything is recorded, the newest that is known.
+
+        It is when the last tick began that came to its end; of `run` in a workspace, when its
+        lease was last renewed.
+        """
         if self.files is None:
             return last_tick_at(self.home.folder, decision)
         signs = [decision.tick_at] if decision else []
-        if (row := self._lease_row) is not None and row.command in _TICKING:
-            signs.append(row.last_tick_at)
+        if (row := self._lease_row) is not None:
+            # What this holder finds bears an instant of its turn: what is older is recorded.
+            signs += [row.since] if row.command in _TICKING else []
+            signs += [row.ticked_at] if row.ticked_at else []
         return max(signs, default=None)
 
     @cached_property

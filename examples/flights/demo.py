@@ -177,12 +177,11 @@ def _play_acts(stage: Stage, context: "Context") -> list[str]:
 def _play_act(act: Act, stage: Stage, engine: "Engine", context: "Context") -> "TickReport":
     from harness.cli.views.progress import Progress
     from harness.cli.views.tick import show
-    from harness.store.queries import note_tick
 
     act.happens(stage)
     with Progress(remarks(), context.stop.activity):
         report = engine.tick()
-    note_tick(context.home.folder, report.tick.at)
+    context.lock.note_tick(report.tick.at)
     show(stage.console, report, is_brief=True)
     started = {row.run_id: row.job_name for row in report.started if row.run_id is not None}
     if started:

@@ -267,7 +267,7 @@ def _examined() -> "tuple[list[Finding], Path]":
     from harness.inspect.doctor.findings import broken
     from harness.inspect.doctor.installation import patient_of
     from harness.inspect.doctor.run import examine
-    from harness.store.queries import note_tick
+    from harness.store.writer.lock import note_tick
 
     patient = patient_of(project_folder(os.environ), os.environ, real_clock())
     if patient.is_local or patient.settings is None:

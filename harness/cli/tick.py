@@ -76,7 +76,6 @@ def tick(
     from harness.inspect import tick_summary as shown
     from harness.inspect.page.deliver import Keeper
     from harness.observe.after_tick import Observers
-    from harness.store.queries import note_tick
     from harness.tick.engine import Engine, TickOptions
 
     with writing("tick") as context:
@@ -95,7 +94,7 @@ def tick(
             )
             with observers.watching():
                 report = Engine(context).tick(options)
-            note_tick(context.home.folder, report.tick.at)
+            context.lock.note_tick(report.tick.at)
         if as_json:
             print_json(shown.as_json(report, _waiting(context)))
         elif not quiet:
@@ -245,7 +244,6 @@ def _teller(
     from harness.cli.views.terminal import answers
     from harness.cli.views.tick import show
     from harness.inspect import tick_summary as shown
-    from harness.store.queries import note_tick
 
     console = answers()
 
@@ -254,7 +252,7 @@ def _teller(
     def report_results(report: "TickReport") -> None:
         nonlocal known
         is_change, known = shown.is_noteworthy(report, known), shown.problems(report)
-        note_tick(context.home.folder, report.tick.at)
+        context.lock.note_tick(report.tick.at)
         log.info("%s", shown.headline(report))
         if not (is_verbose or is_change):
             return

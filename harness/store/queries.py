@@ -18,9 +18,7 @@ from harness.platform.clock import instant_from
 from harness.platform.json_file import UNREADABLE, load
 from harness.store.rows import HOLDING, OPEN, Blocker, Ledger, Question, Row, Run, Store, integer
 from harness.store.trigger_queries import triggers_as_controls
-
-#: An empty file whose time is that of the last tick.
-_LAST_TICK = "last_tick"
+from harness.store.writer.lock import LAST_TICK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,19 +94,11 @@ def _decision_in(content: Any) -> LastDecision:
     )
 
 
-def note_tick(home: Path, at: datetime) -> None:
-    """Leave a sign that a tick came to its end, even one that found nothing."""
-    with suppress(OSError):
-        file = home / _LAST_TICK
-        file.touch()
-        os.utime(file, (at.timestamp(), at.timestamp()))
-
-
 def last_tick_at(home: Path, decision: LastDecision | None) -> datetime | None:
     """Return when the last tick was that came to its end."""
     signs = [decision.tick_at] if decision else []
     with suppress(OSError):
-        signs.append(datetime.fromtimestamp((home / _LAST_TICK).stat().st_mtime, UTC))
+        signs.append(datetime.fromtimestamp((home / LAST_TICK).stat().st_mtime, UTC))
     return max(signs, default=None)
 
 
@@ -203,13 +193,14 @@ def recorded_jobs(store: Store) -> dict[int, str]:
     """Return every job that the controls have or ever had, or a trigger has, by its newest name."""
     triggers = store.read("event_triggers", columns=["job_id", "job_name"])
     names = {integer(str(row["job_id"]).strip()): str(row["job_name"]).strip() for row in triggers}
+    controls = store.read(Ledger.CONTROLS, columns=["tick_number", "job_id", "job_name"])
     names |= {
         integer(row["job_id"]): str(row["job_name"])
-        for row in sorted(store.read(Ledger.CONTROLS), key=lambda row: integer(row["tick_number"]))
+        for row in sorted(controls, key=lambda row: integer(row["tick_number"]))
     }
     shown = {
         integer(row["trigger_job_id"]): str(row["trigger_job_name"])
-        for row in store.read("heartbeat_control")
+        for row in store.read("heartbeat_control", columns=["trigger_job_id", "trigger_job_name"])
     }
     return names | shown
 

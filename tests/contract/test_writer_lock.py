@@ -249,6 +249,27 @@ def test_of_two_sparks_that_begin_at_once_one_gets_the_lease_and_there_is_one_ro
     assert spark.table("lease_contract.writer_lease").count() == 1
 
 
+def test_the_table_of_an_earlier_version_gets_its_missing_column_by_the_next_holder(
+    spark: "SparkSession",
+) -> None:
+    def process() -> Lease:
+        return Lease(table, MemoryStore(), command="tick", clock=FakeClock(NOON))
+
+    spark.sql("drop table if exists lease_contract.writer_lease")
+    table = CatalogLeaseTable(SessionSql(lambda: spark), SchemaName("lease_contract"))
+    with process():
+        pass
+    earlier = spark.table("lease_contract.writer_lease").drop("ticked_at")
+    earlier.write.format("delta").mode("overwrite").option("overwriteSchema", "true").saveAsTable(
+        "lease_contract.writer_lease"
+    )
+    with process() as lease:
+        lease.note_tick(NOON)
+    row = table.read()
+    assert row is not None
+    assert (row.epoch, row.ticked_at) == (2, NOON)
+
+
 class _Lasting:
     """The session of a cluster: it goes on when a process has done with it."""
 

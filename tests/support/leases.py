@@ -152,6 +152,7 @@ def _batch(row: LeaseRow):  # type: ignore[no-untyped-def]
         int: pa.int64(),
         str: pa.string(),
         datetime: pa.timestamp("us", tz="UTC"),
+        datetime | None: pa.timestamp("us", tz="UTC"),
         bool: pa.bool_(),
     }
     schema = pa.schema([(each.name, kinds[each.type]) for each in fields(row)])  # type: ignore[index]

@@ -17,7 +17,6 @@ from deltalake import DeltaTable, write_deltalake
 from harness.events.event import EventRow, Operation, TableFormat
 from harness.sense.backoff import BackOff, Failing, save_back_off
 from harness.store.public_tables import CONTROL_TABLE
-from harness.store.queries import note_tick
 from harness.store.rows import (
     Blocker,
     Consumed,
@@ -31,6 +30,7 @@ from harness.store.rows import (
     RunStatus,
     TickRow,
 )
+from harness.store.writer.lock import note_tick
 from harness.tick.install import STATE_VERSION
 from tests.support.disk_ledgers import create_ledgers
 

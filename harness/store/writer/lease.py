@@ -47,6 +47,8 @@ class LeaseRow:
         is_held: False once it has given the lease back.
         needs_fence: The next holder has to tell the ledgers of its turn before it reads them,
             because an append of this one may still be under way.
+        ticked_at: When the last tick began that has ended, of this holder or of an earlier one,
+            as known when the row was written last.
     """
 
     epoch: int
@@ -58,17 +60,7 @@ class LeaseRow:
     expires_at: datetime
     is_held: bool
     needs_fence: bool
-
-    @property
-    def last_tick_at(self) -> datetime:
-        """When this holder has last shown that its ticks work, if it ticks.
-
-        For a single tick everything from before this instant is recorded. Its findings bear the
-        instant at which it began, and until it has ended well they may still be under way.
-        """
-        if self.command == "tick" and (self.is_held or self.needs_fence):
-            return self.since
-        return self.expires_at - timedelta(seconds=LEASE_SECONDS)
+    ticked_at: datetime | None = None
 
     def described(self, now: datetime) -> str:
         """Report who it is, for people."""
@@ -141,6 +133,7 @@ class Lease:
         # Calls to the Jobs API run side by side, and each looks at the lease first.
         self._alone = threading.RLock()
         self._mine: LeaseRow | None = None
+        self._ticked_at: datetime | None = None
         self._appends = 0
         self._is_unsure = False
         #: Whether the turn before this one ended in order, so that nothing of it came afterwards.
@@ -208,6 +201,10 @@ class Lease:
         with self._alone:
             self._verify_ownership(self._held())
 
+    def note_tick(self, at: datetime) -> None:
+        """Let the row say so, from the next time on that it is written."""
+        self._ticked_at = at
+
     def fencing_token(self) -> FencingToken:
         """Number the next append, after making sure that there is time for it.
 
@@ -253,6 +250,7 @@ class Lease:
         return row
 
     def _acquire(self, seen: LeaseRow, now: datetime) -> None:
+        self._ticked_at = seen.ticked_at
         wanted = self._row(epoch=seen.epoch + 1, now=now)
         failure: HeartbeatError | None = None
         has_won = False
@@ -274,7 +272,8 @@ class Lease:
         )
 
     def _renew(self, mine: LeaseRow, now: datetime) -> None:
-        failure = self._swap(replace(mine, expires_at=now + self._lasts), epoch=mine.epoch)
+        row = replace(mine, expires_at=now + self._lasts, ticked_at=self._ticked_at)
+        failure = self._swap(row, epoch=mine.epoch)
         self._verify_ownership(mine)
         if failure:
             # The row still names this process, so that no other process is at work.
@@ -297,7 +296,7 @@ class Lease:
         mine, self._mine = self._mine, None
         if mine is None:
             return
-        row = replace(mine, is_held=False, needs_fence=not is_fenced)
+        row = replace(mine, is_held=False, needs_fence=not is_fenced, ticked_at=self._ticked_at)
         failure = self._swap(row, epoch=mine.epoch)
         if failure:
             log.warning("the lease could not be released, it expires: %s", failure)
@@ -325,4 +324,5 @@ class Lease:
             expires_at=now + self._lasts,
             is_held=True,
             needs_fence=True,
+            ticked_at=self._ticked_at,
         )

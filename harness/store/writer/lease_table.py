@@ -6,7 +6,7 @@ nothing the second time.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import datetime
 
 from harness.errors import StateError
@@ -18,8 +18,10 @@ _TYPES: Mapping[object, str] = {
     int: "bigint",
     str: "string",
     datetime: "timestamp",
+    datetime | None: "timestamp",
     bool: "boolean",
 }
+_COLUMNS = {each.name: _TYPES[each.type] for each in fields(LeaseRow)}
 
 
 class CatalogLeaseTable:
@@ -35,6 +37,8 @@ class CatalogLeaseTable:
         self._schema = schema
         self._table = schema.table("writer_lease")
         self._held: Sequence[Row] | None = None
+        #: Columns that the table of an earlier version does not have.
+        self._missing: Sequence[str] = ()
 
     @property
     def name(self) -> str:
@@ -68,6 +72,7 @@ class CatalogLeaseTable:
                 f"The table {self.name} has {len(rows)} rows instead of one: while no harness "
                 "process runs, drop it, and the next one recreates it"
             )
+        self._missing = [each for each in _COLUMNS if each not in rows[0]]
         return LeaseRow(**rows[0])  # type: ignore[arg-type]
 
     def create(self, row: LeaseRow) -> None:
@@ -76,7 +81,7 @@ class CatalogLeaseTable:
         Raises:
             StateError: It cannot be made, or another process was faster.
         """
-        columns = ", ".join(f"{_in_sql(value)} as {name}" for name, value in asdict(row).items())
+        columns = ", ".join(f"{value} as {name}" for name, value in _in_sql(row).items())
         statement = (
             f"create table {self._table} using delta"
             f" tblproperties ('delta.isolationLevel' = 'Serializable') as select {columns}"
@@ -104,16 +109,27 @@ class CatalogLeaseTable:
         """
         try:
             # Delta's `update` takes no parameters.
-            wanted = ", ".join(f"{name} = {_in_sql(value)}" for name, value in asdict(row).items())
+            wanted = ", ".join(f"{name} = {value}" for name, value in _in_sql(row).items())
+            if self._missing:
+                added = ", ".join(f"{each} {_COLUMNS[each]}" for each in self._missing)
+                self._sql.run(f"alter table {self._table} add columns ({added})")
+                self._missing = ()
             rows = self._sql.run(f"update {self._table} set {wanted} where epoch = {epoch:d}")
         except Exception as error:
             raise _failure(self.name, "written", error) from error
         return [row.get("num_affected_rows") for row in rows] == [1]
 
 
-def _in_sql(value: object) -> str:
-    text = value.isoformat() if isinstance(value, datetime) else str(value)
-    return f"cast({text_in_sql(text)} as {_TYPES[type(value)]})"
+def _in_sql(row: LeaseRow) -> Mapping[str, str]:
+    return {
+        name: f"cast({_literal(value)} as {_COLUMNS[name]})" for name, value in asdict(row).items()
+    }
+
+
+def _literal(value: object) -> str:
+    if value is None:
+        return "null"
+    return text_in_sql(value.isoformat() if isinstance(value, datetime) else str(value))
 
 
 def _failure(name: str, done: str, error: Exception) -> StateError:

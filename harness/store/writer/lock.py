@@ -12,6 +12,7 @@ import fcntl
 import json
 import os
 import socket
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +27,8 @@ from harness.platform.files import make_private
 _TAKEN = (errno.EWOULDBLOCK, errno.EACCES)
 #: So often a file that vanishes between opening and locking is opened again.
 _ATTEMPTS = 10
+#: Its time of modification is when the last tick began that came to its end.
+LAST_TICK = "last_tick"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,14 @@ class Holder:
         form = "%H:%M:%SZ" if started.date() == now.date() else "%Y-%m-%d %H:%M:%SZ"
         where = "" if self.host == socket.gethostname() else f" on {self.host}"
         return f"pid {self.pid}{where}, `{self.command}`, since {started.strftime(form)}"
+
+
+def note_tick(home: Path, at: datetime) -> None:
+    """Leave a sign in a state directory that a tick that began then came to its end."""
+    with suppress(OSError):
+        file = home / LAST_TICK
+        file.touch()
+        os.utime(file, (at.timestamp(), at.timestamp()))
 
 
 class WriterLock(Protocol):
@@ -90,6 +101,10 @@ class WriterLock(Protocol):
         Raises:
             LockedError: Another process has it now.
         """
+        ...
+
+    def note_tick(self, at: datetime) -> None:
+        """Leave a sign that a tick that began then came to its end, even one that found nothing."""
         ...
 
 
@@ -153,6 +168,10 @@ class ProcessLock:
     def confirm(self) -> None:
         """Make sure of the same; a ``stat`` costs no more than the question when it is due."""
         self.check()
+
+    def note_tick(self, at: datetime) -> None:
+        """Leave a sign that a tick that began then came to its end, even one that found nothing."""
+        note_tick(self._home, at)
 
     def _open(self) -> int:
         try:

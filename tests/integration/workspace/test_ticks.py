@@ -1,12 +1,13 @@
 """A workspace from `init` to the end of a run: serverless ticks, a SQL warehouse for dbt, and no disk that lasts."""
 
+import asyncio
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -142,6 +143,7 @@ class Workspace:
         with self.task("tick", denied) as (context, session):
             session.death = death
             report = Engine(context).tick()
+            context.lock.note_tick(report.tick.at)
         return report, len(session.statements) + len(self.served.statements) - before
 
     def end_runs(self) -> None:
@@ -442,7 +444,8 @@ def test_the_tasks_of_airflow_use_a_warehouse_and_need_no_java(
     extra = {"project": str(running.project), "python": str(python)}
     connection = json.dumps({"conn_type": "heartbeat", "extra": extra})
     monkeypatch.setenv("AIRFLOW_CONN_HEARTBEAT_CLUSTER1", connection)
-    operator, sensor = provider(monkeypatch)
+    airflow, asset = provider(monkeypatch), "prod-eu.lake.orders"
+    connected: dict[str, Any] = {"cluster": "heartbeat_cluster1", "poll_interval": 0.1}
 
     def now() -> int:
         return int((datetime.now(UTC) + running.ahead).timestamp() * 1000)
@@ -450,25 +453,43 @@ def test_the_tasks_of_airflow_use_a_warehouse_and_need_no_java(
     def task(kind: Callable[..., Any], **options: object) -> Any:
         return kind(task_id="task", cluster="heartbeat_cluster1", **options).execute(context)
 
+    def fired(trigger: Any) -> Mapping[str, object]:
+        return asyncio.run(anext(trigger.run())).payload  # type: ignore[no-any-return]
+
+    async def watched() -> Mapping[str, object]:
+        event, _ = await anext(watcher.open_stream())
+        return event  # type: ignore[no-any-return]
+
     before, begins = running.served.sessions.open_count, now()
+    watcher = airflow.event_trigger.create_shared_stream_producer(
+        {**connected, "asset": asset, "table": asset}
+    )
+    assert asyncio.run(watcher._begin()) <= begins
     running.clock_of_jobs.sleep(60)
     context = {"data_interval_start": running.clock_of_jobs.now()}
     running.append()
     running.tick()
-    interval = {"dataset": "prod-eu.lake.orders", "start_time": begins, "end_time": now()}
+    interval = {"dataset": asset, "start_time": begins, "end_time": now()}
+    until = airflow.tick_trigger(**connected, until=interval["end_time"], wait_seconds=5)
+    assert "has had no tick" in str(fired(until)["problem"])
     # The tick that completes the interval has not been yet.
     with pytest.raises(AirflowError, match="would wait"):
-        task(operator, **interval)
+        task(airflow.operator, **interval)
     with pytest.raises(AirflowError, match="would wait"):
-        task(sensor, job="daily")
+        task(airflow.sensor, job="daily")
     running.end_runs()
     running.tick()
-    (event,) = task(operator, **interval)
-    assert (event["table"], event["table_format"]) == ("prod-eu.lake.orders", "DELTA")
+    (event,) = task(airflow.operator, **interval)
+    assert (event["table"], event["table_format"]) == (asset, "DELTA")
     assert begins <= event["event_ts"] < interval["end_time"]
-    task(sensor, job="daily")
+    task(airflow.sensor, job="daily")
     with pytest.raises(AirflowError, match="no-such-job"):
-        task(sensor, job="no-such-job")
+        task(airflow.sensor, job="no-such-job")
+    assert fired(until) == {"problem": ""}
+    since = context["data_interval_start"].timestamp() * 1000
+    job = airflow.job_trigger(**connected, job="daily", since=int(since))
+    assert fired(job)["stand"] == "succeeded"
+    assert asyncio.run(watched())["event_id"] == event["event_id"]
     assert running.served.sessions.open_count <= before
 
 

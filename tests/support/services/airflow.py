@@ -1,12 +1,15 @@
-"""What the provider's operators and sensors use of Airflow's SDK, where no Airflow is installed.
+"""What the provider uses of Airflow's SDK, where no Airflow is installed.
 
-`make airflow` tests them with a real Airflow. Here a task runs outside of a DAG and waits for nothing.
+`make airflow` tests it with a real Airflow. Here a task runs outside of a DAG and waits for nothing, and triggers run
+without a triggerer.
 """
 
 import json
 import logging
 import os
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -48,15 +51,48 @@ class BaseOperator:
         raise AirflowError(f"{self.task_id} would wait in the triggerer")
 
 
-class _Trigger:
-    """Nothing is waited for."""
+class _Base:
+    """A class of Airflow of which nothing is used."""
 
 
-def provider(patch: pytest.MonkeyPatch) -> tuple[Any, Any]:
-    """Return the operator and the sensor of the provider, for the time of one test."""
+@dataclass
+class TriggerEvent:
+    """What a trigger fires with."""
+
+    payload: Mapping[str, object]
+
+
+class AssetState:
+    """The state of an asset, in memory."""
+
+    def __init__(self, name: str) -> None:
+        self._kept: dict[str, object] = {}
+
+    async def aget(self, key: str) -> object:
+        return self._kept.get(key)
+
+    async def aset(self, key: str, value: object) -> None:
+        self._kept[key] = value
+
+
+@dataclass(frozen=True)
+class Provider:
+    """What the provider offers."""
+
+    operator: Any
+    sensor: Any
+    tick_trigger: Any
+    job_trigger: Any
+    event_trigger: Any
+
+
+def provider(patch: pytest.MonkeyPatch) -> Provider:
+    """Return the classes of the provider, for the time of one test."""
     given: dict[str, dict[str, object]] = {
         "airflow": {},
         "airflow.sdk": {
+            "Asset": _Base,
+            "AssetWatcher": _Base,
             "BaseHook": BaseHook,
             "BaseOperator": BaseOperator,
             "BaseSensorOperator": BaseOperator,
@@ -67,15 +103,25 @@ def provider(patch: pytest.MonkeyPatch) -> tuple[Any, Any]:
             "AirflowException": AirflowError,
             "AirflowFailException": AirflowError,
         },
+        "airflow.sdk.execution_time": {},
+        "airflow.sdk.execution_time.context": {"AssetStateStoreAccessor": AssetState},
         "airflow.triggers": {},
-        "airflow.triggers.base": {"BaseTrigger": _Trigger, "TriggerEvent": _Trigger},
+        "airflow.triggers.base": {
+            "BaseEventTrigger": _Base,
+            "BaseTrigger": _Base,
+            "TriggerEvent": TriggerEvent,
+        },
+        "airflow.triggers.shared_stream": {"AdvanceItem": _Base, "SharedStreamProducer": _Base},
     }
     for name, contents in given.items():
         module = ModuleType(name)
         vars(module).update(contents)
         patch.setitem(sys.modules, name, module)
     patch.syspath_prepend(PROVIDER)
-    return (
-        import_module("heartbeat_airflow.operators").DataChangeEventOperator,
-        import_module("heartbeat_airflow.sensors").HeartbeatJobSensor,
+    return Provider(
+        operator=import_module("heartbeat_airflow.operators").DataChangeEventOperator,
+        sensor=import_module("heartbeat_airflow.sensors").HeartbeatJobSensor,
+        tick_trigger=import_module("heartbeat_airflow.triggers").TickTrigger,
+        job_trigger=import_module("heartbeat_airflow.triggers").JobTrigger,
+        event_trigger=import_module("heartbeat_airflow.assets").DataChangeEventTrigger,
     )

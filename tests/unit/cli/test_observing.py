@@ -17,8 +17,8 @@ from harness.errors import ConfigurationError, DecideError, ExitCode
 from harness.platform import masking
 from harness.platform.clock import RealClock
 from harness.store.public_tables import CONTROL_TABLE
-from harness.store.queries import note_tick
 from harness.store.rows import Tick
+from harness.store.writer.lock import note_tick
 from harness.tick.engine import Engine
 from harness.tick.report import TickReport
 from tests.support.mail_and_web import Web, free_port, web_server

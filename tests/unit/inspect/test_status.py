@@ -27,12 +27,11 @@ from harness.store.queries import (
     last_decision,
     last_tick_at,
     newest_runs,
-    note_tick,
     runs_now,
 )
 from harness.store.rows import Blocker, Ledger, Run, RunStatus
 from harness.store.trigger_queries import FailingTrigger
-from harness.store.writer.lock import ProcessLock
+from harness.store.writer.lock import ProcessLock, note_tick
 from tests.support.ledgers import JOB, TEN, FakeStore, a_day, minutes, run
 
 NOW = minutes(600)

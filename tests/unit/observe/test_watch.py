@@ -19,8 +19,8 @@ from harness.observe.delivery import Result
 from harness.observe.notify import Notifier, load_journal
 from harness.observe.watch import Watch, alarms_now
 from harness.store.public_tables import CONTROL_TABLE
-from harness.store.queries import note_tick
 from harness.store.rows import Question
+from harness.store.writer.lock import note_tick
 from harness.tick.engine import TickOptions
 from harness.tick.report import TickReport
 from tests.support.small_world import SmallContext, SmallWorld

@@ -10,8 +10,8 @@ from harness.inspect.doctor.runs import clock, runs, upstreams
 from harness.sense.backoff import BackOff, Failing, save_back_off
 from harness.settle.unreachable_runs import record_unreachable
 from harness.store.local import LocalStore
-from harness.store.queries import note_tick
 from harness.store.rows import Ledger, Run, RunStatus
+from harness.store.writer.lock import note_tick
 from tests.support.ledgers import run, tick
 from tests.support.patients import NOON, levels, only
 

@@ -14,6 +14,7 @@ from harness.errors import LockedError, StateError
 from harness.fire.intents import Start, fire
 from harness.fire.submit import Firing, Steps
 from harness.platform.databricks.rate_limit import TokenBucket
+from harness.store.queries import LastDecision
 from harness.store.rows import FencingToken, Ledger, LedgerRow, Store, Tick
 from harness.store.writer.fencing import FencedStore
 from harness.store.writer.lease import LEASE_SECONDS, Lease
@@ -65,22 +66,61 @@ def test_each_turn_has_a_higher_number(tables: Tables) -> None:
     assert epochs == [1, 2, 3]
 
 
-def test_a_tick_that_renews_the_lease_counts_from_its_beginning_until_it_has_ended(
+def test_the_row_says_when_the_last_tick_began_that_has_ended_whoever_holds_the_lease_now(
     tables: Tables,
 ) -> None:
-    table = tables.lease
-    with tables.process() as holder:
+    def known() -> datetime | None:
+        assert tables.lease.row is not None
+        return tables.lease.row.ticked_at
+
+    with tables.process("run") as holder:
+        holder.note_tick(NOON)
         tables.clock.sleep(LEASE_SECONDS * 2 / 3)
         holder.check()
-        # What the tick has found bears an instant from before the renewal, and is not recorded yet.
-        assert table.row is not None
-        assert table.row.last_tick_at == NOON
-    assert table.row.last_tick_at == tables.clock.now()
-    with tables.process() as holder:
+        assert known() == NOON
+        # A tick is under way whose findings bear an instant from before this renewal.
         tables.clock.sleep(LEASE_SECONDS * 2 / 3)
         holder.check()
-        holder.append_failed()
-    assert table.row.last_tick_at < tables.clock.now()
+        assert known() == NOON
+        holder.note_tick(tables.clock.now())
+    ended = tables.clock.now()
+    assert known() == ended
+    tables.clock.sleep(1)
+    with tables.process("compact"):
+        assert known() == ended
+    assert known() == ended
+
+
+@pytest.mark.parametrize(
+    ("command", "ticked", "known"),
+    [
+        ("tick", None, 60),
+        ("run", None, 60),
+        ("run", 90, 90),
+        # It is no tick, but the one before it was.
+        ("compact", 30, 30),
+        ("compact", None, 0),
+    ],
+)
+def test_in_a_workspace_what_is_older_than_the_turn_of_who_ticks_and_than_its_last_tick_is_recorded(
+    tables: Tables, tmp_path: Path, command: str, ticked: float | None, known: float
+) -> None:
+    def after(seconds: float) -> datetime:
+        return NOON + timedelta(seconds=seconds)
+
+    (tmp_path / "heartbeat.yml").write_text("")
+    environment = {"HEARTBEAT_TARGET": "databricks", "HEARTBEAT_CATALOG": "prod-eu"}
+    context = Context(load_settings(tmp_path, {}), environment, tables.clock)
+    with tables.process(command) as holder:
+        tables.clock.sleep(LEASE_SECONDS * 2 / 3)
+        if ticked is not None:
+            holder.note_tick(after(ticked))
+        holder.check()
+        assert tables.lease.row is not None
+        # It was renewed in the midst of a tick.
+        vars(context)["_lease_row"] = replace(tables.lease.row, since=after(60))
+        decided = LastDecision(tick_id="1", tick_number=1, tick_at=NOON, jobs=())
+        assert context.last_tick_at(decided) == after(known)
 
 
 def test_a_frozen_process_that_wakes_up_writes_nothing_and_is_told(tables: Tables) -> None:
