@@ -1,8 +1,9 @@
 """Times fresh processes: `init`, ticks, `status`, and beside them a `dbt build` of one model.
 
 Ticks with news are timed beside an engine, without one, and with one of their own (`inline`). The
-build is of one incremental Delta model with the same profile. Another checkout, such as one of an
-earlier version, does the same in the same run, each with its own `.venv`.
+build is of one incremental Delta model with the same profile; a bare one has no archive of classes
+and parses its project, as where there is no Heartbeat. Another checkout, such as one of an earlier
+version, does the same in the same run, each with its own `.venv`.
 
     .venv/bin/python benchmarks/fresh.py --tables 1000 --rounds 3 --beside ../earlier
 """
@@ -65,6 +66,8 @@ class House:
             "HEARTBEAT_HOME": str(self.folder / "home"),
             "PYTHONPATH": str(self.checkout),
             "DBT_PROFILES_DIR": str(self.project),
+            # As a person has it, whatever this process has.
+            "PYTHONDONTWRITEBYTECODE": "",
         }
         self.project.mkdir(parents=True)
         for part in (*PARTS, "models", "seeds", "tests/dbt"):
@@ -92,9 +95,11 @@ class House:
         """The tables, one job each."""
         return [self.folder / "lake" / f"t{number:05d}" for number in range(self.tables)]
 
-    def run(self, *arguments: str, cwd: Path | None = None, mode: str = "") -> Ran:
-        """Run a Python module to its end."""
-        environment = self.environment | ({"HEARTBEAT_CONFIG": mode} if mode else {})
+    def run(
+        self, *arguments: str, cwd: Path | None = None, more: Mapping[str, str] | None = None
+    ) -> Ran:
+        """Run a Python module to its end, with more variables."""
+        environment = self.environment | dict(more or {})
         began = time.perf_counter()
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
             process = subprocess.Popen(
@@ -116,7 +121,7 @@ class House:
 
     def harness(self, *arguments: str, mode: str = "") -> Ran:
         """Run a command of the harness."""
-        return self.run("harness", *arguments, mode=mode)
+        return self.run("harness", *arguments, more={"HEARTBEAT_CONFIG": mode} if mode else None)
 
     def news(self, mode: str = "") -> tuple[float, Ran]:
         """Change one table, tick; return the seconds until run-now, and the tick."""
@@ -128,9 +133,15 @@ class House:
         self.harness("tick", mode=mode)
         return ran.seconds - after, ran
 
-    def build(self) -> Ran:
+    def build(self, *, is_bare: bool = False) -> Ran:
         """Build the one model, as a person does."""
-        return self.run("dbt.cli.main", "--quiet", "build", cwd=self.folder / "one")
+        build, options = ("dbt.cli.main", "--quiet", "build"), ("--no-partial-parse",)
+        return self.run(
+            *build,
+            *(options if is_bare else ()),
+            cwd=self.folder / "one",
+            more={"HEARTBEAT_CLASS_ARCHIVE": ""} if is_bare else None,
+        )
 
     def stop(self) -> None:
         """End the engine, if this checkout has any."""
@@ -194,6 +205,7 @@ def _names() -> Iterator[str]:
     for mode in ("engine up", "engine down", "inline"):
         yield from (f"to run-now, {mode}", f"to the end, {mode}", f"tick, {mode}, MiB")
     yield from ("dbt build, beside the engine", "dbt build, a Spark of its own")
+    yield "dbt build, a Spark of its own, bare"
     yield from ("idle tick", "status", "status, MiB", "explain", "engine, MiB")
 
 
@@ -215,6 +227,7 @@ def _round(house: House) -> Iterator[tuple[str, float]]:
     yield from _both("engine down", house.news())
     house.stop()
     yield "dbt build, a Spark of its own", house.build().seconds
+    yield "dbt build, a Spark of its own, bare", house.build(is_bare=True).seconds
     yield "idle tick", house.harness("tick").seconds
     status = house.harness("status")
     yield "status", status.seconds

@@ -67,7 +67,8 @@ def complete(
 
     with reading() as context:
         require_state(context)
-        name = recorded_jobs(context.store)[job_named(str(job), recorded_jobs(context.store))]
+        names = recorded_jobs(context.store)
+        name = names[job_named(str(job), names)]
         message = Message(
             kind=MessageKind.COMPLETE,
             job_id=job,
