@@ -19,6 +19,8 @@ ARGS ?=
 export DBT_SEND_ANONYMOUS_USAGE_STATS := false
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONWARNINGS := ignore::DeprecationWarning
+# Bytecode is kept, whatever the machine has set: the tests start some hundred processes.
+export PYTHONDONTWRITEBYTECODE :=
 
 # Checks never touch the state of this checkout: each recipe that needs one gets a folder of its own.
 FRESH_HOME := home=$$(mktemp -d) && trap 'rm -rf "$$home"' EXIT && export HEARTBEAT_HOME="$$home"
