@@ -380,8 +380,9 @@ class Context:
 
     def _local_session(self) -> "SparkSession":
         from harness.platform.spark.engine import REMOTE, GivenServer, LocalEngine
-        from harness.platform.spark.java import find_java, use_java
+        from harness.platform.spark.java import find_java, require_pyspark, use_java
 
+        require_pyspark()
         if given := self.environment.get(REMOTE):
             self._engine = GivenServer(given)
             return self._engine.session()

@@ -27,19 +27,15 @@ from harness.cli import (
     report,
     tick,
 )
-from harness.cli.common import WATCHED_EVERY, program
+from harness.cli.common import MODULE, SCRIPT, WATCHED_EVERY, as_called, program
 from harness.cli.help import command_line, group_commands
 from harness.errors import ExitCode, HeartbeatError, exit_code_of
 from harness.platform.text import first_line
 
 DEBUG = "HEARTBEAT_DEBUG"
 
-#: What the examples in the help of each command have.
-_MODULE = "python -m harness"
-_SCRIPT = "heartbeat"
-
 app = typer.Typer(
-    name=_MODULE,
+    name=MODULE,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -48,7 +44,7 @@ app = typer.Typer(
 
 def _print_version(is_asked: bool) -> None:
     if is_asked:
-        typer.echo(f"{_SCRIPT} {__version__}")
+        typer.echo(f"{SCRIPT} {__version__}")
         raise typer.Exit
 
 
@@ -135,7 +131,7 @@ def main(arguments: list[str]) -> int:
     """Run the command line and return the exit code."""
     try:
         called = program()
-        command = command_line(app, called=called, written=_MODULE)
+        command = command_line(app, called=called, written=MODULE)
         command(_with_options_first(arguments), prog_name=called)
     except SystemExit as stop:
         return _code_of(stop)
@@ -176,7 +172,7 @@ def _exit_with(sentence: str, error: BaseException, code: ExitCode) -> int:
     if os.environ.get(DEBUG):
         trace = masked("".join(traceback.format_exception(error)))
         typer.echo("\n".join(map(escaped, trace.split("\n"))), err=True)
-    lines = [escaped(line) for line in masked(sentence).splitlines()]
+    lines = [escaped(line) for line in masked(as_called(sentence)).splitlines()]
     mark = typer.style("error:", fg="red", bold=True) if _has_colour() else "error:"
     typer.echo("\n".join([f"{mark} {lines[0] if lines else ''}", *lines[1:]]), err=True)
     return int(code)

@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 #: When the process began, as far as it can tell, for the time that a command took.
 BEGAN = time.monotonic()
 
+#: The program that the package installs, and the module, as which every text of the code has it.
+SCRIPT, MODULE = "heartbeat", "python -m harness"
 #: The format of the log, before that of heartbeat.yml.
 LOG_FORMAT = "HEARTBEAT_LOG_FORMAT"
 
@@ -187,7 +189,7 @@ def print_line(sentence: str, *, err: bool = False) -> None:
     from harness.platform.masking import masked
     from harness.platform.text import escaped
 
-    typer.echo(escaped(masked(sentence)), err=err)
+    typer.echo(escaped(masked(as_called(sentence))), err=err)
 
 
 def print_json(content: object) -> None:
@@ -247,7 +249,12 @@ def length_of_time(text: str, option: str) -> timedelta:
 
 def program() -> str:
     """Return the program as it was called: ``heartbeat``, or ``python -m harness``."""
-    return "heartbeat" if Path(sys.argv[0]).stem == "heartbeat" else "python -m harness"
+    return SCRIPT if Path(sys.argv[0]).stem == SCRIPT else MODULE
+
+
+def as_called(sentence: str) -> str:
+    """Return a text for people whose commands they can repeat as they are."""
+    return sentence.replace(MODULE, program())
 
 
 def leave(code: ExitCode) -> None:

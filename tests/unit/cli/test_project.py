@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
+from rich.console import Console
 from typer.testing import CliRunner
 
 from harness import __version__
-from harness.cli.app import app
+from harness.cli.app import app, main
+from harness.cli.common import print_line
+from harness.cli.views.terminal import Column, print_table
 from harness.config.load import load_settings
 from harness.config.project import PACKAGE
 from harness.controls.header import COLUMNS
@@ -137,6 +140,23 @@ def test_help_has_the_name_that_was_called(called: str, name: str) -> None:
     assert f"Usage: {name} tick [OPTIONS]" in answer.stdout
     assert f" {name} tick --source trigger_file" in answer.stdout
     assert ("python -m" in answer.stdout) is (name != "heartbeat")
+
+
+@pytest.mark.parametrize(
+    ("called", "name"),
+    [("/usr/local/bin/heartbeat", "heartbeat"), ("harness/__main__.py", "python -m harness")],
+)
+def test_a_command_that_a_text_names_can_be_repeated_as_it_is(
+    called: str, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", [called])
+    print_line("run `python -m harness tick`")
+    print_table(Console(width=80), [Column(title="todo")], [["python -m harness retry daily"]])
+    monkeypatch.setenv("HEARTBEAT_HOME", "/nowhere/at/all")
+    assert main(["status"]) == ExitCode.FAILED
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[::2] == [f"run `{name} tick`", f"  {name} retry daily"]
+    assert printed.err.endswith(f"is not set up yet: run `{name} init` first\n")
 
 
 def test_the_version_is_printed() -> None:

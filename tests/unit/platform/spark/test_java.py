@@ -13,6 +13,7 @@ from harness.platform.spark.java import (
     java_variables,
     java_version,
     packaged_runtime,
+    require_pyspark,
 )
 
 
@@ -34,6 +35,16 @@ def environ(*, home: Path | None = None, path: Path | None = None) -> dict[str, 
 
 def no_package() -> None:
     return None
+
+
+def test_an_installation_without_pyspark_is_one_sentence_with_the_way_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    require_pyspark()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'heartbeat\[local\]'`") as no:
+        require_pyspark()
+    assert no.value.exit_code is ExitCode.USAGE
 
 
 def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
