@@ -395,11 +395,11 @@ main()
 """
 
 
-def test_the_commands_of_a_laptop_need_no_pyspark(workspace: Workspace, tmp_path: Path) -> None:
+def test_the_commands_of_a_laptop_need_no_pyspark(running: Workspace, tmp_path: Path) -> None:
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         environment = {
             **os.environ,
-            "HEARTBEAT_PROJECT": str(workspace.project),
+            "HEARTBEAT_PROJECT": str(running.project),
             "PYTHONPATH": str(PROJECT),
         }
         command = [sys.executable, "-c", WITHOUT_SPARK, *words]
@@ -417,7 +417,9 @@ def test_the_commands_of_a_laptop_need_no_pyspark(workspace: Workspace, tmp_path
     examined = {
         each["about"]: each for each in json.loads(run("doctor", "--json").stdout)["findings"]
     }
-    assert examined["version"]["level"] == examined["clock"]["level"] == "ok"
+    assert examined["version"]["level"] == "ok"
+    # After tests that let time pass, ticks are later than the clock of this machine.
+    assert examined["clock"]["level"] == ("attention" if running.ahead else "ok")
     assert "state folder" not in examined
     refused = run("retry", "daily")
     assert refused.returncode == 2, refused.stdout + refused.stderr

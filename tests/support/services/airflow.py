@@ -39,6 +39,10 @@ class BaseHook:
     def get_connection(conn_id: str) -> Connection:
         return Connection(conn_id)
 
+    @classmethod
+    async def aget_connection(cls, conn_id: str) -> Connection:
+        return cls.get_connection(conn_id)
+
 
 class BaseOperator:
     """A task."""
