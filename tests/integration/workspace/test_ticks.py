@@ -327,29 +327,29 @@ def test_of_two_ticks_in_two_jobs_the_second_ends_and_names_the_first(running: W
     assert second.value.exit_code is ExitCode.LOCKED
 
 
-def test_one_disk_after_the_other_does_not_forget_what_is_in_force(workspace: Workspace) -> None:
-    workspace.write_controls(f"delta_table,prod-eu.lake.orders,batch,,,,{OTHER},other,ASLEEP,TRUE")
-    report, _ = workspace.tick()
+def test_one_disk_after_the_other_does_not_forget_what_is_in_force(running: Workspace) -> None:
+    running.write_controls(f"delta_table,prod-eu.lake.orders,batch,,,,{OTHER},other,ASLEEP,TRUE")
+    report, _ = running.tick()
     (quarantined,) = report.quarantined
     assert quarantined.name.startswith("seeds/heartbeat_controls.csv")
-    status = read_status(workspace.laptop(), every_run=False)
+    status = read_status(running.laptop(), every_run=False)
     assert [each.name for each in status.quarantined] == [quarantined.name]
-    workspace.write_controls()
-    report, _ = workspace.tick()
+    running.write_controls()
+    report, _ = running.tick()
     assert report.quarantined == ()
 
 
-def test_a_producer_on_another_system_registers_an_event(workspace: Workspace) -> None:
+def test_a_producer_on_another_system_registers_an_event(running: Workspace) -> None:
     assert register({"table": "lake.flights", "table_format": "ICEBERG", "snapshot_id": "7"}) == 1
-    workspace.insert(
+    running.insert(
         "kind, content",
         '\'events\', \'{"table": "lake.flights", "table_format": "ICEBERG", "snapshot_id": "8"}\'',
     )
-    workspace.insert("kind, content", "'events', 'no json'")
-    report, _ = workspace.tick()
+    running.insert("kind, content", "'events', 'no json'")
+    report, _ = running.tick()
     assert len(report.findings.registered.events) == 2
     assert len(report.quarantined) == 1
-    laptop = workspace.laptop()
+    laptop = running.laptop()
     tables = {row["table"] for row in laptop.store.read(Ledger.EVENTS)}
     assert tables >= {"lake.flights"}
 
