@@ -81,7 +81,7 @@ def test_nothing_pushed_is_no_empty_list() -> None:
     "word", ["", "x", "eyJ9", "ü", encode_events([event(1, at(10))])[:-8], encode_events([])[:-4]]
 )
 def test_a_word_that_is_no_whole_list_is_refused(word: str) -> None:
-    with pytest.raises(ValueError, match="no list of encoded events"):
+    with pytest.raises(ValueError, match="not a list of encoded events"):
         decode_events(word)
 
 

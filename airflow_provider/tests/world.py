@@ -17,7 +17,7 @@ from harness.context import Context
 from harness.controls.header import COLUMNS
 from harness.controls.load import CONTROLS
 from harness.platform.databricks.api import Outcome
-from harness.store.queries import note_tick
+from harness.platform.spark.engine import session_beside
 from harness.tick.engine import Engine, TickOptions
 from harness.tick.single_writer import admitted
 from tests.support.fake_clock import FakeClock
@@ -49,7 +49,7 @@ class Day:
         self.clock = FakeClock(at(9, 0))
         self.jobs = FakeJobs(clock=self.clock)
         self.context = FakedContext(project, self.clock, self.jobs)
-        self.session = self.context.session.newSession()
+        self.session = session_beside(self.context.session, {})
         catalog = "spark.sql.catalog.lake"
         self.session.conf.set(catalog, "org.apache.iceberg.spark.SparkCatalog")
         settings = {"type": "hadoop", "warehouse": warehouse, "cache-enabled": "false"}
@@ -66,7 +66,7 @@ class Day:
     def tick(self, hour: int, minute: int) -> None:
         self.clock.set(at(hour, minute))
         report = Engine(self.context).tick(TickOptions())
-        note_tick(self.context.home.folder, report.tick.at)
+        self.context.lock.note_tick(report.tick.at)
 
     def end(self, job: int, outcome: Outcome, message: str = "") -> None:
         self.jobs.end_run(self.jobs.runs_of(job)[-1], outcome, message)

@@ -407,6 +407,8 @@ def test_the_commands_of_a_laptop_need_no_pyspark(running: Workspace, tmp_path: 
             command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
         )
 
+    running.append()
+    running.tick()
     shown = run("status", "--json")
     assert shown.returncode == 0, shown.stderr
     assert [row["trigger_job_id"] for row in json.loads(shown.stdout)["control"]] == [str(JOB)]
