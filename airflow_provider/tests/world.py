@@ -8,6 +8,7 @@ import csv
 import json
 import os
 import sys
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from harness.context import Context
 from harness.controls.header import COLUMNS
 from harness.controls.load import CONTROLS
 from harness.platform.databricks.api import Outcome
-from harness.platform.spark.engine import session_beside
+from harness.platform.spark.engine import forget_session, session_beside
 from harness.tick.engine import Engine, TickOptions
 from harness.tick.single_writer import admitted
 from tests.support.fake_clock import FakeClock
@@ -55,6 +56,10 @@ class Day:
         settings = {"type": "hadoop", "warehouse": warehouse, "cache-enabled": "false"}
         for name, value in settings.items():
             self.session.conf.set(f"{catalog}.{name}", value)
+
+    def close(self) -> None:
+        """End the session: PySpark waits for ever for one that is left to Python's end."""
+        forget_session(self.session)
 
     def sql(self, statement: str) -> None:
         self.session.sql(statement).collect()
@@ -119,8 +124,8 @@ def main() -> None:
     project, warehouse = Path.cwd(), sys.argv[1]
     set_up(project, warehouse)
     day = Day(project, warehouse)
-    with admitted(day.context, "tick"):
-        _initialise(day.context, allow_mass_removal=True)
+    with admitted(day.context, "tick"), closing(day):
+        _initialise(day.context, allow_mass_removal=True, rebuild=False)
         live(day)
         snapshots = f"select snapshot_id, operation from {TABLE}.snapshots order by committed_at"
         rows = day.session.sql(snapshots).collect()
