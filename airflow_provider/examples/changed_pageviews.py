@@ -52,7 +52,7 @@ with DAG(
             '{{ encode_events(task_instance.xcom_pull(task_ids="fetched_events")) }}',
             RESULTS + "/{{ data_interval_start.int_timestamp }}",
         ],
-        jars=f"{BIN.parent}/share/heartbeat/jars/iceberg/*.jar",
+        jars=f"{BIN.parent}/share/heartbeat/jars/*iceberg*.jar",
         conf={
             "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
             "spark.sql.catalog.lake.type": "hadoop",
