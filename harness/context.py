@@ -285,8 +285,8 @@ class Context:
     def last_tick_at(self, decision: LastDecision | None) -> datetime | None:
         """Return an instant before which everything is recorded, the newest that is known.
 
-        It is when the last tick began that came to its end; of `run` in a workspace, when its
-        lease was last renewed.
+        It is when the last tick began that came to its end; of `run` in a workspace, the last one
+        before its lease was renewed.
         """
         if self.files is None:
             return last_tick_at(self.home.folder, decision)

@@ -51,7 +51,7 @@ def _table(header: tuple[str, ...], rows: list[str]) -> list[str]:
 
 def command_line() -> Iterator[str]:
     """Yield what typer documents of every command, with its examples as code."""
-    command = command_line_of(app, called=PROGRAM, written=PROGRAM)
+    command = command_line_of(app)
     text = html.unescape(get_docs_for_click(obj=command, ctx=typer.Context(command), name=PROGRAM))
     text = text[text.index(f"## `{PROGRAM} ") :]
     text = re.sub(rf"^## `{PROGRAM} (.*)`$", r"## \1", text, flags=re.MULTILINE)
@@ -62,7 +62,7 @@ def command_line() -> Iterator[str]:
 
 def command_names() -> list[str]:
     """Return the names of the commands in the order of the help."""
-    return list(command_line_of(app, called=PROGRAM, written=PROGRAM).commands)
+    return list(command_line_of(app).commands)
 
 
 def _as_code(examples: re.Match[str]) -> str:

@@ -27,7 +27,7 @@ from harness.cli import (
     report,
     tick,
 )
-from harness.cli.common import MODULE, SCRIPT, WATCHED_EVERY, as_called, program
+from harness.cli.common import MODULE, SCRIPT, WATCHED_EVERY, as_called
 from harness.cli.help import command_line, group_commands
 from harness.errors import ExitCode, HeartbeatError, exit_code_of
 from harness.platform.text import first_line
@@ -130,9 +130,7 @@ group_commands(app)
 def main(arguments: list[str]) -> int:
     """Run the command line and return the exit code."""
     try:
-        called = program()
-        command = command_line(app, called=called, written=MODULE)
-        command(_with_options_first(arguments), prog_name=called)
+        command_line(app)(_with_options_first(arguments), prog_name=as_called(MODULE))
     except SystemExit as stop:
         return _code_of(stop)
     except HeartbeatError as error:

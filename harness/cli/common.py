@@ -247,14 +247,11 @@ def length_of_time(text: str, option: str) -> timedelta:
         raise ConfigurationError(message) from error
 
 
-def program() -> str:
-    """Return the program as it was called: ``heartbeat``, or ``python -m harness``."""
-    return SCRIPT if Path(sys.argv[0]).stem == SCRIPT else MODULE
-
-
 def as_called(sentence: str) -> str:
-    """Return a text for people whose commands they can repeat as they are."""
-    return sentence.replace(MODULE, program())
+    """Return a text for people, with the program in its commands as they have called it."""
+    if MODULE not in sentence or Path(sys.argv[0]).stem != SCRIPT:
+        return sentence
+    return sentence.replace(MODULE, SCRIPT)
 
 
 def leave(code: ExitCode) -> None:

@@ -9,6 +9,8 @@ from typing import get_args
 
 import typer
 
+from harness.cli.common import as_called
+
 #: What a command is for, and the commands in the order in which a person meets them.
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Everyday": (
@@ -47,19 +49,13 @@ def _name(command: "typer.models.CommandInfo") -> str:
     return command.name or str(getattr(command.callback, "__name__", ""))
 
 
-def command_line(app: typer.Typer, *, called: str, written: str) -> "typer.core.TyperGroup":
-    """Return the command line with its help in the form that people read.
-
-    Args:
-        app: The commands.
-        called: The program, as it was called.
-        written: The program, as the examples in the code have it.
-    """
+def command_line(app: typer.Typer) -> "typer.core.TyperGroup":
+    """Return the command line of these commands, with its help in the form that people read."""
     group = typer.main.get_command(app)
     assert isinstance(group, typer.core.TyperGroup)
     top = typer.Context(group, **group.context_settings)
     for command in (group, *group.commands.values()):
-        command.help = _reflowed(command.help or "").replace(written, called)
+        command.help = as_called(_reflowed(command.help or ""))
         of_help = command.get_help_option(typer.Context(command, parent=top))
         for parameter in (*command.params, of_help):
             _shorten_type(parameter)

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.common import print_line, program
+from harness.cli.common import MODULE, print_line
 from harness.cli.example import JOB_NAME, controls_text, with_command, write_example
 from harness.config.project import PACKAGE, link_package
 from harness.controls.header import COLUMNS
@@ -137,7 +137,7 @@ def new(
     print_line(f"  cd {shlex.quote(str(given))}")
     if empty:
         print_line("  add your rows to seeds/heartbeat_controls.csv: README.md shows how")
-    print_line(f"  {program()} tick" + ("" if empty else f"   # starts the job {JOB_NAME}"))
+    print_line(f"  {MODULE} tick" + ("" if empty else f"   # starts the job {JOB_NAME}"))
 
 
 def _write_project(folder: Path, *, has_example: bool) -> None:

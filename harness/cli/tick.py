@@ -12,13 +12,13 @@ import typer
 from harness.cli.common import (
     AS_JSON,
     BEGAN,
+    MODULE,
     job_named,
     job_names,
     leave,
     length_of_time,
     print_json,
     print_line,
-    program,
     writing,
 )
 from harness.config.sources import Source
@@ -130,13 +130,13 @@ def _hint_without_rows(project: Path, report: "TickReport") -> str:
 
 def _show_next_steps(report: "TickReport") -> None:
     """Print after the very first tick what a person may do now."""
-    called, names = program(), [run.job_name for run in report.started if run.job_name]
+    names = [run.job_name for run in report.started if run.job_name]
     job = shlex.quote(names[0]) if names else "JOB"
     steps = {
-        f"{called} tick": "follow the runs, and probe again; `run` ticks until Ctrl-C",
-        f"{called} status --watch": "how everything stands",
-        f"{called} explain {job}": "why a job runs, waits or is held",
-        **({f"{called} logs {job}": "what its run has printed"} if names else {}),
+        f"{MODULE} tick": "follow the runs, and probe again; `run` ticks until Ctrl-C",
+        f"{MODULE} status --watch": "how everything stands",
+        f"{MODULE} explain {job}": "why a job runs, waits or is held",
+        **({f"{MODULE} logs {job}": "what its run has printed"} if names else {}),
     }
     width = max(map(len, steps))
     print_line("next")

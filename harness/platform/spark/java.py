@@ -56,8 +56,8 @@ def require_pyspark() -> None:
     if importlib.util.find_spec("pyspark") is None:
         raise ConfigurationError(
             "The local target needs PySpark and Delta, which this Python does not have: install"
-            " them with `pip install 'heartbeat[local]'`; ticks in a workspace need neither"
-            " (--target databricks)"
+            " them with `pip install 'heartbeat[local]'`, or tick in a workspace with"
+            " --target databricks, which needs neither"
         )
 
 

@@ -202,7 +202,7 @@ class Lease:
             self._verify_ownership(self._held())
 
     def note_tick(self, at: datetime) -> None:
-        """Let the row say so, from the next time on that it is written."""
+        """Record when a tick began that came to its end; the row has it once it is renewed."""
         self._ticked_at = at
 
     def fencing_token(self) -> FencingToken:

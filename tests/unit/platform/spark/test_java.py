@@ -1,11 +1,18 @@
 """Finding a Java for Spark, with stand-ins on disk for the machine's own."""
 
 import subprocess
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from harness.config.load import load_settings
+from harness.context import Context
 from harness.errors import ConfigurationError, ExitCode
+from harness.inspect.doctor.configuration import java
+from harness.inspect.doctor.findings import Level
 from harness.platform.spark.java import (
     PACKAGED_HOME,
     JavaHome,
@@ -13,8 +20,9 @@ from harness.platform.spark.java import (
     java_variables,
     java_version,
     packaged_runtime,
-    require_pyspark,
 )
+from harness.platform.spark.setup import prepare
+from tests.support.patients import a_patient, only
 
 
 def make_java(home: Path, banner: str, *, release: str | None = None) -> Path:
@@ -37,14 +45,37 @@ def no_package() -> None:
     return None
 
 
+@pytest.fixture
+def without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(name: str) -> ModuleSpec | None:
+        return None if name == "pyspark" else find_spec(name)
+
+    monkeypatch.setattr("importlib.util.find_spec", found)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda folder: prepare(folder, {}),
+        lambda folder: Context(load_settings(folder, {}), {}).session,
+    ],
+    ids=["setup", "a command"],
+)
 def test_an_installation_without_pyspark_is_one_sentence_with_the_way_out(
-    monkeypatch: pytest.MonkeyPatch,
+    use: Callable[[Path], object], tmp_path: Path, without_pyspark: None
 ) -> None:
-    require_pyspark()
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    (tmp_path / "heartbeat.yml").write_text("")
     with pytest.raises(ConfigurationError, match=r"pip install 'heartbeat\[local\]'`") as no:
-        require_pyspark()
+        use(tmp_path)
     assert no.value.exit_code is ExitCode.USAGE
+
+
+def test_doctor_says_what_to_install_for_the_local_target(
+    tmp_path: Path, without_pyspark: None
+) -> None:
+    found = only(java(a_patient(tmp_path / "home")), Level.BROKEN)
+    assert found.todo is not None
+    assert found.todo.startswith("install them with `pip install 'heartbeat[local]'`")
 
 
 def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
