@@ -9,6 +9,7 @@ The engine is never needed: one that is dead, frozen, of another version or of o
 replaced by the next process that wants Spark.
 """
 
+import atexit
 import contextlib
 import fcntl
 import hashlib
@@ -492,6 +493,8 @@ def _give_up_soon(session: Any) -> None:
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     session.client.set_retry_policies([DefaultPolicy(max_retries=4)])
+    # When the process ends, PySpark has the server forget models, of which there are none here.
+    atexit.unregister(session.client._cleanup_ml_cache)
 
 
 def forget_session(session: "SparkSession") -> None:

@@ -5,6 +5,7 @@ global temporary views, jars, environment variables, files of the driver as tabl
 Spark Connect. As in a workspace, names have three levels.
 """
 
+import atexit
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -213,4 +214,6 @@ def strict_session(endpoint: "Endpoint", catalog: str) -> StrictSession:
     session = SparkSession.builder.remote(endpoint.url).create()
     # PySpark closes the client when Python deletes the session: in a thread of gRPC, which closing waits for.
     session.client.close = lambda: None  # type: ignore[method-assign]
+    # And at the end of the process it tries for ten minutes to reach the server, which has ended by then.
+    atexit.unregister(session.client._cleanup_ml_cache)
     return StrictSession(session, catalog)  # type: ignore[arg-type]
