@@ -423,8 +423,23 @@ def test_the_commands_of_a_laptop_need_no_pyspark(running: Workspace, tmp_path: 
     # After tests that let time pass, ticks are later than the clock of this machine.
     assert examined["clock"]["level"] == ("attention" if running.ahead else "ok")
     assert "state folder" not in examined
+    # Its run goes on, so that nothing of what it was given has been processed.
+    unprocessed = run("sense", "prod-eu.lake.orders", "--job", "daily")
+    assert unprocessed.returncode == 0, unprocessed.stderr
+    assert {each["table"] for each in json.loads(unprocessed.stdout)} == {"prod-eu.lake.orders"}
     refused = run("retry", "daily")
     assert refused.returncode == 2, refused.stdout + refused.stderr
+    completed = run("complete", "--job", str(JOB), "--run", str(running.jobs.runs_of(JOB)[-1]))
+    assert completed.returncode == 0, completed.stderr
+    # A failed run holds its job until somebody at the laptop lets it go on, with its events or without.
+    for command in (("retry", "daily"), ("release", "daily", "--reason", "counted by hand")):
+        running.jobs.end_run(running.jobs.runs_of(JOB)[-1], Outcome.FAILED)
+        running.tick()
+        before = len(running.jobs.runs_of(JOB))
+        assert run(*command).returncode == 0
+        running.tick()
+        starts = len(running.jobs.runs_of(JOB)) - before
+        assert starts == (command[0] == "retry"), command
     emitted = run("emit", "--table", "lake.flights", "--format", "ICEBERG", "--snapshot-id", "9")
     assert emitted.returncode == 0, emitted.stderr
     assert run("try-again").returncode == 0
