@@ -79,6 +79,16 @@ site: $(READY) ## Build the static site of the manual into target/site; a broken
 # run the longest scenarios.
 IN_PAIRS := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
+.PHONY: browser
+browser: ## Install Debian's Chromium where there is no browser; without one the tests of pages are skipped
+	@command -v chromium chromium-browser google-chrome google-chrome-stable > /dev/null && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && apt-get update -qq > /dev/null \
+		&& DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends -qq chromium > /dev/null; then \
+		echo "Ready: chromium"; \
+	else \
+		echo "No Chromium can be installed here: the tests of pages are skipped"; \
+	fi
+
 .PHONY: test
 test: $(READY) ## Run every test but `make long`, those of the models in dbt included, two files at a time
 	@$(BIN)/pytest -m "not long" $(IN_PAIRS) --durations 15 --durations-min 20 $(ARGS)

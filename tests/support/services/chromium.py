@@ -30,7 +30,7 @@ def chromium() -> "Iterator[Browser]":
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     path = next(filter(None, map(shutil.which, _NAMES)), None)
     if path is None:
-        pytest.skip("Chromium cannot be had here: apt-get install chromium")
+        pytest.skip("Chromium cannot be had here: make browser")
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=_FLAGS)
         try:
