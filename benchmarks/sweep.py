@@ -1,0 +1,104 @@
+"""Times idle ticks over a hundred thousand local Delta upstreams, and how much memory they take.
+
+Every upstream is sensed from the first tick on, and none has new data. Printed are the first tick,
+the idle ticks of a resident process in the order in which they ran, the memory of the process after
+each part, and an idle tick of a fresh process.
+
+    .venv/bin/python benchmarks/sweep.py --tables 100000 --ticks 200
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import uuid
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(PROJECT))
+
+from benchmarks.upstreams import (  # noqa: E402
+    BenchContext,
+    append,
+    cold,
+    lay_out,
+    line,
+    paths_of,
+    print_time,
+    timed,
+)
+from harness.tick.engine import Engine  # noqa: E402
+
+#: So many parts of the ticks are reported one by one, to see whether they stay the same.
+PARTS = 4
+
+
+def main() -> None:
+    """Make the tables, tick over them, and remove them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tables", type=int, default=100_000)
+    parser.add_argument("--ticks", type=int, default=200, help="idle ticks of a resident process")
+    parser.add_argument("--warm", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.warm:
+        os.chdir(options.warm / "project")
+        warm(options.warm, options.ticks)
+        return
+    folder = Path(tempfile.mkdtemp(prefix="heartbeat-bench-"))
+    try:
+        make_tables(folder, options.tables)
+        lay_out(folder / "project", paths_of(folder))
+        # Data that was there before Heartbeat is no event: nothing starts.
+        (folder / "project" / "heartbeat.yml").write_text("sensing: {first_sight: baseline}\n")
+        again = [sys.executable, __file__, "--warm", str(folder), "--ticks", str(options.ticks)]
+        subprocess.run(again, check=True)
+        cold(folder / "project", folder / "home", options.tables)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def make_tables(folder: Path, tables: int) -> None:
+    """Copy one table, each time with an id of its own: committing takes ten times as long."""
+    append(folder / "template")
+    (log,) = (folder / "template" / "_delta_log").glob("*.json")
+    (data,) = (folder / "template").glob("*.parquet")
+    (own_id,) = (part.split('"')[0] for part in log.read_text().split('"metaData":{"id":"')[1:])
+    content = log.read_text()
+    for number in range(tables):
+        place = folder / "lake" / f"t{number:06d}"
+        (place / "_delta_log").mkdir(parents=True)
+        shutil.copyfile(data, place / data.name)
+        own = content.replace(own_id, str(uuid.uuid4()))
+        (place / "_delta_log" / log.name).write_text(own)
+
+
+def warm(folder: Path, ticks: int) -> None:
+    """Time a resident process."""
+    tables = len(paths_of(folder))
+    context = BenchContext(folder / "project", folder / "home", tables)
+    engine = Engine(context)
+    print_time(tables, "first tick: build, seed, first sight of all", engine.tick)
+    engine.tick()
+    print_memory(tables)
+    size = max(1, ticks // PARTS)
+    for part in range(PARTS):
+        took = [timed(engine.tick)[0] for _ in range(size)]
+        which = f"{part * size + 1} to {(part + 1) * size}"
+        line(tables, f"idle ticks {which}, median", statistics.median(took))
+        line(tables, f"idle ticks {which}, longest", max(took))
+        print_memory(tables)
+    context.close()
+
+
+def print_memory(tables: int) -> None:
+    """Print the resident memory of this process, in GiB, the most that it had beside it."""
+    status = Path("/proc/self/status").read_text()
+    now, most = (int(status.split(f"{name}:")[1].split()[0]) / 2**20 for name in ("VmRSS", "VmHWM"))
+    print(f"{tables:>7}  {'memory now, at most (GiB)':<44}{now:>9.2f}  {most:.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
