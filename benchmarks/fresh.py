@@ -24,7 +24,7 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
-from benchmarks.upstreams import PARTS, append, delta_rows, write_controls  # noqa: E402
+from benchmarks.upstreams import PARTS, append, delta_rows, memory_of, write_controls  # noqa: E402
 
 #: What a tick does once its jobs are started.
 AFTER_STARTS = ("publish", "maintain", "compact")
@@ -246,9 +246,8 @@ def _both(mode: str, news: tuple[float, Ran]) -> Iterator[tuple[str, float]]:
 
 def _memory_of_engine(house: House) -> float:
     record = json.loads((house.folder / "home" / "engine" / "engine.json").read_text())
-    status = Path(f"/proc/{record['server']}/status").read_text()
-    (peak,) = [row for row in status.splitlines() if row.startswith("VmHWM")]
-    return int(peak.split()[1]) / 1024
+    _, most = memory_of(record["server"])
+    return most
 
 
 def _print(table: Mapping[str, Sequence[Sequence[float]]]) -> None:

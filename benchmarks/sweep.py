@@ -4,7 +4,7 @@ Every upstream is sensed from the first tick on, and none has new data. Printed 
 the idle ticks of a resident process in the order in which they ran, the memory of the process after
 each part, and an idle tick of a fresh process.
 
-    .venv/bin/python benchmarks/sweep.py --tables 100000 --ticks 200
+    .venv/bin/python benchmarks/sweep.py --tables 100000 --ticks 40
 """
 
 import argparse
@@ -26,6 +26,7 @@ from benchmarks.upstreams import (  # noqa: E402
     cold,
     lay_out,
     line,
+    memory_of,
     paths_of,
     print_time,
     timed,
@@ -40,7 +41,7 @@ def main() -> None:
     """Make the tables, tick over them, and remove them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=100_000)
-    parser.add_argument("--ticks", type=int, default=200, help="idle ticks of a resident process")
+    parser.add_argument("--ticks", type=int, default=40, help="idle ticks of a resident process")
     parser.add_argument("--warm", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.warm:
@@ -94,9 +95,8 @@ def warm(folder: Path, ticks: int) -> None:
 
 
 def print_memory(tables: int) -> None:
-    """Print the resident memory of this process, in GiB, the most that it had beside it."""
-    status = Path("/proc/self/status").read_text()
-    now, most = (int(status.split(f"{name}:")[1].split()[0]) / 2**20 for name in ("VmRSS", "VmHWM"))
+    """Print the resident memory of this process, in GiB."""
+    now, most = (mebibytes / 1024 for mebibytes in memory_of(os.getpid()))
     print(f"{tables:>7}  {'memory now, at most (GiB)':<44}{now:>9.2f}  {most:.2f}", flush=True)
 
 

@@ -233,6 +233,14 @@ def steps_of(report: object) -> str:
     return ", ".join(f"{name} {seconds:.2f}" for name, seconds in report.seconds.items())
 
 
+def memory_of(process: int) -> tuple[float, float]:
+    """Return the resident memory of a process, now and at most, in MiB."""
+    rows = Path(f"/proc/{process}/status").read_text().splitlines()
+    kibibytes = {name: text for name, _, text in (row.partition(":") for row in rows)}
+    now, most = (int(kibibytes[name].split()[0]) / 1024 for name in ("VmRSS", "VmHWM"))
+    return now, most
+
+
 def line(tables: int, what: str, seconds: float, steps: str = "") -> None:
     """Print one row of the table."""
     print(f"{tables:>7}  {what:<44}{seconds:>9.4f}  {steps}", flush=True)

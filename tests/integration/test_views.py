@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.sql.connect.client import SparkConnectClient as Client
 from pyspark.sql.connect.session import SparkSession as RemoteSession
 
 from harness.config.load import load_settings
@@ -16,6 +17,7 @@ from harness.platform.spark.engine import THROUGH_KERNEL, forget_session, sessio
 from harness.platform.sql.session import SessionSql
 from harness.platform.sql_names import SchemaName
 from harness.store.views import Views
+from tests.support.services.strict import strict_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,6 +66,24 @@ def views(reader: "SparkSession") -> Views:
 def append(lake: Path, *days: int) -> None:
     rows = pa.table({"day": pa.array(days, pa.int32()), "place": ["a"] * len(days)})
     write_deltalake(lake, rows, mode="append")
+
+
+def test_a_session_has_no_request_left_for_the_end_of_the_process(
+    spark: "SparkSession", spark_endpoint: "Endpoint", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The server may have ended by then, and PySpark tries to reach it for ten minutes.
+    at_exit: list[object] = []
+    monkeypatch.setattr("atexit.register", at_exit.append)
+    opened = RemoteSession.builder.remote(spark_endpoint.url).create()
+    monkeypatch.setattr("atexit.unregister", at_exit.remove)
+    beside = session_beside(opened, THROUGH_KERNEL)  # type: ignore[arg-type]
+    strict = strict_session(spark_endpoint, "prod-eu")
+    # What gRPC has registered needs no server.
+    of_clients = [each for each in at_exit if isinstance(getattr(each, "__self__", None), Client)]
+    assert of_clients == [opened.client._cleanup_ml_cache]
+    assert strict.version == opened.version
+    forget_session(beside)
+    forget_session(opened)  # type: ignore[arg-type]
 
 
 def test_tables_are_scanned_by_delta_kernel_in_a_reader_alone(
