@@ -45,7 +45,7 @@ from harness.store.catalog_files import CatalogFiles
 from harness.store.catalog_inbox import CatalogInbox
 from harness.store.inbox import FolderInbox, Inbox
 from harness.store.local import LocalStore
-from harness.store.public_tables import PublicTable
+from harness.store.public_tables import PublicTable, wanted_rows
 from harness.store.queries import LastDecision, LockHolder, holder_of, last_tick_at
 from harness.store.rows import Question, Store
 from harness.store.state_dir import StateDir
@@ -495,7 +495,7 @@ class Context:
         return self._views.rows(relation)
 
     def show(self, tables: Sequence[PublicTable]) -> None:
-        """Bring public tables up to date with their models, side by side.
+        """Bring public tables up to date with their models.
 
         Raises:
             LockedError: Another process has taken over.
@@ -503,16 +503,16 @@ class Context:
         """
         # The commits carry no stamp.
         self.lock.confirm()
-        with ThreadPoolExecutor(thread_name_prefix="show") as pool:
-            for shown in [pool.submit(copy_context().run, self._show, table) for table in tables]:
-                shown.result()
-
-    def _show(self, table: PublicTable) -> None:
         if self.target == LOCAL_TARGET:
-            rows = self.rows(table.model)
-            LocalStore(self.home.warehouse, self.schema).replace(table, rows)
-        else:
-            self._tables.merge(table)
+            local = LocalStore(self.home.warehouse, self.schema)
+            rows = wanted_rows(tables, self.rows)
+            for table in tables:
+                local.replace(table, rows[table.name])
+            return
+        with ThreadPoolExecutor(thread_name_prefix="show") as pool:
+            merged = [pool.submit(copy_context().run, self._tables.merge, each) for each in tables]
+            for each in merged:
+                each.result()
 
     def publishing(self) -> Executor:
         """Return what publishes: beside other work one thing at a time, else as fast as it goes."""

@@ -4,7 +4,9 @@ Each has a model with the rows that it is to have. dbt creates the tables; a tic
 differs in one commit, without dbt, as the store of the target does it.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +20,8 @@ class PublicTable:
     key: tuple[str, ...]
     #: All columns, in the order of the documents.
     columns: tuple[str, ...]
+    #: A model that reads this one and has each of its rows in a column, and that column's name.
+    within: tuple[str, str] | None = None
 
     @property
     def is_same_row(self) -> str:
@@ -55,6 +59,7 @@ CONTROL_TABLE = PublicTable(
         "job_state",
         "dependency_flag",
     ),
+    within=("int_sensor_rows", "control_row"),
 )
 SENSORS_TABLE = PublicTable(
     name="sensors",
@@ -71,3 +76,20 @@ SENSORS_TABLE = PublicTable(
     ),
 )
 PUBLIC_TABLES = (CONTROL_TABLE, SENSORS_TABLE)
+
+
+def wanted_rows(
+    tables: Sequence[PublicTable], read: Callable[[str], list[dict[str, Any]]]
+) -> Mapping[str, list[dict[str, Any]]]:
+    """Return the rows that public tables are to have, by the name of the table.
+
+    Args:
+        tables: The tables.
+        read: Reads every row of a model; each is read once, whoever needs it.
+    """
+    places = {table.name: table.within or (table.model, None) for table in tables}
+    found = {model: read(model) for model in {model for model, _ in places.values()}}
+    return {
+        name: [row[column] for row in found[model]] if column else found[model]
+        for name, (model, column) in places.items()
+    }

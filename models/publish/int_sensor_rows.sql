@@ -33,6 +33,7 @@ with_status as (
 
     select
         int_control_rows.*,
+        struct(int_control_rows.*) as control_row,
         case
             when int_control_rows.status = 'COMPLETED'
                 and not coalesce(int_control_rows.is_given_up, false)
@@ -63,7 +64,8 @@ final as (
         ) as status_change_timestamp,
         cast(null as string) as checkpoint_location,
         with_status.upstream_key,
-        with_status.upstream_value
+        with_status.upstream_value,
+        with_status.control_row
     from with_status
     left join assets_by_sensor
         on with_status.control_id = assets_by_sensor.sensor_id

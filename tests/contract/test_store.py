@@ -18,7 +18,13 @@ from harness.platform.sql.session import SessionSql
 from harness.platform.sql_names import SchemaName
 from harness.store.catalog import CatalogStore
 from harness.store.local import LocalStore
-from harness.store.public_tables import CONTROL_TABLE, PUBLIC_TABLES, PublicTable
+from harness.store.public_tables import (
+    CONTROL_TABLE,
+    PUBLIC_TABLES,
+    SENSORS_TABLE,
+    PublicTable,
+    wanted_rows,
+)
 from harness.store.rows import (
     Consumed,
     FencingStore,
@@ -383,6 +389,19 @@ def test_the_public_tables_have_the_columns_that_are_merged() -> None:
         text = (PROJECT / "models" / "publish" / f"{table.name}.yml").read_text()
         columns = yaml.safe_load(text)["models"][0]["columns"]
         assert tuple(each["name"] for each in columns) == table.columns
+
+
+def test_one_reading_has_the_rows_of_both_public_tables() -> None:
+    read: list[str] = []
+
+    def rows(model: str) -> list[dict[str, object]]:
+        read.append(model)
+        return [{"sensor_id": "orders_1", "control_row": {"sensor_id": "orders"}}]
+
+    wanted = wanted_rows(PUBLIC_TABLES, rows)
+    assert read == [SENSORS_TABLE.model]
+    assert [row["sensor_id"] for row in wanted["sensors"]] == ["orders_1"]
+    assert wanted["heartbeat_control"] == [{"sensor_id": "orders"}]
 
 
 def test_a_public_table_that_is_not_there_is_reported_by_name(tmp_path: Path) -> None:
