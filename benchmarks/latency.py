@@ -76,7 +76,7 @@ class Bench:
         os.chdir(project)
         self._context = BenchContext(project, self._home, tables + 1)
         # As `run` does.
-        self._context.publishes_aside = True
+        self._context.is_resident = self._context.publishes_aside = True
         self._started: queue.Queue[tuple[int, float]] = queue.Queue()
         #: The seconds of the steps of each tick that started a job.
         self._steps: list[Mapping[str, float]] = []
