@@ -85,6 +85,8 @@ class BackOff:
 
     def deferred(self, upstream_ids: Iterable[str], at: datetime) -> dict[str, Failing]:
         """Return those that a tick at this instant leaves alone."""
+        if not self.failing:
+            return {}
         known = (self.failing.get(upstream_id) for upstream_id in upstream_ids)
         return {each.upstream_id: each for each in known if each and not each.is_due(at)}
 
@@ -109,6 +111,8 @@ class BackOff:
 
     def described(self, upstreams: Iterable[Upstream]) -> "BackOff":
         """Return a copy that has of these what distinguishes them."""
+        if not self.failing:
+            return self
         known = {each.upstream_id: each for each in upstreams if each.upstream_id in self.failing}
         return BackOff(
             failing={
@@ -127,11 +131,15 @@ class BackOff:
 
     def only(self, upstream_ids: Iterable[str]) -> "BackOff":
         """Return a copy without all others."""
+        if not self.failing:
+            return self
         kept = frozenset(upstream_ids)
         return BackOff(failing={key: each for key, each in self.failing.items() if key in kept})
 
     def without(self, upstream_ids: Iterable[str]) -> "BackOff":
         """Return a copy without these."""
+        if not self.failing:
+            return self
         return self.only(self.failing.keys() - set(upstream_ids))
 
     def reset(self, upstream_ids: Iterable[str]) -> "BackOff":

@@ -153,15 +153,19 @@ class Sweeps:
         )
 
     def _of_sweep(self, upstream: Upstream, reported: frozenset[str]) -> Upstream:
-        first = self._settings.sensing.first_sight_of(upstream.source, upstream.sensor_id)
-        if (first, reported) == (upstream.on_first_sight, upstream.reported_snapshots):
+        first = upstream.on_first_sight
+        if upstream.position is None:
+            first = self._settings.sensing.first_sight_of(upstream.source, upstream.sensor_id)
+        if first is upstream.on_first_sight and reported == upstream.reported_snapshots:
             # An idle sweep of many thousands is faster without a copy of each.
             return upstream
         return replace(upstream, on_first_sight=first, reported_snapshots=reported)
 
 
-def _left_out(due: Sequence[Upstream], results: Iterable[ProbeResult]) -> Iterable[Deferred]:
-    made: Mapping[str, ProbeResult] = {result.upstream_id: result for result in results}
+def _left_out(due: Sequence[Upstream], results: Sequence[ProbeResult]) -> Iterable[Deferred]:
+    if len(results) == len(due):
+        return
+    made = {result.upstream_id for result in results}
     for upstream in due:
         if upstream.upstream_id not in made:
             reason = f"too many other probes of {upstream.source} hang"

@@ -85,7 +85,7 @@ def wanted_rows(
 
     Args:
         tables: The tables.
-        read: Reads every row of a model; each is read once, whoever needs it.
+        read: Reads every row of a model; each is read once, however many need it.
     """
     places = {table.name: table.within or (table.model, None) for table in tables}
     found = {model: read(model) for model in {model for model, _ in places.values()}}

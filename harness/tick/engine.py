@@ -346,8 +346,9 @@ class Engine:
 
     def _sense(self, state: TickState, tick: Tick, options: TickOptions) -> Sweep:
         # In every tick: one that loaded new controls may have died before it came here.
-        self._sweeps.keep_only(each.upstream_id for each in state.sensed)
-        wanted = [each for each in state.sensed if options.wants(each)]
+        sensed = state.sensed
+        self._sweeps.keep_only(each.upstream_id for each in sensed)
+        wanted = [each for each in sensed if options.wants(each)]
         if not wanted:
             return Sweep()
         return self._sweeps.probe(
@@ -376,12 +377,13 @@ class Engine:
         self, state: TickState, results: Sequence[ProbeResult], tick: Tick, quarantine: Quarantine
     ) -> tuple[Findings, TickState]:
         context = self._context
-        watched = {each.upstream_id: each for each in state.sensed}
+        sensed = state.sensed
+        watched = {each.upstream_id: each for each in sensed}
         context.crash_point("before_record")
         batches = receive_batches(context.home.inbox, at=tick.at, quarantine=quarantine)
         if quarantine.items:
             quarantine.tidy()
-        same = SameChanges(context.store, tick, (each.sensor_id for each in state.sensed))
+        same = SameChanges(context.store, tick, (each.sensor_id for each in sensed))
         fresh = registrations.ingest(
             batches, state.registered, tick=tick, store=context.store, same=same
         )

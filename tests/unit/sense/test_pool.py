@@ -1,10 +1,13 @@
 """Many upstreams side by side."""
 
 import logging
+import sys
 import threading
 from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
 from datetime import datetime
 from functools import partial
+from random import Random
 
 import pytest
 
@@ -470,3 +473,171 @@ def test_of_what_a_group_continues_one_that_hangs_or_raises_stops_no_other() -> 
         None,
         None,
     ]
+
+
+def standing_still() -> float:
+    """Let no share take any time: each has twice as many tasks as the one before."""
+    return 0.0
+
+
+def quick(count: int) -> list[Upstream]:
+    """Come before others: after 1 + 2 + 4, what follows begins a share of 8."""
+    return [upstream(f"quick {number}") for number in range(count)]
+
+
+def test_quick_probes_are_taken_many_at_a_time() -> None:
+    # Each share has a context of its own, in which its probes run one after another.
+    taken: ContextVar[int] = ContextVar("taken", default=0)
+    counts: list[int] = []
+
+    class CountingProbe(FakeProbe):
+        def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
+            taken.set(taken.get() + 1)
+            counts.append(taken.get())
+            return super().probe(group, at=at)
+
+    ProbePool({"delta_table": CountingProbe()}, monotonic=standing_still).probe_all(quick(7), at=AT)
+
+    assert counts == [1, 1, 2, 1, 2, 3, 4]
+
+
+class Held(FakeProbe):
+    """Holds the upstreams of some names until all others are reported."""
+
+    def __init__(self, *held: str, others: int) -> None:
+        super().__init__()
+        self._held = held
+        self._others = others
+        self.all_others = threading.Event()
+        self.were_others_first: list[bool] = []
+        self.reported: list[str] = []
+
+    def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
+        if group[0].sensor_id.startswith(self._held):
+            self.were_others_first.append(self.all_others.wait(10))
+        return super().probe(group, at=at)
+
+    def on_result(self, result: ProbeResult) -> None:
+        self.reported.append(result.upstream_id)
+        if sum(not each.startswith(self._held) for each in self.reported) == self._others:
+            self.all_others.set()
+
+
+def test_what_a_thread_has_taken_and_not_begun_goes_to_others_when_its_probe_hangs() -> None:
+    probe = Held("hanging", others=14)
+    probe_pool = ProbePool({"delta_table": probe}, threads=2, monotonic=standing_still)
+    same_share = [upstream(each) for each in ("hanging", *"abcdefg")]
+
+    probe_pool.probe_all([*quick(7), *same_share], at=AT, on_result=probe.on_result)
+
+    assert probe.were_others_first == [True]
+    assert sorted(probe.reported) == sorted(probe.seen)
+
+
+def test_slow_probes_after_quick_ones_still_run_side_by_side_on_all_threads() -> None:
+    barrier = threading.Barrier(32, timeout=30)
+
+    class Meeting(FakeProbe):
+        def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
+            if group[0].sensor_id.startswith("slow"):
+                barrier.wait()
+            return super().probe(group, at=at)
+
+    probe_pool = ProbePool({"delta_table": Meeting()}, threads=32, monotonic=standing_still)
+    slow = [upstream(f"slow {number}") for number in range(32)]
+
+    results = probe_pool.probe_all([*quick(63), *slow], at=AT)
+
+    assert [result.failure for result in results] == [None] * 95
+
+
+def test_two_sources_in_both_of_which_probes_hang_leave_a_thread_for_what_works() -> None:
+    probe = Held("hanging", others=20)
+    probe_pool = ProbePool(
+        {"kafka": probe, "delta_table": probe}, threads=4, monotonic=standing_still
+    )
+    hanging = [upstream(f"hanging {number}:", "kafka") for number in range(10)]
+
+    probe_pool.probe_all(
+        [*hanging, upstream("hanging"), *quick(20)], at=AT, on_result=probe.on_result
+    )
+
+    assert probe.were_others_first == [True] * 11
+
+
+def test_an_abandoned_probe_that_comes_back_delivers_nothing_and_what_it_held_up_is_probed_once(
+    probe: FakeProbe,
+) -> None:
+    reported: list[str] = []
+    probe_pool = ProbePool({"delta_table": probe}, monotonic=Stopwatch(probe))
+    same_share = [upstream(each) for each in ("hangs", *"abcdefg")]
+
+    def on_result(result: ProbeResult) -> None:
+        reported.append(result.upstream_id)
+
+    probe_pool.probe_all([*quick(7), *same_share], at=AT, on_result=on_result)
+    probe.let_go.set()
+    probe.back.wait(30)
+    probe_pool.probe_all([upstream("later")], at=AT, on_result=on_result)
+
+    assert sorted(reported) == sorted(probe.seen)
+    assert len(set(reported)) == len(reported) == 16
+
+
+@pytest.fixture
+def eager_switching() -> Iterator[None]:
+    """Let the interpreter change the thread all the time, for races to show."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+class Unsteady(FakeProbe):
+    """Takes no time, or as long as collecting results, or about as long as the time limit."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._random = Random(seed)
+
+    def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult | Continued]:  # type: ignore[override]
+        self._pause()
+        if len(group) == 1:
+            return [ProbeResult(upstream_id=group[0].upstream_id)]
+        return [
+            Continued(upstream_id=each.upstream_id, probe=partial(self._alone, each))
+            if self._random.random() < 0.5
+            else ProbeResult(upstream_id=each.upstream_id)
+            for each in group
+        ]
+
+    def _alone(self, upstream: Upstream) -> ProbeResult:
+        self._pause()
+        return ProbeResult(upstream_id=upstream.upstream_id)
+
+    def _pause(self) -> None:
+        kind = self._random.random()
+        if kind < 0.1:
+            self.let_go.wait(self._random.uniform(0.07, 0.09))
+        elif kind < 0.2:
+            self.let_go.wait(self._random.uniform(0.0, 0.06))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_upstream_gets_exactly_one_result_whatever_is_passed_on_and_abandoned(
+    seed: int, eager_switching: None
+) -> None:
+    # With so many threads, the probes that pass their limit defer no others.
+    probe_pool = ProbePool({"delta_table": Unsteady(seed)}, threads=2_000, deadline_seconds=0.08)
+    names = [f"group {n // 4}:{n}" if n % 40 < 20 else f"alone {n}" for n in range(300)]
+
+    for _ in range(3):
+        reported: list[str] = []
+        results = probe_pool.probe_all(
+            [upstream(each) for each in names],
+            at=AT,
+            on_result=lambda result, reported=reported: reported.append(result.upstream_id),  # type: ignore[misc]
+        )
+
+        assert [each.upstream_id for each in results] == names
+        assert sorted(reported) == sorted(names)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.config.load import load_settings
+from harness.config.sources import FirstSight
 from harness.sense.backoff import BackOff, load_back_off
 from harness.sense.probe import ProbeResult
 from harness.sense.schedule import Listening, Sweep, Sweeps
@@ -241,3 +242,20 @@ def test_the_number_of_looks_to_come_is_told_without_those_put_off(ticking: Tick
 def test_a_file_that_cannot_be_written_stops_no_tick(ticking: Ticking) -> None:
     (ticking.folder / "back_off.json").mkdir()
     assert len(ticking.tick().results) == 2
+
+
+def test_what_was_never_probed_begins_as_the_configuration_says(ticking: Ticking) -> None:
+    ticking.text = "sensing: {first_sight: baseline}\n"
+
+    [swept] = ticking.tick([watched("new", fails=False)]).upstreams
+
+    assert swept.on_first_sight is FirstSight.BASELINE
+
+
+def test_what_was_probed_before_is_probed_as_it_is(ticking: Ticking) -> None:
+    ticking.text = "sensing: {first_sight: baseline}\n"
+    known = replace(watched("known", fails=False), position="there")
+
+    [swept] = ticking.tick([known]).upstreams
+
+    assert swept is known
