@@ -51,10 +51,11 @@ def dbt(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Dbt:
 def verdicts(spark: "SparkSession", dbt: Dbt) -> Mapping[int, Verdict]:
     """What the models say of each job of the tests, by job id."""
     jobs = [*(case.job for case in CASES), *random_jobs()]
-    requests = ["+trigger_set", "+job_blockers", "+int_control_rows"]
-    models = ["--select", *requests, "+event_partitions"]
-    dbt("seed")
-    dbt("run", *models)
+    requests = ["+trigger_set", "+job_blockers", "+int_control_rows", "+event_partitions"]
+    # As after the fold below, which reads no view that has one of these variables.
+    variables = f"{{folded_through: {FOLDED}, starts_per_tick: 1000000}}"
+    kinds = ["--resource-type", "seed", "--resource-type", "model"]
+    dbt("build", *kinds, "--vars", variables, "--select", *requests)
     upstream_ids = _write_controls(spark, jobs)
     world.append(spark, f"{SCHEMA}.retry_policies", world.policy_rows(jobs))
     probes = list(world.probe_rows(jobs, upstream_ids))
@@ -63,23 +64,17 @@ def verdicts(spark: "SparkSession", dbt: Dbt) -> Mapping[int, Verdict]:
     _append_if(spark, probes, runs, lambda tick: tick <= FOLDED)
     dbt("run", "--selector", "fold")
     _append_if(spark, probes, runs, lambda tick: tick > FOLDED)
-    variables = f"{{folded_through: {FOLDED}, starts_per_tick: 1000000}}"
-    views = "int_upstreams_now int_runs_now int_dependency_progress int_job_decisions"
-    dbt("run", "--vars", variables, "--select", *views.split())
     return _read(spark, {value: key for key, value in upstream_ids.items()}, jobs)
 
 
 def _write_controls(spark: "SparkSession", jobs: Sequence[Job]) -> Mapping[tuple[int, str], str]:
     """Return the upstream id of each job and sensor id, also of lines that are gone."""
-    ids: dict[tuple[int, str], str] = {}
-    for all_of_them in (True, False):
-        spark.sql(f"delete from {SCHEMA}.heartbeat_controls")
-        rows = world.control_rows(jobs, all_of_them=all_of_them)
-        world.append(spark, f"{SCHEMA}.heartbeat_controls", rows)
-        if all_of_them:
-            staged = spark.table(f"{SCHEMA}.stg_controls").collect()
-            ids = {(row.job_id, row.sensor_id): row.upstream_id for row in staged}
-    return ids
+    controls = f"{SCHEMA}.heartbeat_controls"
+    world.append(spark, controls, world.control_rows(jobs, all_of_them=True))
+    staged = spark.table(f"{SCHEMA}.stg_controls").collect()
+    spark.sql(f"delete from {controls}")
+    world.append(spark, controls, world.control_rows(jobs))
+    return {(row.job_id, row.sensor_id): row.upstream_id for row in staged}
 
 
 def _append_if(

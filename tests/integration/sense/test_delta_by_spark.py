@@ -1,8 +1,10 @@
 """Real commits, written by Spark and Delta: each is an event, or it is silent."""
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+Table = Callable[..., Path]
+
+
 class Shop:
     """One Delta table, and a watcher of it that has seen it as it was created."""
 
@@ -33,7 +38,12 @@ class Shop:
         self.watcher = Watcher(str(path))
 
     def create(self, more: str = "", columns: str = "id bigint, day string") -> "Shop":
-        self.spark.sql(f"create table {self.name} ({columns}) using delta {more}")
+        self.sql(created(more, columns))
+        return self
+
+    def copy(self, table: Path) -> "Shop":
+        """Have what Spark has made once for all tests that begin alike, or what it made of that."""
+        shutil.copytree(table, self.path, dirs_exist_ok=True)
         return self
 
     def sql(self, statement: str) -> None:
@@ -44,6 +54,26 @@ class Shop:
         for statement in statements:
             self.sql(statement)
         return self.watcher.operations()
+
+
+def created(more: str = "", columns: str = "id bigint, day string") -> str:
+    return f"create table {{t}} ({columns}) using delta {more}"
+
+
+@pytest.fixture(scope="module")
+def table(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Table:
+    """Run statements on a new table, or on a copy of one to start from; return its folder."""
+
+    @cache
+    def run(*statements: str, start: Path | None = None) -> Path:
+        path = tmp_path_factory.mktemp("table") / "orders"
+        if start is not None:
+            shutil.copytree(start, path)
+        for statement in statements:
+            spark.sql(statement.format(t=f"delta.`{path}`"))
+        return path
+
+    return run
 
 
 @pytest.fixture
@@ -95,21 +125,21 @@ CASES: dict[str, tuple[str, list[str], list[str]]] = {
 
 @pytest.mark.parametrize(("options", "statements", "told"), CASES.values(), ids=CASES)
 def test_what_spark_did_is_told_as_it_is(
-    shop: Shop, options: str, statements: list[str], told: list[str]
+    shop: Shop, table: Table, options: str, statements: list[str], told: list[str]
 ) -> None:
-    shop.create(options).saw(ROWS, "insert into {t} values (4, 'tue')")
+    shop.copy(table(created(options), ROWS, "insert into {t} values (4, 'tue')")).saw()
 
     assert shop.saw(*statements) == told
 
 
-def test_a_restore_of_vectors_is_no_deletion(shop: Shop) -> None:
-    shop.create(VECTORS).saw(ROWS, "delete from {t} where id = 1")
+def test_a_restore_of_vectors_is_no_deletion(shop: Shop, table: Table) -> None:
+    shop.copy(table(created(VECTORS), ROWS, "delete from {t} where id = 1")).saw()
 
     assert shop.saw("restore table {t} to version as of 1") == ["UPDATE"]
 
 
-def test_vectors_are_what_the_tests_of_vectors_are_about(shop: Shop) -> None:
-    shop.create(VECTORS).saw(ROWS, "delete from {t} where id = 1")
+def test_vectors_are_what_the_tests_of_vectors_are_about(shop: Shop, table: Table) -> None:
+    shop.copy(table(created(VECTORS), ROWS, "delete from {t} where id = 1")).saw()
 
     assert "deletionVector" in (shop.path / "_delta_log" / f"{2:020d}.json").read_text()
 
@@ -205,22 +235,21 @@ CHECKPOINTS = {
 
 
 @pytest.fixture(params=CHECKPOINTS)
-def checkpointed(shop: Shop, request: pytest.FixtureRequest) -> Iterator[Shop]:
-    """A table with a checkpoint for every second commit, of whose two rows the watcher knows."""
+def checkpointed(shop: Shop, table: Table, request: pytest.FixtureRequest) -> Iterator[Shop]:
+    """A table with a checkpoint for every second commit, and a watcher that knows two of its seven."""
     policy, part_size, files = CHECKPOINTS[request.param]
     setting = "spark.databricks.delta.checkpoint.partSize"
-    if part_size is not None:
-        shop.spark.conf.set(setting, part_size)
+    limit = [] if part_size is None else [f"set {setting} = {part_size}"]
     properties = f"'delta.checkpointInterval' = '2', 'delta.checkpointPolicy' = '{policy}'"
-    shop.create(f"tblproperties ({properties})").saw(ROWS)
+    first = table(*limit, created(f"tblproperties ({properties})"), ROWS)
+    shop.copy(first).saw()
+    shop.copy(table(*[ROWS] * 5, start=first))
     yield shop
     shop.spark.conf.unset(setting)
     assert list((shop.path / "_delta_log").glob(files))
 
 
 def test_a_log_cleaned_past_us_is_one_event_of_the_same_life(checkpointed: Shop) -> None:
-    for _ in range(5):
-        checkpointed.sql(ROWS)
     for version in range(5):
         (checkpointed.path / "_delta_log" / f"{version:020d}.json").unlink()
 
@@ -233,8 +262,6 @@ def test_a_log_cleaned_past_us_is_one_event_of_the_same_life(checkpointed: Shop)
 
 
 def test_a_table_known_only_by_its_checkpoint_is_seen(checkpointed: Shop) -> None:
-    for _ in range(5):
-        checkpointed.sql(ROWS)
     for version in range(6):
         (checkpointed.path / "_delta_log" / f"{version:020d}.json").unlink()
 

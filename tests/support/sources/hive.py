@@ -1,8 +1,10 @@
-"""A partitioned table in the embedded metastore, as Spark writes it."""
+"""A partitioned table in the embedded metastore."""
 
 import time
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from harness.sense.probe import Probe
@@ -23,6 +25,7 @@ class HivePartitions:
         self.options: dict[str, str] = {}
         self._spark = request.getfixturevalue("spark")
         self._schema = f"hive{time.monotonic_ns()}"
+        self._folder = root / "orders"
         self._spark.sql(f"create schema {self._schema} location '{root}'")
         self._rows = 0
         self.sensor_id = f"{self._schema}.orders"
@@ -40,7 +43,11 @@ class HivePartitions:
 
     def add(self) -> None:
         self._rows += 1
-        self._spark.sql(f"insert into {self.sensor_id} values ({self._rows}, 'day {self._rows}')")
+        # What Spark itself writes is sensed in test_hive_by_spark.py; a file costs no Spark job.
+        folder = self._folder / f"day=day {self._rows}"
+        folder.mkdir()
+        pq.write_table(pa.table({"id": pa.array([self._rows], pa.int64())}), folder / "a.parquet")
+        self._spark.sql(f"alter table {self.sensor_id} add partition (day = 'day {self._rows}')")
 
     def take_away(self) -> None:
         self._spark.sql(f"alter table {self.sensor_id} rename to {self._schema}.elsewhere")

@@ -1,7 +1,7 @@
 """The macros of self-healing pipelines in a dbt project of somebody else, on Spark: what they give, and what is expected."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -128,15 +128,18 @@ class Lake:
         spark.sql(f"create schema if not exists {SCHEMA}")
 
     def append(
-        self, day: int, *rows: tuple[int, str], only: Sequence[str] = tuple(FORMATS)
+        self, days: Mapping[int, Sequence[tuple[int, str]]], only: Sequence[str] = tuple(FORMATS)
     ) -> None:
-        """Append rows to a day's partition, as an extract does."""
-        values = ", ".join(f"({key}, '{value}')" for key, value in rows)
+        """Append rows to the partitions of some days, as extracts do, in one commit of each table."""
         for name in only:
             kind, table_format = FORMATS[name]
-            at = KINDS[kind].format(day=day)
+            values = ", ".join(
+                f"({key}, '{value}', {KINDS[kind].format(day=day)})"
+                for day, rows in days.items()
+                for key, value in rows
+            )
             found = self.spark.sql(
-                f"select *, {at} as p_extracted_at from values {values} as given (id, v)"
+                f"select * from values {values} as given (id, v, p_extracted_at)"
             )
             found.write.format(table_format).mode("append").partitionBy(
                 "p_extracted_at"
@@ -187,8 +190,7 @@ def lake(
     spark: "SparkSession", spark_home: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Lake]:
     lake = Lake(spark, tmp_path_factory.mktemp("shop"), spark_home / "warehouse")
-    lake.append(5, (1, "a"), (2, "a"))
-    lake.append(6, (2, "b"), (3, "b"))
+    lake.append({5: [(1, "a"), (2, "a")], 6: [(2, "b"), (3, "b")]})
     lake.run(*ANSWERS, *SILVERS)
     yield lake
     spark.sql(f"drop schema if exists {SCHEMA} cascade")
@@ -295,9 +297,7 @@ def test_a_first_run_takes_every_partition(lake: Lake) -> None:
 def test_a_late_partition_and_one_that_has_got_more_rows_are_found_and_bring_nothing_older_back(
     lake: Lake,
 ) -> None:
-    lake.append(7, (4, "c"))
-    lake.append(3, (1, "older"), (9, "late"))
-    lake.append(6, (6, "again"))
+    lake.append({7: [(4, "c")], 3: [(1, "older"), (9, "late")], 6: [(6, "again")]})
     oldest = {"timestamp": "2026-03-03 01:00:00Z", "date": "2026-03-03"}
     oldest |= {"string": "2026-03-03T/*{x}", "int": "20260303"}
     assert {kind: lake.waiting(f"silver_{kind}") for kind in KINDS} == {
@@ -326,7 +326,7 @@ def test_a_late_partition_and_one_that_has_got_more_rows_are_found_and_bring_not
 def test_a_partition_whose_rows_were_all_too_old_is_not_taken_again_and_again_but_by_a_column(
     lake: Lake,
 ) -> None:
-    lake.append(2, (1, "oldest"), only=["bronze_date"])
+    lake.append({2: [(1, "oldest")]}, only=["bronze_date"])
     lake.run("silver_date", "silver_by_column")
     assert (lake.taken("silver_date"), lake.taken("silver_by_column")) == ([2], [2])
     lake.run("silver_date", "silver_by_column")
@@ -334,7 +334,7 @@ def test_a_partition_whose_rows_were_all_too_old_is_not_taken_again_and_again_bu
 
 
 def test_a_run_that_dies_before_the_record_is_made_good_by_the_next(lake: Lake) -> None:
-    lake.append(8, (1, "h"), (8, "h"), only=["bronze_date", "bronze_parquet"])
+    lake.append({8: [(1, "h"), (8, "h")]}, only=["bronze_date", "bronze_parquet"])
     lake.dies("silver_date", "silver_parquet")
     assert (8, "h") in lake.rows("silver_date")
     once = lake.rows("silver_date", "*")
@@ -346,7 +346,7 @@ def test_a_run_that_dies_before_the_record_is_made_good_by_the_next(lake: Lake) 
 def test_what_a_restore_has_undone_is_taken_again(lake: Lake) -> None:
     [version] = lake.spark.sql(f"describe history {SCHEMA}.silver_date limit 1").collect()
     before = lake.rows("silver_date")
-    lake.append(9, (9, "i"), only=["bronze_date"])
+    lake.append({9: [(9, "i")]}, only=["bronze_date"])
     lake.run("silver_date")
     lake.spark.sql(f"restore table {SCHEMA}.silver_date to version as of {version.version}")
     assert lake.rows("silver_date") == before
@@ -389,7 +389,7 @@ def test_a_partition_that_was_rewritten_with_as_many_rows_is_taken_again(lake: L
 
 
 def test_partitions_older_than_the_look_back_are_told_and_taken_on_demand(lake: Lake) -> None:
-    lake.append(1, (100, "lost?"), only=["bronze_date"])
+    lake.append({1: [(100, "lost?")]}, only=["bronze_date"])
     assert lake.waiting("silver_date") == Backlog(count=0, oldest=None)
     output = lake.run("silver_date")
     assert lake.taken("silver_date") == []
@@ -408,7 +408,7 @@ def test_a_log_with_checkpoints_and_one_that_lacks_commits_give_the_same_partiti
     [detail] = lake.spark.sql(f"describe detail {SCHEMA}.bronze_date").collect()
     log = Path(str(detail.location).removeprefix("file:")) / "_delta_log"
     for day in range(10, 16):
-        lake.append(day, (day, "x"), only=["bronze_date"])
+        lake.append({day: [(day, "x")]}, only=["bronze_date"])
     lake.spark.sql(f"delete from {SCHEMA}.bronze_date where p_extracted_at = date'2026-03-12'")
     assert list(log.glob("*.checkpoint.parquet"))
     lake.run("silver_date")
@@ -416,13 +416,13 @@ def test_a_log_with_checkpoints_and_one_that_lacks_commits_give_the_same_partiti
     # Delta removes what lies before a checkpoint.
     for commit in sorted(log.glob("*.json"))[:5]:
         commit.unlink()
-    lake.append(16, (16, "x"), only=["bronze_date"])
+    lake.append({16: [(16, "x")]}, only=["bronze_date"])
     lake.run("silver_date")
     assert lake.taken("silver_date") == [16]
 
 
 def test_of_bronze_only_the_files_of_pending_partitions_are_opened(lake: Lake) -> None:
-    lake.append(17, (17, "x"), only=["bronze_date"])
+    lake.append({17: [(17, "x")]}, only=["bronze_date"])
     files = FilesRead(lake.spark, f"{SCHEMA}.bronze_date")
     lake.run("silver_date")
     assert lake.taken("silver_date") == [17]
