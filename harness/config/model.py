@@ -207,7 +207,9 @@ class UpstreamOverride(Section):
 class Sensing(Section):
     """How upstreams are probed."""
 
-    threads: int = Field(default=32, ge=1, le=256, description="Probes that run in parallel.")
+    threads: int = Field(
+        default=32, ge=1, le=256, description="Probes that run in parallel, at most."
+    )
     look_timeout_seconds: float = Field(
         default=60, gt=0, le=3600, description="Time limit of a probe."
     )

@@ -115,7 +115,7 @@ class ProbePool:
 
     Args:
         probes: The probe of each source.
-        threads: Probes that run in parallel.
+        threads: Probes that run in parallel, at most.
         deadline_seconds: Time limit of a probe.
         limits: The same for single sources.
         monotonic: Measures the time limits.
