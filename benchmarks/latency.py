@@ -10,7 +10,6 @@ steps.
 """
 
 import argparse
-import csv
 import os
 import queue
 import random
@@ -27,7 +26,14 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
-from benchmarks.upstreams import FIRST_JOB, BenchContext, append, lay_out, line  # noqa: E402
+from benchmarks.upstreams import (  # noqa: E402
+    FIRST_JOB,
+    BenchContext,
+    append,
+    lay_out,
+    line,
+    write_triggers,
+)
 from harness.tick.engine import Engine  # noqa: E402
 from harness.toolkit.changes import ChangeEvent, Operation, TableFormat, register  # noqa: E402
 
@@ -76,7 +82,7 @@ class Bench:
         os.chdir(project)
         self._context = BenchContext(project, self._home, tables + 1)
         # As `run` does.
-        self._context.is_resident = self._context.publishes_aside = True
+        self._context.publishes_aside = True
         self._started: queue.Queue[tuple[int, float]] = queue.Queue()
         #: The seconds of the steps of each tick that started a job.
         self._steps: list[Mapping[str, float]] = []
@@ -180,9 +186,6 @@ def _first_day() -> datetime:
 
 def _write_trigger(project: Path, job: int) -> None:
     """Write a trigger that has a slot for each day and lets none go."""
-    path = project / "seeds" / "event_triggers.csv"
-    with path.open(newline="") as file:
-        names = next(csv.reader(file))
     cells = {
         "trigger_id": "days",
         "trigger_type": "PARTITION",
@@ -195,10 +198,7 @@ def _write_trigger(project: Path, job: int) -> None:
         "frequency_unit": "DAYS",
         "missed_slots": "ALL",
     }
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, names)
-        writer.writeheader()
-        writer.writerow(cells)
+    write_triggers(project, [cells])
 
 
 if __name__ == "__main__":

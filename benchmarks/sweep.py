@@ -2,9 +2,11 @@
 
 Every upstream is sensed from the first tick on, and none has new data. Printed are the first tick,
 the idle ticks of a resident process in the order in which they ran, the memory of the process after
-each part, and an idle tick of a fresh process.
+each part, and an idle tick of a fresh process. Event triggers wait beside them, for what never
+comes.
 
     .venv/bin/python benchmarks/sweep.py --tables 100000 --ticks 40
+    .venv/bin/python benchmarks/sweep.py --tables 100 --triggers 100000 --ticks 40
 """
 
 import argparse
@@ -15,12 +17,15 @@ import subprocess
 import sys
 import tempfile
 import uuid
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
 from benchmarks.upstreams import (  # noqa: E402
+    FIRST_JOB,
     BenchContext,
     append,
     cold,
@@ -30,6 +35,7 @@ from benchmarks.upstreams import (  # noqa: E402
     paths_of,
     print_time,
     timed,
+    write_triggers,
 )
 from harness.tick.engine import Engine  # noqa: E402
 
@@ -41,6 +47,7 @@ def main() -> None:
     """Make the tables, tick over them, and remove them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=100_000)
+    parser.add_argument("--triggers", type=int, default=0, help="a daily one of 1,000 tables each")
     parser.add_argument("--ticks", type=int, default=40, help="idle ticks of a resident process")
     parser.add_argument("--warm", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -52,6 +59,7 @@ def main() -> None:
     try:
         make_tables(folder, options.tables)
         lay_out(folder / "project", paths_of(folder))
+        write_triggers(folder / "project", triggers(options.triggers, options.tables))
         # Data that was there before Heartbeat is no event: nothing starts.
         (folder / "project" / "heartbeat.yml").write_text("sensing: {first_sight: baseline}\n")
         again = [sys.executable, __file__, "--warm", str(folder), "--ticks", str(options.ticks)]
@@ -59,6 +67,24 @@ def main() -> None:
         cold(folder / "project", folder / "home", options.tables)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def triggers(count: int, jobs: int) -> Iterator[Mapping[str, str]]:
+    """Yield triggers whose slot of this day waits; each job has equally many."""
+    today = f"{datetime.now(UTC):%Y-%m-%dT00:00:00Z}"
+    for number in range(count):
+        job = FIRST_JOB + number % jobs
+        yield {
+            "trigger_id": f"t{number}",
+            "trigger_type": "PARTITION",
+            "job_id": str(job),
+            "job_name": f"job {job}",
+            "table": f"lake.waited{number % 1_000}",
+            "partition": "{yyyy-MM-dd}",
+            "start_timestamp": today,
+            "frequency": "1",
+            "frequency_unit": "DAYS",
+        }
 
 
 def make_tables(folder: Path, tables: int) -> None:

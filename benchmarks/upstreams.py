@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -211,6 +211,17 @@ def write_controls(project: Path, rows: Iterable[Sequence[object]]) -> None:
     with (project / "seeds" / "heartbeat_controls.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
+        writer.writerows(rows)
+
+
+def write_triggers(project: Path, rows: Iterable[Mapping[str, str]]) -> None:
+    """Write event triggers; columns that a row does not name are empty."""
+    path = project / "seeds" / "event_triggers.csv"
+    with path.open(newline="") as file:
+        names = next(csv.reader(file))
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, names)
+        writer.writeheader()
         writer.writerows(rows)
 
 
