@@ -123,13 +123,13 @@ CASES: dict[str, tuple[str, list[str], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("options", "statements", "told"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize(("options", "statements", "events"), CASES.values(), ids=CASES)
 def test_what_spark_did_is_told_as_it_is(
-    shop: Shop, table: Table, options: str, statements: list[str], told: list[str]
+    shop: Shop, table: Table, options: str, statements: list[str], events: list[str]
 ) -> None:
     shop.copy(table(created(options), ROWS, "insert into {t} values (4, 'tue')")).saw()
 
-    assert shop.saw(*statements) == told
+    assert shop.saw(*statements) == events
 
 
 def test_a_restore_of_vectors_is_no_deletion(shop: Shop, table: Table) -> None:
