@@ -253,6 +253,7 @@ def test_all_tables_of_a_model_can_be_copied_and_the_copy_goes_on_by_itself(
 
 
 def test_a_hub_that_was_cloned_alone_is_not_written_over(project: Project) -> None:
+    project.spark.sql(f"create schema if not exists {COPY}")
     project.spark.sql(f"create table {COPY}.prices shallow clone {SCHEMA}.prices")
     output = project.copy(*project.given(prices=THIRD))
     assert "is there without shop_copy.prices_batches, so no refresh has made it" in output
