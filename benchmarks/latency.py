@@ -2,9 +2,10 @@
 
 Three ways: a commit to one of many Delta tables that jobs wait for, the same while an earlier one
 is published, and an event that a producer registers of a partition that a trigger waits for.
-Changes come at any moment between two ticks, all but those of the second way when the run of the
-last one is settled. Below each way is where its ticks spent their time, by the medians of the
-steps.
+The loop is that of `run`, with its housekeeping. Changes come at any moment, all but those of the
+second way when the run of the last one is settled; runs end at once, so that the second way has
+the settling of the earlier one's run in it, too. Below each way is where its ticks spent their
+time, by the medians of the steps.
 
     .venv/bin/python benchmarks/latency.py --tables 1000 --changes 40
 """
@@ -19,7 +20,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -34,13 +36,15 @@ from benchmarks.upstreams import (  # noqa: E402
     line,
     write_triggers,
 )
+from harness.platform.stopping import Interrupted  # noqa: E402
 from harness.tick.engine import Engine  # noqa: E402
+from harness.tick.housekeeping import Housekeeper  # noqa: E402
+from harness.tick.loop import Listeners, Pace, run_loop  # noqa: E402
+from harness.tick.report import TickReport  # noqa: E402
 from harness.toolkit.changes import ChangeEvent, Operation, TableFormat, register  # noqa: E402
 
-#: Changes before the first one that counts: the JVM compiles what it runs often.
 EVERY_SECONDS = 1.0
-#: Between two looks whether a publication has ended, as the loop of `run` has it.
-_PIECE_SECONDS = 0.2
+WAYS = ("commit", "busy", "event")
 #: So many slots are open from the first tick on, one for each day.
 DAYS = 400
 _TABLE = "lake.registered"
@@ -52,10 +56,13 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=1_000)
     parser.add_argument("--changes", type=int, default=40, help="changes of each kind")
     parser.add_argument("--warming", type=int, default=15, help="changes before those that count")
+    parser.add_argument("--pause", type=float, default=6, help="seconds between two changes")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="heartbeat-bench-"))
     try:
-        Bench(folder, options.tables, options.warming).run(options.changes)
+        bench = Bench(folder, options.tables, options.warming, options.pause)
+        bench.run(options.changes, options.ways)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -67,10 +74,11 @@ class Bench:
         folder: Where everything lies.
         tables: How many Delta tables, each with a job of its own.
         warming: How many changes of each kind come before those that count.
+        pause: How many seconds pass at least between a start and the next change.
     """
 
-    def __init__(self, folder: Path, tables: int, warming: int) -> None:
-        self._tables, self._warming = tables, warming
+    def __init__(self, folder: Path, tables: int, warming: int, pause: float) -> None:
+        self._tables, self._warming, self._pause = tables, warming, pause
         self._paths = [folder / "lake" / f"t{number:05d}" for number in range(tables)]
         for path in self._paths:
             append(path)
@@ -88,7 +96,7 @@ class Bench:
         self._steps: list[Mapping[str, float]] = []
         self._note_starts()
 
-    def run(self, changes: int) -> None:
+    def run(self, changes: int, ways: Sequence[str]) -> None:
         """Tick, and let changes come meanwhile."""
         engine = Engine(self._context)
         for _ in range(3):
@@ -96,22 +104,23 @@ class Bench:
             engine.finish()
         while not self._started.empty():
             self._started.get()
-        over = threading.Event()
-        producer = threading.Thread(target=self._produce, args=[changes, over])
+        context = self._context
+        producer = threading.Thread(target=self._produce, args=[changes, ways])
         producer.start()
-        due = time.perf_counter()
-        while not over.is_set():
-            report = engine.tick()
-            if report.started:
-                self._steps.append(report.seconds)
-            due = max(due + EVERY_SECONDS, time.perf_counter())
-            while (left := due - time.perf_counter()) > 0:
-                engine.collect()
-                time.sleep(min(left, _PIECE_SECONDS))
+        listeners = Listeners(
+            on_report=self._note_steps,
+            between=Housekeeper(context, alone=engine.finish).between_ticks,
+        )
+        pace = Pace(every_seconds=EVERY_SECONDS)
+        with suppress(Interrupted):
+            run_loop(engine, pace, clock=context.clock, stop=context.stop, listeners=listeners)
         producer.join()
-        engine.finish()
         engine.close()
-        self._context.close()
+        context.close()
+
+    def _note_steps(self, report: TickReport) -> None:
+        if report.started:
+            self._steps.append(report.seconds)
 
     def _note_starts(self) -> None:
         jobs = self._context.jobs
@@ -123,14 +132,20 @@ class Bench:
 
         jobs.run_now = noted
 
-    def _produce(self, changes: int, over: threading.Event) -> None:
+    def _produce(self, changes: int, ways: Sequence[str]) -> None:
+        def commit(_: int) -> None:
+            append(self._paths[0])
+
         try:
-            self._time("a commit", changes, FIRST_JOB, lambda _: append(self._paths[0]))
-            busy = "a commit while another is published"
-            self._time(busy, changes, FIRST_JOB, lambda _: append(self._paths[0]), is_busy=True)
-            self._time("a registered event", changes, self._trigger_job, self._register)
+            if "commit" in ways:
+                self._time("a commit", changes, FIRST_JOB, commit)
+            if "busy" in ways:
+                busy = "a commit while another is published"
+                self._time(busy, changes, FIRST_JOB, commit, is_busy=True)
+            if "event" in ways:
+                self._time("a registered event", changes, self._trigger_job, self._register)
         finally:
-            over.set()
+            self._context.stop.is_wanted = True
 
     def _time(
         self,
@@ -146,7 +161,7 @@ class Bench:
             if number == self._warming:
                 self._steps.clear()
             # What the last change has left is settled, published, and looked at once more.
-            time.sleep(6 + random.random() * EVERY_SECONDS)
+            time.sleep(self._pause + random.random() * EVERY_SECONDS)
             if is_busy:
                 append(self._paths[1])
                 self._started.get(timeout=120)

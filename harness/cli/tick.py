@@ -182,10 +182,12 @@ def run(
 ) -> None:
     """Run ticks continuously in one process.
 
-    All ticks share one Spark session and one parsed project. A tick that takes longer than the
-    interval skips the slots it has missed. The tables for readers are written in the background,
-    while the next ticks go on. Ctrl-C or SIGTERM ends it with code 130 and starts no further job;
-    a second one ends it at once. The ledgers are compacted between ticks when that is worth it.
+    All ticks share one Spark session and one parsed project. After a tick that took longer than
+    the interval the next one begins at once, and on the local target so does one for what is left
+    in the inbox, such as a registered event, which probes no upstream. The tables for readers are
+    written in the background, while the next ticks go on. Ctrl-C or SIGTERM ends it with code 130
+    and starts no further job; a second one ends it at once. The ledgers are compacted between ticks
+    when that is worth it.
 
     Examples:
         python -m harness run --every 30s

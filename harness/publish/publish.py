@@ -33,6 +33,10 @@ log = logging.getLogger(__name__)
 
 #: After so many ticks with new data their ledger rows are compacted into the current-state tables.
 COMPACT_AFTER_TICKS = 30
+#: So many ticks wait for a pause in which they are published; after that they are without one.
+_MOST_WAITING = 10
+#: After so many publications in a row that were in vain the next one is waited for.
+_MOST_IN_VAIN = 2
 #: The reason of a job whose failed run starts again automatically.
 BACKING_OFF = "backing_off"
 OVER_START_LIMIT = "over_start_limit"
@@ -163,7 +167,8 @@ class Publisher:
         self._services, self._published, self._executor = services, published, executor
         self._waiting: tuple[Unpublished, ...] = ()
         self._pass: _Pass | None = None
-        self._is_repeated = False
+        #: How many publications in a row were disturbed.
+        self._in_vain = 0
         #: What a disturbed publication has merged; the one that repeats it takes it over.
         self._merged: Future[int] | None = None
         self._thread = threading.get_ident()
@@ -179,6 +184,11 @@ class Publisher:
     def is_behind(self) -> bool:
         """True while some tick is not public."""
         return bool(self._waiting)
+
+    @property
+    def is_pressed(self) -> bool:
+        """True when so many ticks are not public that no pause is waited for."""
+        return len(self._waiting) >= _MOST_WAITING
 
     @property
     def is_done(self) -> bool:
@@ -206,7 +216,7 @@ class Publisher:
     def launch(self, state: StateView) -> None:
         """Begin to publish what waits, unless a publication is under way.
 
-        One that repeats a disturbed one is waited for until it has read, so that steady news does
+        After two that were disturbed one is waited for until it has read, so that steady news does
         not put the reasons off for ever.
 
         Args:
@@ -222,7 +232,7 @@ class Publisher:
             showing=self._submit(self._show),
             merging=self._merged or self._merging(state.folded_through),
         )
-        if self._is_repeated:
+        if self._in_vain >= _MOST_IN_VAIN:
             self._pass.reading.exception()
 
     def _merging(self, folded_through: int) -> Future[int] | None:
@@ -277,7 +287,7 @@ class Publisher:
         ended, self._pass = self._pass, None
         assert ended is not None
         shown = ended.results()
-        self._is_repeated = ended.is_disturbed
+        self._in_vain = self._in_vain + 1 if ended.is_disturbed else 0
         self._merged = ended.merging if ended.is_disturbed else None
         publication = None
         if not ended.is_disturbed:
@@ -289,7 +299,7 @@ class Publisher:
     def abandon(self) -> None:
         """Forget every tick that waits, once no part is at work any more."""
         ended, self._pass = self._pass, None
-        self._waiting, self._is_repeated, self._merged = (), False, None
+        self._waiting, self._in_vain, self._merged = (), 0, None
         for part in [part for part in ended.parts if not part.cancel()] if ended else ():
             part.exception()
 

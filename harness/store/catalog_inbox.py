@@ -156,6 +156,10 @@ class CatalogInbox:
         except OSError as error:
             raise unwritable(self._folder, error) from error
 
+    def has_news(self) -> bool:
+        """Return False: asking the table costs a statement."""
+        return False
+
     def settle(self) -> None:
         """Delete the rows whose files have left the folder: a ledger has what they say.
 

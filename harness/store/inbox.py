@@ -125,6 +125,10 @@ class Inbox(Protocol):
         """
         ...
 
+    def has_news(self) -> bool:
+        """Return whether something was left since the last ``collect``, if asking costs nothing."""
+        ...
+
     def settle(self) -> None:
         """Take out for good what has left the folder, because a ledger has what it says.
 
@@ -143,6 +147,8 @@ class FolderInbox:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        #: What lay there when a tick began to read; it may stay, as what no tick can apply.
+        self._collected: frozenset[str] = frozenset()
 
     def send(self, message: Message) -> str:
         """Put a message into the folder: write, force to disk, rename."""
@@ -169,7 +175,19 @@ class FolderInbox:
         """Do nothing: leaving a file makes the folder."""
 
     def collect(self) -> None:
-        """Do nothing: the files are where a tick reads them."""
+        """Note what is there; the files are where a tick reads them."""
+        self._collected = self._listed()
+
+    def has_news(self) -> bool:
+        """Return whether the folder has a file that was not there at the last ``collect``."""
+        return not self._listed() <= self._collected
+
+    def _listed(self) -> frozenset[str]:
+        try:
+            names = os.listdir(self.folder)
+        except OSError:
+            return frozenset()
+        return frozenset(name for name in names if name.endswith((".json", ".jsonl")))
 
     def settle(self) -> None:
         """Do nothing: a file that is removed is gone."""

@@ -66,6 +66,8 @@ class TickOptions:
 
     sources: frozenset[str] = frozenset()
     jobs: frozenset[int] = frozenset()
+    #: Probe nothing: the tick is for what was left in the inbox.
+    is_for_inbox: bool = False
     #: Accept the removal of many control rows.
     allow_mass_removal: bool = False
     #: Called with each result, for a progress bar; ``on_plan`` first, with their number.
@@ -77,7 +79,11 @@ class TickOptions:
     def wants(self, upstream: Upstream) -> bool:
         """Return whether this tick probes the upstream."""
         by_source = not self.sources or upstream.source in self.sources
-        return by_source and (not self.jobs or bool(self.jobs & set(upstream.job_ids)))
+        return (
+            not self.is_for_inbox
+            and by_source
+            and (not self.jobs or bool(self.jobs & set(upstream.job_ids)))
+        )
 
 
 class Engine:
@@ -94,6 +100,8 @@ class Engine:
         self._trigger_tables = TriggerTables(context.settings.project, context.home.accepted)
         self._publisher = Publisher(context, published_of(context), context.publishing())
         self._state: TickState | None = None
+        #: A tick has looked for edits of the control table since it was last published.
+        self._has_examined = False
         #: What the triggers ask for is worked out, as far as this process knows.
         self._has_trigger_terms = True
 
@@ -118,6 +126,7 @@ class Engine:
         # written is no edit.
         is_at_work = self._publisher.is_at_work
         edits = () if is_at_work else published_of(self._context).edits(at)
+        self._has_examined = not is_at_work
         state = self._ready_state(at, options)
         tick = Tick(number=state.tick_number + 1, at=at)
         timer = _Timer(self._context.stop, setup=round(time.monotonic() - began, 3))
@@ -134,6 +143,11 @@ class Engine:
     def is_publishing(self) -> bool:
         """True while some tick is not public."""
         return self._publisher.is_behind
+
+    @property
+    def has_news(self) -> bool:
+        """True when something was left in the inbox since the last tick read it."""
+        return self._context.inbox.has_news()
 
     def collect(self) -> Publication | None:
         """Record what a publication came to that has ended meanwhile, if one has.
@@ -152,6 +166,11 @@ class Engine:
             self._forget()
             raise
         return publication
+
+    def publish(self) -> None:
+        """Begin to publish what waits, in a pause: the next ticks go on beside it."""
+        if self._state is not None and self._has_examined:
+            self._publisher.launch(self._state)
 
     def finish(self) -> None:
         """Wait until every tick is public, so that nothing goes on beside what follows.
@@ -178,6 +197,7 @@ class Engine:
 
     def _collected(self, state: TickState) -> tuple[TickState, Publication | None]:
         self._context.lock.check()
+        self._has_examined = False
         publication = self._publisher.record(state)
         if publication is not None:
             state = state.published(publication, must_publish=self._publisher.is_behind)
@@ -253,7 +273,7 @@ class Engine:
         publication = None
         if self._publisher.is_behind:
             with timer.phase("publish"):
-                state, publication = self._publish(state)
+                state, publication = self._publish(state, has_decided=not skipped)
         _clear(messages, settlement, findings)
         self._context.keep_state()
         self._context.inbox.settle()
@@ -274,13 +294,21 @@ class Engine:
             seconds=timer.seconds,
         )
 
-    def _publish(self, state: TickState) -> tuple[TickState, Publication | None]:
-        """Begin to publish what waits, and come back at once where that goes on by itself."""
-        self._publisher.launch(state)
-        if self._context.publishes_aside:
-            return state, None
-        self._publisher.wait()
-        return self._collected(state)
+    def _publish(
+        self, state: TickState, *, has_decided: bool
+    ) -> tuple[TickState, Publication | None]:
+        """Publish what waits, or let that go on by itself.
+
+        News often come together: what would begin after one tick with news takes the processor from
+        the decision of the next one, and is in vain if that moves something.
+        """
+        if not self._context.publishes_aside:
+            self._publisher.launch(state)
+            self._publisher.wait()
+            return self._collected(state)
+        if not has_decided or self._publisher.is_pressed:
+            self._publisher.launch(state)
+        return state, None
 
     def _controls(
         self, state: TickState, tick: Tick, options: TickOptions

@@ -1,7 +1,8 @@
 """Ticks again and again in one process, until a signal ends it.
 
-Slots are counted from the start, so the loop does not drift; a slot that a long tick has run over
-is skipped, so there is no burst afterwards.
+Slots are counted from the start, so the loop does not drift. After a tick that was longer than the
+interval the next one begins at once, for all slots that were run over, so there is no burst. What
+is left in the inbox between two slots has a tick of its own, which probes nothing.
 """
 
 import logging
@@ -29,6 +30,13 @@ log = logging.getLogger(__name__)
 #: A wait for the next slot is cut into pieces, so that a signal ends it soon.
 _PIECE_SECONDS = 0.2
 
+#: After a tick so long nothing may come until it is published.
+_QUIET_SECONDS = 0.5
+
+#: Ticks for what is left in the inbox: a sixth of the time at most, so that a producer that leaves
+#: events all the time does not undo the interval.
+_REST = 5
+
 #: At the start an error ends the loop; later it goes on, so that errors can be fixed meanwhile.
 _FOR_A_PERSON = (ConfigurationError, ControlsError, StateError)
 
@@ -47,12 +55,21 @@ class Ticks(Protocol):
         """True while some tick is not public."""
         ...
 
+    @property
+    def has_news(self) -> bool:
+        """True when something was left in the inbox since the last tick read it."""
+        ...
+
     def tick(self, options: TickOptions | None = None) -> TickReport:
         """Do one tick."""
         ...
 
     def collect(self) -> Publication | None:
         """Record what a publication came to that has ended meanwhile, if one has."""
+        ...
+
+    def publish(self) -> None:
+        """Begin to publish what waits."""
         ...
 
     def finish(self) -> None:
@@ -97,27 +114,36 @@ def run_loop(ticks: Ticks, pace: Pace, *, clock: Clock, stop: Stop, listeners: L
         Interrupted: A signal came; the tick in progress was broken off.
         Exception: Too many ticks in a row failed with an unexpected error.
     """
-    began = clock.now()
+    began, slot, is_early = clock.now(), 0, False
     attempts = _Attempts(ticks, listeners, stop)
+
+    def elapsed() -> float:
+        return max(0.0, (clock.now() - began).total_seconds())
+
     while True:
-        attempts.next()
+        before = elapsed()
+        is_well = attempts.next(TickOptions(is_for_inbox=is_early))
         stop.listen()
         stop.activity.begin("keeping the tables compact")
         attempts.keep_house()
-        spent = max(0.0, (clock.now() - began).total_seconds())
-        following = seconds_to_next_slot(spent, pace.every_seconds)
+        spent = elapsed()
+        slot = next_slot(slot - 1 if is_early else slot, spent, pace.every_seconds)
+        # A clock that is put back makes the loop wait for an interval, and no longer.
+        following = min(max(0.0, slot * pace.every_seconds - spent), pace.every_seconds)
         if _is_enough(pace, attempts.done, spent + following):
             break
         stop.activity.begin("waiting for the next tick")
-        _wait(following, clock, stop, attempts.collect)
+        # A tick that failed may have left in the inbox what it came for.
+        rest = _REST * (spent - before) if is_well else following
+        is_early = _wait(following, clock, stop, attempts, rest)
     stop.activity.begin("publishing the tables")
     attempts.finish()
     return attempts.done
 
 
-def seconds_to_next_slot(spent: float, every: float) -> float:
-    """Return how long to wait for the first slot that has not begun."""
-    return (math.floor(spent / every) + 1) * every - spent
+def next_slot(slot: int, spent: float, every: float) -> int:
+    """Return the number of the slot to tick for: the next one, or the last of those run over."""
+    return max(slot + 1, math.floor(spent / every))
 
 
 class _Attempts:
@@ -132,23 +158,33 @@ class _Attempts:
         self._is_first = True
         self.done = 0
 
-    def next(self) -> None:
-        """Do one tick."""
+    @property
+    def has_news(self) -> bool:
+        """True when something waits in the inbox for a tick."""
+        return self._ticks.has_news
+
+    def next(self, options: TickOptions) -> bool:
+        """Do one tick, and return whether it came to its end."""
+        is_well = False
         with self._outlived(is_start=self.done == 0):
             self._stop.check()
-            self._listeners.on_report(self._ticks.tick())
+            self._listeners.on_report(self._ticks.tick(options))
             if not self._ticks.is_publishing:
                 self._unforeseen = 0
+            is_well = True
         self.done += 1
         self._is_first = self._is_first and self._ticks.is_publishing
+        return is_well
 
-    def collect(self) -> None:
-        """Record a publication that has ended."""
+    def pause(self, *, is_quiet: bool) -> None:
+        """Record a publication that has ended; begin the next one once it is quiet."""
         with self._outlived(is_start=self._is_first):
             publication = self._ticks.collect()
             if publication is not None:
                 self._unforeseen, self._is_first = 0, False
                 self._listeners.on_publication(publication)
+            if is_quiet:
+                self._ticks.publish()
 
     def keep_house(self) -> None:
         """Do what comes between ticks; what fails in it is tried again later."""
@@ -198,10 +234,14 @@ def _is_enough(pace: Pace, done: int, spent: float) -> bool:
     return has_ticked or (pace.for_seconds is not None and spent > pace.for_seconds)
 
 
-def _wait(seconds: float, clock: Clock, stop: Stop, meanwhile: Callable[[], None]) -> None:
-    left = seconds
-    while left > 0:
+def _wait(seconds: float, clock: Clock, stop: Stop, attempts: _Attempts, rest: float) -> bool:
+    """Wait, and return early with True when something comes into the inbox after the rest."""
+    waited = 0.0
+    while waited < seconds:
         stop.check()
-        meanwhile()
-        clock.sleep(min(left, _PIECE_SECONDS))
-        left -= _PIECE_SECONDS
+        attempts.pause(is_quiet=waited >= _QUIET_SECONDS)
+        if waited >= rest and attempts.has_news:
+            return True
+        clock.sleep(min(seconds - waited, _PIECE_SECONDS))
+        waited += _PIECE_SECONDS
+    return False

@@ -44,6 +44,7 @@ def test_jobs_start_and_runs_end_while_earlier_ticks_are_published_and_merged(
         resident.end(job)
         resident.append(table)
         reports.append(resident.tick())
+        engine.publish()
     assert [resident.started(report) for report in reports] == [[job] for job in jobs]
     assert [report.publication for report in reports] == [None, None, None]
     engine.finish()

@@ -142,6 +142,8 @@ class _Player:
         if self._is_resident and aside.random() < 0.7:
             world.machine.publishes_aside = True
             world.fate.pace_beside = aside.choice((0.0, 0.02, 0.1, 0.3))
+            # Most ticks without a pause after them, and some for the inbox alone.
+            world.machine.is_pressed = random.Random(f"{seed}/pauses").random() < 0.4
 
         self._meanwhile_weights = dict(MEANWHILE)
         # Drawn apart, too: the histories without further parts are what they were.
@@ -214,7 +216,12 @@ class _Player:
         if self._freezes:
             self._world.fate.freezes_at = chance.choice(MOMENTS)
         deaths = self._world.fate.deaths
-        self._one_tick(allow_mass_removal=chance.random() < 0.5)
+        machine = self._world.machine
+        is_early = machine.is_pressed and random.Random(chance.getstate()[1][2]).random() < 0.3
+        self._one_tick(
+            allow_mass_removal=chance.random() < 0.5,
+            is_for_inbox=is_early and machine.has_news,
+        )
         if self._world.fate.deaths > deaths:
             self._cells.update((name, self._world.fate.now) for name in self._recent)
         self._recent.clear()
@@ -251,12 +258,14 @@ class _Player:
         machine.end_process(is_killed=chance.random() < 0.3)
         self._lines.append("  awake")
 
-    def _one_tick(self, *, allow_mass_removal: bool = False) -> bool:
+    def _one_tick(self, *, allow_mass_removal: bool = False, is_for_inbox: bool = False) -> bool:
         """Tick; tell whether anything came of it."""
         world = self._world
         commits = len(world.machine.store.commits)
         try:
-            report = world.machine.tick(allow_mass_removal=allow_mass_removal)
+            report = world.machine.tick(
+                allow_mass_removal=allow_mass_removal, is_for_inbox=is_for_inbox
+            )
             self._lines.append(f"tick {report.tick.id}: {_told(report)}")
         except KilledError:
             world.machine.end_process(is_killed=True)

@@ -294,6 +294,8 @@ class Machine:
         self.dbt_faults = 0
         #: Processes publish while they tick on.
         self.publishes_aside = False
+        #: Most ticks are followed by the next one without a pause in which they would be published.
+        self.is_pressed = False
         #: Why each job waited at the end of a tick, by its number and its instant: a process that
         #: wakes up goes on with a number that another one has used meanwhile.
         self._reasons: dict[tuple[int, datetime], list[Reasons]] = {}
@@ -325,7 +327,12 @@ class Machine:
             writer.writeheader()
             writer.writerows(rows)
 
-    def tick(self, *, allow_mass_removal: bool = False) -> TickReport:
+    @property
+    def has_news(self) -> bool:
+        """True when the process that is there would tick for the inbox at once."""
+        return self._process is not None and self._process[1].has_news
+
+    def tick(self, *, allow_mass_removal: bool = False, is_for_inbox: bool = False) -> TickReport:
         """Do one tick, in the process that is there or in a fresh one."""
         if self._process is None:
             process = _Process(self)
@@ -334,8 +341,9 @@ class Machine:
             self._process = process, Engine(process)
         process, engine = self._process
         self.ticked_at = self.clock.now()
+        options = TickOptions(allow_mass_removal=allow_mass_removal, is_for_inbox=is_for_inbox)
         try:
-            report = engine.tick(TickOptions(allow_mass_removal=allow_mass_removal))
+            report = engine.tick(options)
         except LockedError:
             if self._process == (process, engine):
                 self._process = None
@@ -345,6 +353,8 @@ class Machine:
             # Until the ticks before it are public, what they started counts for the limit, too.
             reasons = [self._reasons_now(), self._reasons_now(ended=number - 1)]
             self._reasons.setdefault((number, report.tick.at), []).extend(reasons)
+        if not self.is_pressed:
+            engine.publish()
         return report
 
     def pass_time(self, parts: int) -> None:
@@ -354,6 +364,8 @@ class Machine:
         for _ in range(parts):
             self.fate.beside()
         self._process[1].collect()
+        if parts:
+            self._process[1].publish()
 
     def finish(self) -> None:
         """Have the process that is there publish everything."""

@@ -49,6 +49,23 @@ def test_a_message_arrives_as_it_was_sent(tmp_path: Path) -> None:
     assert receive(tmp_path) == [replace(sent, path=path)]
 
 
+def test_news_is_what_came_after_a_tick_began_to_read(tmp_path: Path) -> None:
+    inbox = FolderInbox(tmp_path / "inbox")
+    assert not inbox.has_news()
+    sent = Message(kind=MessageKind.RETRY, job_id=7, sent_at=NOON)
+    # What no tick can read stays, and is news once.
+    first = inbox.folder / inbox.send(sent)
+    (inbox.folder / "notes.txt").write_text("not ours")
+    assert inbox.has_news()
+    inbox.collect()
+    assert not inbox.has_news()
+    inbox.send_events("{}", at=NOON)
+    assert inbox.has_news()
+    inbox.collect()
+    first.unlink()
+    assert not inbox.has_news()
+
+
 #: What nobody sends, and somebody may leave there all the same.
 POISON = {
     "empty": b"",

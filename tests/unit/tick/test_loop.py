@@ -13,7 +13,7 @@ from harness.platform.stopping import Interrupted, Stop
 from harness.publish.publish import Publication
 from harness.store.rows import Tick
 from harness.tick.engine import TickOptions
-from harness.tick.loop import Listeners, Pace, run_loop, seconds_to_next_slot
+from harness.tick.loop import Listeners, Pace, next_slot, run_loop
 from harness.tick.report import TickReport
 from tests.support.fake_clock import FakeClock
 
@@ -33,9 +33,23 @@ class FakeEngine:
     publications: list[Publication | Exception | None] = field(default_factory=list)
     is_publishing: bool = False
     finished: int = 0
+    #: When a publication was let begin.
+    published: list[datetime] = field(default_factory=list)
+    #: When something is left in the inbox, in seconds from noon; a tick takes it out.
+    mail: list[float] = field(default_factory=list)
+    #: The ticks that were for the inbox alone, by their number.
+    for_inbox: list[int] = field(default_factory=list)
+
+    @property
+    def has_news(self) -> bool:
+        return any(NOON + timedelta(seconds=at) <= self.clock.now() for at in self.mail)
 
     def tick(self, options: TickOptions | None = None) -> TickReport:
         self.began.append(self.clock.now())
+        if options and options.is_for_inbox:
+            self.for_inbox.append(len(self.began))
+        if len(self.began) not in self.failures:
+            self.mail = [at for at in self.mail if NOON + timedelta(seconds=at) > self.began[-1]]
         self.clock.sleep(self.seconds)
         self.during()
         number = len(self.began)
@@ -48,6 +62,9 @@ class FakeEngine:
         if isinstance(found, Exception):
             raise found
         return found
+
+    def publish(self) -> None:
+        self.published.append(self.clock.now())
 
     def finish(self) -> None:
         self.finished += 1
@@ -86,10 +103,46 @@ def test_ticks_begin_at_their_slots_and_do_not_drift() -> None:
     assert begun(engine) == [0, 10, 20, 30]
 
 
-def test_slots_that_a_long_tick_has_run_over_are_skipped() -> None:
+def test_after_a_tick_longer_than_the_interval_the_next_begins_at_once() -> None:
     engine = FakeEngine(FakeClock(NOON), seconds=25)
     loop(engine, Pace(every_seconds=10, ticks=3))
-    assert begun(engine) == [0, 30, 60]
+    assert begun(engine) == [0, 25, 50]
+
+
+def test_all_slots_that_a_long_tick_has_run_over_are_one_tick() -> None:
+    engine = FakeEngine(FakeClock(NOON), seconds=34)
+    engine.during = lambda: setattr(engine, "seconds", 1)
+    loop(engine, Pace(every_seconds=10, ticks=4))
+    assert begun(engine) == [0, 34, 40, 50]
+
+
+def test_what_is_left_in_the_inbox_has_a_tick_at_once_that_probes_nothing() -> None:
+    engine = FakeEngine(FakeClock(NOON), seconds=0.1, mail=[4.0, 14.0])
+    loop(engine, Pace(every_seconds=10, ticks=5))
+    early = [at for number, at in enumerate(begun(engine), 1) if number in engine.for_inbox]
+    assert [4.0 <= early[0] < 4.3, 14.0 <= early[1] < 14.3] == [True, True]
+    # The slots are where they were.
+    assert [at for at in begun(engine) if at not in early] == [0, 10, 20]
+
+
+def test_a_tick_for_the_inbox_comes_after_five_times_the_length_of_the_last_tick() -> None:
+    engine = FakeEngine(FakeClock(NOON), seconds=1, mail=[1.5, 7.0, 7.5])
+    loop(engine, Pace(every_seconds=60, ticks=3))
+    assert begun(engine) == [0, 6, 12]
+
+
+def test_a_tick_for_the_inbox_that_runs_over_a_slot_is_followed_by_that_slot() -> None:
+    engine = FakeEngine(FakeClock(NOON), mail=[8.0])
+    engine.during = lambda: setattr(engine, "seconds", 5 if len(engine.began) == 1 else 0)
+    loop(engine, Pace(every_seconds=10, ticks=4))
+    assert engine.for_inbox == [2]
+    assert begun(engine)[2:] == [begun(engine)[1] + 5, 20]
+
+
+def test_after_a_tick_that_failed_the_inbox_waits_for_the_next_slot() -> None:
+    engine = FakeEngine(FakeClock(NOON), mail=[0.0], failures={1: DecideError("dbt")})
+    loop(engine, Pace(every_seconds=10, ticks=2))
+    assert (begun(engine), engine.for_inbox) == ([0, 10], [])
 
 
 def test_the_loop_ends_before_a_slot_that_is_past_its_time() -> None:
@@ -102,6 +155,7 @@ def test_a_clock_that_jumps_back_does_not_stop_the_loop() -> None:
     engine = FakeEngine(clock)
     engine.during = lambda: clock.set(clock.now() - timedelta(hours=1))
     assert loop(engine, Pace(every_seconds=10, ticks=3)) == 3
+    assert clock.now() == NOON - timedelta(hours=3) + timedelta(seconds=20)
 
 
 def test_one_failed_tick_does_not_stop_the_next() -> None:
@@ -187,10 +241,12 @@ def test_signals_that_a_tick_took_for_itself_are_taken_back() -> None:
     assert len(engine.began) == 1
 
 
-def test_the_next_slot_is_never_now() -> None:
-    assert seconds_to_next_slot(0, 10) == 10
-    assert seconds_to_next_slot(10, 10) == 10
-    assert seconds_to_next_slot(9.5, 10) == 0.5
+def test_no_slot_is_ticked_for_twice() -> None:
+    assert next_slot(0, 0, 10) == 1
+    # A wait may end a trifle before its slot.
+    assert next_slot(1, 9.999, 10) == 2
+    assert next_slot(1, 10, 10) == 2
+    assert next_slot(1, 30, 10) == 3
 
 
 def publication(number: int) -> Publication:
@@ -210,6 +266,15 @@ def test_what_was_published_meanwhile_is_recorded_before_the_next_slot() -> None
     loop(engine, Pace(every_seconds=10, ticks=2), heard)
     assert heard.published == [publication(1)]
     assert engine.publications == []
+
+
+def test_a_publication_begins_when_it_has_been_quiet_for_half_a_second() -> None:
+    engine = FakeEngine(FakeClock(NOON), seconds=1)
+    loop(engine, Pace(every_seconds=1.3, ticks=3))
+    assert engine.published == []
+    engine = FakeEngine(FakeClock(NOON), seconds=1)
+    loop(engine, Pace(every_seconds=1.7, ticks=2))
+    assert [round((at - NOON).total_seconds(), 3) for at in engine.published] == [1.6]
 
 
 def test_a_publication_that_failed_stops_no_tick() -> None:

@@ -113,9 +113,11 @@ class World(SmallWorld):
         row = {"job_id": 1, "job_name": "daily", "blocker": name, "reason": self.reason}
         return {**row, "waits_for": "orders", "since": None}
 
-    def tick_with_news(self) -> None:
+    def tick_with_news(self, *, has_pause: bool = True) -> None:
         self.looker.version += 1
         self.resident.tick()
+        if has_pause:
+            self.resident.publish()
         self.clock.sleep(1)
 
     def tick_with_a_silent_move(self) -> None:
@@ -158,6 +160,26 @@ def test_a_tick_ends_before_it_is_public(world: World) -> None:
     assert publication is not None
     assert (world.numbers(Ledger.TICKS), world.told) == ([2], [(2, "it waits")])
     assert read_status(world.home.status) == {1: ("waiting_for_required_event: it waits",)}
+
+
+def test_nothing_is_published_until_there_is_a_pause_or_a_tick_without_news(world: World) -> None:
+    for _ in range(2):
+        world.tick_with_news(has_pause=False)
+        world.pass_time()
+        assert world.published == []
+    world.resident.tick()
+    world.pass_time()
+    assert world.published == TABLES
+    world.resident.collect()
+    assert world.numbers(Ledger.TICKS) == [2, 3]
+
+
+def test_ten_ticks_with_news_are_published_without_a_pause(world: World) -> None:
+    for _ in range(10):
+        assert world.published == []
+        world.tick_with_news(has_pause=False)
+        world.pass_time()
+    assert world.published == TABLES
 
 
 def test_a_tick_records_what_was_published_before_it(world: World) -> None:
@@ -214,7 +236,8 @@ def test_steady_news_does_not_put_the_reasons_off_for_ever(world: World) -> None
     world.models["trigger_set"] = rows
     for _ in range(6):
         world.tick_with_news()
-    assert world.numbers(Ledger.TICKS) == [2, 3, 4]
+    # Two readings were disturbed, and the third one was waited for.
+    assert world.numbers(Ledger.TICKS) == [2, 3, 4, 5, 6]
 
 
 @pytest.mark.parametrize("is_silent", [False, True])
@@ -293,6 +316,20 @@ def test_what_a_publication_has_written_is_no_edit_of_the_table(world: World) ->
     world.background.advance()
     report = world.resident.tick()
     assert report.quarantined == ()
+
+
+def test_no_pause_publishes_twice_without_a_look_for_edits_of_the_table(world: World) -> None:
+    world.tick_with_news()
+    world.tick_with_news()
+    world.pass_time()
+    # The second tick has disturbed it, so that it is repeated; the table may be edited meanwhile.
+    assert world.resident.collect() is None
+    world.resident.publish()
+    world.pass_time()
+    assert world.published == TABLES
+    world.resident.tick()
+    world.pass_time()
+    assert world.published == 2 * TABLES
 
 
 def test_a_ledger_is_compacted_up_to_the_first_tick_that_has_no_row(world: World) -> None:

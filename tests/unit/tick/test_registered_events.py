@@ -10,9 +10,11 @@ from harness.record.batch_inbox import waiting
 from harness.record.registrations import known_tables
 from harness.store.rows import Ledger
 from harness.tick.checkpoint import load_state
+from harness.tick.engine import TickOptions
 from harness.tick.report import TickReport
 from harness.toolkit.changes import register
 from tests.support.small_world import Killed, SmallWorld
+from tests.support.watched import NEVER_SEEN
 
 
 class World(SmallWorld):
@@ -50,6 +52,20 @@ def test_it_records_them_and_decides_nothing(world: World) -> None:
     assert len(report.findings.events) == 1
     assert [row["tick_number"] for row in world.store.read(Ledger.EVENTS)] == [5]
     assert waiting(world.home.inbox) == []
+
+
+def test_a_tick_for_the_inbox_records_them_and_probes_no_upstream(world: World) -> None:
+    # An upstream that was never seen is probed by any other tick.
+    world.remember(upstreams=(NEVER_SEEN,), registered=known_tables(world.store, 4))
+    engine = world.engine()
+    assert not engine.has_news
+    world.register("1")
+    assert engine.has_news
+    report = engine.tick(TickOptions(is_for_inbox=True))
+    assert (len(report.findings.events), world.probe_pool.looked_at) == (1, [])
+    assert not engine.has_news
+    engine.tick()
+    assert world.probe_pool.looked_at == [NEVER_SEEN]
 
 
 def test_its_answer_counts_them(world: World) -> None:
