@@ -79,11 +79,8 @@ class TickOptions:
     def wants(self, upstream: Upstream) -> bool:
         """Return whether this tick probes the upstream."""
         by_source = not self.sources or upstream.source in self.sources
-        return (
-            not self.is_for_inbox
-            and by_source
-            and (not self.jobs or bool(self.jobs & set(upstream.job_ids)))
-        )
+        by_job = not self.jobs or bool(self.jobs & set(upstream.job_ids))
+        return by_source and by_job and not self.is_for_inbox
 
 
 class Engine:
