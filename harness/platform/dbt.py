@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Selectors of tables alone; every view stays as it is.
-_FILLS_TABLES = frozenset({"fold", "trigger_terms"})
+#: Selectors of tables alone, and of views that are altered at once: none is missing at any time.
+_LEAVES_NO_GAP = frozenset({"fold", "trigger_terms", "tail", "tail_with_triggers"})
 #: The names of dbt's events that show why an operation failed.
 _OPERATION_FAILED = frozenset({"RunningOperationCaughtError", "RunningOperationUncaughtError"})
 #: Neither a manifest nor results are written.
@@ -83,7 +83,7 @@ class Dbt:
             DecideError: A model or a test failed, or the selector selects nothing.
         """
         arguments = ["build", "--selector", selector, "--exclude-resource-type", "unit_test"]
-        if selector in _FILLS_TABLES:
+        if selector in _LEAVES_NO_GAP:
             self._invoke(arguments, variables)
         else:
             self._make_views(arguments, variables)
@@ -164,7 +164,7 @@ class Dbt:
         return self._home / "target" / "static_index.html"
 
     def _make_views(self, arguments: Sequence[str], variables: Mapping[str, object] | None) -> None:
-        """Run dbt, and leave a mark while it runs: Spark drops a view before it recreates it."""
+        """Run dbt, and leave a mark while it runs: killed, it may leave some views unmade."""
         runner = self._ready()
         self._load_accepted_seeds()
         mark = unfinished_views(self._home)

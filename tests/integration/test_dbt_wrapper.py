@@ -1,5 +1,6 @@
 """dbt as the harness runs it, on the project itself."""
 
+import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,21 @@ def test_views_are_made_with_their_ctes_written_out_and_the_session_reads_as_bef
     kept = view.properties().get("view.sqlConfig.spark.sql.legacy.ctePrecedencePolicy")
     assert kept.get() == "LEGACY"
     assert [row.place for row in spark.sql(NESTED).collect()] == ["inner"]
+
+
+def test_a_view_that_is_made_again_is_altered_and_at_no_time_missing(
+    spark: "SparkSession", dbt: Dbt
+) -> None:
+    def created() -> str:
+        rows = spark.sql(f"describe extended {SCHEMA}.run_statuses").collect()
+        return next(str(row.data_type) for row in rows if row.col_name == "Created Time")
+
+    dbt._invoke(["run", "--select", "run_statuses"], None)
+    first = created()
+    # It has seconds.
+    time.sleep(1.1)
+    dbt._invoke(["run", "--select", "run_statuses"], None)
+    assert created() == first
 
 
 def test_a_failed_build_leaves_the_session_as_it_was(spark: "SparkSession", dbt: Dbt) -> None:
