@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Selectors of tables alone, and of views that are altered at once: none is missing at any time.
-_LEAVES_NO_GAP = frozenset({"fold", "trigger_terms", "tail", "tail_with_triggers"})
+#: Selectors of tables alone; every view stays as it is.
+_FILLS_TABLES = frozenset({"fold", "trigger_terms"})
 #: The names of dbt's events that show why an operation failed.
 _OPERATION_FAILED = frozenset({"RunningOperationCaughtError", "RunningOperationUncaughtError"})
 #: Neither a manifest nor results are written.
@@ -83,7 +83,7 @@ class Dbt:
             DecideError: A model or a test failed, or the selector selects nothing.
         """
         arguments = ["build", "--selector", selector, "--exclude-resource-type", "unit_test"]
-        if selector in _LEAVES_NO_GAP:
+        if selector in _FILLS_TABLES:
             self._invoke(arguments, variables)
         else:
             self._make_views(arguments, variables)

@@ -230,21 +230,20 @@ class Publisher:
             began=time.perf_counter(),
             reading=self._submit(_reasons, services, state.runs, self._waiting),
             showing=self._submit(self._show),
-            merging=self._merged or self._merging(state),
+            merging=self._merged or self._merging(state.folded_through),
         )
         if self._in_vain >= _MOST_IN_VAIN:
             self._pass.reading.exception()
 
-    def _merging(self, state: StateView) -> Future[int] | None:
+    def _merging(self, folded_through: int) -> Future[int] | None:
         # A tick that is killed may have its number used again: the rows of those without a row of
         # their own stay in the tail.
         through = self._waiting[0].tick.number - 1
-        folded_through, with_triggers = state.folded_through, bool(state.triggers)
         if through - folded_through < COMPACT_AFTER_TICKS:
             return None
 
         def merge() -> int:
-            compact(self._services, folded_through, through, with_triggers=with_triggers)
+            _merge(self._services, folded_through, through)
             return through
 
         return self._submit(merge)
@@ -318,6 +317,8 @@ def _record(services: Services, state: StateView, ended: _Pass) -> Publication:
     changed = _changed(read_status(services.home.status), names, blockers, newest)
     services.store.append(Ledger.DECISIONS, changed)
     merged_through = None if ended.merging is None else ended.merging.result()
+    if merged_through is not None:
+        _shorten_tail(services, merged_through, with_triggers=bool(state.triggers))
     folded_through = state.folded_through if merged_through is None else merged_through
     services.crash_point("before_end")
     rows = [
@@ -348,7 +349,7 @@ def _record(services: Services, state: StateView, ended: _Pass) -> Publication:
 def compact(
     services: Services, compacted_through: int, through: int, *, with_triggers: bool
 ) -> None:
-    """Compact ledger rows up to a tick into the current-state tables, and let views read the rest.
+    """Compact ledger rows up to a tick into the current-state tables, and update the views.
 
     Args:
         services: What publishing needs.
@@ -360,12 +361,20 @@ def compact(
         DecideError: dbt did not succeed; the views go on reading the ledgers' tail.
         StateError: The disk does not take the tables.
     """
-    limit = services.settings.jobs.starts_per_tick
+    _merge(services, compacted_through, through)
+    _shorten_tail(services, through, with_triggers=with_triggers)
+
+
+def _merge(services: Services, compacted_through: int, through: int) -> None:
+    """Compact ledger rows into the current-state tables; the views read them in the tail, too."""
     services.dbt.build("fold", {"fold_after": compacted_through, "folded_through": through})
     if services.target == LOCAL_TARGET:
         _make_lasting(services.home.warehouse / f"{services.schema}.db")
-    # Other threads go on reading. Each view is the old one until it is the new one, and what is
-    # merged counts once, be it read in the tail, too, or not.
+
+
+def _shorten_tail(services: Services, through: int, *, with_triggers: bool) -> None:
+    """Let the views read the tail from a later tick on; no other thread may read them meanwhile."""
+    limit = services.settings.jobs.starts_per_tick
     variables = {"folded_through": through, "starts_per_tick": limit}
     services.dbt.build("tail_with_triggers" if with_triggers else "tail", variables)
 

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 #: A wait for the next slot is cut into pieces, so that a signal ends it soon.
 _PIECE_SECONDS = 0.2
 
-#: After a tick so long nothing may come until it is published.
+#: What a tick has decided is published once nothing has come for so long.
 _QUIET_SECONDS = 0.5
 
 #: Ticks for what is left in the inbox: a sixth of the time at most, so that a producer that leaves

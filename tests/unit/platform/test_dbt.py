@@ -136,7 +136,7 @@ def test_the_mark_stays_when_views_may_be_missing(
 ) -> None:
     dbt = _FakeRuns(tmp_path, ends)
     with pytest.raises((DecideError, _Interrupted)):
-        dbt.build("decide")
+        dbt.build("tail")
     assert dbt.saw_mark == [True]
     assert dbt.mark.exists() is is_left
 
@@ -145,7 +145,7 @@ def test_a_session_that_does_not_start_leaves_no_mark(tmp_path: Path) -> None:
     dbt = _FakeRuns(tmp_path, _ended("success", "view"))
     dbt.session_error = StateError("the lease is another's")
     with pytest.raises(StateError, match="another's"):
-        dbt.build("decide")
+        dbt.build("tail")
     assert dbt.saw_mark == []
     assert not dbt.mark.exists()
 
