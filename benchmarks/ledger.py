@@ -101,9 +101,7 @@ def fill(folder: Path, events: int) -> None:
         resting = frozenset(map(str, paths_of(folder)[-RESTING:]))
         past = past_from(state, events, tags_in(context), resting)
         line(events, "making the past", timed(lambda: record(past, schema_folder(context)))[0])
-        folding = timed(
-            lambda: compact(context, state.folded_through, past.last_tick, with_triggers=False)
-        )
+        folding = timed(lambda: compact(context, state.folded_through, past.last_tick))
         line(events, "compacting all of it, once", folding[0])
         record_ticks(past, schema_folder(context))
     line(events, "maintain", timed(lambda: maintain(context))[0])

@@ -105,7 +105,7 @@ class Bench:
     def _compact(self, what: str) -> None:
         """Time the folding of everything since the last time."""
         before, self._folded = self._folded, self._tick
-        took = timed(lambda: compact(self._context, before, self._tick, with_triggers=True))[0]
+        took = timed(lambda: compact(self._context, before, self._tick))[0]
         line(self._events, what, took)
 
     def _past(self) -> Iterator[dict[str, object]]:

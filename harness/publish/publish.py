@@ -318,7 +318,7 @@ def _record(services: Services, state: StateView, ended: _Pass) -> Publication:
     services.store.append(Ledger.DECISIONS, changed)
     merged_through = None if ended.merging is None else ended.merging.result()
     if merged_through is not None:
-        _shorten_tail(services, merged_through, with_triggers=bool(state.triggers))
+        _shorten_tail(services, merged_through)
     folded_through = state.folded_through if merged_through is None else merged_through
     services.crash_point("before_end")
     rows = [
@@ -346,23 +346,20 @@ def _record(services: Services, state: StateView, ended: _Pass) -> Publication:
     )
 
 
-def compact(
-    services: Services, compacted_through: int, through: int, *, with_triggers: bool
-) -> None:
-    """Compact ledger rows up to a tick into the current-state tables, and update the views.
+def compact(services: Services, compacted_through: int, through: int) -> None:
+    """Compact ledger rows up to a tick into the current-state tables, which shortens the tail.
 
     Args:
         services: What publishing needs.
         compacted_through: The tick up to which the rows are compacted already.
         through: The tick up to which they are to be.
-        with_triggers: The views of the triggers are there, and are to know, too.
 
     Raises:
         DecideError: dbt did not succeed; the views go on reading the ledgers' tail.
         StateError: The disk does not take the tables.
     """
     _merge(services, compacted_through, through)
-    _shorten_tail(services, through, with_triggers=with_triggers)
+    _shorten_tail(services, through)
 
 
 def _merge(services: Services, compacted_through: int, through: int) -> None:
@@ -372,11 +369,9 @@ def _merge(services: Services, compacted_through: int, through: int) -> None:
         _make_lasting(services.home.warehouse / f"{services.schema}.db")
 
 
-def _shorten_tail(services: Services, through: int, *, with_triggers: bool) -> None:
+def _shorten_tail(services: Services, through: int) -> None:
     """Let the views read the tail from a later tick on; no other thread may read them meanwhile."""
-    limit = services.settings.jobs.starts_per_tick
-    variables = {"folded_through": through, "starts_per_tick": limit}
-    services.dbt.build("tail_with_triggers" if with_triggers else "tail", variables)
+    services.dbt.build("tail", {"folded_through": through})
 
 
 def _make_lasting(schema: Path) -> None:

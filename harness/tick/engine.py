@@ -255,7 +255,7 @@ class Engine:
             skipped = ()
             with self._publisher.held_off():
                 with timer.phase("decide"):
-                    starts = self._decide(state)
+                    starts = self._decide()
                 with timer.phase("fire"):
                     started, state = self._fire(state, starts, tick, steps)
             state = state.decided(tick)
@@ -427,21 +427,20 @@ class Engine:
                 return
             self._has_trigger_terms = False
             self._publisher.wait()
-            self._installation.ensure_triggers(tick.at, state.folded_through)
+            self._installation.ensure_triggers(tick.at)
             self._has_trigger_terms = True
 
         return evaluate_triggers(self._context, state, tick, prepare=prepare)
 
-    def _decide(self, state: TickState) -> list[Start]:
+    def _decide(self) -> list[Start]:
         context = self._context
         limit = context.settings.jobs.starts_per_tick
         rows = context.rows("trigger_set")
         # Another limit, or a plain `dbt build`, has made the views with another one. It has started
         # nothing yet, and where no job may start, no limit matters.
         if any(row["starts_per_tick"] != limit for row in rows):
-            variables = {"starts_per_tick": limit, "folded_through": state.folded_through}
             self._publisher.wait()
-            context.dbt.build("decide", variables)
+            context.dbt.build("decide", {"starts_per_tick": limit})
             rows = context.rows("trigger_set")
         context.crash_point("after_decide")
         starts = [Start.from_row(row) for row in rows]

@@ -253,7 +253,7 @@ def _compact(context: "Context") -> bool:
         # A tick was killed: the next one finds out what it has left.
         return False
     through = state.ended_tick_number
-    compact(context, state.folded_through, through, with_triggers=bool(state.triggers))
+    compact(context, state.folded_through, through)
     if saved is not None:
         compacted = replace(saved, folded_through=saved.ended_tick_number)
         save_state(context.home.state, compacted, context.store, confirm=context.lock.confirm)

@@ -163,14 +163,13 @@ class Installation:
             return False
         return True
 
-    def ensure_triggers(self, at: datetime, folded_through: int) -> None:
+    def ensure_triggers(self, at: datetime) -> None:
         """Build what only the triggers need; when that is there, only what follows their CSV.
 
         Most installations have none, and it takes as long as all the rest.
 
         Args:
             at: The instant, for the file that says so.
-            folded_through: The tick up to which the ledgers are compacted.
 
         Raises:
             DecideError: A model failed.
@@ -182,7 +181,7 @@ class Installation:
             return
         log.info("building the views of the triggers")
         self._context.stop.activity.begin("building the views of the triggers, once")
-        self._context.dbt.build("triggers", {"folded_through": folded_through})
+        self._context.dbt.build("triggers")
         if installed is not None:
             self._write(replace(installed, with_triggers=True), at)
 

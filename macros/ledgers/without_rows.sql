@@ -7,8 +7,7 @@
     where 1 = 0
 {%- endmacro %}
 
-{#- True for ledger rows that are not yet in the current-state tables: those after the tick that the variable names. A
-    literal, so that Delta skips every older file by its statistics. -#}
-{% macro is_in_tail(relation, after='folded_through') -%}
-    {{ relation }}.tick_number > {{ var(after) | int }}
+{#- True for ledger rows that are not yet in the current-state tables. -#}
+{% macro is_in_tail(relation) -%}
+    {{ relation }}.tick_number > (select folded_through from {{ ref('int_compaction') }})
 {%- endmacro %}

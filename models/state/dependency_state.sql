@@ -12,7 +12,7 @@ ledger_runs as (
 
     select * from {{ ref('ledger_runs') }} as ledger_runs
     {% if is_incremental() %}
-    where {{ is_in_tail('ledger_runs', after='fold_after') }}
+    where ledger_runs.tick_number > {{ var('fold_after') | int }}
     {% endif %}
 
 ),

@@ -12,8 +12,8 @@ int_event_partitions as (
 
     select * from {{ ref('int_event_partitions') }} as int_event_partitions
     {% if is_incremental() %}
-    where {{ is_in_tail('int_event_partitions', after='fold_after') }}
-        and not {{ is_in_tail('int_event_partitions') }}
+    where int_event_partitions.tick_number > {{ var('fold_after') | int }}
+        and int_event_partitions.tick_number <= {{ var('folded_through') | int }}
     {% endif %}
 
 ),

@@ -12,7 +12,7 @@ ledger_probes as (
 
     select * from {{ ref('ledger_probes') }} as ledger_probes
     {% if is_incremental() %}
-    where {{ is_in_tail('ledger_probes', after='fold_after') }}
+    where ledger_probes.tick_number > {{ var('fold_after') | int }}
     {% endif %}
 
 ),

@@ -1,8 +1,8 @@
 """dbt as the harness runs it, on the project itself."""
 
 import time
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -76,42 +76,27 @@ def test_what_selects_nothing_is_a_failure_though_dbt_calls_it_a_success(dbt: Db
 
 @pytest.mark.parametrize(
     "selector",
-    ["decide", "fold", "tail", "tail_with_triggers", "triggers", "trigger_terms"],
+    ["decide", "fold", "tail", "triggers", "trigger_terms"],
 )
 def test_a_tick_runs_no_data_test(dbt: Dbt, selector: str) -> None:
     arguments = ["ls", "--selector", selector, "--resource-type", "test"]
     assert list(dbt._run(dbt._runner(), arguments, None).result or ()) == []
 
 
-def test_a_fold_remakes_every_view_that_reads_what_is_not_folded_yet(dbt: Dbt) -> None:
+def test_one_view_says_to_all_others_how_far_the_ledgers_are_compacted(dbt: Dbt) -> None:
     runner = dbt._runner()
     assert dbt.manifest is not None
-    nodes = {
-        each.name: each
+    models = {
+        each.name: each.raw_code
         for each in dbt.manifest.nodes.values()
         if str(each.resource_type) == "model"
     }
-    marked = {name for name, each in nodes.items() if _reads_the_tail(each, dbt.manifest.macros)}
-    for parent in [name for name in marked if nodes[name].config.materialized == "ephemeral"]:
-        marked |= {name for name, each in nodes.items() if _inlines(each, parent)}
-    wanted = {name for name in marked if nodes[name].config.materialized != "ephemeral"}
-    arguments = ["ls", "--selector", "tail_with_triggers", "--output", "name"]
-    folded = {*(dbt._run(runner, arguments, None).result or ())}
-    assert len(wanted) >= 8
-    assert wanted <= folded
-
-
-def _reads_the_tail(node: Any, macros: Mapping[str, Any]) -> bool:
-    def reads(name: str) -> bool:
-        return name == "macro.heartbeat.is_in_tail" or any(
-            reads(each) for each in macros[name].depends_on.macros if ".heartbeat." in each
-        )
-
-    return any(reads(each) for each in node.depends_on.macros if ".heartbeat." in each)
-
-
-def _inlines(node: Any, parent: str) -> bool:
-    return any(each.endswith(f".{parent}") for each in node.depends_on.nodes)
+    assert {name for name, code in models.items() if "var('folded_through')" in code} == {
+        "int_compaction",
+        "event_partitions",
+    }
+    arguments = ["ls", "--selector", "tail", "--output", "name"]
+    assert list(dbt._run(runner, arguments, None).result or ()) == ["int_compaction"]
 
 
 def test_the_accepted_seeds_are_loaded_and_their_files_stay_as_they_are(

@@ -170,7 +170,7 @@ class Dbt:
         models.starts_per_tick = numbers.get("starts_per_tick", models.starts_per_tick)
         if selector == "fold":
             self._machine.store.fold(numbers["folded_through"])
-        if selector in ("triggers", "tail_with_triggers"):
+        if selector == "tail":
             models.folded_through = numbers["folded_through"]
 
     def load_seeds(self, names: Sequence[str]) -> None:

@@ -7,14 +7,13 @@ select
         -- What the current tick has started counts already, so that the answer stays the same
         -- when the decision is read again. A tick has ended when it has a row of its own.
         and count_if(
-            jobs.decided_tick > (
-                select
-                    coalesce(
-                        max(ledger_ticks.tick_number),
-                        {{ var('folded_through') | int }}
-                    )
-                from {{ ref('ledger_ticks') }} as ledger_ticks
-                where {{ is_in_tail('ledger_ticks') }}
+            jobs.decided_tick > coalesce(
+                (
+                    select max(ledger_ticks.tick_number)
+                    from {{ ref('ledger_ticks') }} as ledger_ticks
+                    where {{ is_in_tail('ledger_ticks') }}
+                ),
+                (select folded_through from {{ ref('int_compaction') }})
             )
         ) over ()
         + row_number() over (

@@ -1,12 +1,16 @@
 """Whole decisions: from the controls and the ledgers through every model to the trigger set."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.decisions.cases import CASES, Case
 from tests.support.decisions.histories import events_within, expectations, random_jobs
-from tests.support.decisions.world import Job, Verdict, sensor_id
+from tests.support.decisions.world import FOLDED, Job, Verdict, sensor_id
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Verdicts = Mapping[int, Verdict]
 
@@ -109,3 +113,13 @@ def test_random_pasts_hold_both_starts_and_every_kind_of_blocker() -> None:
         "run_in_progress",
         "last_run_failed",
     }
+
+
+@pytest.mark.parametrize("model", ["int_upstreams_now", "int_dependency_progress"])
+def test_the_files_of_compacted_ledger_rows_are_skipped_by_a_number_in_the_plan(
+    model: str, spark: "SparkSession", verdicts: Verdicts
+) -> None:
+    assert verdicts
+    (plan,) = spark.sql(f"explain select * from decisions.{model}").collect()[0]
+    assert f" > {FOLDED})" in plan
+    assert "subquery" not in plan.lower()

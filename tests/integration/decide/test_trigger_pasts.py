@@ -103,9 +103,8 @@ class Lake:
     def fold(self, through: int) -> None:
         """Fold the ledgers, as publishing does now and then."""
         variables = {"fold_after": self._folded_through, "folded_through": through}
-        variables["starts_per_tick"] = 1000
         self._dbt.build("fold", variables)
-        self._dbt.build("tail_with_triggers", variables)
+        self._dbt.build("tail", variables)
         self._folded_through = through
 
     def _ask(self, trigger: Trigger, question: Question) -> dict[str, object] | None:

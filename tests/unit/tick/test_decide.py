@@ -47,7 +47,7 @@ def test_views_with_another_limit_are_built_and_read_again_before_anything_is_st
     world.models["trigger_set"] = rows
     report = world.engine().tick()
     assert world.dbt.built == ["decide"]
-    assert world.dbt.variables[0] == {"starts_per_tick": LIMIT, "folded_through": 1}
+    assert world.dbt.variables[0] == {"starts_per_tick": LIMIT}
     assert report.started == ()
 
 

@@ -146,7 +146,7 @@ def test_the_first_trigger_has_its_models_built_and_later_an_edit_has_those_of_t
     version.write_text(json.dumps({"state_version": 1, "models": models_checksum(world.project)}))
     (world.project / CONTROLS).write_text(",".join(COLUMNS) + "\n\n")
     world.tick(minutes=1)
-    Installation(world.context()).ensure_triggers(NOON, folded_through=1)
+    Installation(world.context()).ensure_triggers(NOON)
     assert world.dbt.built == ["triggers", "trigger_terms"]
     assert json.loads(version.read_text())["with_triggers"]
 
