@@ -420,6 +420,9 @@ class Context:
         )
         dbt.activity = self.stop.activity
         dbt.accepted = self.home.accepted
+        if self.target == LOCAL_TARGET:
+            # Two at a time would gain little on one machine, and take the processor from decisions.
+            dbt.threads_beside_ticks = 1
         # What the package brings will do where a deployment has no profile of its own.
         has_own = (self.settings.project / "profiles.yml").is_file()
         dbt.profiles = self.settings.project if has_own else PACKAGE

@@ -77,6 +77,7 @@ def tick(
     from harness.inspect.page.deliver import Keeper
     from harness.observe.after_tick import Observers
     from harness.tick.engine import Engine, TickOptions
+    from harness.tick.housekeeping import compact_when_due
 
     with writing("tick") as context:
         observers = Observers(context)
@@ -107,6 +108,8 @@ def tick(
                 _show_next_steps(report)
         observers.after(report)
         Keeper(context).keep()
+        if report.publication is not None:
+            compact_when_due(context)
     leave(ExitCode.FAILED if not report.is_clean else ExitCode.DONE)
 
 

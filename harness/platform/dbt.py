@@ -67,6 +67,8 @@ class Dbt:
         self._before_views = before_views
         #: Gets how many nodes of an invocation are done.
         self.activity = Activity()
+        #: So many tables are filled at a time, maybe beside a decision; 0: as the profile says.
+        self.threads_beside_ticks = 0
         #: Has the seeds that are in force; those that it lacks are the project's.
         self.accepted: Path | None = None
         #: Returns the variables that the profile finds during an invocation: a login.
@@ -84,6 +86,8 @@ class Dbt:
         """
         arguments = ["build", "--selector", selector, "--exclude-resource-type", "unit_test"]
         if selector in _FILLS_TABLES:
+            if self.threads_beside_ticks:
+                arguments += ["--threads", str(self.threads_beside_ticks)]
             self._invoke(arguments, variables)
         else:
             self._make_views(arguments, variables)

@@ -31,8 +31,13 @@ from harness.store.work_lists import PlannedRetry, StateView
 
 log = logging.getLogger(__name__)
 
-#: After so many ticks with new data their ledger rows are compacted into the current-state tables.
+#: After so many ticks with new data their ledger rows are compacted into the current-state tables
+#: where they are many, and in a workspace, whose tables nothing here rewrites.
 COMPACT_AFTER_TICKS = 30
+#: After so many at the latest: their rows lie in few files meanwhile.
+_COMPACT_ALWAYS_AFTER_TICKS = 300
+#: Events and steps of runs that a decision should not have to read each time.
+_MANY_ROWS = 10_000
 #: So many ticks wait for a pause in which they are published; after that they are without one.
 _MOST_WAITING = 10
 #: After so many publications in a row that were in vain the next one is waited for.
@@ -136,7 +141,7 @@ class _Pass:
     #: Names the contents of the control table afterwards.
     showing: Future[str | None]
     #: The tick up to which ledger rows are merged into the current state, where that is due.
-    merging: Future[int] | None
+    merging: Future[int | None] | None
     #: A later tick has recorded something while the reasons were read: they may be of its middle.
     is_disturbed: bool = False
 
@@ -170,7 +175,7 @@ class Publisher:
         #: How many publications in a row were disturbed.
         self._in_vain = 0
         #: What a disturbed publication has merged; the one that repeats it takes it over.
-        self._merged: Future[int] | None = None
+        self._merged: Future[int | None] | None = None
         self._thread = threading.get_ident()
         self._may_begin = threading.Event()
         self._may_begin.set()
@@ -235,14 +240,16 @@ class Publisher:
         if self._in_vain >= _MOST_IN_VAIN:
             self._pass.reading.exception()
 
-    def _merging(self, folded_through: int) -> Future[int] | None:
+    def _merging(self, folded_through: int) -> Future[int | None] | None:
         # A tick that is killed may have its number used again: the rows of those without a row of
         # their own stay in the tail.
         through = self._waiting[0].tick.number - 1
         if through - folded_through < COMPACT_AFTER_TICKS:
             return None
 
-        def merge() -> int:
+        def merge() -> int | None:
+            if not _is_due(self._services, folded_through, through):
+                return None
             _merge(self._services, folded_through, through)
             return through
 
@@ -360,6 +367,20 @@ def compact(services: Services, compacted_through: int, through: int) -> None:
     """
     _merge(services, compacted_through, through)
     _shorten_tail(services, through)
+
+
+def longest_tail(target: str) -> int:
+    """Return after how many ticks with new data the ledgers are compacted, however few rows."""
+    return _COMPACT_ALWAYS_AFTER_TICKS if target == LOCAL_TARGET else COMPACT_AFTER_TICKS
+
+
+def _is_due(services: Services, compacted_through: int, through: int) -> bool:
+    if through - compacted_through >= longest_tail(services.target):
+        return True
+    counts = ("event_count", "settled_count", "started_count")
+    tail = [("tick_number", ">", compacted_through)]
+    ticks = services.store.read(Ledger.TICKS, where=tail, columns=counts)
+    return sum(integer(tick[count]) for tick in ticks for count in counts) >= _MANY_ROWS
 
 
 def _merge(services: Services, compacted_through: int, through: int) -> None:

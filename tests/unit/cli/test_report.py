@@ -1,17 +1,12 @@
 """The report as a command writes it, and as ticks keep it."""
 
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from harness.cli.app import app, main
-from harness.context import Context
 from harness.errors import ExitCode
-from harness.tick.install import STATE_VERSION
 from tests.support.pages import content_in
 from tests.support.report_world import Job, Upstream, World, write
 from tests.support.small_world import SmallWorld
@@ -58,26 +53,6 @@ def test_no_secret_is_in_the_report(project: Path) -> None:
 
 def test_a_page_is_not_served_and_written_at_once(project: Path) -> None:
     assert main(["report", "--serve", "--output", "page.html"]) == ExitCode.USAGE
-
-
-@pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SmallWorld:
-    """An installation in memory in which nothing is new, with a report to keep."""
-    world = SmallWorld(tmp_path)
-    (tmp_path / "heartbeat.yml").write_text("report: {path: kept.html}\n")
-    world.remember()
-    world.store.replace("heartbeat_control", [])
-    version = {"state_version": STATE_VERSION, "models": "", "with_triggers": False}
-    (world.home.folder / "version.json").write_text(json.dumps(version))
-    monkeypatch.setattr("harness.tick.install.Installation.check", lambda _: None)
-    monkeypatch.setattr("harness.tick.install.Installation.ensure", lambda *_, **__: None)
-
-    @contextmanager
-    def writing(_command: str) -> Iterator[Context]:
-        yield world.context()
-
-    monkeypatch.setattr("harness.cli.tick.writing", writing)
-    return world
 
 
 @pytest.mark.parametrize("command", [["tick", "--quiet"], ["run", "--ticks", "1"]])

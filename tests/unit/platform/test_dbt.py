@@ -1,6 +1,7 @@
 """What dbt's wrapper says of a project that cannot be read, and leaves while it makes views."""
 
 import json
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,6 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from harness.config.load import load_settings
+from harness.context import Context
 from harness.errors import DecideError, StateError
 from harness.platform.dbt import Dbt, unfinished_views, unparsed
 from harness.tick.install import Installation, models_checksum
@@ -54,6 +57,7 @@ class _FakeRuns(Dbt):
         self._ends = ends
         self.mark = unfinished_views(home)
         self.saw_mark: list[bool] = []
+        self.arguments: list[list[str]] = []
         self.session_error: Exception | None = None
 
     def _start_session(self) -> None:
@@ -63,7 +67,10 @@ class _FakeRuns(Dbt):
     def _runner(self) -> "dbtRunner":
         return cast("dbtRunner", SimpleNamespace(callbacks=[]))
 
-    def _run(self, *_: object) -> "dbtRunnerResult":
+    def _run(
+        self, runner: object, arguments: Sequence[str], variables: object
+    ) -> "dbtRunnerResult":
+        self.arguments.append(list(arguments))
         self.saw_mark.append(self.mark.exists())
         if isinstance(self._ends, BaseException):
             raise self._ends
@@ -94,6 +101,18 @@ def test_while_views_are_made_a_mark_says_so_and_one_who_only_fills_tables_leave
     dbt.build("trigger_terms")
     assert dbt.saw_mark == [True, True, False]
     assert not dbt.mark.exists()
+
+
+def test_tables_that_are_filled_beside_decisions_are_filled_one_at_a_time(tmp_path: Path) -> None:
+    dbt = _FakeRuns(tmp_path, _ended("success", "table"))
+    dbt.build("fold")
+    (tmp_path / "heartbeat.yml").touch()
+    context = Context(load_settings(tmp_path, {}), {})
+    dbt.threads_beside_ticks = context.dbt.threads_beside_ticks
+    context.close()
+    dbt.build("fold")
+    dbt.build("tail")
+    assert [each[-2:] == ["--threads", "1"] for each in dbt.arguments] == [False, True, False]
 
 
 def test_the_seeds_that_are_in_force_are_loaded_and_the_others_from_the_project(

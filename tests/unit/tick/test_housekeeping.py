@@ -87,17 +87,32 @@ class Installed:
     table: Path
 
 
+def install(folder: Path, compact_after: int) -> Installed:
+    config = folder / "heartbeat.yml"
+    config.write_text(f"maintenance: {{compact_after_commits: {compact_after}}}\n")
+    environment = {"HEARTBEAT_HOME": str(folder / "home"), "HEARTBEAT_CONFIG": str(config)}
+    context = Context(load_settings(PROJECT, environment), environment, FakeClock(NOON))
+    return Installed(context, context.home.warehouse / "heartbeat.db" / "ledger_ticks")
+
+
 @pytest.fixture
 def installed(tmp_path: Path) -> Iterator[Installed]:
     """A state folder with one ledger of thirty commits, and a project that compacts after twenty."""
-    config = tmp_path / "heartbeat.yml"
-    config.write_text("maintenance: {compact_after_commits: 20}\n")
-    environment = {"HEARTBEAT_HOME": str(tmp_path / "home"), "HEARTBEAT_CONFIG": str(config)}
-    context = Context(load_settings(PROJECT, environment), environment, FakeClock(NOON))
-    table = context.home.warehouse / "heartbeat.db" / "ledger_ticks"
-    append(table, 30)
-    yield Installed(context, table)
-    context.close()
+    installed = install(tmp_path, compact_after=20)
+    append(installed.table, 30)
+    yield installed
+    installed.context.close()
+
+
+@pytest.fixture
+def grown(tmp_path: Path) -> Iterator[Installed]:
+    """A ledger with a file of some size before thirty small ones, to be compacted after hundred."""
+    installed = install(tmp_path, compact_after=100)
+    rows = pa.table({"tick_number": [0], "said": [os.urandom(1_000_000).hex()]})
+    write_deltalake(installed.table, rows)
+    append(installed.table, 30, start=1)
+    yield installed
+    installed.context.close()
 
 
 def test_a_resident_process_compacts_when_enough_commits_have_come(installed: Installed) -> None:
@@ -111,6 +126,33 @@ def test_it_does_not_compact_again_before_as_many_have_come(installed: Installed
     assert compact_when_due(installed.context) == ()
     append(installed.table, 10, start=40)
     assert [each.files_before for each in compact_when_due(installed.context)] == [21]
+
+
+def test_the_newest_rows_of_a_ledger_are_put_together_more_often_than_all_of_its_files(
+    grown: Installed,
+) -> None:
+    (kept,) = compact_when_due(grown.context)
+    assert (kept.files_before, kept.files_after) == (31, 2)
+    append(grown.table, 29, start=31)
+    assert compact_when_due(grown.context) == ()
+    append(grown.table, 1, start=60)
+    (kept,) = compact_when_due(grown.context)
+    assert (kept.files_before, kept.files_after) == (32, 2)
+    # After so many commits all of them are.
+    append(grown.table, 37, start=61)
+    (kept,) = compact_when_due(grown.context)
+    assert (kept.files_before, kept.files_after) == (39, 1)
+    assert numbers(grown.table) == list(range(98))
+
+
+def test_nothing_else_has_to_end_before_a_ledger_is_compacted(grown: Installed) -> None:
+    def alone() -> None:
+        raise AssertionError
+
+    assert compact_when_due(grown.context, alone=alone)
+    append(grown.table.parent / "sensors", 120)
+    with pytest.raises(AssertionError):
+        compact_when_due(grown.context, alone=alone)
 
 
 def test_the_housekeeper_looks_only_now_and_then(installed: Installed) -> None:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from harness.config.load import LOCAL_TARGET
 from harness.errors import StateError
 from harness.events.event import ChangeEvent, Operation, TableFormat
-from harness.publish.publish import COMPACT_AFTER_TICKS, read_status
+from harness.publish.publish import COMPACT_AFTER_TICKS, longest_tail, read_status
 from harness.sense.probe import ProbeResult
 from harness.store.public_tables import PublicTable
-from harness.store.rows import Ledger, Tick
+from harness.store.rows import Ledger, Tick, TickRow
 from harness.store.work_lists import Upstream
 from harness.tick.checkpoint import load_state
 from harness.tick.state import TickState
@@ -333,7 +334,7 @@ def test_no_pause_publishes_twice_without_a_look_for_edits_of_the_table(world: W
 
 
 def test_a_ledger_is_compacted_up_to_the_first_tick_that_has_no_row(world: World) -> None:
-    many = COMPACT_AFTER_TICKS + 5
+    many = longest_tail(LOCAL_TARGET) + 5
     world.remember(
         upstreams=(replace(ORDERS, position="0"),),
         tick_number=many,
@@ -351,10 +352,47 @@ def test_a_ledger_is_compacted_up_to_the_first_tick_that_has_no_row(world: World
     assert variables["folded_through"] == many
 
 
+@pytest.mark.parametrize(
+    ("ticks", "rows", "is_compacted"),
+    [
+        pytest.param(COMPACT_AFTER_TICKS, 9_999, False, id="few rows"),
+        pytest.param(COMPACT_AFTER_TICKS, 10_000, True, id="many rows"),
+        pytest.param(COMPACT_AFTER_TICKS - 1, 10_000, False, id="few ticks"),
+        pytest.param(longest_tail(LOCAL_TARGET), 0, True, id="many ticks"),
+        pytest.param(longest_tail("databricks"), 0, False, id="as many as in a workspace"),
+    ],
+)
+def test_a_ledger_is_compacted_when_many_rows_or_many_ticks_have_come_since(
+    world: World, ticks: int, rows: int, is_compacted: bool
+) -> None:
+    last = 1 + ticks
+    counts = {"event_count": rows - 2, "settled_count": 1, "started_count": 1} if rows else {}
+    for number, counted in ((1, {"event_count": 10_000}), (last, counts)):
+        row = TickRow(
+            tick_number=number,
+            tick_id=str(number),
+            tick_at=NOON,
+            folded_through=1,
+            seconds=1,
+            **{**COUNTS, **counted},
+        )
+        world.store.append(Ledger.TICKS, [row])
+    world.remember(
+        upstreams=(replace(ORDERS, position="0"),),
+        tick_number=last,
+        ended_tick_number=last,
+        folded_through=1,
+    )
+    world.resident = world.engine()
+    world.tick_with_news()
+    world.resident.finish()
+    assert world.dbt.built == (["fold", "tail"] if is_compacted else [])
+
+
 def test_ticks_go_on_while_a_ledger_is_merged_and_its_views_are_made_between_two_of_them(
     world: World,
 ) -> None:
-    many = COMPACT_AFTER_TICKS + 5
+    many = longest_tail(LOCAL_TARGET) + 5
     upstreams = (replace(ORDERS, position="0"),)
     world.remember(upstreams=upstreams, tick_number=many, ended_tick_number=many, folded_through=1)
     world.resident = world.engine()
@@ -370,7 +408,7 @@ def test_ticks_go_on_while_a_ledger_is_merged_and_its_views_are_made_between_two
 
 
 def test_a_merge_is_made_once_though_a_tick_disturbs_its_publication(world: World) -> None:
-    many = COMPACT_AFTER_TICKS + 5
+    many = longest_tail(LOCAL_TARGET) + 5
     upstreams = (replace(ORDERS, position="0"),)
     world.remember(upstreams=upstreams, tick_number=many, ended_tick_number=many, folded_through=1)
     world.resident = world.engine()
