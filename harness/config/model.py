@@ -264,7 +264,7 @@ class Maintenance(Section):
         default=200,
         ge=10,
         le=100_000,
-        description="Commits to a ledger after which it is compacted.",
+        description="Commits to a table after which it is compacted.",
     )
     keep_files_hours: int = Field(
         default=168, ge=1, le=8760, description="Files that compacting replaced are kept so long."

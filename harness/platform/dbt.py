@@ -95,10 +95,14 @@ class Dbt:
     def load_seeds(self, names: Sequence[str]) -> None:
         """Load seeds into their tables.
 
+        Args:
+            names: The seeds, and the tables that are made of them.
+
         Raises:
-            DecideError: A seed failed.
+            DecideError: One of them failed.
         """
-        self._make_views(["seed", "--select", *names], None)
+        arguments = ["build", "--select", *names, "--exclude-resource-type", "unit_test", "test"]
+        self._make_views(arguments, None)
 
     def build_everything(self, *, with_triggers: bool) -> None:
         """Create or update every table and view, seeds included; ledgers keep their rows.

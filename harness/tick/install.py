@@ -31,6 +31,12 @@ log = logging.getLogger(__name__)
 
 #: Raised when what a state folder holds changes its meaning.
 STATE_VERSION = 1
+#: The tables that are made of a seed, which every decision reads.
+_MADE_OF = {
+    "heartbeat_controls": ("int_dependencies",),
+    "event_triggers": ("int_dependencies",),
+    "retry_policies": ("stg_retry_policies",),
+}
 
 
 def desk_of(context: Context) -> Desk:
@@ -135,7 +141,8 @@ class Installation:
         known = installed.seeds if installed else {}
         stale = [name for name, loaded in self._seeds().items() if known.get(name) != loaded]
         if stale:
-            self._context.dbt.load_seeds(stale)
+            tables = {table for name in stale for table in _MADE_OF.get(name, ())}
+            self._context.dbt.load_seeds([*stale, *sorted(tables)])
             if installed is not None:
                 self._write(replace(installed, seeds=self._seeds()), at)
         return bool(stale)

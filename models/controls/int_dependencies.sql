@@ -1,3 +1,4 @@
+{{ config(materialized='table', file_format='delta') }}
 -- one row per dependency of a job: a row of the controls, or a trigger
 with
 

@@ -1,3 +1,4 @@
+{{ config(materialized='table', file_format='delta') }}
 -- one row per retry policy of the CSV, cleaned: the only place where its text is interpreted
 with
 

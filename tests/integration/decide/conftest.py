@@ -58,6 +58,7 @@ def verdicts(spark: "SparkSession", dbt: Dbt) -> Mapping[int, Verdict]:
     dbt("build", *kinds, "--vars", variables, "--select", *requests)
     upstream_ids = _write_controls(spark, jobs)
     world.append(spark, f"{SCHEMA}.retry_policies", world.policy_rows(jobs))
+    dbt("run", "--select", "int_dependencies", "stg_retry_policies")
     probes = list(world.probe_rows(jobs, upstream_ids))
     runs = list(world.run_rows(jobs, upstream_ids))
 

@@ -68,9 +68,20 @@ def test_seeds_that_were_loaded_with_the_tables_are_not_loaded_again(tmp_path: P
     assert world.dbt.seeded == []
     world.edit("\n")
     world.engine().tick()
-    assert world.dbt.seeded == [["heartbeat_controls"]]
+    # What every decision reads is made of them at once.
+    assert world.dbt.seeded == [["heartbeat_controls", "int_dependencies"]]
     # Loaded by somebody else, such as a plain `dbt seed`.
     world.store.replace("scheduled_jobs", [{"job_id": "1"}])
     world.remember(controls_checksum=None)
     world.engine().tick()
     assert world.dbt.seeded[1:] == [["scheduled_jobs"]]
+    for seed in ("event_triggers", "retry_policies"):
+        world.store.replace(seed, [{"job_id": "1"}])
+    world.remember(controls_checksum=None)
+    world.engine().tick()
+    assert set(world.dbt.seeded[2]) == {
+        "event_triggers",
+        "int_dependencies",
+        "retry_policies",
+        "stg_retry_policies",
+    }
