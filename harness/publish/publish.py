@@ -35,8 +35,8 @@ log = logging.getLogger(__name__)
 #: where they are many, and in a workspace, whose tables nothing here rewrites.
 COMPACT_AFTER_TICKS = 30
 #: After so many at the latest: their rows lie in few files meanwhile.
-_COMPACT_ALWAYS_AFTER_TICKS = 300
-#: Events and steps of runs that a decision should not have to read each time.
+COMPACT_ALWAYS_AFTER_TICKS = 300
+#: More than a decision should have to read each time.
 _MANY_ROWS = 10_000
 #: So many ticks wait for a pause in which they are published; after that they are without one.
 _MOST_WAITING = 10
@@ -369,18 +369,13 @@ def compact(services: Services, compacted_through: int, through: int) -> None:
     _shorten_tail(services, through)
 
 
-def longest_tail(target: str) -> int:
-    """Return after how many ticks with new data the ledgers are compacted, however few rows."""
-    return _COMPACT_ALWAYS_AFTER_TICKS if target == LOCAL_TARGET else COMPACT_AFTER_TICKS
-
-
 def _is_due(services: Services, compacted_through: int, through: int) -> bool:
-    if through - compacted_through >= longest_tail(services.target):
+    if services.target != LOCAL_TARGET or through - compacted_through >= COMPACT_ALWAYS_AFTER_TICKS:
         return True
-    counts = ("event_count", "settled_count", "started_count")
-    tail = [("tick_number", ">", compacted_through)]
-    ticks = services.store.read(Ledger.TICKS, where=tail, columns=counts)
-    return sum(integer(tick[count]) for tick in ticks for count in counts) >= _MANY_ROWS
+    tail, column = [("tick_number", ">", compacted_through)], ("tick_number",)
+    read = services.store.read
+    ledgers = (Ledger.EVENTS, Ledger.PROBES, Ledger.RUNS)
+    return sum(len(read(each, where=tail, columns=column)) for each in ledgers) >= _MANY_ROWS
 
 
 def _merge(services: Services, compacted_through: int, through: int) -> None:

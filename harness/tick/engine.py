@@ -24,7 +24,7 @@ from harness.fire.intents import Start, fire
 from harness.fire.submit import Steps
 from harness.platform.logs import log_as_tick
 from harness.platform.stopping import Stop
-from harness.publish.publish import Publication, Publisher, longest_tail
+from harness.publish.publish import COMPACT_AFTER_TICKS, Publication, Publisher
 from harness.record import registrations
 from harness.record.batch_inbox import receive_batches, remove_batches
 from harness.record.correlate import SameChanges
@@ -251,7 +251,7 @@ class Engine:
         skipped: tuple[str, ...] = ("decide", "fire", "publish")
         started: tuple[Run, ...] = ()
         before = state.tick_number
-        if _must_decide(state, tick, findings, longest_tail(self._context.target)):
+        if _must_decide(state, tick, findings):
             skipped = ()
             with self._publisher.held_off():
                 with timer.phase("decide"):
@@ -490,13 +490,13 @@ class _Timer:
             self.seconds[step] = round(time.perf_counter() - began, 3)
 
 
-def _must_decide(state: TickState, tick: Tick, findings: Findings, longest: int) -> bool:
+def _must_decide(state: TickState, tick: Tick, findings: Findings) -> bool:
     """Return whether anything happened that a decision could depend on."""
     is_change = any(row.outcome is not ProbeOutcome.MOVED for row in findings.probes)
     # Positions that move in silence and registered events, on which no job depends on their own,
-    # make the ledgers' tail longer; publishing compacts it.
+    # make the ledgers' tail longer; publishing looks now and then whether it has to be compacted.
     tail = tick.number - state.folded_through
-    must_compact = findings.has_moved and tail > 2 * longest
+    must_compact = findings.has_moved and tail % (2 * COMPACT_AFTER_TICKS) == 0
     return state.must_decide or bool(findings.steps) or is_change or must_compact
 
 

@@ -110,8 +110,9 @@ class Machine:
     def _create(self, fold_after_ticks: int | None) -> None:
         copy_project(self.project)
         if fold_after_ticks is not None:
-            wanted = f"FOLD_AFTER_TICKS = {fold_after_ticks}"
-            self._change("publish/publish.py", "FOLD_AFTER_TICKS = 30", wanted)
+            wanted = f"COMPACT_AFTER_TICKS = {fold_after_ticks}\n"
+            self._change("publish/publish.py", "COMPACT_AFTER_TICKS = 30\n", wanted)
+            self._change("publish/publish.py", "_MANY_ROWS = 10_000", "_MANY_ROWS = 0")
         self._configure()
         self.append()
 

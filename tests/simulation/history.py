@@ -9,8 +9,10 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest.mock import patch
 
 from harness.errors import HeartbeatError
+from harness.publish import publish
 from harness.store.inbox import MessageKind
 from harness.store.rows import Ledger
 from harness.tick.report import TickReport
@@ -27,6 +29,8 @@ MOVES = 60
 _IN_MEMORY = Path("/dev/shm")
 _LONGEST_TICK = 30
 _ROUNDS_TO_REST = 15
+#: A history has some thirty ticks, and is to have compactions.
+_COMPACT_AFTER_TICKS = 8
 
 #: Where the product lets a test kill it while it asks triggers.
 RELEASE_POINTS = ("before_release", "within_release", "after_release")
@@ -97,7 +101,8 @@ def play(seed: int, *, moves: Container[int] | None = None, wiring: Wiring | Non
         wiring: How the machine is put together.
     """
     where = _IN_MEMORY if _IN_MEMORY.is_dir() else None
-    with tempfile.TemporaryDirectory(dir=where) as folder, _quiet():
+    compacting = patch.multiple(publish, COMPACT_AFTER_TICKS=_COMPACT_AFTER_TICKS, _MANY_ROWS=0)
+    with tempfile.TemporaryDirectory(dir=where) as folder, _quiet(), compacting:
         return _Player(seed, Path(folder), wiring or Wiring()).play(moves)
 
 

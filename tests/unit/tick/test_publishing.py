@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.config.load import LOCAL_TARGET
 from harness.errors import StateError
 from harness.events.event import ChangeEvent, Operation, TableFormat
-from harness.publish.publish import COMPACT_AFTER_TICKS, longest_tail, read_status
+from harness.publish.publish import COMPACT_AFTER_TICKS, COMPACT_ALWAYS_AFTER_TICKS, read_status
 from harness.sense.probe import ProbeResult
 from harness.store.public_tables import PublicTable
-from harness.store.rows import Ledger, Tick, TickRow
+from harness.store.rows import Ledger, Tick
 from harness.store.work_lists import Upstream
 from harness.tick.checkpoint import load_state
 from harness.tick.state import TickState
@@ -333,15 +332,16 @@ def test_no_pause_publishes_twice_without_a_look_for_edits_of_the_table(world: W
     assert world.published == 2 * TABLES
 
 
-def test_a_ledger_is_compacted_up_to_the_first_tick_that_has_no_row(world: World) -> None:
-    many = longest_tail(LOCAL_TARGET) + 5
-    world.remember(
-        upstreams=(replace(ORDERS, position="0"),),
-        tick_number=many,
-        ended_tick_number=many,
-        folded_through=1,
-    )
+def remember_long(world: World, last: int) -> None:
+    """Let a process begin after a tick, with a ledger that was compacted through the first one."""
+    upstreams = (replace(ORDERS, position="0"),)
+    world.remember(upstreams=upstreams, tick_number=last, ended_tick_number=last, folded_through=1)
     world.resident = world.engine()
+
+
+def test_a_ledger_is_compacted_up_to_the_first_tick_that_has_no_row(world: World) -> None:
+    many = COMPACT_ALWAYS_AFTER_TICKS + 5
+    remember_long(world, many)
     for _ in range(3):
         world.tick_with_news()
     assert world.dbt.built == []
@@ -353,49 +353,50 @@ def test_a_ledger_is_compacted_up_to_the_first_tick_that_has_no_row(world: World
 
 
 @pytest.mark.parametrize(
-    ("ticks", "rows", "is_compacted"),
+    "case",
     [
-        pytest.param(COMPACT_AFTER_TICKS, 9_999, False, id="few rows"),
-        pytest.param(COMPACT_AFTER_TICKS, 10_000, True, id="many rows"),
-        pytest.param(COMPACT_AFTER_TICKS - 1, 10_000, False, id="few ticks"),
-        pytest.param(longest_tail(LOCAL_TARGET), 0, True, id="many ticks"),
-        pytest.param(longest_tail("databricks"), 0, False, id="as many as in a workspace"),
+        pytest.param((COMPACT_AFTER_TICKS, 11, True, False), id="few rows"),
+        pytest.param((COMPACT_AFTER_TICKS, 12, True, True), id="many rows"),
+        pytest.param((COMPACT_AFTER_TICKS - 1, 12, True, False), id="few ticks"),
+        pytest.param((COMPACT_ALWAYS_AFTER_TICKS, 0, True, True), id="many ticks"),
+        pytest.param((COMPACT_AFTER_TICKS, 0, False, True), id="where nothing rewrites files"),
     ],
 )
 def test_a_ledger_is_compacted_when_many_rows_or_many_ticks_have_come_since(
-    world: World, ticks: int, rows: int, is_compacted: bool
+    world: World, monkeypatch: pytest.MonkeyPatch, case: tuple[int, int, bool, bool]
 ) -> None:
+    ticks, rows, is_local, is_compacted = case
     last = 1 + ticks
-    counts = {"event_count": rows - 2, "settled_count": 1, "started_count": 1} if rows else {}
-    for number, counted in ((1, {"event_count": 10_000}), (last, counts)):
-        row = TickRow(
-            tick_number=number,
-            tick_id=str(number),
-            tick_at=NOON,
-            folded_through=1,
-            seconds=1,
-            **{**COUNTS, **counted},
-        )
-        world.store.append(Ledger.TICKS, [row])
-    world.remember(
-        upstreams=(replace(ORDERS, position="0"),),
-        tick_number=last,
-        ended_tick_number=last,
-        folded_through=1,
-    )
-    world.resident = world.engine()
+    if not is_local:
+        monkeypatch.setattr("harness.publish.publish.LOCAL_TARGET", "another")
+    # Two more are the event and the probe below.
+    monkeypatch.setattr("harness.publish.publish._MANY_ROWS", 12 + 2)
+    for ledger in (Ledger.EVENTS, Ledger.PROBES, Ledger.RUNS):
+        compacted, since = [{"tick_number": 1}] * 20, [{"tick_number": last}] * 4
+        world.store.replace(ledger, compacted + (since if rows else []))
+    if rows % 4:
+        world.store.replace(Ledger.RUNS, [{"tick_number": last}] * (rows % 4))
+    remember_long(world, last)
     world.tick_with_news()
     world.resident.finish()
     assert world.dbt.built == (["fold", "tail"] if is_compacted else [])
 
 
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_after_many_silent_moves_a_decision_is_published_whatever_it_says(
+    world: World, more: int
+) -> None:
+    remember_long(world, 2 * COMPACT_AFTER_TICKS + more)
+    world.tick_with_a_silent_move()
+    world.resident.finish()
+    assert (world.published != []) is (more == 0)
+
+
 def test_ticks_go_on_while_a_ledger_is_merged_and_its_views_are_made_between_two_of_them(
     world: World,
 ) -> None:
-    many = longest_tail(LOCAL_TARGET) + 5
-    upstreams = (replace(ORDERS, position="0"),)
-    world.remember(upstreams=upstreams, tick_number=many, ended_tick_number=many, folded_through=1)
-    world.resident = world.engine()
+    many = COMPACT_ALWAYS_AFTER_TICKS + 5
+    remember_long(world, many)
     world.tick_with_news()
     assert world.background is not None
     for _ in range(3):
@@ -408,10 +409,8 @@ def test_ticks_go_on_while_a_ledger_is_merged_and_its_views_are_made_between_two
 
 
 def test_a_merge_is_made_once_though_a_tick_disturbs_its_publication(world: World) -> None:
-    many = longest_tail(LOCAL_TARGET) + 5
-    upstreams = (replace(ORDERS, position="0"),)
-    world.remember(upstreams=upstreams, tick_number=many, ended_tick_number=many, folded_through=1)
-    world.resident = world.engine()
+    many = COMPACT_ALWAYS_AFTER_TICKS + 5
+    remember_long(world, many)
     for _ in range(2):
         world.tick_with_news()
     assert world.background is not None
