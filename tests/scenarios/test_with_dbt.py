@@ -30,7 +30,7 @@ def manifest(story_home: StoryHome, monkeypatch: pytest.MonkeyPatch) -> "Manifes
     context = story_home.process.context
     installation = Installation(context)
     installation.ensure(context.clock.now())
-    installation.ensure_triggers(context.clock.now(), -1)
+    installation.ensure_triggers(context.clock.now())
     assert context.dbt.manifest is not None
     return context.dbt.manifest
 

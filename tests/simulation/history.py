@@ -29,8 +29,6 @@ MOVES = 60
 _IN_MEMORY = Path("/dev/shm")
 _LONGEST_TICK = 30
 _ROUNDS_TO_REST = 15
-#: A history has some thirty ticks, and is to have compactions.
-_COMPACT_AFTER_TICKS = 8
 
 #: Where the product lets a test kill it while it asks triggers.
 RELEASE_POINTS = ("before_release", "within_release", "after_release")
@@ -101,7 +99,8 @@ def play(seed: int, *, moves: Container[int] | None = None, wiring: Wiring | Non
         wiring: How the machine is put together.
     """
     where = _IN_MEMORY if _IN_MEMORY.is_dir() else None
-    compacting = patch.multiple(publish, COMPACT_AFTER_TICKS=_COMPACT_AFTER_TICKS, _MANY_ROWS=0)
+    # No history has hundreds of ticks.
+    compacting = patch.multiple(publish, _MANY_ROWS=0)
     with tempfile.TemporaryDirectory(dir=where) as folder, _quiet(), compacting:
         return _Player(seed, Path(folder), wiring or Wiring()).play(moves)
 
