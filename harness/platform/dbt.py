@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 
 #: Selectors of tables alone; every view stays as it is.
 _FILLS_TABLES = frozenset({"fold", "trigger_terms"})
+_BESIDE_TICKS = "fold"
 #: The names of dbt's events that show why an operation failed.
 _OPERATION_FAILED = frozenset({"RunningOperationCaughtError", "RunningOperationUncaughtError"})
 #: Neither a manifest nor results are written.
@@ -86,7 +87,7 @@ class Dbt:
         """
         arguments = ["build", "--selector", selector, "--exclude-resource-type", "unit_test"]
         if selector in _FILLS_TABLES:
-            if self.threads_beside_ticks:
+            if selector == _BESIDE_TICKS and self.threads_beside_ticks:
                 arguments += ["--threads", str(self.threads_beside_ticks)]
             self._invoke(arguments, variables)
         else:

@@ -57,7 +57,7 @@ def test_jobs_start_and_runs_end_while_earlier_ticks_are_published_and_merged(
     merged = resident.context.store.read("run_state")
     assert {*jobs} <= {row["job_id"] for row in merged}
     assert resident.tick().skipped == ("decide", "fire", "publish")
-    # Whoever builds the view without a number has the one of the newest tick.
+    # A build without the variable takes the value that the newest tick has recorded.
     ticks = resident.context.store.read("ledger_ticks")
     newest = max(ticks, key=lambda tick: int(str(tick["tick_number"])))
     resident.context.dbt.build("tail")
