@@ -269,11 +269,13 @@ def _left_by_killed_tick(store: Store, state: StateView) -> dict[str, list[Row]]
     The next probe may find the same changes for a later slot; they are released once all the same.
     """
     watched = {each.upstream_id: each for each in state.triggers}
-    ids = sorted({each.event_id for each in state.orphans if each.upstream_id in watched})
-    if not ids:
+    orphans = [each for each in state.orphans if each.upstream_id in watched]
+    if not orphans:
         return {}
     left: dict[str, list[Row]] = {}
-    where = [("tick_number", ">", state.folded_through), ("event_id", "in", ids)]
+    ticks = sorted({each.tick_number for each in orphans})
+    ids = sorted({each.event_id for each in orphans})
+    where = [("tick_number", "in", ticks), ("event_id", "in", ids)]
     for row in store.read(Ledger.EVENTS, where=where):
         if is_orphan(row, watched):
             left.setdefault(str(row["upstream_id"]), []).append(row)

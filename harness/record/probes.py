@@ -87,6 +87,7 @@ def orphans_among(
             event_id=str(event["event_id"]),
             upstream_id=str(event["upstream_id"]),
             snapshot_id=str(event["snapshot_id"] or ""),
+            tick_number=integer(event["tick_number"]),
         )
         for event in events
         if is_orphan(event, watched)

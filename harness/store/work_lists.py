@@ -123,6 +123,7 @@ class Orphan:
     event_id: str
     upstream_id: str
     snapshot_id: str
+    tick_number: int
 
 
 class StateView(Protocol):

@@ -4,8 +4,8 @@ The file is a shortcut, never the truth: it counts only while the ledgers are ex
 when it was written. It lets a fresh ``tick`` that finds nothing end without a JVM.
 """
 
-from collections.abc import Callable
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from harness.context import Context
 from harness.platform.clock import instant_from
 from harness.platform.json_file import load, save
 from harness.platform.sql.port import SqlError
+from harness.record.correlate import REGISTERED
 from harness.record.probes import orphans_among
 from harness.record.registrations import known_tables
 from harness.settle.retry_policy import planned_retries
@@ -23,7 +24,7 @@ from harness.store.work_lists import Orphan, PlannedRetry, Upstream
 from harness.tick.state import TickState
 
 #: Raised when the file's meaning changes; a file of another version is not read.
-VERSION = 6
+VERSION = 7
 
 #: The tables that make the file stale when anything else has written to them.
 SEEDS = (
@@ -97,18 +98,20 @@ def load_from_models(context: Context) -> TickState:
 
     Something may have been left undone, so the first tick decides in any case.
     """
-    ended, compacted, tick_at = _last_ended(context)
+    past = _past(context)
     upstreams = tuple(map(Upstream.from_row, context.rows("queue_upstreams")))
-    recent = context.store.read(Ledger.EVENTS, where=[("tick_number", ">", compacted)])
+    left: Sequence[dict[str, object]] = ()
+    if past.without_end:
+        left = context.store.read(Ledger.EVENTS, where=[("tick_number", "in", past.without_end)])
     runs = tuple(map(Run.from_row, context.rows("queue_runs_to_follow")))
     return TickState(
-        tick_number=_last_number(context, ended),
-        ended_tick_number=ended,
-        tick_at=tick_at,
-        folded_through=compacted,
+        tick_number=_last_number(context, past.ended),
+        ended_tick_number=past.ended,
+        tick_at=past.tick_at,
+        folded_through=past.folded_through,
         upstreams=upstreams,
-        orphans=orphans_among(recent, {each.upstream_id: each for each in upstreams}),
-        registered=known_tables(context.store, compacted),
+        orphans=orphans_among(left, {each.upstream_id: each for each in upstreams}),
+        registered=known_tables(context.store, past.folded_through),
         runs=runs,
         retries=planned_retries(context.rows, runs),
         controls_checksum=None,
@@ -118,21 +121,41 @@ def load_from_models(context: Context) -> TickState:
 
 def newest_tick_number(context: Context) -> int:
     """Return the number of the newest tick, 0 if there was none."""
-    return _last_number(context, _last_ended(context)[0])
+    return _last_number(context, _past(context).ended)
 
 
-def _last_ended(context: Context):  # type: ignore[no-untyped-def]
-    table = context.schema_name.table(Ledger.TICKS)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Past:
+    """What the ledgers say of the ticks before this process."""
+
+    #: The newest tick that came to its end, 0 if none did, and its instant.
+    ended: int
+    tick_at: datetime | None
+    folded_through: int
+    #: The ticks that recorded events of probes and did not come to their end.
+    without_end: Sequence[int]
+
+
+def _past(context: Context) -> _Past:
+    ticks, events = map(context.schema_name.table, (Ledger.TICKS, Ledger.EVENTS))
     try:
         (row,) = context.sql.run(
             "select max(tick_number) as ended, max_by(folded_through, tick_number) as folded, "
-            f"max_by(tick_at, tick_number) as tick_at from {table}"
+            "max_by(tick_at, tick_number) as tick_at, "
+            # Of all times: what a tick has left is found again when its upstream can be read again.
+            f"(select collect_set(tick_number) from {events} left anti join {ticks} "
+            f"using (tick_number) where not startswith(upstream_id, '{REGISTERED}')) as without_end "
+            f"from {ticks}"
         )
     except SqlError as error:
         raise unreadable(f"{context.schema}.{Ledger.TICKS}", error) from error
-    if row["ended"] is None:
-        return 0, -1, None
-    return row["ended"], row["folded"], row["tick_at"]
+    is_first = row["ended"] is None
+    return _Past(
+        ended=0 if is_first else row["ended"],
+        tick_at=row["tick_at"],
+        folded_through=-1 if is_first else row["folded"],
+        without_end=sorted(row["without_end"]),
+    )
 
 
 def _last_number(context: Context, ended: int) -> int:

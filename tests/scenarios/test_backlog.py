@@ -1,6 +1,7 @@
 """A table that ran far ahead of us: what is told, recorded and handed to the job is one and the same."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -77,3 +78,41 @@ def test_a_backlog_of_hundreds_of_commits_starts_its_job_once_though_the_tick_di
         0,
         ("decide", "fire", "publish"),
     )
+
+
+def test_an_event_of_a_dead_tick_is_recorded_once_though_the_ledgers_are_compacted_before_its_table_is_back(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.publish.publish.COMPACT_AFTER_TICKS", 1)
+    monkeypatch.setattr("harness.publish.publish._MANY_ROWS", 0)
+    job, other = story.job(1), story.job(2)
+    flights, orders = story.table("flights"), story.table("orders")
+    story.control(flights, job)
+    story.control(orders, other)
+    story.tick()
+    story.end(job)
+    story.end(other)
+    story.append(flights)
+    story.context.__dict__["store"] = DiesBetween(story.context.store)
+    with pytest.raises(Killed):
+        story.tick()
+    story.restart()
+    lost = Path(flights).rename(f"{flights}-lost")
+    story.append(orders)
+    assert story.started(story.tick()) == [other]
+    (left,) = story.context.store.read(
+        Ledger.EVENTS, where=[("snapshot_id", "=", "1"), ("table", "=", flights)]
+    )
+    (compacted,) = story.context.rows("int_compaction")
+    assert compacted["folded_through"] >= left["tick_number"]
+    # Nothing but the ledgers is left of what the processes so far knew.
+    story.context.home.state.unlink()
+    story.restart()
+    story.tick()
+    lost.rename(flights)
+
+    found = story.tick()
+
+    assert (story.started(found), found.started[0].event_count) == ([job], 1)
+    rows = story.context.store.read(Ledger.EVENTS, where=[("table", "=", flights)])
+    assert sorted(str(row["snapshot_id"]) for row in rows) == ["0", "1"]

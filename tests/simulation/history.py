@@ -50,6 +50,7 @@ MOMENTS = (
         for when in ("before", "after")
     ),
     *("before dbt seed", "after dbt seed", "before dbt decide"),
+    *("before dbt fold", "before dbt tail"),
     *("before show heartbeat_control", "before show sensors"),
     "at the state file",
 )
@@ -100,7 +101,7 @@ def play(seed: int, *, moves: Container[int] | None = None, wiring: Wiring | Non
     """
     where = _IN_MEMORY if _IN_MEMORY.is_dir() else None
     # No history has hundreds of ticks.
-    compacting = patch.multiple(publish, _MANY_ROWS=0)
+    compacting = patch.multiple(publish, COMPACT_AFTER_TICKS=8, _MANY_ROWS=0)
     with tempfile.TemporaryDirectory(dir=where) as folder, _quiet(), compacting:
         return _Player(seed, Path(folder), wiring or Wiring()).play(moves)
 

@@ -22,6 +22,7 @@ from harness.events.event import EventRow
 from harness.fire.submit import Firing
 from harness.platform.databricks.api import JobsApi
 from harness.platform.sql.port import Row
+from harness.record.correlate import REGISTERED
 from harness.store.public_tables import PublicTable
 from harness.store.queries import step_order
 from harness.store.rows import FencingToken, Ledger, LedgerRow
@@ -187,7 +188,7 @@ class Dbt:
 
 
 class _Sql:
-    """Answers the one question that is asked in SQL: which tick was the last to end."""
+    """Answers the one question that is asked in SQL: which ticks have come to their end."""
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
@@ -195,11 +196,18 @@ class _Sql:
     def run(self, statement: str) -> list[Row]:
         rows = self._store.read(Ledger.TICKS)
         newest = max(rows, key=lambda row: int(str(row["tick_number"])), default={})
+        ended = {row["tick_number"] for row in rows}
+        probed = [
+            row
+            for row in self._store.read(Ledger.EVENTS)
+            if not str(row["upstream_id"]).startswith(REGISTERED)
+        ]
         return [
             {
                 "ended": newest.get("tick_number"),
                 "folded": newest.get("folded_through"),
                 "tick_at": newest.get("tick_at"),
+                "without_end": {row["tick_number"] for row in probed} - ended,
             }
         ]
 
