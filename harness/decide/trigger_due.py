@@ -10,6 +10,7 @@ from harness.platform.sql_names import table_key
 from harness.record.probes import Recorded
 from harness.record.registrations import Registered
 from harness.store.rows import ProbeRow, Run, Tick
+from harness.store.trigger_queries import has_ready_slot
 from harness.store.work_lists import StateView
 
 
@@ -79,16 +80,19 @@ def triggers_are_due(
 ) -> bool:
     """Return whether evaluating the triggers may bring anything that the last time did not.
 
-    That is so when a table of theirs has new events, when a run has taken a step that was handed
-    what a trigger released, and when a slot or an expiry has come.
+    That is so when a table of theirs has new events, when a slot or an expiry has come, and when a
+    run has taken a step that was handed what a trigger released while a later slot of the trigger
+    has all it needs.
     """
     if not state.triggers:
         return False
     due_at = state.triggers_due_at
     if due_at is not None and tick.at >= due_at:
         return True
-    own = {each.upstream_id for each in state.triggers}
-    if any(consumed.upstream_id in own for row in findings.steps for consumed in row.consumed):
+    taken = {consumed.upstream_id for row in findings.steps for consumed in row.consumed}
+    if taken and any(
+        each.upstream_id in taken and has_ready_slot(each.position) for each in state.triggers
+    ):
         return True
     return _has_events(tick, findings, lambda: tables.named(state.controls_checksum))
 

@@ -119,6 +119,11 @@ def waiting_in(cursor: str | None) -> tuple[Waiting, ...]:
     )
 
 
+def has_ready_slot(position: str | None) -> bool:
+    """Return whether a slot waits for nothing but the run before it, as the position notes it."""
+    return position is not None and bool(json.loads(position).get("is_ready"))
+
+
 def without_slots(position: str, slots: Collection[str]) -> str:
     """Return a trigger's position in which some slots wait no more.
 

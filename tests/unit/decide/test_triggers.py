@@ -35,6 +35,10 @@ STATE = TickState(
     must_decide=False,
     triggers_due_at=None,
 )
+#: A slot has all it needs, and waits for the run before it.
+READY = replace(
+    DAILY, position='{"waiting":["2026-03-01T06:00:00Z"],"missing":[[]],"is_ready":true}'
+)
 #: No slot is open any more.
 AFTER = '{"opened_through":"2026-03-01T06:00:00Z","waiting":[],"missing":[],"looked_through":9}'
 EVENT = EventRow(
@@ -326,7 +330,16 @@ ELSEWHERE = replace(NEWS, table="sales.returns")
             False,
             id="an upstream moved in silence",
         ),
-        pytest.param({}, {"steps": (STEP,)}, True, id="a run took a step"),
+        pytest.param(
+            {"upstreams": (READY,)}, {"steps": (STEP,)}, True, id="a slot waits for a run's step"
+        ),
+        pytest.param({}, {"steps": (STEP,)}, False, id="no slot waits for a run's step"),
+        pytest.param(
+            {"upstreams": (replace(READY, upstream_id="trigger:other"),)},
+            {"steps": (STEP,)},
+            False,
+            id="a slot waits for another run",
+        ),
         pytest.param({}, {"steps": (OTHER_STEP,)}, False, id="a run had no event of a trigger"),
         pytest.param({"triggers_due_at": NOON}, {}, True, id="a slot has come"),
         pytest.param(

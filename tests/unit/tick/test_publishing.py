@@ -85,7 +85,7 @@ class _NothingEnded:
     """Answers which tick was the last to end."""
 
     def run(self, statement: str) -> list[dict[str, object]]:
-        return [{"ended": None, "folded": None, "tick_at": None}]
+        return [{"ended": None, "folded": None, "tick_at": None, "without_end": []}]
 
 
 class World(SmallWorld):

@@ -49,7 +49,9 @@ STATE = TickState(
     runs=(RUN,),
     controls_checksum="e",
     ended_tick_number=3,
-    orphans=(Orphan(event_id="f", upstream_id=UPSTREAM.upstream_id, snapshot_id="9"),),
+    orphans=(
+        Orphan(event_id="f", upstream_id=UPSTREAM.upstream_id, snapshot_id="9", tick_number=3),
+    ),
     must_decide=True,
 )
 
