@@ -41,7 +41,7 @@ _MANY_ROWS = 10_000
 #: So many ticks wait for a pause in which they are published; after that they are without one.
 _MOST_WAITING = 10
 #: After so many publications in a row that were in vain the next one is waited for.
-_MOST_IN_VAIN = 2
+_MOST_IN_VAIN = 5
 #: The reason of a job whose failed run starts again automatically.
 BACKING_OFF = "backing_off"
 OVER_START_LIMIT = "over_start_limit"
@@ -221,8 +221,8 @@ class Publisher:
     def launch(self, state: StateView) -> None:
         """Begin to publish what waits, unless a publication is under way.
 
-        After two that were disturbed one is waited for until it has read, so that steady news does
-        not put the reasons off for ever.
+        After several in a row that were disturbed one is waited for until it has read, so that
+        steady news does not put the reasons off for ever.
 
         Args:
             state: What this process knows.

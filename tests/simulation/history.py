@@ -100,9 +100,9 @@ def play(seed: int, *, moves: Container[int] | None = None, wiring: Wiring | Non
         wiring: How the machine is put together.
     """
     where = _IN_MEMORY if _IN_MEMORY.is_dir() else None
-    # No history has hundreds of ticks.
-    compacting = patch.multiple(publish, COMPACT_AFTER_TICKS=8, _MANY_ROWS=0)
-    with tempfile.TemporaryDirectory(dir=where) as folder, _quiet(), compacting:
+    # No history has hundreds of ticks, nor long rows of them without a pause.
+    sooner = patch.multiple(publish, COMPACT_AFTER_TICKS=8, _MANY_ROWS=0, _MOST_IN_VAIN=2)
+    with tempfile.TemporaryDirectory(dir=where) as folder, _quiet(), sooner:
         return _Player(seed, Path(folder), wiring or Wiring()).play(moves)
 
 
