@@ -6,18 +6,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import TYPE_CHECKING, TypeAlias
 
 from harness.config.model import Attention
-from harness.inspect.status import Status
 from harness.inspect.tick_summary import main_reason, name_of, reason_in_words
 from harness.platform.databricks.run_states import WAITING_WORDS
 from harness.platform.format import upstream_name
-from harness.sense.backoff import Failing
 from harness.settle.run_progress import NO_STATE, NOT_KNOWN
 from harness.settle.unreachable_runs import Unreachable
 from harness.store.queries import JobReasons, LastDecision, newest_by_job
 from harness.store.rows import Blocker, Run, RunStatus, integer
 from harness.store.work_lists import Upstream
+
+if TYPE_CHECKING:
+    from harness.inspect.status import Status
+    from harness.sense.backoff import Failing
 
 #: What the reason of a job has between an upstream's name and why it fails.
 CANNOT_BE_READ = " cannot be read: "
@@ -28,7 +31,7 @@ _QUERY_LENGTH = 60
 
 
 #: What distinguishes one upstream from another of the same name.
-Described = Upstream | Failing
+Described: TypeAlias = "Upstream | Failing"
 
 
 def names_of(upstream_ids: Iterable[str], upstreams: Iterable[Described]) -> dict[str, str]:
@@ -142,7 +145,7 @@ def began(run: Run) -> datetime:
     return run.started_at or run.decided_at
 
 
-def jobs_of(status: Status) -> list[Job]:
+def jobs_of(status: "Status") -> list[Job]:
     """Return every job of the controls, by id."""
     runs = newest_by_job(status.runs)
     reasons = {job.job_id: job for job in (status.decision.jobs if status.decision else ())}
@@ -195,7 +198,7 @@ _LOST = ProblemKind.LOST
 _UNKNOWN_END = frozenset({RunStatus.LOST, RunStatus.PARKED})
 
 
-def problem_of(run: Run, status: Status) -> Problem | None:
+def problem_of(run: Run, status: "Status") -> Problem | None:
     """Return what about a job's newest run needs a person; most often nothing."""
     if run.holds_job:
         what = run.run_status.value.lower().replace("_", " ")
@@ -247,7 +250,7 @@ def unreachable_of(run: Run, unreachable: Unreachable | None) -> Unreachable | N
     return unreachable if unreachable and run.is_open and unreachable.run_id == run.run_id else None
 
 
-def _unreachable(run: Run, status: Status) -> Problem | None:
+def _unreachable(run: Run, status: "Status") -> Problem | None:
     unreachable = unreachable_of(run, status.unreachable.get(run.job_id))
     if unreachable is None:
         return None

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from harness.context import Context
+from harness.controls.accept import SEEDS
 from harness.platform.clock import instant_from
 from harness.platform.json_file import load, save
 from harness.platform.sql.port import SqlError
@@ -27,15 +28,7 @@ from harness.tick.state import TickState
 VERSION = 7
 
 #: The tables that make the file stale when anything else has written to them.
-SEEDS = (
-    "heartbeat_controls",
-    "scheduled_jobs",
-    "retry_policies",
-    "sensor_assets",
-    "imported_sensors",
-    "event_triggers",
-)
-WATCHED_TABLES = (*Ledger, *SEEDS)
+WATCHED_TABLES = (*Ledger, *(seed.stem for seed in SEEDS))
 
 
 def fingerprints(store: Store) -> dict[str, str | None]:
@@ -144,17 +137,17 @@ def _past(context: Context) -> _Past:
             "max_by(tick_at, tick_number) as tick_at, "
             # Of all times: what a tick has left is found again when its upstream can be read again.
             f"(select collect_set(tick_number) from {events} left anti join {ticks} "
-            f"using (tick_number) where not startswith(upstream_id, '{REGISTERED}')) as without_end "
-            f"from {ticks}"
+            f"using (tick_number) where not startswith(upstream_id, '{REGISTERED}')) "
+            f"as without_end from {ticks}"
         )
     except SqlError as error:
         raise unreadable(f"{context.schema}.{Ledger.TICKS}", error) from error
     is_first = row["ended"] is None
     return _Past(
-        ended=0 if is_first else row["ended"],
-        tick_at=row["tick_at"],
-        folded_through=-1 if is_first else row["folded"],
-        without_end=sorted(row["without_end"]),
+        ended=0 if is_first else integer(row["ended"]),
+        tick_at=cast(datetime | None, row["tick_at"]),
+        folded_through=-1 if is_first else integer(row["folded"]),
+        without_end=sorted(cast(Sequence[int], row["without_end"])),
     )
 
 

@@ -11,21 +11,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harness.config.load import LOCAL_TARGET
 from harness.config.project import dbt_project_of, link_package
 from harness.context import Context
-from harness.controls.accept import Desk
+from harness.controls.accept import SEEDS, Desk
 from harness.controls.edits import PublishedTable
 from harness.errors import DecideError, StateError
 from harness.platform.dbt import unfinished_views
 from harness.platform.json_file import UNREADABLE, save
 from harness.store.integrity import require_intact
-from harness.tick.checkpoint import SEEDS
-
-if TYPE_CHECKING:
-    from harness.context import Context
 
 log = logging.getLogger(__name__)
 
@@ -150,11 +145,10 @@ class Installation:
     def _seeds(self) -> dict[str, object]:
         """Return what shows whether a seed is loaded: its file's checksum, its table's contents."""
         accepted, project = self._context.home.accepted, self._context.settings.project
-        tables = self._context.store.fingerprints(SEEDS)
+        tables = self._context.store.fingerprints([seed.stem for seed in SEEDS])
         return {
-            name: [_checksum([accepted / "seeds" / file, project / "seeds" / file]), tables[name]]
-            for name in SEEDS
-            for file in [f"{name}.csv"]
+            seed.stem: [_checksum([accepted / seed, project / seed]), tables[seed.stem]]
+            for seed in SEEDS
         }
 
     def _build_with_triggers(self) -> bool:
@@ -287,7 +281,7 @@ def models_checksum(project: Path) -> str:
     return digest.hexdigest()
 
 
-def require_state(context: "Context") -> None:
+def require_state(context: Context) -> None:
     """Check that there is something to read.
 
     Raises:
