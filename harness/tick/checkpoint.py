@@ -141,7 +141,8 @@ def _past(context: Context) -> _Past:
             f"as without_end from {ticks}"
         )
     except SqlError as error:
-        raise unreadable(f"{context.schema}.{Ledger.TICKS}", error) from error
+        read = f"{context.schema}.{Ledger.TICKS} or {Ledger.EVENTS}"
+        raise unreadable(read, error) from error
     is_first = row["ended"] is None
     return _Past(
         ended=0 if is_first else integer(row["ended"]),
