@@ -369,7 +369,7 @@ def read_seed(path: Path) -> bytes:
         OSError: It cannot be read.
         UnreadableFileError: It is no regular file, or too large.
     """
-    return read_regular(Path(os.path.realpath(path)), LARGEST_SEED)
+    return read_regular(Path(os.path.realpath(path)) if path.is_symlink() else path, LARGEST_SEED)
 
 
 def seed_rows(seed: Path, text: str) -> list[Row]:

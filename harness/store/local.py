@@ -9,7 +9,7 @@ import logging
 import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -216,7 +216,8 @@ def _plain(row: LedgerRow) -> dict[str, object]:
 
 def _inner(value: object) -> object:
     if isinstance(value, tuple) and value and is_dataclass(value[0]):
-        return [asdict(each) for each in value]
+        names = [each.name for each in fields(value[0])]
+        return [{name: _inner(getattr(each, name)) for name in names} for each in value]
     return value
 
 

@@ -78,6 +78,13 @@ class Snapshot:
     upstreams: Sequence[ListedUpstream]
     #: The newest ones, oldest first.
     events: Sequence[ChangeEvent]
+    #: The jobs in the order of the screen.
+    job_ids: Sequence[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """List the jobs once for all the screens that show them."""
+        ids = [each.job.job_id for each in list_jobs(self.status)]
+        object.__setattr__(self, "job_ids", ids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,18 +100,12 @@ class Screen:
     #: Why what is shown could not be read again.
     problem: str = ""
     is_over: bool = False
-    #: The jobs in the order of the screen.
-    job_ids: Sequence[int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        """List the jobs once for each snapshot."""
-        ids = [each.job.job_id for each in list_jobs(self.snapshot.status)]
-        object.__setattr__(self, "job_ids", ids)
 
     @property
     def place(self) -> int:
         """The line of the selected job."""
-        return self.job_ids.index(self.job_id) if self.job_id in self.job_ids else 0
+        ids = self.snapshot.job_ids
+        return ids.index(self.job_id) if self.job_id in ids else 0
 
     def press(self, key: Key, explain: Callable[[int], Sequence[Text]]) -> "Screen":
         """Return the screen after a key.
@@ -115,15 +116,16 @@ class Screen:
         """
         if self.explanation is not None:
             return self._scrolled(key)
+        ids = self.snapshot.job_ids
         match key:
             case Key.QUIT:
                 return replace(self, is_over=True)
-            case Key.UP | Key.DOWN if self.job_ids:
+            case Key.UP | Key.DOWN if ids:
                 step = 1 if key is Key.DOWN else -1
-                place = min(max(self.place + step, 0), len(self.job_ids) - 1)
-                return replace(self, job_id=self.job_ids[place])
-            case Key.EXPLAIN if self.job_ids:
-                job_id = self.job_ids[self.place]
+                place = min(max(self.place + step, 0), len(ids) - 1)
+                return replace(self, job_id=ids[place])
+            case Key.EXPLAIN if ids:
+                job_id = ids[self.place]
                 return replace(self, job_id=job_id, explanation=explain(job_id), offset=0)
             case _:
                 return self
