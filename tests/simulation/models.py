@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import cast
 
 from harness.store.rows import HOLDING, OPEN, REQUEUING, Ledger, RunStatus
@@ -391,7 +392,7 @@ def _start(verdict: Verdict) -> Row:
 def _control(row: Mapping[str, object]) -> Control:
     sensor_id, job_id = str(row["sensor_id"]), int(str(row["trigger_job_id"]))
     key = str(row["upstream_key"])
-    digest = hashlib.sha256(f"{row['sensor_read_type']}|{key}|".encode()).hexdigest()[:8]
+    digest = _digest(f"{row['sensor_read_type']}|{key}|")
     return Control(
         control_id=f"{re.sub('[^A-Za-z0-9]', '_', sensor_id)}_{job_id}",
         name=f"{row['sensor_source']}:{sensor_id}:{digest}",
@@ -404,6 +405,11 @@ def _control(row: Mapping[str, object]) -> Control:
         state=str(row["job_state"]),
         flag=str(row["dependency_flag"]),
     )
+
+
+@cache
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def _dependency(trigger: Trigger) -> Control:

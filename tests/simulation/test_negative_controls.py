@@ -6,9 +6,9 @@ from tests.simulation.history import play
 from tests.simulation.machine import Wiring
 from tests.simulation.wrong import WRONG
 
-#: The same seeds have nothing to complain of when all is right. First those that showed the faults
-#: which few histories show.
-SEEDS = (14, 114, 81, 16, 17, 85, *range(200))
+#: The same seeds have nothing to complain of when all is right. First six that show every fault
+#: between them, in the order that takes the least time.
+SEEDS = (17, 81, 3, 16, 157, 114, *range(200))
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -30,6 +30,7 @@ ONCE_WRONG = {
     706945717: "a manual run and the start of its job counted twice towards the limit of starts",
     525030657: "a manual run counted for a slot that a trigger released after it had begun",
 }
+WITHOUT_TOKEN = WRONG["without_the_token"][0]
 
 
 @pytest.fixture(scope="module")
@@ -105,22 +106,29 @@ def test_a_shorter_history_begins_as_the_longer_one() -> None:
     assert before_peace == whole.lines[: len(before_peace)]
 
 
-def test_a_wrong_history_is_made_short_and_its_command_plays_it_again() -> None:
-    wiring = WRONG["without_the_token"][0]
-    wrong = next(reported for seed in FIXED if (reported := play(seed, wiring=wiring)).complaints)
-    short = shrink(wrong, wiring)
+@pytest.fixture(scope="module")
+def shrunk() -> tuple[Told, Told]:
+    """A wrong history, and the shortest that was found of it."""
+    histories = (play(seed, wiring=WITHOUT_TOKEN) for seed in FIXED)
+    wrong = next(reported for reported in histories if reported.complaints)
+    return wrong, shrink(wrong, WITHOUT_TOKEN)
+
+
+def test_a_wrong_history_is_made_short_and_its_command_plays_it_again(
+    shrunk: tuple[Told, Told],
+) -> None:
+    wrong, short = shrunk
     assert short.broken & wrong.broken
     assert len(short.moves) < len(wrong.moves)
     words = command(short).rpartition(" ")[2]
-    assert play(short.seed, moves=from_words(words), wiring=wiring) == short
-    assert command(short) in report([wrong], wiring)
+    assert play(short.seed, moves=from_words(words), wiring=WITHOUT_TOKEN) == short
+    assert command(short) in report([wrong], WITHOUT_TOKEN)
 
 
-def test_no_move_of_a_short_history_can_be_left_out() -> None:
-    wiring = WRONG["without_the_token"][0]
-    wrong = next(reported for seed in FIXED if (reported := play(seed, wiring=wiring)).complaints)
-    short = shrink(wrong, wiring)
+def test_no_move_of_a_short_history_can_be_left_out(shrunk: tuple[Told, Told]) -> None:
+    wrong, short = shrunk
     shorter = [
-        play(short.seed, moves={*short.moves} - {each}, wiring=wiring) for each in short.moves
+        play(short.seed, moves={*short.moves} - {each}, wiring=WITHOUT_TOKEN)
+        for each in short.moves
     ]
     assert not any(reported.broken & wrong.broken for reported in shorter)

@@ -3,6 +3,7 @@
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import cast
 
 from harness.errors import StateError
@@ -74,11 +75,10 @@ class MemoryStore:
         where: Sequence[tuple[str, str, object]] = (),
         columns: Sequence[str] = (),
     ) -> list[dict[str, object]]:
-        return [
-            {name: row[name] for name in columns or row}
-            for row in self._plain.get(table, ())
-            if all(_holds(row[column], name, value) for column, name, value in where)
-        ]
+        rows = self._plain.get(table, [])
+        for column, name, value in where:
+            rows = [row for row in rows if _holds(row[column], name, value)]
+        return [{name: row[name] for name in columns} if columns else row.copy() for row in rows]
 
     def exists(self, table: str) -> bool:
         return table in self._plain
@@ -99,6 +99,11 @@ def _plain(value: object) -> object:
     """As a table gives it back: rows and structures as dictionaries, tuples as lists."""
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if names := _names_of(type(value)):
+        return {name: _plain(getattr(value, name)) for name in names}
     return value
+
+
+@cache
+def _names_of(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
