@@ -1,15 +1,55 @@
-"""An installation in memory whose commands run in the test's own process."""
+"""Commands that run in the test's own process, and an installation in memory for them."""
 
 import json
-from collections.abc import Iterator
+import logging
+import os
+import subprocess
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from harness.cli.app import main
 from harness.context import Context
 from harness.tick.install import STATE_VERSION
 from tests.support.small_world import SmallWorld
+
+PROJECT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """Some commands set up the log of their process."""
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    yield
+    for handler in set(root.handlers) - set(handlers):
+        root.removeHandler(handler)
+        handler.close()
+    root.setLevel(level)
+    logging.captureWarnings(False)
+
+
+@pytest.fixture
+def call_here(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Call the command line without a process of its own, which takes most of a second to start."""
+    for name in [*os.environ]:
+        if name.startswith("HEARTBEAT_"):
+            monkeypatch.delenv(name)
+
+    def call(
+        home: Path, *arguments: str, project: Path = PROJECT
+    ) -> subprocess.CompletedProcess[str]:
+        monkeypatch.chdir(project)
+        monkeypatch.setenv("HEARTBEAT_HOME", str(home))
+        code = main([*arguments])
+        output = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, code, output.out, output.err)
+
+    return call
 
 
 @pytest.fixture

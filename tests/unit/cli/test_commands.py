@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -51,6 +51,7 @@ COMMANDS = (
     "demo",
     "docs",
 )
+Call = Callable[..., subprocess.CompletedProcess[str]]
 HEAVY = {"pyspark", "dbt", "databricks", "py4j", "deltalake", "pandas"}
 
 #: Runs the command line and then tells which modules it took.
@@ -67,13 +68,12 @@ def call(
     home: Path,
     *arguments: str,
     environment: Mapping[str, str] | None = None,
-    project: Path = PROJECT,
     start: Sequence[str] = ("-m", "harness"),
 ) -> subprocess.CompletedProcess[str]:
     own = {name: value for name, value in os.environ.items() if not name.startswith("HEARTBEAT_")}
     return subprocess.run(
         [sys.executable, *start, *arguments],
-        cwd=project,
+        cwd=PROJECT,
         env={**own, "HEARTBEAT_HOME": str(home), **(environment or {})},
         capture_output=True,
         text=True,
@@ -140,8 +140,10 @@ def test_every_command_is_known() -> None:
         ("doctor", "everything"),
     ],
 )
-def test_wrong_usage_ends_with_two(tmp_path: Path, arguments: Sequence[str]) -> None:
-    answer = call(tmp_path, *arguments)
+def test_wrong_usage_ends_with_two(
+    tmp_path: Path, arguments: Sequence[str], call_here: Call
+) -> None:
+    answer = call_here(tmp_path, *arguments)
     assert answer.returncode == ExitCode.USAGE
     assert "Traceback" not in answer.stderr
 
@@ -222,9 +224,9 @@ def test_an_operation_on_batches_is_dbts_own_and_what_it_says_is_printed(
     ],
 )
 def test_a_folder_that_is_not_set_up_is_told_with_the_way_out(
-    tmp_path: Path, arguments: Sequence[str]
+    tmp_path: Path, arguments: Sequence[str], call_here: Call
 ) -> None:
-    answer = call(tmp_path, *arguments)
+    answer = call_here(tmp_path, *arguments)
     assert answer.returncode == ExitCode.FAILED
     assert is_one_sentence(answer.stderr)
     assert "python -m harness init" in answer.stderr
@@ -243,18 +245,20 @@ def test_a_second_writer_is_told_who_holds_the_lock_and_ends_with_three(
 
 @pytest.mark.parametrize("arguments", [("tick",), ("init",), ("complete", "--job", "1")])
 def test_a_state_folder_that_cannot_be_made_is_one_sentence(
-    tmp_path: Path, arguments: Sequence[str]
+    tmp_path: Path, arguments: Sequence[str], call_here: Call
 ) -> None:
     (tmp_path / "file").write_text("no folder")
-    answer = call(tmp_path / "file" / "home", *arguments)
+    answer = call_here(tmp_path / "file" / "home", *arguments)
     assert answer.returncode == ExitCode.FAILED
     assert is_one_sentence(answer.stderr)
 
 
 @pytest.mark.parametrize("command", ["tick", "status"])
-def test_a_state_folder_of_a_newer_version_is_left_alone(tmp_path: Path, command: str) -> None:
+def test_a_state_folder_of_a_newer_version_is_left_alone(
+    tmp_path: Path, command: str, call_here: Call
+) -> None:
     set_up(tmp_path, version=99)
-    answer = call(tmp_path, command)
+    answer = call_here(tmp_path, command)
     assert answer.returncode == ExitCode.FAILED
     assert is_one_sentence(answer.stderr)
     assert "newer Heartbeat" in answer.stderr
@@ -262,10 +266,9 @@ def test_a_state_folder_of_a_newer_version_is_left_alone(tmp_path: Path, command
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A copy of what the command line needs, with controls of its own."""
+    """A project with controls of its own."""
     copy = tmp_path / "project"
-    shutil.copytree(PROJECT / "harness", copy / "harness", ignore=shutil.ignore_patterns("*.pyc"))
-    (copy / "seeds").mkdir()
+    (copy / "seeds").mkdir(parents=True)
     shutil.copy(PROJECT / "heartbeat.yml", copy / "heartbeat.yml")
     rows = [line(), line(sensor_id="sales.returns")]
     text = "\n".join([HEADER, *rows, ""])
@@ -273,27 +276,31 @@ def project(tmp_path: Path) -> Path:
     return copy
 
 
-def test_controls_that_are_right_end_with_zero(tmp_path: Path, project: Path) -> None:
+def test_controls_that_are_right_end_with_zero(
+    tmp_path: Path, project: Path, call_here: Call
+) -> None:
     (project / "heartbeat.yml").write_text("jobs: {local: {default_command: make}}\n")
-    answer = call(tmp_path, "validate", project=project)
+    answer = call_here(tmp_path, "validate", project=project)
     assert answer.returncode == ExitCode.DONE
     assert "nothing is wrong" in answer.stdout
 
 
-def test_every_finding_is_told_and_errors_end_with_two(tmp_path: Path, project: Path) -> None:
+def test_every_finding_is_told_and_errors_end_with_two(
+    tmp_path: Path, project: Path, call_here: Call
+) -> None:
     controls = project / "seeds" / "heartbeat_controls.csv"
     controls.write_text(controls.read_text().replace("UNPAUSED", "ASLEEP"))
-    answer = call(tmp_path, "validate", project=project)
+    answer = call_here(tmp_path, "validate", project=project)
     assert answer.returncode == ExitCode.USAGE
     assert answer.stdout.count("[job_state]") == 2
     assert "seeds/heartbeat_controls.csv:2: error: job_state: " in answer.stdout
     assert "\x1b" not in answer.stdout
 
 
-def test_findings_are_json_for_scripts(tmp_path: Path, project: Path) -> None:
+def test_findings_are_json_for_scripts(tmp_path: Path, project: Path, call_here: Call) -> None:
     controls = project / "seeds" / "heartbeat_controls.csv"
     controls.write_text(controls.read_text().replace("111", "no number"))
-    answer = call(tmp_path, "validate", "--json", project=project)
+    answer = call_here(tmp_path, "validate", "--json", project=project)
     content = json.loads(answer.stdout)
     assert content["ok"] is False
     assert content["findings"][0]["code"] == "job_id_number"
@@ -301,17 +308,19 @@ def test_findings_are_json_for_scripts(tmp_path: Path, project: Path) -> None:
 
 @pytest.mark.parametrize("command", ["validate", "tick", "init"])
 def test_controls_that_are_not_there_are_one_sentence_and_two(
-    tmp_path: Path, project: Path, command: str
+    tmp_path: Path, project: Path, command: str, call_here: Call
 ) -> None:
     (project / "seeds" / "heartbeat_controls.csv").unlink()
-    answer = call(tmp_path, command, project=project)
+    answer = call_here(tmp_path, command, project=project)
     assert answer.returncode == ExitCode.USAGE
     assert is_one_sentence(answer.stderr)
 
 
-def test_settings_that_are_wrong_are_told_with_file_and_key(tmp_path: Path, project: Path) -> None:
+def test_settings_that_are_wrong_are_told_with_file_and_key(
+    tmp_path: Path, project: Path, call_here: Call
+) -> None:
     (project / "heartbeat.yml").write_text("sensing: {threads: many}\n")
-    answer = call(tmp_path, "status", project=project)
+    answer = call_here(tmp_path, "status", project=project)
     assert answer.returncode == ExitCode.USAGE
     assert "heartbeat.yml" in answer.stderr
     assert "threads" in answer.stderr
@@ -366,33 +375,36 @@ def test_a_person_ends_every_wait_while_somebody_ticks(tmp_path: Path) -> None:
     assert not (tmp_path / "back_off.json").exists()
 
 
-def test_a_script_is_told_whose_wait_has_ended(tmp_path: Path) -> None:
+def test_a_script_is_told_whose_wait_has_ended(tmp_path: Path, call_here: Call) -> None:
     keep_failing(tmp_path)
-    answer = call(tmp_path, "try-again", "--json")
+    answer = call_here(tmp_path, "try-again", "--json")
     assert json.loads(answer.stdout) == {"upstreams": ["file:x:ab5c14a4"]}
 
 
-def test_there_may_be_no_wait_to_end(tmp_path: Path) -> None:
-    answer = call(tmp_path, "try-again")
+def test_there_may_be_no_wait_to_end(tmp_path: Path, call_here: Call) -> None:
+    answer = call_here(tmp_path, "try-again")
     assert answer.returncode == ExitCode.DONE
     assert answer.stdout == "nothing keeps failing: the next tick probes everything\n"
 
 
-def test_a_wait_that_cannot_be_ended_is_told_in_one_sentence(tmp_path: Path) -> None:
+def test_a_wait_that_cannot_be_ended_is_told_in_one_sentence(
+    tmp_path: Path, call_here: Call
+) -> None:
     (tmp_path / "back_off.json").mkdir()
-    answer = call(tmp_path, "try-again")
+    answer = call_here(tmp_path, "try-again")
     assert answer.returncode == ExitCode.FAILED
     assert is_one_sentence(answer.stderr)
 
 
 @pytest.mark.parametrize("command", ["validate", "init"])
 def test_a_secret_that_nobody_can_fetch_is_told_before_it_is_needed(
-    tmp_path: Path, command: str
+    tmp_path: Path, command: str, call_here: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "other.yml"
     file.write_text("connections: {jdbc: {shop: {url: 'jdbc:x:y', password: 'secret:s/k'}}}")
-    environment = {"HEARTBEAT_CONFIG": str(file), "DATABRICKS_HOST": ""}
-    answer = call(tmp_path, command, environment=environment)
+    monkeypatch.setenv("HEARTBEAT_CONFIG", str(file))
+    monkeypatch.setenv("DATABRICKS_HOST", "")
+    answer = call_here(tmp_path, command)
     assert answer.returncode == ExitCode.USAGE
     assert is_one_sentence(answer.stderr)
     assert "connections.jdbc.shop.password: secret:s/k" in answer.stderr

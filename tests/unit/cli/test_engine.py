@@ -114,7 +114,10 @@ def test_the_token_is_never_shown(home: Path, arguments: tuple[str, ...]) -> Non
     assert TOKEN not in answer.output
 
 
-def test_an_engine_that_does_not_answer_ends_status_with_one(home: Path) -> None:
+def test_an_engine_that_does_not_answer_ends_status_with_one(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.inspect.engine.SECONDS_TO_GREET", 0.2)
     with an_engine(home) as record:
         os.kill(record.server, signal.SIGSTOP)
         answer = engine("status")

@@ -11,16 +11,17 @@ import typer
 from harness.cli.app import app
 from harness.cli.help import GROUPS, group_commands
 from harness.controls.header import COLUMNS
+from tests.unit.cli.test_commands import Call
 
 PROGRAM = "python -m harness"
 NAMES = [each.name or each.callback.__name__ for each in app.registered_commands if each.callback]
 
 
-def shown(*command: str) -> list[str]:
-    """The help as a person at a terminal of 80 columns gets it."""
+def shown() -> list[str]:
+    """The list of the commands as a person at a terminal of 80 columns gets it."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("HEARTBEAT_")}
     answer = subprocess.run(
-        [sys.executable, "-m", "harness", *command, "--help"],
+        [sys.executable, "-m", "harness", "--help"],
         env={**own, "COLUMNS": "80", "NO_COLOR": "1"},
         capture_output=True,
         text=True,
@@ -46,17 +47,21 @@ def test_each_command_has_one_line_at_eighty_columns() -> None:
     assert len(rows) == len(NAMES)
 
 
-def rendered(command: str) -> tuple[list[str], list[str]]:
+def rendered(answer: str) -> tuple[list[str], list[str]]:
     """The lines of the examples, and those of the options."""
-    lines = shown(command)
+    lines = [line.rstrip() for line in answer.splitlines()]
     begin = lines.index(" Examples:")
     end = next(place for place, line in enumerate(lines) if line.startswith("╭─"))
     return [line for line in lines[begin + 1 : end] if line], lines[end:]
 
 
 @pytest.mark.parametrize("command", NAMES)
-def test_examples_begin_alike_and_fit_a_line_and_no_option_shows_a_type(command: str) -> None:
-    examples, options = rendered(command)
+def test_examples_begin_alike_and_fit_a_line_and_no_option_shows_a_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call_here: Call, command: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    examples, options = rendered(call_here(tmp_path, command, "--help").stdout)
     assert examples
     starts = (f" {PROGRAM} {command}", " HEARTBEAT_HOME=", " cd ")
     assert [each for each in examples if not each.startswith(starts)] == []

@@ -1,7 +1,6 @@
 """Those who watch, on the command line: what ticks send, the test message, the probe, the log."""
 
 import json
-import logging
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,18 +30,6 @@ Call = Callable[..., Result]
 def web() -> Iterator[Web]:
     with web_server() as server:
         yield server
-
-
-@pytest.fixture(autouse=True)
-def logging_as_before() -> Iterator[None]:
-    root = logging.getLogger()
-    level, handlers = root.level, list(root.handlers)
-    yield
-    for handler in set(root.handlers) - set(handlers):
-        root.removeHandler(handler)
-        handler.close()
-    root.setLevel(level)
-    logging.captureWarnings(False)
 
 
 @pytest.fixture

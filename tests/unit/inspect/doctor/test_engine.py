@@ -5,6 +5,8 @@ import signal
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from harness.config.load import Settings
 from harness.context import wanted_engine
 from harness.inspect.doctor.engine import engine
@@ -52,7 +54,10 @@ def test_a_record_that_cannot_be_read_is_no_engine(patient: Patient) -> None:
     assert "does not run" in only_ok(patient).what
 
 
-def test_an_engine_that_does_not_answer_needs_attention(patient: Patient) -> None:
+def test_an_engine_that_does_not_answer_needs_attention(
+    patient: Patient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.inspect.engine.SECONDS_TO_GREET", 0.2)
     with an_engine(patient.home.folder) as record:
         os.kill(record.server, signal.SIGSTOP)
         found = only(engine(patient), Level.ATTENTION)
