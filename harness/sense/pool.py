@@ -249,6 +249,8 @@ class ProbePool:
                 # The machine gives no more; those that there are go on.
                 return
             self._threads += 1
+            # Until it takes its first share: else one more would be started for the same tasks.
+            self._idle_threads += 1
 
     def _start(self) -> None:
         threading.Thread(target=self._serve, name="look", daemon=True).start()
@@ -318,7 +320,9 @@ class ProbePool:
         share: _Share | None = None
         while True:
             with self._work:
-                if share is not None:
+                if share is None:
+                    self._idle_threads -= 1
+                else:
                     self._end(share)
                     if share.abandoned:
                         # Another thread took this one's place.

@@ -360,6 +360,33 @@ def test_looks_that_hung_in_an_earlier_pass_put_nothing_off(disk: HangingDisk) -
     assert len(results) == 21
 
 
+class Counting(ProbePool):
+    """Counts the threads that it starts."""
+
+    started = 0
+
+    def _start(self) -> None:
+        self.started += 1
+        super()._start()
+
+
+def test_no_more_threads_are_started_than_find_a_probe_to_run() -> None:
+    barrier = threading.Barrier(40, timeout=30)
+
+    class Meeting(FakeProbe):
+        def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
+            barrier.wait()
+            return super().probe(group, at=at)
+
+    probe_pool = Counting({"delta_table": Meeting()}, threads=200)
+
+    for _ in range(2):
+        results = probe_pool.probe_all([upstream(f"t{number}") for number in range(40)], at=AT)
+        assert [result.failure for result in results] == [None] * 40
+
+    assert probe_pool.started == 40
+
+
 class Crowded(ProbePool):
     """On a machine that gives so many threads and no more."""
 
