@@ -83,12 +83,16 @@ class Consumers:
         key = chance.choice(sorted(self._got, key=str))
         return self._report(*key, at)
 
-    def drain(self, at: datetime) -> bool:
-        """Let every job fetch and process what there is; tell whether there was anything."""
+    def drain(self, instant: Callable[[], datetime]) -> bool:
+        """Let every job fetch and process what there is; tell whether there was anything.
+
+        Args:
+            instant: Returns an instant that no message has yet.
+        """
         before = len(self.pulls)
         for job_id, name in self._wanted:
-            self._fetch(job_id, name, Caller(at=at))
-            self._report(job_id, name, None, at)
+            self._fetch(job_id, name, Caller(at=instant()))
+            self._report(job_id, name, None, instant())
         return any(each.event_ids for each in self.pulls[before:])
 
     def _fetch(self, job_id: int, name: str, caller: Caller) -> str:

@@ -315,7 +315,7 @@ class _Player:
             world.machine.finish()
             self._complain_of_what_is_public()
             if world.consumers:
-                has_moved |= world.consumers.drain(world.instant())
+                has_moved |= world.consumers.drain(world.instant)
             world.end_all_runs()
             held = world.held_jobs()
             # What starts again by itself is left to do so.

@@ -100,6 +100,13 @@ def test_a_seed_tells_the_same_story_in_every_process() -> None:
     assert stories[0] == stories[1]
 
 
+def test_a_seed_tells_the_same_story_whatever_chance_names_the_messages() -> None:
+    # Consumers fetch and report in this one.
+    first, *others = (play(35) for _ in range(5))
+    assert first.statuses
+    assert others == [first] * len(others)
+
+
 def test_a_shorter_history_begins_as_the_longer_one() -> None:
     whole, shorter = play(17), play(17, moves=range(8))
     before_peace = shorter.lines[: shorter.lines.index("peace")]
