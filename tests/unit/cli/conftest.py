@@ -16,6 +16,7 @@ from harness.tick.install import STATE_VERSION
 from tests.support.small_world import SmallWorld
 
 PROJECT = Path(__file__).resolve().parents[3]
+Call = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(autouse=True)
@@ -32,9 +33,7 @@ def logging_as_before() -> Iterator[None]:
 
 
 @pytest.fixture
-def call_here(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., subprocess.CompletedProcess[str]]:
+def call_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
     """Call the command line without a process of its own, which takes most of a second to start."""
     for name in [*os.environ]:
         if name.startswith("HEARTBEAT_"):

@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from harness.errors import ConfigurationError, ExitCode
 from harness.sense.backoff import BackOff, Failing, save_back_off
 from harness.store.writer.lock import ProcessLock
 from tests.support.controls_text import HEADER, line
+from tests.unit.cli.conftest import Call
 
 PROJECT = Path(__file__).resolve().parents[3]
 COMMANDS = (
@@ -51,7 +52,6 @@ COMMANDS = (
     "demo",
     "docs",
 )
-Call = Callable[..., subprocess.CompletedProcess[str]]
 HEAVY = {"pyspark", "dbt", "databricks", "py4j", "deltalake", "pandas"}
 
 #: Runs the command line and then tells which modules it took.

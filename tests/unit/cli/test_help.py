@@ -11,7 +11,7 @@ import typer
 from harness.cli.app import app
 from harness.cli.help import GROUPS, group_commands
 from harness.controls.header import COLUMNS
-from tests.unit.cli.test_commands import Call
+from tests.unit.cli.conftest import Call
 
 PROGRAM = "python -m harness"
 NAMES = [each.name or each.callback.__name__ for each in app.registered_commands if each.callback]
