@@ -84,7 +84,7 @@ class Consumers:
         return self._report(*key, at)
 
     def drain(self, instant: Callable[[], datetime]) -> bool:
-        """Let every job fetch and process what there is; tell whether there was anything.
+        """Let every job fetch and process what there is; return whether there was anything.
 
         Args:
             instant: Returns an instant that no message has yet.

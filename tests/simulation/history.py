@@ -66,7 +66,7 @@ EVERY_MOMENT = (*MOMENTS, *TRIGGER_MOMENTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class HistoryResult:
     """What came of a history."""
 
     seed: int
@@ -91,7 +91,9 @@ class Told:
         return frozenset(each.partition(":")[0] for each in self.complaints)
 
 
-def play(seed: int, *, moves: Container[int] | None = None, wiring: Wiring | None = None) -> Told:
+def play(
+    seed: int, *, moves: Container[int] | None = None, wiring: Wiring | None = None
+) -> HistoryResult:
     """Play the history of a seed, the same one every time.
 
     Args:
@@ -169,7 +171,7 @@ class _Player:
         self._weights |= draw_weights_of(part, chance)
         self._meanwhile_weights |= MEANWHILE_OF.get(part, {})
 
-    def play(self, moves: Container[int] | None) -> Told:
+    def play(self, moves: Container[int] | None) -> HistoryResult:
         for number in range(self._moves):
             if moves is not None and number not in moves:
                 continue
@@ -190,7 +192,7 @@ class _Player:
         else:
             self._come_to_rest()
         steps = self._world.machine.store.read(Ledger.RUNS)
-        return Told(
+        return HistoryResult(
             seed=self._seed,
             lines=self._lines,
             complaints=self._complaints,

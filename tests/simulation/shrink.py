@@ -2,14 +2,14 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from tests.simulation.history import Told, play
+from tests.simulation.history import HistoryResult, play
 from tests.simulation.machine import Wiring
 
 #: So often a history is played again at most: some tens of seconds.
 _MOST_PLAYS = 300
 
 
-def shrink(wrong: Told, wiring: Wiring | None = None) -> Told:
+def shrink(wrong: HistoryResult, wiring: Wiring | None = None) -> HistoryResult:
     """Return the shortest history that was found of a wrong one; it breaks one of the same rules.
 
     Parts of the moves are left out, half of them first and single ones last, for as long as what
@@ -39,13 +39,13 @@ def _without_parts(moves: Sequence[int], size: int) -> Iterator[frozenset[int]]:
         yield frozenset({*moves[: max(end - size, 0)], *moves[end:]})
 
 
-def command(reported: Told, *, takes_turns: bool = False) -> str:
+def command(reported: HistoryResult, *, takes_turns: bool = False) -> str:
     """Return the command that plays these moves again."""
     option = " --turns" if takes_turns else ""
     return f"python -m tests.simulation {reported.seed}{option} --moves {in_words(reported.moves) or 'none'}"
 
 
-def report(histories: Iterable[Told], wiring: Wiring | None = None) -> str:
+def report(histories: Iterable[HistoryResult], wiring: Wiring | None = None) -> str:
     """Say of each wrong history what is wrong and how to play it; the first is made short.
 
     Args:

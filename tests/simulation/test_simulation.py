@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.store.rows import HOLDING
-from tests.simulation.history import EVERY_MOMENT, Told, play
+from tests.simulation.history import EVERY_MOMENT, HistoryResult, play
 from tests.simulation.shrink import command, from_words, report, shrink
 from tests.simulation.wrong import WRONG
 
@@ -34,11 +34,11 @@ WITHOUT_TOKEN = WRONG["without_the_token"][0]
 
 
 @pytest.fixture(scope="module")
-def fixed() -> list[Told]:
+def fixed() -> list[HistoryResult]:
     return [play(seed) for seed in FIXED]
 
 
-def test_no_history_of_a_fixed_seed_breaks_a_promise(fixed: list[Told]) -> None:
+def test_no_history_of_a_fixed_seed_breaks_a_promise(fixed: list[HistoryResult]) -> None:
     wrong = report(fixed)
     assert not wrong, wrong
 
@@ -57,13 +57,13 @@ def test_what_was_wrong_once_stays_right(seed: int) -> None:
     assert not wrong, f"{ONCE_WRONG[seed]}\n{wrong}"
 
 
-def test_processes_die_at_every_moment(fixed: list[Told]) -> None:
+def test_processes_die_at_every_moment(fixed: list[HistoryResult]) -> None:
     died_at = {moment for reported in fixed for moment in reported.died_at}
     # The views of the triggers are built for the first time too rarely to wait for it.
     assert died_at - {"before dbt triggers"} == set(EVERY_MOMENT)
 
 
-def test_starts_go_through_every_status(fixed: list[Told]) -> None:
+def test_starts_go_through_every_status(fixed: list[HistoryResult]) -> None:
     reached = {status for reported in fixed for status in reported.statuses}
     goes_on_or_well = {
         "INTENDED",
@@ -77,11 +77,13 @@ def test_starts_go_through_every_status(fixed: list[Told]) -> None:
     assert reached == goes_on_or_well | set(map(str, HOLDING))
 
 
-def test_failed_runs_are_wanted_again_by_policies_in_many_histories(fixed: list[Told]) -> None:
+def test_failed_runs_are_wanted_again_by_policies_in_many_histories(
+    fixed: list[HistoryResult],
+) -> None:
     assert sum("policy" in reported.reporters for reported in fixed) > 10
 
 
-def test_several_ticks_become_public_together_in_many_histories(fixed: list[Told]) -> None:
+def test_several_ticks_become_public_together_in_many_histories(fixed: list[HistoryResult]) -> None:
     assert sum(reported.coalesced > 0 for reported in fixed) > 5
 
 
@@ -114,7 +116,7 @@ def test_a_shorter_history_begins_as_the_longer_one() -> None:
 
 
 @pytest.fixture(scope="module")
-def shrunk() -> tuple[Told, Told]:
+def shrunk() -> tuple[HistoryResult, HistoryResult]:
     """A wrong history, and the shortest that was found of it."""
     histories = (play(seed, wiring=WITHOUT_TOKEN) for seed in FIXED)
     wrong = next(reported for reported in histories if reported.complaints)
@@ -122,7 +124,7 @@ def shrunk() -> tuple[Told, Told]:
 
 
 def test_a_wrong_history_is_made_short_and_its_command_plays_it_again(
-    shrunk: tuple[Told, Told],
+    shrunk: tuple[HistoryResult, HistoryResult],
 ) -> None:
     wrong, short = shrunk
     assert short.broken & wrong.broken
@@ -132,7 +134,9 @@ def test_a_wrong_history_is_made_short_and_its_command_plays_it_again(
     assert command(short) in report([wrong], WITHOUT_TOKEN)
 
 
-def test_no_move_of_a_short_history_can_be_left_out(shrunk: tuple[Told, Told]) -> None:
+def test_no_move_of_a_short_history_can_be_left_out(
+    shrunk: tuple[HistoryResult, HistoryResult],
+) -> None:
     wrong, short = shrunk
     shorter = [
         play(short.seed, moves={*short.moves} - {each}, wiring=WITHOUT_TOKEN)

@@ -5,7 +5,7 @@ import pytest
 from harness.store.rows import FencingToken
 from harness.store.writer.fencing import HeldLease
 from harness.store.writer.lease import Lease
-from tests.simulation.history import Told, play
+from tests.simulation.history import HistoryResult, play
 from tests.simulation.machine import Wiring
 from tests.simulation.shrink import report
 
@@ -44,16 +44,16 @@ class _Unconfirmed(_Unstamped):
 
 
 @pytest.fixture(scope="module")
-def histories() -> list[Told]:
+def histories() -> list[HistoryResult]:
     return [play(seed, wiring=TURNS) for seed in SEEDS]
 
 
-def test_no_history_with_frozen_processes_breaks_a_promise(histories: list[Told]) -> None:
+def test_no_history_with_frozen_processes_breaks_a_promise(histories: list[HistoryResult]) -> None:
     wrong = report(histories, TURNS)
     assert not wrong, wrong
 
 
-def test_frozen_processes_wake_up_and_are_told(histories: list[Told]) -> None:
+def test_frozen_processes_wake_up_and_are_told(histories: list[HistoryResult]) -> None:
     lines = [line for reported in histories for line in reported.lines]
     assert sum(line.startswith("  another ticks") for line in lines) > 50
     assert any("has lost the lease" in line for line in lines)

@@ -1,7 +1,6 @@
 """Commands that run in the test's own process, and an installation in memory for them."""
 
 import json
-import logging
 import os
 import subprocess
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ import pytest
 from harness.cli.app import main
 from harness.context import Context
 from harness.tick.install import STATE_VERSION
+from tests.support.root_logger import logging_restored
 from tests.support.small_world import SmallWorld
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -22,14 +22,8 @@ Call = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture(autouse=True)
 def logging_as_before() -> Iterator[None]:
     """Some commands set up the log of their process."""
-    root = logging.getLogger()
-    level, handlers = root.level, list(root.handlers)
-    yield
-    for handler in set(root.handlers) - set(handlers):
-        root.removeHandler(handler)
-        handler.close()
-    root.setLevel(level)
-    logging.captureWarnings(False)
+    with logging_restored():
+        yield
 
 
 @pytest.fixture

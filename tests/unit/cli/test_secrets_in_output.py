@@ -110,20 +110,14 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 @pytest.fixture
 def loud_logs(tmp_path: Path) -> Iterator[Path]:
     """The log of a process that logs everything."""
-    root = logging.getLogger()
     levels = {name: logging.getLogger(name).level for name in ("databricks", "py4j", "urllib3")}
-    before, handlers = root.level, list(root.handlers)
+    # `logging_as_before` restores the root logger.
     set_up_logging(tmp_path, is_writer=True, console=io.StringIO())
     for name in (*levels, None):
         logging.getLogger(name).setLevel(logging.DEBUG)
     yield tmp_path / "logs" / "heartbeat.log"
-    for handler in set(root.handlers) - set(handlers):
-        root.removeHandler(handler)
-        handler.close()
-    root.setLevel(before)
     for name, level in levels.items():
         logging.getLogger(name).setLevel(level)
-    logging.captureWarnings(False)
 
 
 EACH = pytest.mark.parametrize("kind", KINDS)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -16,7 +17,7 @@ from rich.text import Text
 
 from harness.cli.views.watch import Key, Screen, Snapshot, keys_in
 from harness.errors import ExitCode
-from harness.inspect.listings import list_upstreams
+from harness.inspect.listings import list_jobs, list_upstreams
 from harness.store.public_tables import CONTROL_TABLE
 from harness.store.rows import Ledger, RunStatus
 from harness.store.trigger_queries import TRIGGERS
@@ -94,6 +95,15 @@ def test_the_selected_job_is_visible_however_many_there_are() -> None:
     for keys in ("j" * 500, "j" * 499, "k" * 300):
         screen = pressed(screen, keys)
         assert len(selected(screen)) == 1
+
+
+def test_the_jobs_are_listed_once_for_each_snapshot_whatever_is_pressed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lists = Mock(wraps=list_jobs)
+    monkeypatch.setattr("harness.cli.views.watch.list_jobs", lists)
+    pressed(Screen(snapshot=snapshot()), "jjk")
+    assert lists.call_count == 1
 
 
 def test_the_selection_stays_with_its_job_when_the_list_changes() -> None:

@@ -13,6 +13,7 @@ from harness.errors import StateError
 from harness.platform import masking
 from harness.platform.logs import Rotation, log_as_tick, set_up_logging
 from harness.platform.text import escaped
+from tests.support.root_logger import logging_restored
 
 HEAD = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 
@@ -25,14 +26,8 @@ class Terminal(io.StringIO):
 @pytest.fixture(autouse=True)
 def logging_as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.delenv("NO_COLOR", raising=False)
-    root = logging.getLogger()
-    level, handlers = root.level, list(root.handlers)
-    yield
-    for handler in set(root.handlers) - set(handlers):
-        root.removeHandler(handler)
-        handler.close()
-    root.setLevel(level)
-    logging.captureWarnings(False)
+    with logging_restored():
+        yield
 
 
 def lines(home: Path) -> list[str]:

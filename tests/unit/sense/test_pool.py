@@ -173,15 +173,22 @@ def test_each_look_is_told_as_it_comes_in(probe: FakeProbe) -> None:
     assert sorted(reported) == ["bad", "good", "x"]
 
 
+class Meeting(FakeProbe):
+    """Waits until ``count`` probes run at the same time; with ``start``, those of such names alone."""
+
+    def __init__(self, count: int, start: str = "") -> None:
+        super().__init__()
+        self._barrier = threading.Barrier(count, timeout=30)
+        self._start = start
+
+    def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
+        if group[0].sensor_id.startswith(self._start):
+            self._barrier.wait()
+        return super().probe(group, at=at)
+
+
 def test_slow_looks_run_side_by_side() -> None:
-    barrier = threading.Barrier(8, timeout=30)
-
-    class Meeting(FakeProbe):
-        def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
-            barrier.wait()
-            return super().probe(group, at=at)
-
-    probe_pool = ProbePool({"delta_table": Meeting()}, threads=8)
+    probe_pool = ProbePool({"delta_table": Meeting(8)}, threads=8)
 
     results = probe_pool.probe_all([upstream(f"t{number}") for number in range(8)], at=AT)
 
@@ -371,14 +378,7 @@ class Counting(ProbePool):
 
 
 def test_no_more_threads_are_started_than_find_a_probe_to_run() -> None:
-    barrier = threading.Barrier(40, timeout=30)
-
-    class Meeting(FakeProbe):
-        def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
-            barrier.wait()
-            return super().probe(group, at=at)
-
-    probe_pool = Counting({"delta_table": Meeting()}, threads=200)
+    probe_pool = Counting({"delta_table": Meeting(40)}, threads=200)
 
     for _ in range(2):
         results = probe_pool.probe_all([upstream(f"t{number}") for number in range(40)], at=AT)
@@ -562,15 +562,9 @@ def test_what_a_thread_has_taken_and_not_begun_goes_to_others_when_its_probe_han
 
 
 def test_slow_probes_after_quick_ones_still_run_side_by_side_on_all_threads() -> None:
-    barrier = threading.Barrier(32, timeout=30)
-
-    class Meeting(FakeProbe):
-        def probe(self, group: Sequence[Upstream], *, at: datetime) -> list[ProbeResult]:
-            if group[0].sensor_id.startswith("slow"):
-                barrier.wait()
-            return super().probe(group, at=at)
-
-    probe_pool = ProbePool({"delta_table": Meeting()}, threads=32, monotonic=standing_still)
+    probe_pool = ProbePool(
+        {"delta_table": Meeting(32, "slow")}, threads=32, monotonic=standing_still
+    )
     slow = [upstream(f"slow {number}") for number in range(32)]
 
     results = probe_pool.probe_all([*quick(63), *slow], at=AT)
