@@ -51,7 +51,7 @@ class TickTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll until a tick has passed the instant, or no further tick is likely."""
         reported: int | None = None
-        problem = ""
+        problem = f"it has not answered within {self.wait_seconds:g} s"
         try:
             async with asyncio.timeout(self.wait_seconds):
                 while reported is None or reported < self.until:

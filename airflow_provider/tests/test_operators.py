@@ -76,6 +76,12 @@ def test_a_wait_without_ticks_ends_with_a_sentence(heartbeat: FakeHeartbeat) -> 
     assert "python -m harness run" in problem
 
 
+def test_a_wait_that_ends_before_any_answer_says_so(heartbeat: FakeHeartbeat) -> None:
+    heartbeat.says("status", {"last_tick_at": iso(at(11))}, seconds=60)
+    trigger = TickTrigger(cluster=CLUSTER, until=at(11), poll_interval=0, wait_seconds=0.5)
+    assert "it has not answered within 0.5 s" in fired(trigger)["problem"]
+
+
 def test_a_wait_survives_a_heartbeat_that_cannot_answer(heartbeat: FakeHeartbeat) -> None:
     heartbeat.says("status", code=1, err="error: The disk is full")
     ticked(heartbeat, at(11))
