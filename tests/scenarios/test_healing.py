@@ -10,6 +10,7 @@ from harness.controls.retry_policies import COLUMNS, RETRY_POLICIES
 from harness.inspect.explain import as_json
 from harness.inspect.job_history import history_of
 from harness.platform.clock import RealClock
+from harness.platform.databricks.api import JobsApi, RunReport
 from harness.platform.databricks.client import ClientSettings, DatabricksJobs
 from harness.platform.jobs_emulator.runs.job_settings import JobDefinition
 from harness.platform.jobs_emulator.server import LocalJobsServer
@@ -19,6 +20,17 @@ from tests.scenarios.conftest import Story
 pytestmark = pytest.mark.long
 
 JOB = 2**53 + 990_001
+
+
+class JobsOfBoth(DatabricksJobs):
+    """The local Jobs API, which also knows the runs that earlier stories left open in theirs."""
+
+    def __init__(self, settings: ClientSettings, earlier: JobsApi) -> None:
+        super().__init__(settings)
+        self._earlier = earlier
+
+    def get_run(self, run_id: int) -> RunReport | None:
+        return super().get_run(run_id) or self._earlier.get_run(run_id)
 
 
 class Healing:
@@ -32,7 +44,8 @@ class Healing:
         client = ClientSettings(
             host=server.endpoint.host, token=server.endpoint.token, workspace="local"
         )
-        story.jobs = story.home.jobs = DatabricksJobs(client)  # type: ignore[assignment]
+        jobs = JobsOfBoth(client, story.home.jobs)
+        story.jobs = story.home.jobs = jobs  # type: ignore[assignment]
         story.restart()
 
     @property
