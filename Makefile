@@ -77,7 +77,10 @@ site: $(READY) ## Build the static site of the manual into target/site; a broken
 
 # Those marked `long` kill real ticks, one at each crash point, refresh tables batch by batch (all but a path of each type), run the demo, and
 # run the longest scenarios.
-IN_PAIRS := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+#
+# The files run beside each other, each worker with a Spark of its own, of up to 3 GB. A long test often waits for one
+# process, so that two workers do not keep two cores busy.
+BY_FILE := --dist loadfile --no-loadscope-reorder --numprocesses
 
 .PHONY: browser
 browser: ## Install Debian's Chromium where there is no browser; without one the tests of pages are skipped
@@ -91,11 +94,11 @@ browser: ## Install Debian's Chromium where there is no browser; without one the
 
 .PHONY: test
 test: $(READY) ## Run every test but `make long`, those of the models in dbt included, two files at a time
-	@$(BIN)/pytest -m "not long" $(IN_PAIRS) --durations 15 --durations-min 20 $(ARGS)
+	@$(BIN)/pytest -m "not long" $(BY_FILE) 2 --durations 15 --durations-min 20 $(ARGS)
 
 .PHONY: long
-long: $(READY) ## Kill real ticks at each crash point, refresh tables batch by batch, run the longest scenarios
-	@$(BIN)/pytest -m long $(IN_PAIRS) $(ARGS)
+long: $(READY) ## Kill real ticks at each crash point, refresh tables batch by batch, run the longest scenarios, three files at a time
+	@$(BIN)/pytest -m long $(BY_FILE) 3 $(ARGS)
 
 # How many tests of `make long` a sample has; which ones, the commit decides.
 SAMPLE ?= 3

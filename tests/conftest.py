@@ -27,6 +27,7 @@ settings.register_profile("heartbeat", deadline=None)
 settings.load_profile("heartbeat")
 
 PROJECT = Path(__file__).resolve().parent.parent
+_LONGEST = ("tests/scenarios/", "tests/integration/workspace/", "tests/recovery/")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,8 +44,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run the longest first, and leave what ``--sample`` asks for, the same for the same seed."""
-    # One process plays all of them, while the other one does the rest.
-    items.sort(key=lambda item: not item.nodeid.startswith("tests/scenarios/"))
+    # Each group has a process of its own, while the others do the rest.
+    items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST))
     if (count := config.getoption("--sample")) is not None:
         drawn = sample(items, count, config.getoption("--sample-of"))
         config.hook.pytest_deselected(items=[each for each in items if each not in drawn])

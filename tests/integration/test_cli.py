@@ -24,9 +24,6 @@ from tests.support.engines import happens
 from tests.support.services.connect import Endpoint
 from tests.support.services.processes import stopped_by_ctrl_c
 
-#: Four JVMs start one after the other, on a machine that may have other things to do.
-pytestmark = pytest.mark.timeout(1800)
-
 GOOD, BAD, WAITS = 2**53 + 1, 2**53 + 3, 2**53 + 5
 
 #: A phase that is at work, a warning, and what a signal leads to.

@@ -25,8 +25,6 @@ with reading() as context:
     context.close()
 """
 
-pytestmark = pytest.mark.timeout(900)
-
 
 @dataclass
 class Shell:

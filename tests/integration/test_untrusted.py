@@ -29,9 +29,6 @@ from tests.support.copied import copy_project
 from tests.support.hostile import FORMATS, JINJA, PATHS, PRINTABLE, QUOTES, SQL, UNSEEN, VARIABLE
 from tests.support.services.postgres import Postgres
 
-#: One JVM starts, on a machine that may have other things to do.
-pytestmark = pytest.mark.timeout(900)
-
 LOUD = """
 import logging, os, sys
 import harness.platform.logs

@@ -31,8 +31,7 @@ from tests.recovery.machine import Machine, installed
 from tests.simulation.checker import complaints
 from tests.simulation.record import Record, Row, attempt_of
 
-#: Several JVMs start one after the other.
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

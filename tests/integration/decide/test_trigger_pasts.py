@@ -27,7 +27,7 @@ from tests.support.trigger_keeper import Question, Trigger, answer
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.long
 
 SCHEMA = "trigger_pasts"
 BEGAN = datetime(2026, 3, 1, 8, tzinfo=UTC)

@@ -19,9 +19,6 @@ from tests.support.shop_project import SCHEMA, Shop
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Its models are all run twice, on a machine that may have other things to do.
-pytestmark = pytest.mark.timeout(1800)
-
 COLUMNS = "k int, t timestamp, n bigint, wall string"
 #: Each reads on by its own setting, one of each type and more.
 MODELS: dict[str, tuple[dict[str, object], str, str]] = {
