@@ -32,7 +32,7 @@ Record = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Demo:
     """What is left of the demo when it has ended."""
 
     place: Place
@@ -84,7 +84,7 @@ def own_environment() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     folder = tmp_path_factory.mktemp("demo") / "flights"
     done = subprocess.run(
         [sys.executable, "-m", "harness", "demo", str(folder)],
@@ -97,7 +97,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
     assert done.returncode == 0, done.stdout + done.stderr
     place = Place(folder=folder)
     store = LocalStore(place.home / "warehouse", "heartbeat")
-    yield Told(place=place, output=done.stdout, store=store)
+    yield Demo(place=place, output=done.stdout, store=store)
 
 
 def test_ctrl_c_says_what_stops_and_ends_with_130(tmp_path: Path) -> None:
@@ -147,8 +147,8 @@ def mean(values: list[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def test_each_tick_starts_the_jobs_that_are_ready_and_hands_each_its_own_news(told: Told) -> None:
-    assert told.starts() == {
+def test_each_tick_starts_the_jobs_that_are_ready_and_hands_each_its_own_news(demo: Demo) -> None:
+    assert demo.starts() == {
         1: {
             "daily-delays": Counter({FLIGHTS: 1, WEATHER: 1}),
             "plane-use": Counter({FLIGHTS: 1, PLANES: 1}),
@@ -178,78 +178,78 @@ def test_each_tick_starts_the_jobs_that_are_ready_and_hands_each_its_own_news(to
     }
 
 
-def test_no_event_is_handed_to_a_job_twice_but_by_the_retry(told: Told) -> None:
+def test_no_event_is_handed_to_a_job_twice_but_by_the_retry(demo: Demo) -> None:
     payload = Counter(
         (row["job_name"], event_id)
-        for row in told.runs("STARTED")
+        for row in demo.runs("STARTED")
         for event_id in row["event_ids"]  # type: ignore[attr-defined]
     )
     twice = {event for (_, event), times in payload.items() if times > 1}
-    failed = told.runs("FAILED")[0]["event_ids"]
+    failed = demo.runs("FAILED")[0]["event_ids"]
     assert isinstance(failed, list)
     assert twice == set(failed)
 
 
-def test_jobs_wait_for_their_hard_dependencies_and_say_for_which(told: Told) -> None:
-    assert told.reasons("airport-traffic", 1) == [
+def test_jobs_wait_for_their_hard_dependencies_and_say_for_which(demo: Demo) -> None:
+    assert demo.reasons("airport-traffic", 1) == [
         (
             "waiting_for_required_event",
             f"its hard dependency {AIRPORTS} has no data-change event yet",
         )
     ]
-    assert told.blockers("month-end-report", 5) == {"waiting_for_required_event"}
-    assert told.reasons("daily-delays", 2) == [
+    assert demo.blockers("month-end-report", 5) == {"waiting_for_required_event"}
+    assert demo.reasons("daily-delays", 2) == [
         (
             "waiting_for_required_event",
             f"its hard dependency {WEATHER} has nothing new since its last event was consumed",
         )
     ]
-    assert told.reasons("daily-delays", 13) == told.reasons("daily-delays", 2)
+    assert demo.reasons("daily-delays", 13) == demo.reasons("daily-delays", 2)
 
 
-def test_weather_without_a_strong_gust_is_no_event_for_the_job_that_wants_one(told: Told) -> None:
-    assert told.blockers("storm-watch", 1) == {"waiting_for_required_event"}
-    assert told.blockers("storm-watch", 10) == {"waiting_for_required_event"}
+def test_weather_without_a_strong_gust_is_no_event_for_the_job_that_wants_one(demo: Demo) -> None:
+    assert demo.blockers("storm-watch", 1) == {"waiting_for_required_event"}
+    assert demo.blockers("storm-watch", 10) == {"waiting_for_required_event"}
 
 
-def test_a_paused_row_holds_its_job_back_until_the_csv_is_edited(told: Told) -> None:
+def test_a_paused_row_holds_its_job_back_until_the_csv_is_edited(demo: Demo) -> None:
     for tick in (1, 8):
-        assert told.reasons("carrier-scorecard", tick) == [
+        assert demo.reasons("carrier-scorecard", tick) == [
             ("required_row_paused", f"its hard dependency {AIRLINES} is PAUSED")
         ]
-    changes = [row for row in told.store.read(Ledger.CONTROLS) if row["tick_number"] == 9]
+    changes = [row for row in demo.store.read(Ledger.CONTROLS) if row["tick_number"] == 9]
     assert [(row["sensor_id"], row["job_state"]) for row in changes] == [(AIRLINES, "UNPAUSED")] * 2
 
 
-def test_optimize_is_no_event_and_starts_nothing(told: Told) -> None:
-    log = told.place.lake / "bronze" / "flights" / "_delta_log"
+def test_optimize_is_no_event_and_starts_nothing(demo: Demo) -> None:
+    log = demo.place.lake / "bronze" / "flights" / "_delta_log"
     assert '"OPTIMIZE"' in (log / f"{4:020}.json").read_text()
-    ticks = {row["tick_number"] for row in told.store.read(Ledger.TICKS)}
+    ticks = {row["tick_number"] for row in demo.store.read(Ledger.TICKS)}
     assert ticks == set(range(1, 14)) - {5}
     versions = [
-        row["snapshot_id"] for row in told.store.read(Ledger.EVENTS) if row["table"] == FLIGHTS
+        row["snapshot_id"] for row in demo.store.read(Ledger.EVENTS) if row["table"] == FLIGHTS
     ]
     assert sorted(map(str, versions)) == ["1", "2", "3", "5", "6"]
 
 
-def test_a_failed_job_is_held_with_its_own_words_until_it_is_asked_for_again(told: Told) -> None:
-    (failed,) = told.runs("FAILED")
+def test_a_failed_job_is_held_with_its_own_words_until_it_is_asked_for_again(demo: Demo) -> None:
+    (failed,) = demo.runs("FAILED")
     assert (failed["job_name"], failed["tick_number"]) == ("plane-use", 8)
     assert str(failed["message"]).startswith("rejected: plane N999DN has -142 seats")
-    (held,) = told.reasons("plane-use", 8)
+    (held,) = demo.reasons("plane-use", 8)
     assert held[0] == "last_run_failed"
     assert "rejected: plane N999DN has -142 seats" in held[1]
-    (again,) = [row for row in told.runs("SUCCEEDED") if row["attempt"] == 2]
+    (again,) = [row for row in demo.runs("SUCCEEDED") if row["attempt"] == 2]
     assert again["intent_id"] == failed["intent_id"]
 
 
-def test_every_run_but_the_failed_one_has_succeeded(told: Told) -> None:
-    assert len(told.runs("STARTED")) == 16
-    assert len(told.runs("SUCCEEDED")) == 15
+def test_every_run_but_the_failed_one_has_succeeded(demo: Demo) -> None:
+    assert len(demo.runs("STARTED")) == 16
+    assert len(demo.runs("SUCCEEDED")) == 15
 
 
-def test_a_table_that_cannot_be_read_is_recorded_once_and_blocks_only_its_job(told: Told) -> None:
-    problems = told.store.read(Ledger.PROBES, where=[("outcome", "=", "failed")])
+def test_a_table_that_cannot_be_read_is_recorded_once_and_blocks_only_its_job(demo: Demo) -> None:
+    problems = demo.store.read(Ledger.PROBES, where=[("outcome", "=", "failed")])
     assert [(row["tick_number"], AIRLINES in str(row["upstream_id"])) for row in problems] == [
         (10, True)
     ]
@@ -266,13 +266,13 @@ def test_a_table_that_cannot_be_read_is_recorded_once_and_blocks_only_its_job(to
                 "storm-watch",
                 "flight-tables",
             )
-            if any("cannot be read" in reason for _, reason in told.reasons(job, tick))
+            if any("cannot be read" in reason for _, reason in demo.reasons(job, tick))
         ]
         assert unreadable == ["carrier-scorecard", "flight-tables"]
 
 
-def test_every_job_that_is_through_leaves_its_rows_completed(told: Told) -> None:
-    rows = told.store.read("heartbeat_control")
+def test_every_job_that_is_through_leaves_its_rows_completed(demo: Demo) -> None:
+    rows = demo.store.read("heartbeat_control")
     waiting = {
         (row["trigger_job_name"], row["sensor_id"])
         for row in rows
@@ -287,7 +287,7 @@ def test_every_job_that_is_through_leaves_its_rows_completed(told: Told) -> None
     assert {row["status"] for row in rows} == {"NEW_EVENT_AVAILABLE", "COMPLETED"}
 
 
-def test_the_delays_of_each_complete_day_are_right(told: Told) -> None:
+def test_the_delays_of_each_complete_day_are_right(demo: Demo) -> None:
     days = DAYS[:4]
     wind = {
         (row["origin"], row["time_hour"]): row["wind_speed"] for row in of_days("weather", days)
@@ -304,7 +304,7 @@ def test_the_delays_of_each_complete_day_are_right(told: Told) -> None:
                 mean([float(str(each)) for each in winds if each is not None]), abs=0.0051
             ),
         )
-    rows = told.rows_of("daily_delays")
+    rows = demo.rows_of("daily_delays")
     assert {
         (row["date"], row["origin"], row["carrier"]): (
             row["flights"],
@@ -317,7 +317,7 @@ def test_the_delays_of_each_complete_day_are_right(told: Told) -> None:
     assert len(rows) == len(expected)
 
 
-def test_the_use_of_planes_is_right_for_every_day_with_the_mended_register(told: Told) -> None:
+def test_the_use_of_planes_is_right_for_every_day_with_the_mended_register(demo: Demo) -> None:
     register = {row["tailnum"]: row for row in package("planes")}
     departed = [row for row in of_days("flights", DAYS) if row["dep_time"] is not None]
     named = [
@@ -336,7 +336,7 @@ def test_the_use_of_planes_is_right_for_every_day_with_the_mended_register(told:
         )
         for key, flights in by_key(named, "date", "manufacturer").items()
     }
-    rows = told.rows_of("plane_use")
+    rows = demo.rows_of("plane_use")
     assert {
         (row["date"], row["manufacturer"]): (
             row["planes"],
@@ -349,18 +349,18 @@ def test_the_use_of_planes_is_right_for_every_day_with_the_mended_register(told:
     assert len(rows) == len(expected)
 
 
-def test_the_airports_are_those_of_the_days_before_the_register_came(told: Told) -> None:
+def test_the_airports_are_those_of_the_days_before_the_register_came(demo: Demo) -> None:
     names = {row["faa"]: row["name"] for row in package("airports")}
     expected = {
         (dest, len(flights), len({row["carrier"] for row in flights}), names.get(dest))
         for (dest,), flights in by_key(of_days("flights", DAYS[:3]), "dest").items()
     }
-    rows = told.rows_of("airport_traffic")
+    rows = demo.rows_of("airport_traffic")
     assert {(row["dest"], row["flights"], row["carriers"], row["name"]) for row in rows} == expected
     assert len(rows) == len(expected)
 
 
-def test_the_scorecard_has_every_day_and_every_name(told: Told) -> None:
+def test_the_scorecard_has_every_day_and_every_name(demo: Demo) -> None:
     names = {row["carrier"]: row["name"] for row in package("airlines")}
     expected = {
         (
@@ -374,26 +374,26 @@ def test_the_scorecard_has_every_day_and_every_name(told: Told) -> None:
         )
         for key, flights in by_key(of_days("flights", DAYS), "date", "carrier").items()
     }
-    rows = told.rows_of("carrier_scorecard")
+    rows = demo.rows_of("carrier_scorecard")
     assert {tuple(row.values()) for row in rows} == expected
     assert len(rows) == len(expected)
 
 
-def test_the_storms_are_those_of_the_weather_that_had_any(told: Told) -> None:
+def test_the_storms_are_those_of_the_weather_that_had_any(demo: Demo) -> None:
     expected = {
         (row["date"], row["origin"], row["hour"], row["wind_gust"])
         for row in of_days("weather", DAYS[1:3])
         if row["wind_gust"] is not None and float(str(row["wind_gust"])) > 30
     }
     assert expected
-    assert {tuple(row.values()) for row in told.rows_of("storms")} == expected
+    assert {tuple(row.values()) for row in demo.rows_of("storms")} == expected
 
 
 def test_the_tables_of_dbt_have_what_came_each_batch_with_the_start_that_brought_it(
-    told: Told,
+    demo: Demo,
 ) -> None:
     # It reads tables with deletion vectors, too, as `refresh` gives them to those with a key.
-    rows = LocalStore(told.place.lake / "tables" / "warehouse", "gold").read
+    rows = LocalStore(demo.place.lake / "tables" / "warehouse", "gold").read
     planes = {row["tailnum"]: row["seats"] for row in package("planes")}
     assert {row["tailnum"]: row["seats"] for row in rows("planes")} == planes
     flown = Counter(str(row["date"]) for row in of_days("flights", DAYS))
@@ -405,27 +405,27 @@ def test_the_tables_of_dbt_have_what_came_each_batch_with_the_start_that_brought
     names = {row["carrier"]: row["name"] for row in package("airlines")}
     assert {row["carrier"]: row["name"] for row in rows("carriers")} == names
     starts = {
-        str(row["intent_id"]) for row in told.runs("STARTED") if row["job_name"] == "flight-tables"
+        str(row["intent_id"]) for row in demo.runs("STARTED") if row["job_name"] == "flight-tables"
     }
     for table in ("planes", "departures", "carriers"):
         assert {str(row["intent_id"]) for row in rows(f"{table}_ledger")} == starts
 
 
-def test_the_report_lists_the_ten_latest_departures_of_its_days(told: Told) -> None:
+def test_the_report_lists_the_ten_latest_departures_of_its_days(demo: Demo) -> None:
     late = [row for row in of_days("flights", DAYS[:3]) if row["dep_delay"] is not None]
     late.sort(
         key=lambda row: (-float(str(row["dep_delay"])), row["date"], row["carrier"], row["flight"])
     )
     names = ("date", "carrier", "flight", "origin", "dest", "dep_delay")
-    with (told.place.lake / "reports" / "late_flights_2013-01.csv").open() as file:
+    with (demo.place.lake / "reports" / "late_flights_2013-01.csv").open() as file:
         report = [tuple(row.values()) for row in csv.DictReader(file)]
     assert report == [tuple(str(row[name]) for name in names) for row in late[:10]]
 
 
 def test_the_terminal_tells_what_was_found_what_was_started_and_why_the_others_wait(
-    told: Told,
+    demo: Demo,
 ) -> None:
-    acts = told.output.split("\n\n")
+    acts = demo.output.split("\n\n")
     second = next(act for act in acts if act.startswith("2. "))
     assert "found 1\n" in second
     assert "started 1\n" in second
@@ -434,26 +434,26 @@ def test_the_terminal_tells_what_was_found_what_was_started_and_why_the_others_w
     )
     optimize = next(act for act in acts if act.startswith("5. "))
     assert "nothing new" in optimize.splitlines()[-1]
-    assert "$ python -m harness status" in told.output
-    assert "$ python -m harness explain daily-delays" in told.output
-    assert told.output.rstrip().endswith("python -m harness new my-project")
+    assert "$ python -m harness status" in demo.output
+    assert "$ python -m harness explain daily-delays" in demo.output
+    assert demo.output.rstrip().endswith("python -m harness new my-project")
 
 
-def test_the_demo_ends_with_the_page_of_all_that_has_happened(told: Told) -> None:
-    page = told.place.folder / "report.html"
-    assert page.as_uri() in told.output
+def test_the_demo_ends_with_the_page_of_all_that_has_happened(demo: Demo) -> None:
+    page = demo.place.folder / "report.html"
+    assert page.as_uri() in demo.output
     assert "plane-use" in page.read_text()
 
 
-def test_nothing_of_the_demo_goes_on_when_it_has_ended(told: Told) -> None:
-    assert not (told.place.home / "jobs-api" / "endpoint.json").exists()
+def test_nothing_of_the_demo_goes_on_when_it_has_ended(demo: Demo) -> None:
+    assert not (demo.place.home / "jobs-api" / "endpoint.json").exists()
 
 
-def test_the_commands_answer_about_the_demo_afterwards(told: Told) -> None:
+def test_the_commands_answer_about_the_demo_afterwards(demo: Demo) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "harness", "explain", "plane-use"],
         cwd=CHECKOUT,
-        env={**os.environ, **told.place.variables},
+        env={**os.environ, **demo.place.variables},
         capture_output=True,
         text=True,
         check=False,
@@ -462,7 +462,7 @@ def test_the_commands_answer_about_the_demo_afterwards(told: Told) -> None:
     assert done.stdout.startswith("plane-use (9007199254741102) is waiting")
 
 
-def test_the_checkout_is_not_written_to(told: Told) -> None:
-    path = told.place.controls.relative_to(told.place.project)
+def test_the_checkout_is_not_written_to(demo: Demo) -> None:
+    path = demo.place.controls.relative_to(demo.place.project)
     assert "bronze." not in (CHECKOUT / path).read_text()
     assert not list(Path(CHECKOUT).glob("metastore_db"))
