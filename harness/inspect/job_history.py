@@ -1,23 +1,28 @@
 """Finds out from the ledgers alone how one job stood at an instant: now, or any time before.
 
-Rows count when they were recorded by then. A ledger's rows hold the full state after their step,
+Of a time before, rows count when they were recorded by then; of now, all do, so that a tick whose
+clock is ahead of the reader's is not hidden. A ledger's rows hold the full state after their step,
 so the newest of them is how it was.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from harness.inspect.catch_up import Healing, healing_of
 from harness.platform.clock import instant_from
 from harness.settle.unreachable_runs import Unreachable
+from harness.store.conditions import Condition
 from harness.store.queries import blocker_from, newest_runs
 from harness.store.rows import Blocker, Ledger, Row, Run, RunStatus, Store, integer, text_or_none
 from harness.store.trigger_queries import Waiting, triggers_as_controls, waiting_in
 from harness.store.work_lists import EVENT_TRIGGER
 
 #: Ledgers are read backwards, so far at a time; what is looked for is nearly always recent.
-_WINDOWS = (timedelta(hours=6), timedelta(days=7), timedelta(days=90), None)
+_WINDOWS = (timedelta(hours=6), timedelta(days=7), timedelta(days=90))
+
+#: When the rows of one read were recorded.
+_Window = tuple[Condition, ...]
 
 #: So many runs are reported.
 RUNS = 5
@@ -90,13 +95,15 @@ def history_of(store: Store, job_id: int, *, at: datetime, is_now: bool) -> Hist
         is_now: Whether it is the present one.
     """
     # Triggers have no ledger of their own: they are reported as their seed has them now.
-    controls = [*_controls(store, job_id, at), *triggers_as_controls(store, job_id)]
-    decision = _newest(store, Ledger.DECISIONS, [("job_id", "=", job_id)], at)
-    tick = _newest_tick(store, at)
+    windows = _windows(at, is_now=is_now)
+    controls = [*_controls(store, job_id, windows[-1]), *triggers_as_controls(store, job_id)]
+    decision = _newest(store, Ledger.DECISIONS, ("job_id", "=", job_id), windows)
+    tick = _newest_tick(store, windows)
     upstreams = sorted({str(row["upstream_id"]) for row in controls})
-    runs = _runs(store, job_id, at, upstreams)
+    runs = _runs(store, job_id, windows, upstreams)
     probes = {
-        each: _newest(store, Ledger.PROBES, [("upstream_id", "=", each)], at) for each in upstreams
+        each: _newest(store, Ledger.PROBES, ("upstream_id", "=", each), windows)
+        for each in upstreams
     }
     name = next(
         (str(row["job_name"]) for row in (*controls, *([decision] if decision else ()))), ""
@@ -120,10 +127,16 @@ def history_of(store: Store, job_id: int, *, at: datetime, is_now: bool) -> Hist
     )
 
 
-def _controls(store: Store, job_id: int, at: datetime) -> list[Row]:
+def _windows(at: datetime, *, is_now: bool) -> list[_Window]:
+    """Return the conditions on when a row was recorded, the last of them over all time."""
+    until: _Window = () if is_now else (("recorded_at", "<=", at),)
+    return [*((*until, ("recorded_at", ">", at - each)) for each in _WINDOWS), until]
+
+
+def _controls(store: Store, job_id: int, recorded: _Window) -> list[Row]:
     """Return the control rows that the job had: the newest row of each, unless it was removed."""
     newest: dict[str, Row] = {}
-    rows = store.read(Ledger.CONTROLS, where=[("job_id", "=", job_id), ("recorded_at", "<=", at)])
+    rows = store.read(Ledger.CONTROLS, where=[("job_id", "=", job_id), *recorded])
     for row in sorted(rows, key=lambda row: (integer(row["tick_number"]), str(row["change"]))):
         newest[str(row["control_id"])] = row
     kept = [row for row in newest.values() if row["change"] != "removed"]
@@ -132,24 +145,16 @@ def _controls(store: Store, job_id: int, at: datetime) -> list[Row]:
     )
 
 
-def _windows(at: datetime) -> Iterator[list[tuple[str, str, object]]]:
-    until: list[tuple[str, str, object]] = [("recorded_at", "<=", at)]
-    for window in _WINDOWS:
-        yield until if window is None else [*until, ("recorded_at", ">", at - window)]
-
-
-def _newest(
-    store: Store, ledger: Ledger, where: Sequence[tuple[str, str, object]], at: datetime
-) -> Row | None:
-    for window in _windows(at):
-        rows = store.read(ledger, where=[*where, *window])
+def _newest(store: Store, ledger: Ledger, key: Condition, windows: Iterable[_Window]) -> Row | None:
+    for window in windows:
+        rows = store.read(ledger, where=[key, *window])
         if rows:
             return max(rows, key=lambda row: integer(row["tick_number"]))
     return None
 
 
-def _newest_tick(store: Store, at: datetime) -> Row | None:
-    for window in _windows(at):
+def _newest_tick(store: Store, windows: Iterable[_Window]) -> Row | None:
+    for window in windows:
         renamed = [("tick_at", operator, value) for _, operator, value in window]
         rows = store.read(Ledger.TICKS, where=renamed)
         if rows:
@@ -157,10 +162,12 @@ def _newest_tick(store: Store, at: datetime) -> Row | None:
     return None
 
 
-def _runs(store: Store, job_id: int, at: datetime, upstreams: Sequence[str]) -> list[Run]:
+def _runs(
+    store: Store, job_id: int, windows: Iterable[_Window], upstreams: Sequence[str]
+) -> list[Run]:
     """Return enough runs to tell the last ones and who took each upstream's newest event."""
     runs: list[Run] = []
-    for window in _windows(at):
+    for window in windows:
         runs = newest_runs(store.read(Ledger.RUNS, where=[("job_id", "=", job_id), *window]))
         consumed = {each.upstream_id for run in runs for each in run.consumed}
         if len(runs) > RUNS and consumed.issuperset(upstreams):
@@ -215,6 +222,3 @@ def _taker(upstream_id: str, tick: int, runs: Iterable[Run]) -> Run | None:
             is_in = consumed.through_tick >= tick
             return run if is_in and not has_requeued else None
     return None
-
-
-__all__ = ["UTC", "Dependency", "History", "history_of"]

@@ -166,7 +166,7 @@ def test_a_job_whose_rows_are_all_paused_is_paused() -> None:
             control(3, minutes(12), "sales.customers", **paused),
         ],
     )
-    history = history_of(store, JOB, at=minutes(15), is_now=True)
+    history = history_of(store, JOB, at=minutes(15), is_now=False)
     assert answer_to(history).verdict is Verdict.PAUSED
 
 
@@ -176,12 +176,21 @@ def test_a_job_over_the_limit_of_starts_is_ready() -> None:
         Ledger.DECISIONS,
         [decision(3, minutes(12), ("over_start_limit", "one tick starts no more"))],
     )
-    history = history_of(store, JOB, at=minutes(15), is_now=True)
+    history = history_of(store, JOB, at=minutes(15), is_now=False)
     assert answer_to(history).verdict is Verdict.READY
 
 
 def test_rows_of_long_ago_are_found() -> None:
     history = history_of(a_day(), JOB, at=minutes(15) + timedelta(days=400), is_now=True)
+    assert history.tick_number == 7
+    assert history.last_run is not None
+    assert history.last_run.run_id == 72
+
+
+def test_now_includes_what_a_tick_recorded_whose_clock_is_ahead_of_the_readers() -> None:
+    store, before_it = a_day(), minutes(15)
+    assert history_of(store, JOB, at=before_it, is_now=False).tick_number == 2
+    history = history_of(store, JOB, at=before_it, is_now=True)
     assert history.tick_number == 7
     assert history.last_run is not None
     assert history.last_run.run_id == 72
@@ -193,7 +202,7 @@ def test_a_job_on_its_own_schedule_waits_for_itself_however_long_it_has_its_even
     store.append(Ledger.RUNS, [run(2, 1, minutes(10), RunStatus.ACQUIRED, reported_by="job")])
     left_alone = ("on_own_schedule", "the job runs on its own schedule and asks by itself")
     store.append(Ledger.DECISIONS, [decision(3, minutes(11), left_alone)])
-    history = history_of(store, JOB, at=minutes(15), is_now=True)
+    history = history_of(store, JOB, at=minutes(15), is_now=False)
     assert answer_to(history).verdict is Verdict.WAITING
     assert answer_to(history).sentence.startswith("the job runs on its own schedule")
 
@@ -212,13 +221,13 @@ def test_what_has_no_run_of_the_jobs_api_is_told_by_who_has_it(
     store = a_day()
     store.tables[Ledger.RUNS] = []
     store.append(Ledger.RUNS, [run(2, 1, minutes(10), status)])
-    assert said in printed(history_of(store, JOB, at=minutes(15), is_now=True))
+    assert said in printed(history_of(store, JOB, at=minutes(15), is_now=False))
 
 
 def test_a_job_that_never_ran_says_so() -> None:
     store = a_day()
     store.tables[Ledger.RUNS] = []
-    assert "never started" in printed(history_of(store, JOB, at=minutes(15), is_now=True))
+    assert "never started" in printed(history_of(store, JOB, at=minutes(15), is_now=False))
 
 
 def test_the_printed_answer_begins_with_the_verdict() -> None:
@@ -238,13 +247,13 @@ def test_the_event_of_a_table_that_was_created_again_is_reported_as_such() -> No
     store = a_day()
     newer = event(1, TEN + timedelta(seconds=1), ORDERS, "0")
     store.append(Ledger.EVENTS, [replace(newer, tags={"recreated": "true"})])
-    assert "APPEND (re-created) v0" in printed(history_of(store, JOB, at=minutes(15), is_now=True))
+    assert "APPEND (re-created) v0" in printed(history_of(store, JOB, at=minutes(15), is_now=False))
 
 
 def test_the_newest_of_several_events_of_one_tick_is_told() -> None:
     store = a_day()
     store.append(Ledger.EVENTS, [event(1, TEN + timedelta(seconds=1), ORDERS, "43")])
-    assert "v43" in printed(history_of(store, JOB, at=minutes(15), is_now=True))
+    assert "v43" in printed(history_of(store, JOB, at=minutes(15), is_now=False))
 
 
 def test_json_has_ids_as_strings_and_instants_in_utc() -> None:
@@ -345,7 +354,7 @@ def test_a_job_that_waits_for_what_cannot_be_read_is_advised_to_make_it_readable
     [blocker] = row.blockers
     waits = replace(blocker, waits_for="a new data-change event of sales.orders")
     store.append(Ledger.DECISIONS, [replace(row, blockers=(waits,))])
-    history = history_of(store, JOB, at=minutes(15), is_now=True)
+    history = history_of(store, JOB, at=minutes(15), is_now=False)
     answer = answer_to(history)
     assert answer.sentence == (
         "its hard dependency sales.orders cannot be read: the table does not exist"

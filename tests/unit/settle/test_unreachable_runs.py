@@ -128,7 +128,7 @@ def test_the_configuration_says_how_long_a_run_may_wait_in_a_queue() -> None:
 
 
 def test_explain_says_since_when_nobody_could_ask() -> None:
-    reported = history_of(a_day(), JOB, at=minutes(55), is_now=True)
+    reported = history_of(a_day(), JOB, at=minutes(55), is_now=False)
     run = reported.last_run
     assert run is not None and run.is_open and run.run_id is not None
     unreachable = Unreachable(run_id=run.run_id, since=minutes(52), reason="503")
