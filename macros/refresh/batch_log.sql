@@ -1,4 +1,6 @@
-{#- Creates the batch log, or adds the columns that it lacks because an earlier version of this package created it. -#}
+{#- Creates the batch log, or adds the columns that it lacks because an earlier version of this package created it. In
+    a workspace, a table with deletion vectors rejects only writers that change the same row, and two that append have
+    none in common: without them, two writers that have read the same batch log conflict. -#}
 {% macro _refresh_create_batch_log(ledger) -%}
     {%- set is_there, missing = load_relation(ledger) is not none, [] -%}
     {%- set there = heartbeat._refresh_column_names(ledger) if is_there else [] -%}
@@ -6,7 +8,8 @@
         {%- do missing.append(name ~ " " ~ type) -%}
     {%- endfor -%}
     {%- if not is_there -%}
-        {%- do run_query("create table if not exists " ~ ledger ~ " (" ~ missing | join(", ") ~ ") using delta") -%}
+        {%- do run_query("create table if not exists " ~ ledger ~ " (" ~ missing | join(", ")
+            ~ ") using delta tblproperties ('delta.isolationLevel' = 'Serializable', 'delta.enableDeletionVectors' = 'false')") -%}
         {%- do adapter.cache_added(ledger) -%}
     {%- elif missing -%}
         {%- do run_query("alter table " ~ ledger ~ " add columns (" ~ missing | join(", ") ~ ")") -%}

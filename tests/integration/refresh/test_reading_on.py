@@ -194,6 +194,15 @@ def test_each_event_of_a_log_has_the_next_step(reading: Reading) -> None:
     assert [tuple(row) for row in rows.collect()][:6] == list(enumerate(once * 2, start=1))
 
 
+def test_of_two_writers_of_a_log_one_is_refused_also_where_only_changes_of_one_row_conflict(
+    reading: Reading,
+) -> None:
+    found = reading.spark.sql(f"show tblproperties {SCHEMA}.by_deletion_ledger")
+    properties = dict(found.collect())
+    assert properties["delta.isolationLevel"] == "Serializable"
+    assert properties["delta.enableDeletionVectors"] == "false"
+
+
 @pytest.mark.long
 def test_a_run_over_what_was_read_already_changes_nothing(reading: Reading) -> None:
     # What was appended is appended again, and the rows of the last value replace all.
