@@ -92,7 +92,7 @@ def history_of(store: Store, job_id: int, *, at: datetime, is_now: bool) -> Hist
         store: The ledgers.
         job_id: The job.
         at: The instant.
-        is_now: Whether it is the present one.
+        is_now: Whether it is the present one; then rows of a clock that is ahead count, too.
     """
     # Triggers have no ledger of their own: they are reported as their seed has them now.
     windows = _windows(at, is_now=is_now)

@@ -194,9 +194,7 @@ def test_each_event_of_a_log_has_the_next_step(reading: Reading) -> None:
     assert [tuple(row) for row in rows.collect()][:6] == list(enumerate(once * 2, start=1))
 
 
-def test_of_two_writers_of_a_log_one_is_refused_also_where_only_changes_of_one_row_conflict(
-    reading: Reading,
-) -> None:
+def test_a_new_log_is_serializable_and_has_no_deletion_vectors(reading: Reading) -> None:
     found = reading.spark.sql(f"show tblproperties {SCHEMA}.by_deletion_ledger")
     properties = dict(found.collect())
     assert properties["delta.isolationLevel"] == "Serializable"
