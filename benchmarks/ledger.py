@@ -1,6 +1,6 @@
 """Times the same ticks over ledgers without a past, and with one of millions of events.
 
-What is folded is not read again, so that both should take as long. Side by side in one run: each
+What is compacted is not read again, so that both should take as long. Side by side in one run: each
 size ticks in a folder of its own.
 
     .venv/bin/python benchmarks/ledger.py --events 0 10000000
@@ -33,7 +33,7 @@ from benchmarks.upstreams import (  # noqa: E402
     timed,
     write_controls,
 )
-from harness.publish.publish import compact  # noqa: E402
+from harness.publish import publish  # noqa: E402
 from harness.store.rows import Ledger  # noqa: E402
 from harness.tick.checkpoint import load_state  # noqa: E402
 from harness.tick.engine import Engine  # noqa: E402
@@ -45,7 +45,7 @@ TABLES = 100
 IDLE_TICKS = 20
 REPEATS = 5
 #: Tables that have no past: nothing came to them since they were first seen.
-RESTING = 5
+IDLE_TABLES = 5
 
 
 def main() -> None:
@@ -53,7 +53,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, nargs="+", default=[0, 10_000_000])
     parser.add_argument("--tables", type=int, default=TABLES)
-    parser.add_argument("--warming", type=int, default=0, help="busy ticks; else until a fold")
+    parser.add_argument("--warming", type=int, default=0, help="ticks; else until a compaction")
     parser.add_argument("--fill", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--warm", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -79,7 +79,7 @@ def bench(events: int, tables: int, warming: int) -> None:
         for part in ("--fill", "--warm"):
             command = [sys.executable, __file__, part, str(folder), "--events", str(events)]
             subprocess.run([*command, "--warming", str(warming)], check=True)
-        cold(folder / "project", folder / "home", tables, told_as=events)
+        cold(folder / "project", folder / "home", tables, shown_as=events)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -98,11 +98,11 @@ def fill(folder: Path, events: int) -> None:
     state = load_state(context.home.state, context.store)
     assert state is not None
     if events:
-        resting = frozenset(map(str, paths_of(folder)[-RESTING:]))
+        resting = frozenset(map(str, paths_of(folder)[-IDLE_TABLES:]))
         past = past_from(state, events, tags_in(context), resting)
         line(events, "making the past", timed(lambda: record(past, schema_folder(context)))[0])
-        folding = timed(lambda: compact(context, state.folded_through, past.last_tick))
-        line(events, "compacting all of it, once", folding[0])
+        took = timed(lambda: publish.compact(context, state.folded_through, past.last_tick))
+        line(events, "compacting all of it, once", took[0])
         record_ticks(past, schema_folder(context))
     line(events, "maintain", timed(lambda: maintain(context))[0])
     context.home.state.unlink(missing_ok=True)
@@ -145,11 +145,13 @@ def warm(folder: Path, events: int, warming: int) -> None:
     if warming:
         changes(engine, events, "one changed, while it warms up", [paths[:1]] * warming)
     else:
-        until_folded(engine, events, paths)
+        until_compacted(engine, events, paths)
     idle = [timed(engine.tick)[0] for _ in range(IDLE_TICKS)]
     line(events, f"idle tick, warm (median of {IDLE_TICKS})", statistics.median(idle))
     changes(engine, events, "one changed, warm", [paths[:1]] * REPEATS)
-    changes(engine, events, "one changed that had rested", [[each] for each in paths[-RESTING:]])
+    changes(
+        engine, events, "one changed that had been idle", [[each] for each in paths[-IDLE_TABLES:]]
+    )
     changes(engine, events, "all changed, warm", [paths] * REPEATS)
     new_job(engine, events, folder, paths)
     context.close()
@@ -161,15 +163,17 @@ def rest(engine: Engine) -> None:
         pass
 
 
-def until_folded(engine: Engine, events: int, paths: Sequence[Path]) -> None:
-    """Tick over changes until the ledgers' tails are folded; that also makes the process warm."""
+def until_compacted(engine: Engine, events: int, paths: Sequence[Path]) -> None:
+    """Tick over changes until the ledgers are compacted, which makes the process warm, too."""
+    # As soon as where many rows come; where few come, it is after 300 ticks, half an hour of them.
+    publish.COMPACT_ALWAYS_AFTER_TICKS = publish.COMPACT_AFTER_TICKS
     while True:
         append(paths[0])
         for _ in range(2):
             took, report = timed(engine.tick)
             assert isinstance(report, TickReport)
             if report.publication and report.publication.has_compacted:
-                line(events, "a tick that folds", took, steps_of(report))
+                line(events, "a tick that compacts", took, steps_of(report))
                 rest(engine)
                 return
 

@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def bench(folder: Path, count: int) -> None:
-    """Time one size: register and fold, event by event."""
+    """Time one size: register and record, event by event."""
     of_snapshots = list(events_of(count))
     of_partitions = [
         replace(event, snapshot_id=None, prev_snapshot_id=None, partition=(f'"{number}"', "1"))
@@ -65,11 +65,11 @@ def bench(folder: Path, count: int) -> None:
     subprocess.run(command, cwd=PROJECT, env=environment, check=True, stdout=subprocess.DEVNULL)
     line(count, "emit --file, a process of its own", time.perf_counter() - began)
     ticks = Ticks(home)
-    ticks.ingest(count, "fold: snapshots, all new")
+    ticks.ingest(count, "recorded: snapshots, all new")
     registered(count, "register(), in a process that goes on", home, of_snapshots)
-    ticks.ingest(count, "fold: the same snapshots again")
+    ticks.ingest(count, "recorded: the same snapshots again")
     registered(count, "register(), partitions without snapshots", home, of_partitions)
-    ticks.ingest(count, "fold: partitions without snapshots")
+    ticks.ingest(count, "recorded: partitions without snapshots")
 
 
 class Ticks:
@@ -86,7 +86,7 @@ class Ticks:
         self._tables: dict[str, int | None] = {}
 
     def ingest(self, count: int, what: str) -> None:
-        """Time the fold of one batch, until it has left the inbox."""
+        """Time the recording of one batch, until it has left the inbox."""
         self._number += 1
         tick = Tick(number=self._number, at=START + timedelta(minutes=self._number))
         began = time.perf_counter()

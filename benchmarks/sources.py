@@ -197,7 +197,7 @@ def warm(folder: Path, sample: int, warming: int) -> None:
 def sound(report: TickReport) -> TickReport:
     """Return the report of a tick in which every look succeeded."""
     if report.failures:
-        raise SystemExit(f"{len(report.failures)} looks failed: {report.failures[0].failure}")
+        raise SystemExit(f"{len(report.failures)} probes failed: {report.failures[0].failure}")
     return report
 
 

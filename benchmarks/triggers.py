@@ -1,8 +1,8 @@
-"""Times looks at many event triggers over ledgers with few and with many data-change events.
+"""Times evaluations of many event triggers over ledgers with few and with many data-change events.
 
-A look is what a tick asks of SQL: the row that says when, then the three models of the triggers.
+An evaluation is what a tick runs: the row that has its time, the slots that open, then the results.
 The events of the past lie over so many tables and days, a partition each, as a year of loads leaves
-them. Side by side in one run: each size looks in a folder of its own.
+them. Side by side in one run: each size in a folder of its own.
 
     .venv/bin/python benchmarks/triggers.py --triggers 100000 --events 100000 10000000
 """
@@ -34,7 +34,7 @@ from harness.tick.housekeeping import schema_folder  # noqa: E402
 TABLES = 1_000
 EVENTS_OF_A_TICK = 1_000
 REPEATS = 3
-#: One trigger in so many is due in the look at some of them.
+#: One trigger in so many is due where some are.
 SOME = 1_000
 _BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 _AT_ONCE = 500_000
@@ -72,20 +72,20 @@ class Bench:
         self._triggers = triggers
         self._events = events
         self._tick = -(-events // EVENTS_OF_A_TICK)
-        self._folded = -1
+        self._compacted = -1
         self._now = _BEGAN + timedelta(days=events // EVENTS_OF_A_TICK // 2 + 2)
 
     def run(self) -> None:
-        """Fill the tables, and look."""
+        """Fill the tables, and evaluate."""
         context = self._context
         context.dbt.build_everything(with_triggers=True)
         ledgers = schema_folder(context)
         append_to(ledgers / Ledger.EVENTS, self._past())
         self._seed(ledgers)
         terms = timed(lambda: context.dbt.build("trigger_terms"))[0]
-        line(self._events, "taking the triggers apart, once for each edit", terms)
-        self._compact("folding all events")
-        self._probe("all triggers, for the first time")
+        line(self._events, "once for each edit of the CSV", terms)
+        self._compact("compacting all events")
+        self._probe("the first one, all slots due")
         self._now += timedelta(hours=1)
         self._probe("all slots due")
         for _ in range(REPEATS):
@@ -98,13 +98,13 @@ class Bench:
             self._probe(f"one of {SOME} due")
         self._now += timedelta(hours=1)
         self._probe("all slots due, warm")
-        self._compact("folding what the looks have said")
-        self._probe("nothing due, nothing came, folded")
+        self._compact("compacting the results")
+        self._probe("nothing due, after a compaction")
         context.close()
 
     def _compact(self, what: str) -> None:
-        """Time the folding of everything since the last time."""
-        before, self._folded = self._folded, self._tick
+        """Time the compaction of everything since the last one."""
+        before, self._compacted = self._compacted, self._tick
         took = timed(lambda: compact(self._context, before, self._tick))[0]
         line(self._events, what, took)
 
@@ -153,7 +153,7 @@ class Bench:
         write_deltalake(table, pa.Table.from_arrays(whole, schema=schema), mode="append")
 
     def _probe(self, what: str) -> None:
-        """Time a look, and record what it says as a tick does."""
+        """Time an evaluation, and record its results as a tick does."""
         context = self._context
         self._tick += 1
         results = schema_folder(context) / "ledger_trigger_looks"
@@ -163,7 +163,7 @@ class Bench:
         took, output = timed(lambda: self._context.rows("queue_trigger_evaluations"))
         assert isinstance(output, list)
         matched = sum(len(row["matched"]) for row in output)
-        line(self._events, what, clock + took, f"{len(output):,} say something, {matched:,} events")
+        line(self._events, what, clock + took, f"{len(output):,} have a result, {matched:,} events")
         line(self._events, f"{what}: of it the slots", clock)
         context.store.append(
             Ledger.PROBES,

@@ -152,7 +152,7 @@ def available_now(stream: "DataFrame", checkpoint: Path) -> None:
     writer.trigger(availableNow=True).start().awaitTermination()
 
 
-def cold(project: Path, home: Path, tables: int, told_as: int | None = None) -> None:
+def cold(project: Path, home: Path, tables: int, shown_as: int | None = None) -> None:
     """Time fresh processes: an idle tick, and the start of an engine, the metastore and dbt."""
     own = {"HEARTBEAT_HOME": str(home), "PYTHONPATH": str(PROJECT)}
     environment = {**os.environ, **own}
@@ -174,7 +174,7 @@ def cold(project: Path, home: Path, tables: int, told_as: int | None = None) -> 
                 command, check=True, env=environment, cwd=project
             )
         )
-        line(tables if told_as is None else told_as, name, took[0])
+        line(tables if shown_as is None else shown_as, name, took[0])
 
 
 def append(path: Path) -> None:

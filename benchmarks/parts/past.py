@@ -87,7 +87,7 @@ def record(past: Past, folder: Path) -> None:
 
 
 def record_ticks(past: Past, folder: Path) -> None:
-    """Append the ticks themselves; all of them are folded."""
+    """Append the ticks themselves; all of them are compacted."""
     numbers = np.arange(past.first_tick, past.last_tick + 1)
     at = _instants(numbers)
     found = len(past.upstreams)

@@ -57,7 +57,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 SCHEMA = "heartbeat_serverless"
 JOB, OTHER = 111, 222
 #: What `init`, an idle tick and one that starts a job cost in statements, and `status` at most. The goals are 5, 40 and 5
-#: but for `init`.
+#: but for `init`. docs/explanation/performance.md and docs/how-to/deploy_to_databricks.md give the same numbers.
 INIT, IDLE, NEWS, STATUS = 173, 5, 35, 5
 #: So long a lease keeps others out whose holder was killed.
 LEASE = timedelta(seconds=LEASE_SECONDS + 1)
