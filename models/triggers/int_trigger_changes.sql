@@ -33,6 +33,7 @@ evaluated as (
     select
         int_trigger_due_slots.upstream_id,
         int_trigger_due_slots.looked_through,
+        int_trigger_due_slots.look_tick,
         int_trigger_conditions.table_key,
         int_trigger_conditions.bucket,
         int_trigger_conditions.required_tag_keys
@@ -42,23 +43,41 @@ evaluated as (
 
 ),
 
-oldest as (
+-- Eras and buckets are folders: only what comes from a join keeps Delta Kernel from reading all of them,
+-- and Spark plans that where the other side has a comparison.
+eras as (
 
     select
-        cast(
-            min(coalesce(int_trigger_due_slots.looked_through, 0)) div 10000 as int
+        explode(
+            sequence(
+                cast(min(coalesce(evaluated.looked_through, 0)) div 10000 as int),
+                cast(max(evaluated.look_tick) div 10000 as int)
+            )
         ) as era
-    from int_trigger_due_slots
+    from evaluated
+    where coalesce(evaluated.looked_through, 0) < evaluated.look_tick
+
+),
+
+new_tables as (
+
+    select distinct
+        evaluated.bucket,
+        evaluated.table_key
+    from evaluated
+    where coalesce(evaluated.looked_through, -1) = -1
 
 ),
 
 known as (
 
-    select
+    select /*+ broadcast(new_tables) */
         event_partitions.table_key,
         event_partitions.tick_number
     from event_partitions
-    where event_partitions.era >= (select oldest.era from oldest)
+    inner join new_tables
+        on event_partitions.bucket = new_tables.bucket
+            and event_partitions.table_key = new_tables.table_key
 
     union all
 
@@ -97,10 +116,10 @@ begun as (
 
 ),
 
--- Joined apart: the bucket is a folder of the one, and no column of the other's files.
+-- Joined apart: era and bucket are folders of the one, and no columns of the other's files.
 matched as (
 
-    select /*+ broadcast(begun) */
+    select /*+ broadcast(eras), broadcast(begun) */
         begun.upstream_id,
         begun.looked_through,
         begun.required_tag_keys,
@@ -109,11 +128,12 @@ matched as (
         event_partitions.tick_number,
         event_partitions.event_id
     from event_partitions
+    inner join eras
+        on event_partitions.era = eras.era
     inner join begun
         on event_partitions.bucket = begun.bucket
             and event_partitions.table_key = begun.table_key
             and event_partitions.tick_number > begun.looked_through
-    where event_partitions.era >= (select oldest.era from oldest)
 
     union all
 

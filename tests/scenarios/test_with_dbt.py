@@ -6,6 +6,7 @@ It comes after the stories, so that the data tests judge what they have left in 
 import contextlib
 import io
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.platform.dbt import forget_inlined
+from harness.platform.spark.engine import THROUGH_KERNEL, session_beside
 from harness.tick.install import Installation
 from tests.scenarios.conftest import SCHEMA, StoryHome
 
 if TYPE_CHECKING:
     from dbt.contracts.graph.manifest import Manifest
+    from pyspark.sql import SparkSession
 
 Dbt = Callable[..., Any]
 
@@ -109,3 +112,15 @@ def test_a_view_whose_columns_are_not_those_of_its_contract_fails_its_build(
         assert "This model has an enforced contract that failed" in message
         assert (name if change == "another type" else "unknown") in message
     assert "contract" not in built()
+
+
+def test_an_evaluation_of_the_triggers_reads_the_past_only_where_something_waits_for_it(
+    manifest: "Manifest", spark: "SparkSession"
+) -> None:
+    reader = session_beside(spark, THROUGH_KERNEL)
+    statement = f"explain formatted select * from {SCHEMA}.queue_trigger_evaluations"
+    plan = reader.sql(statement).collect()[0].plan
+    scans = re.findall(r"^\((\d+)\) BatchScan .*\.event_partitions$", plan, re.MULTILINE)
+    pruned = re.findall(r"operator id = (\d+) Hosting Expression = \w+#\d+ IN dynamic", plan)
+    assert len(scans) == 3
+    assert set(scans) <= set(pruned)
