@@ -24,7 +24,12 @@ from harness.controls.header import COLUMNS
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 #: Where `make setup` has put what it fetched.
-PREPARED = {"HEARTBEAT_DELTA_JARS", "HEARTBEAT_CLASS_ARCHIVE", "HEARTBEAT_JDK"}
+PREPARED = {
+    "HEARTBEAT_DELTA_JARS",
+    "HEARTBEAT_HADOOP_DEFAULTS",
+    "HEARTBEAT_CLASS_ARCHIVE",
+    "HEARTBEAT_JDK",
+}
 JOB = """
 import os, pathlib
 pathlib.Path("taken").write_text(os.environ["HEARTBEAT_EVENTS"])

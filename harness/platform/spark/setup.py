@@ -3,9 +3,9 @@
 The command ``setup`` runs it, and so does ``make setup``. It writes only below ``sys.prefix``. With
 the jars of Delta in place Spark need not resolve its packages at each start, so that plain
 ``dbt seed`` starts sooner, prints none of the resolver's lines and needs no network. Those of
-Iceberg lie beside them, for the rows of Iceberg tables. An engine that works a little leaves an
-archive of the classes that it has loaded, with which every Java that runs Spark starts in half the
-time.
+Iceberg lie beside them, for the rows of Iceberg tables. A jar of two empty files keeps settings out
+of Spark that it never reads. An engine that works a little leaves an archive of the classes that it
+has loaded, with which every Java that runs Spark starts in half the time.
 """
 
 import hashlib
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -48,6 +49,10 @@ PINNED = "harness/platform/spark/jars.py"
 JARS = Path("share", "heartbeat", "jars")
 #: Beside them: the classes of a session, as Java keeps them.
 ARCHIVE = JARS.with_name("classes.jsa")
+#: First on Java's class path: what Hadoop takes for the defaults of YARN and MapReduce. It loads
+#: 714 of them, and each scan and each write of Spark would compress and serialize them all.
+DEFAULTS = JARS.with_name("hadoop-defaults.jar")
+_EMPTY = ("yarn-default.xml", "mapred-default.xml")
 #: The module that lets plain dbt use an engine, as the environment has it: the package may lie in
 #: a checkout, where not every Python of the environment finds it.
 PLAIN_DBT = "heartbeat_plain_dbt"
@@ -70,6 +75,7 @@ _VERSION_INFO = "org.apache.hadoop.util.VersionInfo"
 #: What Spark's launcher says of the jars that it has resolved.
 _LISTED = re.compile(r"^\(spark\.jars,(.+)\)$", re.MULTILINE)
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_CLASS_PATH = "spark.driver.extraClassPath"
 #: In less time than the owner takes for a server that has frozen.
 _SECONDS_TO_WRITE = 70.0
 _VERSION = re.compile(r"-\d[^/]*\.jar$")
@@ -82,6 +88,7 @@ def prepare(project: Path, environ: dict[str, str]) -> list[str]:
     use_java(java, os.environ)
     jars, archive = Path(sys.prefix) / JARS, Path(sys.prefix) / ARCHIVE
     copied = fetch_jars(project, jars)
+    write_defaults(jars.with_name(DEFAULTS.name))
     size = archive.stat().st_size if archive_classes(project, jars, archive) else 0
     packages = Path(sysconfig.get_path("purelib"))
     shutil.copyfile(_PLAIN_DBT, packages / f"{PLAIN_DBT}.py")
@@ -178,19 +185,28 @@ def check_jars(jars: Iterable[Path], pinned: Mapping[str, str] = SHA256) -> None
             )
 
 
+def write_defaults(jar: Path) -> None:
+    """Write the jar that replaces Hadoop's defaults of YARN and MapReduce by none."""
+    with zipfile.ZipFile(jar, "w") as content:
+        for name in _EMPTY:
+            content.writestr(name, "<configuration/>\n")
+
+
 def archive_classes(project: Path, jars: Path, archive: Path) -> bool:
     """Let an engine work, and keep the classes that it has loaded, if Java can use them.
 
     Args:
         project: The folder with ``profiles.yml``.
-        jars: The folder of the jars.
+        jars: The folder of the jars, beside which Hadoop's empty defaults lie.
         archive: Where the archive goes; what was there before is removed.
 
     Raises:
         StateError: The engine does not start or fails.
     """
     archive.unlink(missing_ok=True)
-    environ = {**os.environ, "HEARTBEAT_DELTA_JARS": str(jars / "*.jar")}
+    defaults = jars.with_name(DEFAULTS.name)
+    own = {"HEARTBEAT_DELTA_JARS": str(jars / "*.jar"), "HEARTBEAT_HADOOP_DEFAULTS": str(defaults)}
+    environ = {**os.environ, **own}
     for name in ("HEARTBEAT_MORE_JARS", "HEARTBEAT_CLASS_ARCHIVE"):
         environ.pop(name, None)
     with tempfile.TemporaryDirectory(dir=archive.parent) as temporary:
@@ -201,18 +217,25 @@ def archive_classes(project: Path, jars: Path, archive: Path) -> bool:
             LocalEngine(home, Wanted(project=project, settings=settings, idle_seconds=None)), home
         )
         # Half of one would crash Java: it has its name when it is known to be complete.
-        if not can_use(project, fresh):
+        if not can_use(project, fresh, defaults):
             return False
         fresh.replace(archive)
     return True
 
 
-def can_use(project: Path, archive: Path) -> bool:
-    """Return whether Java starts Spark from an archive, which must be there and complete."""
+def can_use(project: Path, archive: Path, defaults: Path) -> bool:
+    """Return whether Java starts Spark from an archive, which must be there and complete.
+
+    Args:
+        project: The folder with ``profiles.yml``.
+        archive: The file.
+        defaults: The jar of Hadoop's empty defaults that was on the class path.
+    """
     options = f'-Xshare:on -XX:+VerifySharedSpaces "-XX:SharedArchiveFile={archive}"'
     # Where it crashes, it leaves a report.
     options += " -XX:ErrorFile=/dev/null -XX:-CreateCoredumpOnCrash"
-    return archive.exists() and not _submit(project, {_JAVA_OPTIONS: options}).returncode
+    settings = {_JAVA_OPTIONS: options, _CLASS_PATH: str(defaults)}
+    return archive.exists() and not _submit(project, settings).returncode
 
 
 def _train(engine: LocalEngine, home: Path) -> None:
@@ -285,6 +308,8 @@ def startup_line(java: JavaHome, *, archive_size: int = 0) -> str:
     statements = ["import os, sys"]
     pattern = f"os.path.join(sys.prefix, {str(JARS / '*.jar')!r})"
     statements.append(f"os.environ.setdefault('HEARTBEAT_DELTA_JARS', {pattern})")
+    defaults = f"os.path.join(sys.prefix, {str(DEFAULTS)!r})"
+    statements.append(f"os.environ.setdefault('HEARTBEAT_HADOOP_DEFAULTS', {defaults})")
     if archive_size:
         path = f"os.path.join(sys.prefix, {str(ARCHIVE)!r})"
         is_complete = f"os.path.isfile({path}) and os.path.getsize({path}) == {archive_size}"

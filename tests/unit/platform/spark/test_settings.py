@@ -47,5 +47,13 @@ def test_java_starts_from_an_archive_of_classes_where_there_is_one(
     assert [each for each in options if "Archive" in each] == wanted
 
 
+@pytest.mark.parametrize("jar", ["", "/a folder/hadoop-defaults.jar"])
+def test_hadoops_defaults_are_looked_for_first_in_the_jar_of_the_set_up(
+    monkeypatch: pytest.MonkeyPatch, jar: str
+) -> None:
+    monkeypatch.setenv("HEARTBEAT_HADOOP_DEFAULTS", jar)
+    assert session_settings(PROJECT)["spark.driver.extraClassPath"] == jar
+
+
 def test_java_has_as_much_room_for_compiled_code_with_one_compiler_as_with_both() -> None:
     assert "-XX:ReservedCodeCacheSize=240m" in session_settings(PROJECT)[OPTIONS].split()

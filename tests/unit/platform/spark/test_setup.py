@@ -83,9 +83,15 @@ def test_each_line_of_a_lock_has_the_hashes_of_its_files(path: Path) -> None:
     assert [line for line in requirements if "==" not in line or "--hash=sha256:" not in line] == []
 
 
-def test_each_python_is_told_where_the_jars_are() -> None:
-    reported = variables_after(startup_line(OWN).strip(), "HEARTBEAT_DELTA_JARS")
-    assert reported.endswith("/share/heartbeat/jars/*.jar")
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("HEARTBEAT_DELTA_JARS", "/share/heartbeat/jars/*.jar"),
+        ("HEARTBEAT_HADOOP_DEFAULTS", "/share/heartbeat/hadoop-defaults.jar"),
+    ],
+)
+def test_each_python_is_told_where_the_jars_are(name: str, path: str) -> None:
+    assert variables_after(startup_line(OWN).strip(), name).endswith(path)
 
 
 def test_the_machines_own_java_is_left_to_the_machine() -> None:
