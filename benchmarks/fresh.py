@@ -61,8 +61,12 @@ class House:
 
     def __post_init__(self) -> None:
         """Copy the checkout's project, make the tables, and a project of one model."""
+        # Where its jars and its archive of classes are, the Python of each checkout sets itself.
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith("HEARTBEAT_")
+        }
         self.environment = {
-            **os.environ,
+            **inherited,
             "HEARTBEAT_HOME": str(self.folder / "home"),
             "PYTHONPATH": str(self.checkout),
             "DBT_PROFILES_DIR": str(self.project),
