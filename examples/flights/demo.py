@@ -139,19 +139,20 @@ class Stage:
 
 
 def _set_up(stage: Stage, context: "Context") -> None:
-    """Do what takes long and happens once: start Spark, name the tables, build with dbt."""
+    """Do what takes long and happens once: start Spark, build with dbt, name the tables."""
     from harness.cli.views.progress import Progress
     from harness.tick.install import Installation
 
     began = context.clock.now()
     stage.console.print(line(("Setting up: Spark, the upstream tables, the dbt project", "bold")))
     with Progress(remarks(), context.stop.activity):
+        # dbt reads the project while Spark starts, which nothing before it may have done.
+        Installation(context).ensure(began)
         context.stop.activity.begin("writing the upstream tables")
         tables = stage.arrivals.prepare()
         context.session.sql("create schema if not exists bronze")
         for name, path in tables.items():
             context.session.catalog.createTable(f"bronze.{name}", str(path), "delta")
-        Installation(context).ensure(began)
     seconds = (context.clock.now() - began).total_seconds()
     stage.console.print(line(f"  done in {took(seconds)}"))
 

@@ -393,7 +393,7 @@ def test_the_tables_of_dbt_have_what_came_each_batch_with_the_start_that_brought
     demo: Demo,
 ) -> None:
     # It reads tables with deletion vectors, too, as `refresh` gives them to those with a key.
-    rows = LocalStore(demo.place.lake / "tables" / "warehouse", "gold").read
+    rows = LocalStore(demo.place.home / "warehouse", "gold").read
     planes = {row["tailnum"]: row["seats"] for row in package("planes")}
     assert {row["tailnum"]: row["seats"] for row in rows("planes")} == planes
     flown = Counter(str(row["date"]) for row in of_days("flights", DAYS))
