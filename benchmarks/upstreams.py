@@ -26,6 +26,7 @@ from deltalake import write_deltalake
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
+from harness.__main__ import collect_seldom  # noqa: E402
 from harness.config.load import load_settings  # noqa: E402
 from harness.context import Context  # noqa: E402
 from harness.controls.header import COLUMNS  # noqa: E402
@@ -56,6 +57,7 @@ class BenchContext(Context):
         self.__dict__["jobs"] = jobs
         # As `run` does.
         self.is_resident = True
+        collect_seldom()
 
     def forget_jobs(self) -> None:
         """The fake knows every job from the start."""

@@ -1,6 +1,7 @@
 """Runs the command line: for ``python -m harness``, for ``heartbeat``, and as a task of a job."""
 
 import atexit
+import gc
 import logging
 import os
 import signal
@@ -23,6 +24,7 @@ def _run() -> int:
 
 def main() -> None:
     """Run the command line and end the process."""
+    collect_seldom()
     code = _run()
     # Native threads of the Delta reader can abort an ordinary interpreter exit after all work is
     # done; what there is to flush is flushed, and the exit code is ours.
@@ -34,6 +36,15 @@ def main() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def collect_seldom() -> None:
+    """Let Python search for unreachable cycles less often than each 700 objects.
+
+    Rows of a ledger and the nodes of dbt are many objects and no garbage: searching them is a sixth
+    of the time that a start with 100,000 events takes, and a twentieth of that to parse a project.
+    """
+    gc.set_threshold(50_000, 10, 10)
 
 
 def task() -> None:

@@ -29,6 +29,8 @@ _EVENT_FIELDS = (
     "operation_type",
     "tags",
 )
+#: What is read of an event: its fields, and what places it in the ledger.
+_COLUMNS = (*_EVENT_FIELDS, "tick_number", "upstream_id")
 
 
 def _read_old_events(store: Store, after: Mapping[str, int]) -> list[dict[str, object]]:
@@ -41,7 +43,7 @@ def _read_old_events(store: Store, after: Mapping[str, int]) -> list[dict[str, o
 
 
 def _read_events(
-    store: Store, after: Mapping[str, int], columns: Sequence[str] = ()
+    store: Store, after: Mapping[str, int], columns: Sequence[str] = _COLUMNS
 ) -> list[dict[str, object]]:
     """Read the events of some upstreams, from the first tick that any of them needs."""
     if not after:

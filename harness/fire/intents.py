@@ -238,9 +238,11 @@ def _parameters(
         _EVENTS: listed,
     }
     sent = {name: value for name, value in every.items() if names.admits(name)}
-    parameters = json.dumps(sent)
-    if len(parameters.encode()) <= PARAMETER_BYTES:
-        return parameters
+    # A list that is too long on its own is not encoded once more.
+    if len(sent.get(_EVENTS, "")) <= PARAMETER_BYTES:
+        parameters = json.dumps(sent)
+        if len(parameters.encode()) <= PARAMETER_BYTES:
+            return parameters
     path = firing.payloads / f"{run.intent_id}-{run.attempt}.json"
     write_atomically(path, listed, is_lasting=True)
     reference = {

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.events.event import EventRow, Operation, TableFormat
-from harness.events.payload import file_of, restore_payloads
+from harness.events.payload import as_payload, file_of, restore_payloads
 from harness.fire.intents import Start, fire
 from harness.fire.submit import Firing, Steps
 from harness.platform.databricks.rate_limit import TokenBucket
@@ -31,11 +31,12 @@ class Store(MemoryStore):
 
 
 class ReadingStore(MemoryStore):
-    """Keeps to the conditions, and notes from which tick on whole rows were read."""
+    """Keeps to the conditions, and notes from which tick on events were read, and what of them."""
 
     def __init__(self) -> None:
         super().__init__()
         self.read_after: list[object] = []
+        self.read_columns: set[str] = set()
 
     def read(
         self,
@@ -53,10 +54,11 @@ class ReadingStore(MemoryStore):
             if all(row[name] > value for name, value in after.items())  # type: ignore[operator]
             and all(row[name] in value for name, value in among.items())  # type: ignore[operator]
         ]
-        if columns:
-            return [{name: row[name] for name in columns} for row in rows]
-        self.read_after.append(after["tick_number"])
-        return rows
+        # One column alone shows where the events begin.
+        if len(columns) > 1:
+            self.read_after.append(after["tick_number"])
+            self.read_columns.update(columns)
+        return [{name: row[name] for name in columns} for row in rows]
 
 
 def _event(tick_number: int, version: int, upstream_id: str = "u") -> EventRow:
@@ -157,6 +159,12 @@ def test_what_one_upstream_has_to_read_of_old_times_no_other_one_has_to() -> Non
         Consumed(upstream_id="yearly", from_tick=-1, through_tick=5000),
     )
     assert store.read_after == [2, 4989]
+
+
+def test_of_an_event_only_what_its_run_receives_is_read_and_what_places_it() -> None:
+    _, store = _fired_late(Consumed(upstream_id="daily", from_tick=4989, through_tick=5000))
+    (received, *_) = as_payload(MemoryStore.read(store, Ledger.EVENTS))
+    assert store.read_columns == {*received, "tick_number", "upstream_id"}
 
 
 def test_the_intent_is_written_with_its_events_and_token_before_the_call() -> None:
