@@ -57,3 +57,7 @@ def test_hadoops_defaults_are_looked_for_first_in_the_jar_of_the_set_up(
 
 def test_java_has_as_much_room_for_compiled_code_with_one_compiler_as_with_both() -> None:
     assert "-XX:ReservedCodeCacheSize=240m" in session_settings(PROJECT)[OPTIONS].split()
+
+
+def test_java_does_not_collect_its_heap_because_it_loads_the_classes_of_spark() -> None:
+    assert "-XX:MetaspaceSize=400m" in session_settings(PROJECT)[OPTIONS].split()
