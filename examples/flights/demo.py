@@ -146,7 +146,7 @@ def _set_up(stage: Stage, context: "Context") -> None:
     began = context.clock.now()
     stage.console.print(line(("Setting up: Spark, the upstream tables, the dbt project", "bold")))
     with Progress(remarks(), context.stop.activity):
-        # dbt reads the project while Spark starts, which nothing before it may have done.
+        # First of all, because it starts Spark while dbt reads the project.
         Installation(context).ensure(began)
         context.stop.activity.begin("writing the upstream tables")
         tables = stage.arrivals.prepare()

@@ -93,11 +93,11 @@ def engine_settings(
 
 
 def start_session(project: Path, home: Path) -> "SparkSession":
-    """Start Spark for a process such as a job; it ends with the process.
+    """Give a process such as a job Spark: the engine that is up, else one that ends with it.
 
     Args:
         project: The folder that holds ``profiles.yml`` and ``log4j2.properties``.
-        home: The folder of the warehouse and its metastore; no other process uses them meanwhile.
+        home: The folder of the warehouse and its metastore.
 
     Raises:
         StateError: Spark does not start.
