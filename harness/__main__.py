@@ -41,8 +41,9 @@ def main() -> None:
 def collect_seldom() -> None:
     """Let Python search for unreachable cycles less often than each 700 objects.
 
-    Rows of a ledger and the nodes of dbt are many objects and no garbage: searching them is a sixth
-    of the time that a start with 100,000 events takes, and a twentieth of that to parse a project.
+    Rows of a ledger and the nodes of dbt are many objects and no garbage: searching them is a
+    seventh of the time that a start with 100,000 events takes, and a twentieth of that to parse a
+    project.
     """
     gc.set_threshold(50_000, 10, 10)
 
