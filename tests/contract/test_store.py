@@ -40,6 +40,7 @@ from harness.store.rows import (
 )
 from tests.support.copied import PROJECT
 from tests.support.leases import StampedLocalStore
+from tests.support.local_rows import frame_of_rows
 from tests.support.memory_store import MemoryStore
 
 if TYPE_CHECKING:
@@ -326,7 +327,7 @@ def publish(
         else:
             values = [tuple(row[name] for name in _PRODUCTS.columns) for row in rows]
             # A model may have more columns than its table.
-            model = spark.createDataFrame(values, columns.replace("name", "`name`", 1))
+            model = frame_of_rows(spark, values, columns.replace("name", "`name`", 1))
             model.selectExpr("*", "1 as other").createOrReplaceTempView("wanted")
             spark.sql(f"create or replace table {schema}.int_products using delta as table wanted")
             catalog.merge(_PRODUCTS)

@@ -41,32 +41,41 @@ REFERENCE = {
 Command = Callable[..., tuple[int, str]]
 
 
+def set_variables(served: Warehouse, environment: pytest.MonkeyPatch) -> None:
+    for name, value in served.variables(by_oauth=True).items():
+        environment.setenv(name, value)
+    for name in ("DATABRICKS_TOKEN", "HEARTBEAT_HOME", "SPARK_REMOTE"):
+        environment.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="module")
+def workspace(served_warehouse: Warehouse, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """A workspace with the tables of a state; no test changes them."""
+    home = tmp_path_factory.mktemp("home")
+    (home / "version.json").write_text("{}")
+    schema = SchemaName(SCHEMA, "prod-eu")
+    with pytest.MonkeyPatch.context() as environment:
+        set_variables(served_warehouse, environment)
+        sql = WarehouseSql(WarehousePlace(http_path=WAREHOUSE_PATH, catalog="prod-eu"))
+        sql.run(f"create schema if not exists {schema.in_sql}")
+        CatalogFiles(sql, schema, FakeClock(NOON)).save(StateDir(folder=home))
+        sql.close()
+    return served_warehouse
+
+
 @pytest.fixture
 def warehouse(
-    served_warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workspace: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Warehouse]:
-    """A workspace with a project and the tables of its state, as this process' environment has it."""
+    """The workspace, with a project, as this process' environment has it."""
     (tmp_path / "seeds").mkdir()
     (tmp_path / "heartbeat.yml").write_text("jobs: {target: databricks}\n")
-    variables = {
-        **served_warehouse.variables(by_oauth=True),
-        "HEARTBEAT_SCHEMA": SCHEMA,
-        "HEARTBEAT_PROJECT": str(tmp_path),
-    }
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    for name in ("DATABRICKS_TOKEN", "HEARTBEAT_HOME", "SPARK_REMOTE"):
-        monkeypatch.delenv(name, raising=False)
-    sql = WarehouseSql(WarehousePlace(http_path=WAREHOUSE_PATH, catalog="prod-eu"))
-    schema = SchemaName(SCHEMA, "prod-eu")
-    sql.run(f"create schema if not exists {schema.in_sql}")
-    (tmp_path / "home").mkdir()
-    (tmp_path / "home" / "version.json").write_text("{}")
-    CatalogFiles(sql, schema, FakeClock(NOON)).save(StateDir(folder=tmp_path / "home"))
-    sql.close()
-    yield served_warehouse
-    served_warehouse.sessions.version = None
-    served_warehouse.recover()
+    set_variables(workspace, monkeypatch)
+    monkeypatch.setenv("HEARTBEAT_SCHEMA", SCHEMA)
+    monkeypatch.setenv("HEARTBEAT_PROJECT", str(tmp_path))
+    yield workspace
+    workspace.sessions.version = None
+    workspace.recover()
 
 
 @pytest.fixture

@@ -32,6 +32,8 @@ from tests.support.services.warehouse.server import WAREHOUSE_PATH, Denied, Ware
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+#: Both run the same statements, and test_sql_port compares what they answer.
+IN_SPARK = pytest.param("session", marks=pytest.mark.long)
 NOON = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 NAME = "workspace_state"
 
@@ -70,7 +72,7 @@ def inbox_of(sql: Sql, folder: Path) -> CatalogInbox:
     return inbox
 
 
-@pytest.fixture(params=["session", "warehouse"])
+@pytest.fixture(params=[IN_SPARK, "warehouse"])
 def sql(request: pytest.FixtureRequest) -> Iterator[Sql]:
     with opened(request.param, request) as sql:
         yield sql
@@ -86,7 +88,7 @@ def inbox(sql: Sql, schema: SchemaName, tmp_path: Path) -> CatalogInbox:
     return inbox_of(sql, tmp_path / "inbox")
 
 
-@pytest.fixture(params=["folder", "session", "warehouse"])
+@pytest.fixture(params=["folder", IN_SPARK, "warehouse"])
 def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Inbox]:
     """The inbox of the local target, and that of a workspace."""
     if request.param == "folder":

@@ -287,7 +287,7 @@ def test_an_engine_ends_with_its_state_directory_and_leaves_nothing_there(home: 
     assert not home.exists()
 
 
-@pytest.mark.parametrize("victim", ["owner", "server"])
+@pytest.mark.parametrize("victim", [pytest.param("owner", marks=pytest.mark.long), "server"])
 def test_an_engine_whose_process_is_killed_ends_whole_and_is_replaced(
     victim: str, mortal: Path
 ) -> None:
@@ -334,6 +334,7 @@ def test_a_process_whose_engine_has_died_can_end(mortal: Path) -> None:
         assert user.exit() == 0
 
 
+@pytest.mark.long
 def test_a_port_of_a_dead_engine_that_another_server_has_is_not_asked(mortal: Path) -> None:
     with user_of(mortal):
         record = record_of(mortal)
@@ -350,12 +351,9 @@ def test_a_port_of_a_dead_engine_that_another_server_has_is_not_asked(mortal: Pa
             other.accept()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
-    "frozen",
-    [
-        pytest.param(("server",), id="server"),
-        pytest.param(("server", "owner"), marks=pytest.mark.long, id="server and owner"),
-    ],
+    "frozen", [("server",), ("server", "owner")], ids=["server", "server and owner"]
 )
 def test_a_frozen_engine_is_replaced(
     frozen: tuple[str, ...], mortal: Path, monkeypatch: pytest.MonkeyPatch

@@ -23,13 +23,8 @@ from harness import __version__
 from harness.controls.header import COLUMNS
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-#: Where `make setup` has put what it fetched.
-PREPARED = {
-    "HEARTBEAT_DELTA_JARS",
-    "HEARTBEAT_HADOOP_DEFAULTS",
-    "HEARTBEAT_CLASS_ARCHIVE",
-    "HEARTBEAT_JDK",
-}
+#: What is of the checkout or of another test; where `make setup` has put its files stays known.
+NOT_ITS_OWN = {"HEARTBEAT_HOME", "HEARTBEAT_SCHEMA", "PYTHONPATH"}
 JOB = """
 import os, pathlib
 pathlib.Path("taken").write_text(os.environ["HEARTBEAT_EVENTS"])
@@ -47,11 +42,7 @@ class Installed:
 
     def run(self, folder: Path, command: str, *arguments: str) -> Answer:
         """Run a program of the environment in a folder."""
-        own = {
-            name: value
-            for name, value in os.environ.items()
-            if (not name.startswith("HEARTBEAT") or name in PREPARED) and name != "PYTHONPATH"
-        }
+        own = {name: value for name, value in os.environ.items() if name not in NOT_ITS_OWN}
         programs = f"{self.environment / 'bin'}{os.pathsep}{own.get('PATH', os.defpath)}"
         return subprocess.run(
             [self.environment / "bin" / command, *arguments],

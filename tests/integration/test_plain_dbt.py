@@ -154,6 +154,7 @@ def test_a_model_that_fails_beside_the_engine_prints_no_json(
     assert '{"ts"' not in text
 
 
+@pytest.mark.long
 def test_a_persons_own_session_works_beside_the_engine(shop: Shop, engine: LocalEngine) -> None:
     program = shop.project / "own.py"
     program.write_text(OWN_SESSION)
@@ -162,6 +163,7 @@ def test_a_persons_own_session_works_beside_the_engine(shop: Shop, engine: Local
     assert answer.stdout.split() == ["42", "local[1]"]
 
 
+@pytest.mark.long
 def test_after_the_engine_died_plain_dbt_has_a_spark_of_its_own(
     shop: Shop, engine: LocalEngine
 ) -> None:

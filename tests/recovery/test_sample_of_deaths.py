@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 
 #: All of them in the midst of two starts that have had no answer.
 SAMPLE: tuple[Death, ...] = (
-    AtPoint("before_call"),
     FromServer(RUN_NOW, When.AFTER),
-    AtPoint("after_call"),
     AtPoint("before_outcome"),
     AtCommit("ledger_runs"),
 )

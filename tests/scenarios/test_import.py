@@ -29,6 +29,7 @@ def committed_at(table: str) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
+@pytest.mark.long
 def test_nothing_starts_twice_after_an_import_and_new_data_starts_each_job_once(
     story: Story, project: Path
 ) -> None:

@@ -173,6 +173,7 @@ def test_retry_starts_a_new_attempt_with_the_same_events_and_any_newer_ones(stor
     assert list(story.context.home.inbox.glob("*.json")) == []
 
 
+@pytest.mark.long
 def test_a_released_job_goes_on_without_the_events_of_its_failed_run(story: Story) -> None:
     job = story.job(1)
     flights = story.table("flights")
@@ -207,6 +208,7 @@ def test_a_released_job_goes_on_without_the_events_of_its_failed_run(story: Stor
     assert set(first.event_ids).isdisjoint(second.event_ids)
 
 
+@pytest.mark.long
 def test_a_run_that_reports_its_success_and_then_fails_holds_its_job_and_starts_no_run_beside_it(
     story: Story,
 ) -> None:
@@ -234,7 +236,7 @@ def test_a_run_that_reports_its_success_and_then_fails_holds_its_job_and_starts_
     assert statuses == ["INTENDED", "STARTED", "FAILED"]
 
 
-@pytest.mark.parametrize("lost", ["request", "answer"])
+@pytest.mark.parametrize("lost", [pytest.param("request", marks=pytest.mark.long), "answer"])
 def test_a_start_without_an_answer_is_sent_again_with_the_same_token_and_body(
     story: Story, lost: str
 ) -> None:

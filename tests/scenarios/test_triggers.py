@@ -179,6 +179,7 @@ def test_a_trigger_that_spark_cannot_evaluate_waits_alone(
     assert corrected.failing_triggers == ()
 
 
+@pytest.mark.long
 def test_a_partition_trigger_fires_for_an_iceberg_table_that_a_sensor_follows(
     story: Story, tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.toolkit import extract
+from tests.support.local_rows import frame_of_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,13 +45,13 @@ class Lake:
     def create(self, columns: str = COLUMNS) -> "Lake":
         """An empty source."""
         self._rows = []
-        self.spark.createDataFrame([], columns).createOrReplaceTempView(self.orders)
+        frame_of_rows(self.spark, [], columns).createOrReplaceTempView(self.orders)
         return self
 
     def add(self, identity: int, status: str | None, at: datetime | None) -> "Lake":
         """One row of the source, as of an instant."""
         self._rows.append((identity, status, at))
-        rows = self.spark.createDataFrame(self._rows, COLUMNS)
+        rows = frame_of_rows(self.spark, self._rows, COLUMNS)
         rows.createOrReplaceTempView(self.orders)
         return self
 
@@ -87,7 +88,7 @@ class Log(Lake):
         return self
 
     def add(self, identity: int, status: str | None, at: datetime | None) -> "Log":
-        rows = self.spark.createDataFrame([(identity, status, at)], COLUMNS)
+        rows = frame_of_rows(self.spark, [(identity, status, at)], COLUMNS)
         rows.write.format("delta").mode("append").saveAsTable(self.orders)
         return self
 

@@ -17,6 +17,7 @@ from harness.controls.triggers.parse import COLUMNS, TriggerRow
 from harness.controls.triggers.time_zones import ZONES
 from harness.events.partition import level, levels_from, parts_of, plain_text
 from tests.integration.decide.conftest import SCHEMA, Dbt
+from tests.support.local_rows import frame_of_rows
 from tests.support.triggers_text import DAILY
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Models:
     code: Mapping[str, str]
 
     def view(self, name: str, rows: Iterable[Sequence[object]], shape: str) -> None:
-        self.spark.createDataFrame(list(rows), shape).createOrReplaceTempView(f"cells_{name}")
+        frame_of_rows(self.spark, rows, shape).createOrReplaceTempView(f"cells_{name}")
 
     def make(self, *names: str) -> None:
         for name in names:

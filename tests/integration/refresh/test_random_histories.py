@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.local_rows import frame_of_rows
 from tests.support.refresh.batches import Batch, without
 from tests.support.refresh.key_types import (
     Code,
@@ -152,7 +153,7 @@ class Pasts:
 
 def _query(spark: "SparkSession", place: Path, batch: Batch[KeyRow]) -> str:
     rows = [tuple(asdict(row).values()) for row in flat_key_rows([batch])]
-    spark.createDataFrame(rows, _TYPES).coalesce(1).write.parquet(str(place))
+    frame_of_rows(spark, rows, _TYPES).coalesce(1).write.parquet(str(place))
     return (
         "select history, key, first_value, second_value, "
         f"{_MIDNIGHT} + make_dt_interval(0, 0, at) as at, is_delete, "

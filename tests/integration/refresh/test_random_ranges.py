@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.local_rows import frame_of_rows
 from tests.support.refresh.batches import Batch, without
 from tests.support.refresh.key_types import KeyRow
 from tests.support.refresh.oracle_range import NullInstants, RangeRow, fold_range, whole_numbers
@@ -130,7 +131,7 @@ def _written(spark: "SparkSession", place: Path, each: Batch[KeyRow]) -> str:
         "at int, is_delete boolean"
     )
     rows = [tuple(asdict(row).values()) for row in flat_key_rows([each])]
-    spark.createDataFrame(rows, types).coalesce(1).write.parquet(str(place))
+    frame_of_rows(spark, rows, types).coalesce(1).write.parquet(str(place))
     return (
         "select history, key, first_value, second_value, timestamp'2026-01-01 00:00:00' "
         f"+ make_dt_interval(0, 0, at) as at from parquet.`{place}`"

@@ -1,6 +1,7 @@
 """Models that read on from where their ledger says that they are, and the tests that any project may set on them."""
 
 import json
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -119,8 +120,10 @@ class Reading:
 
 
 @pytest.fixture(scope="module")
-def reading(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Reading:
-    return Reading(spark, tmp_path_factory.mktemp("shop"))
+def reading(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reading]:
+    yield Reading(spark, tmp_path_factory.mktemp("shop"))
+    # Other files share the session, and make a schema of this name.
+    spark.sql(f"drop schema if exists {SCHEMA} cascade")
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,11 @@ def test_a_job_that_is_at_work_again_has_finished_all_the_same(product: Product)
     assert product.reported() == ["orders_1@2025-04-23T21:01:00.000Z"]
 
 
+@pytest.mark.parametrize(
+    "product",
+    ["plain", *(pytest.param(each, marks=pytest.mark.long) for each in list(OPTIONS)[1:])],
+    indirect=True,
+)
 def test_serverless_compute_senses_a_table_by_its_name(
     product: Product, spark_endpoint: "Endpoint"
 ) -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from tests.support.local_rows import frame_of_rows
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -169,5 +171,5 @@ def append(spark: "SparkSession", table: str, rows: Iterable[Row]) -> None:
     schema = spark.table(table).schema
     values = [tuple(row.get(name) for name in schema.names) for row in rows]
     if values:
-        frame = spark.createDataFrame(values, schema)
+        frame = frame_of_rows(spark, values, schema)
         frame.coalesce(1).write.format("delta").mode("append").insertInto(table)

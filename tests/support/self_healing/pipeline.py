@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 
 from harness.toolkit import extract
+from tests.support.local_rows import frame_of_rows
 from tests.support.shop_project import PACKAGE, Shop
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def frame_of(spark: "SparkSession", orders: Iterable[Order]) -> "DataFrame":
     """The orders as rows of bronze, without a partition."""
     rows = [(o.shop, o.number, o.status, o.amount, str(o.modified_at)) for o in orders]
     columns = "shop string, order_number int, status string, amount int, modified string"
-    return spark.createDataFrame(rows, columns).selectExpr(
+    return frame_of_rows(spark, rows, columns).selectExpr(
         "shop",
         "order_number",
         "status",

@@ -27,3 +27,20 @@ def test_the_command_line_starts_without_spark_dbt_and_the_sdk() -> None:
 
 def test_this_check_sees_what_is_imported() -> None:
     assert "pyspark" in modules_after("import pyspark.errors")
+
+
+def test_a_command_searches_for_unreachable_cycles_seldom() -> None:
+    command = "import atexit, gc, sys; atexit.register(lambda: print(*gc.get_threshold()))"
+    answer = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            f"{command}; from harness.__main__ import main; main()",
+            "--version",
+        ],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert answer.stdout.splitlines()[-1] == "50000 10 10"

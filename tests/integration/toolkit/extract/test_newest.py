@@ -13,6 +13,7 @@ import pytest
 from harness.errors import ConfigurationError, ExtractError
 from harness.toolkit import extract
 from tests.support.lake import LONG, day, zone
+from tests.support.local_rows import frame_of_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +32,7 @@ class Bronze:
         )
 
     def add(self, extracted: object, updated: datetime | None) -> "Bronze":
-        rows = self.spark.createDataFrame([(1, updated, extracted)], self.columns)
+        rows = frame_of_rows(self.spark, [(1, updated, extracted)], self.columns)
         rows.write.insertInto(self.name)
         return self
 

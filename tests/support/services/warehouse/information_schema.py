@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from tests.support.local_rows import frame_of_rows
 from tests.support.services.warehouse.dialect import INFORMATION, OWN
 
 if TYPE_CHECKING:
@@ -51,10 +52,10 @@ def provide(spark: "SparkSession", catalog: str, tables: frozenset[str], stateme
     """Make the views that a statement reads."""
     for table in tables:
         if table in _EMPTY:
-            frame = spark.createDataFrame([], _EMPTY[table])
+            frame = frame_of_rows(spark, [], _EMPTY[table])
         else:
             columns, rows = _FILLED[table]
-            frame = spark.createDataFrame(list(rows(spark, catalog, statement)), columns)
+            frame = frame_of_rows(spark, rows(spark, catalog, statement), columns)
         frame.createOrReplaceTempView(INFORMATION + table)
 
 

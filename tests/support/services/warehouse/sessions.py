@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from databricks.sql.thrift_api.TCLIService import ttypes
 
+from tests.support.local_rows import frame_of_rows
 from tests.support.services.warehouse import information_schema
 from tests.support.services.warehouse.dialect import (
     OWN,
@@ -325,7 +326,7 @@ class Sessions:
         def run(session: _Session) -> _Result:
             if getattr(req, "catalogName", None):
                 self._dialect.require(req.catalogName)
-            return _result(session.spark.createDataFrame(list(rows(session)), columns))
+            return _result(frame_of_rows(session.spark, rows(session), columns))
 
         return self._begun(req, response, run)
 
@@ -400,9 +401,7 @@ class Sessions:
     def _run(self, session: _Session, statement: str, parameters: Sequence[Any] | None) -> _Result:
         if self.version is not None and _VERSION in statement.lower():
             return _result(
-                session.spark.createDataFrame(
-                    [(_VERSION, self.version)], "key string, value string"
-                )
+                frame_of_rows(session.spark, [(_VERSION, self.version)], "key string, value string")
             )
         understood = self._dialect.understood(bound(statement, parameters or ()))
         self._check_grants(statement)
@@ -412,7 +411,7 @@ class Sessions:
             )
         if described := _AS_JSON.fullmatch(understood.text.strip()):
             metadata = information_schema.as_json(session.spark.table(described[1]).schema)
-            return _result(session.spark.createDataFrame([(metadata,)], "json_metadata string"))
+            return _result(frame_of_rows(session.spark, [(metadata,)], "json_metadata string"))
         frame = session.spark.sql(understood.text)
         result = _result(frame)
         if statement.lstrip().lower().startswith(("describe", "desc ", "show")):
