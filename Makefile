@@ -75,8 +75,8 @@ site: $(READY) ## Build the static site of the manual into target/site; a broken
 
 ##@ Test
 
-# Those marked `long` kill real ticks, one at each crash point, refresh tables batch by batch (all but a path of each type), run the demo, and
-# run the longest scenarios.
+# Those marked `long` kill real ticks, one at each crash point, refresh tables batch by batch (all but a path of each
+# type), freeze engines, run the demo, and run the longest scenarios.
 #
 # The files run beside each other, each worker with a Spark of its own, of up to 3 GB. A long test often waits for one
 # process, so that two workers do not keep two cores busy.
