@@ -343,7 +343,6 @@ def test_a_run_that_dies_before_the_record_is_made_good_by_the_next(lake: Lake) 
     assert lake.rows("silver_date", "*") == once
 
 
-@pytest.mark.long
 def test_what_a_restore_has_undone_is_taken_again(lake: Lake) -> None:
     [version] = lake.spark.sql(f"describe history {SCHEMA}.silver_date limit 1").collect()
     before = lake.rows("silver_date")
@@ -357,7 +356,6 @@ def test_what_a_restore_has_undone_is_taken_again(lake: Lake) -> None:
     assert (9, "i") in lake.rows("silver_date")
 
 
-@pytest.mark.long
 def test_a_full_refresh_in_pieces_that_dies_loses_no_partition(lake: Lake) -> None:
     whole = lake.rows("silver_date")
     lake.dies("silver_date", full_refresh=True, max_batches_per_run=2)
@@ -404,7 +402,6 @@ def test_partitions_older_than_the_look_back_are_told_and_taken_on_demand(lake: 
     assert (100, "lost?") in lake.rows("silver_date")
 
 
-@pytest.mark.long
 def test_a_log_with_checkpoints_and_one_that_lacks_commits_give_the_same_partitions(
     lake: Lake,
 ) -> None:
