@@ -7,6 +7,7 @@ is made before a step needs it: a tick that finds nothing never gets there.
 import logging
 import os
 import signal
+import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -30,7 +31,7 @@ from harness.fire.submit import Firing
 from harness.platform.clock import Clock, RealClock
 from harness.platform.databricks.api import JobsApi
 from harness.platform.databricks.rate_limit import TokenBucket
-from harness.platform.dbt import Dbt
+from harness.platform.dbt import PARSED, Dbt
 from harness.platform.files import make_private, write_atomically
 from harness.platform.spark.metastore import require_free
 from harness.platform.sql.port import Row, Sql, SqlError, read_together
@@ -423,6 +424,7 @@ class Context:
         if self.target == LOCAL_TARGET:
             # Two at a time would gain little on one machine, and take the processor from decisions.
             dbt.threads_beside_ticks = 1
+            dbt.parsed = Path(sys.prefix) / PARSED
         # What the package brings will do where a deployment has no profile of its own.
         has_own = (self.settings.project / "profiles.yml").is_file()
         dbt.profiles = self.settings.project if has_own else PACKAGE
@@ -440,11 +442,8 @@ class Context:
                 _ = self.session
 
         dbt = Dbt(project, home, target=self.target, before=before)
-        dbt.activity, dbt.profiles, dbt.login = (
-            self.stop.activity,
-            self.dbt.profiles,
-            self.dbt.login,
-        )
+        dbt.activity, dbt.login = self.stop.activity, self.dbt.login
+        dbt.profiles, dbt.parsed = self.dbt.profiles, self.dbt.parsed
         return dbt
 
     def dbt_of(self, project: Path) -> Dbt:

@@ -1,5 +1,6 @@
 """Fixtures for every level. Spark starts once per test process, and only when a test asks for it."""
 
+import gc
 import os
 import subprocess
 from collections.abc import Generator, Iterator, Sequence
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from harness.__main__ import collect_seldom
 from harness.platform.masking import Masker
 
 if TYPE_CHECKING:
@@ -93,8 +95,14 @@ def pytest_xdist_make_scheduler(
 
 
 def pytest_sessionstart() -> None:
-    """Let no page be as narrow as the terminal that the tests run in."""
+    """Let no page be as narrow as the terminal that the tests run in, and waste no time on cycles."""
     os.environ.pop("COLUMNS", None)
+    collect_seldom()
+
+
+def pytest_collection_finish() -> None:
+    """Search the tests themselves no more for what nothing refers to."""
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

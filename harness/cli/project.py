@@ -159,8 +159,9 @@ def _write_project(folder: Path, *, has_example: bool) -> None:
 def setup() -> None:
     """Prepare this Python environment for Spark.
 
-    Finds a Java, and fetches the jars of Delta and Iceberg. Optional, once for each environment:
-    without it Spark resolves its packages at each start.
+    Finds a Java, fetches the jars of Delta and Iceberg, archives Java's classes and parses the
+    project. Optional, once for each environment: without it Spark resolves its packages at each
+    start.
 
     Examples:
         python -m harness setup

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import re
+import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,6 +36,8 @@ _FILLS_TABLES = frozenset({"fold", "trigger_terms"})
 _BESIDE_TICKS = "fold"
 #: The names of dbt's events that show why an operation failed.
 _OPERATION_FAILED = frozenset({"RunningOperationCaughtError", "RunningOperationUncaughtError"})
+#: Below ``sys.prefix``: the project of the package as the set-up has parsed it, kept by dbt.
+PARSED = Path("share", "heartbeat", "partial_parse.msgpack")
 #: Neither a manifest nor results are written.
 _WITHOUT_FILES = "--no-write-json"
 _HEADLINE = re.compile(r"(\w+ Error( in \w+ \S+ \(.*\))?$)")
@@ -76,8 +79,36 @@ class Dbt:
         self.login: Callable[[], Mapping[str, str]] = dict
         #: The folder with ``profiles.yml``.
         self.profiles = project
+        #: What the set-up has parsed, for a state folder where nothing has been parsed.
+        self.parsed: Path | None = None
         #: What parsing came to. Who has it already for the same files and state folder may set it.
         self.manifest: Manifest | None = None
+
+    def parse(self) -> "Manifest":
+        """Read the project; dbt parses what has changed since it last did, here or at the set-up.
+
+        Raises:
+            DecideError: The project cannot be parsed.
+        """
+        with _quiet_warnings():
+            from dbt.cli.main import dbtRunner
+        target = self._home / "target"
+        if self.parsed is not None and not (kept := target / PARSED.name).exists():
+            # Where it is missing, torn or of another dbt, dbt parses everything.
+            with contextlib.suppress(OSError):
+                target.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(self.parsed, kept)
+        parsed = dbtRunner().invoke(["parse", *self._globals()])
+        if isinstance(parsed.exception, KeyboardInterrupt):
+            raise parsed.exception
+        if not parsed.success:
+            raise unparsed(parsed.exception, target)
+        manifest = cast("Manifest", parsed.result)
+        for node in manifest.nodes.values():
+            if node.package_name == manifest.metadata.project_name and hasattr(node, "root_path"):
+                # Of a seed that has not changed, dbt keeps where it was: maybe in another copy.
+                node.root_path = str(self._project.absolute())
+        return manifest
 
     def build(self, selector: str, variables: Mapping[str, object] | None = None) -> None:
         """Build what a selector names: models and their gate tests, no unit tests.
@@ -233,15 +264,10 @@ class Dbt:
 
     def _runner(self) -> "dbtRunner":
         """Make a runner with the manifest of this process; parse the project once."""
-        with _quiet_warnings():
-            from dbt.cli.main import dbtRunner
         if self.manifest is None:
-            parsed = dbtRunner().invoke(["parse", *self._globals()])
-            if isinstance(parsed.exception, KeyboardInterrupt):
-                raise parsed.exception
-            if not parsed.success:
-                raise unparsed(parsed.exception, self._home / "target")
-            self.manifest = cast("Manifest", parsed.result)
+            self.manifest = self.parse()
+        from dbt.cli.main import dbtRunner
+
         forget_inlined(self.manifest)
         return dbtRunner(manifest=self.manifest)
 

@@ -1,11 +1,13 @@
 """One story over the real command line: real processes, Spark, Delta, dbt and local Jobs API.
 
-The story runs once, and each test checks one thing in it.
+It begins with the checkout as it is shipped, whose controls are a header alone. The story runs once,
+and each test checks one thing in it.
 """
 
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,8 +20,9 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
+from harness.controls.findings import WITHOUT_ROWS
 from harness.controls.header import COLUMNS
-from tests.support.copied import copy_project
+from tests.support.copied import PROJECT, copy_project
 from tests.support.engines import happens
 from tests.support.services.connect import Endpoint
 from tests.support.services.processes import stopped_by_ctrl_c
@@ -40,6 +43,8 @@ class Shell:
     #: By which a process finds Spark.
     variables: dict[str, str]
     said: dict[str, Answer] = field(default_factory=dict)
+    #: The types of the controls while they have no rows, by column.
+    columns: dict[str, str] = field(default_factory=dict)
 
     @property
     def project(self) -> Path:
@@ -68,8 +73,8 @@ class Shell:
         assert isinstance(content, dict)
         return content
 
-    def set_up(self) -> None:
-        copy_project(self.project)
+    def edit(self) -> None:
+        """Give the project three jobs; one of them fails, and one waits for what is not there."""
         rows = [("orders", GOOD, "good"), ("orders", BAD, "bad"), ("missing", WAITS, "waits")]
         lines = [
             f"delta_table,{self.folder / name},streaming,,,,{job_id},{job_name},UNPAUSED,TRUE"
@@ -140,10 +145,19 @@ def shell(
 ) -> Iterator[Shell]:
     folder = tmp_path_factory.mktemp("cli")
     shell = Shell(folder, spark_endpoint.variables(spark, folder / "home"))
-    shell.set_up()
+    copy_project(shell.project)
+    shutil.copy(PROJECT / "heartbeat.yml", shell.project)
     shell.stop("init")
-    shell.run("init", "init")
+    shell.run("empty init", "init")
     shell.run("init again", "init")
+    for command in ("tick", "status", "jobs", "events"):
+        shell.run(f"empty {command}", command)
+    shell.run("empty explain", "explain", "daily-revenue")
+    shell.run("empty doctor", "doctor", "--json")
+    seed = spark.table(f"{shell.variables['HEARTBEAT_SCHEMA']}.heartbeat_controls")
+    shell.columns = {each.name: each.dataType.simpleString() for each in seed.schema}
+    shell.edit()
+    shell.run("init", "init")
     shell.run("status before", "status", "--json")
     shell.stop("tick")
     shell.run("tick", "tick", "--json")
@@ -163,6 +177,46 @@ def shell(
     shell.run("stop", "jobs-api", "--stop")
 
 
+@pytest.mark.parametrize("command", ["init", "tick", "status"])
+def test_without_rows_a_command_ends_well_and_says_once_what_to_do_first(
+    shell: Shell, command: str
+) -> None:
+    output = shell.said[f"empty {command}"]
+    assert output.returncode == 0, output.stderr
+    assert " ".join(output.stdout.split()).count(WITHOUT_ROWS) == 1
+    assert "harness tick" not in output.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "printed"),
+    [
+        ("jobs", 0, "0 jobs\n"),
+        ("events", 4, "no recorded event matches\n"),
+        (
+            "explain",
+            2,
+            "error: There is no job 'daily-revenue'; none is recorded yet: add a row for it to "
+            "seeds/heartbeat_controls.csv, and run a tick\n",
+        ),
+    ],
+)
+def test_without_rows_no_job_and_no_event_is_found_and_one_line_says_so(
+    shell: Shell, command: str, code: int, printed: str
+) -> None:
+    output = shell.said[f"empty {command}"]
+    assert (output.returncode, output.stdout + output.stderr) == (code, printed)
+
+
+def test_without_rows_doctor_names_the_remedy_and_nothing_is_broken(shell: Shell) -> None:
+    assert shell.said["empty doctor"].returncode == 0
+    findings = {each["about"]: each for each in shell.json("empty doctor")["findings"]}  # type: ignore[attr-defined]
+    assert findings["controls"]["what"] == WITHOUT_ROWS.rstrip(".")
+
+
+def test_the_seed_without_rows_has_its_columns_as_text(shell: Shell) -> None:
+    assert shell.columns == dict.fromkeys(COLUMNS, "string")
+
+
 def test_init_says_what_there_is_and_what_comes_next(shell: Shell) -> None:
     output = shell.said["init"]
     assert output.returncode == 0, output.stderr
@@ -172,12 +226,12 @@ def test_init_says_what_there_is_and_what_comes_next(shell: Shell) -> None:
 
 def test_init_has_nothing_to_build_where_nothing_has_changed(shell: Shell) -> None:
     again = shell.said["init again"]
-    assert (again.returncode, again.stdout) == (0, shell.said["init"].stdout)
+    assert (again.returncode, again.stdout) == (0, shell.said["empty init"].stdout)
     assert not re.search("Spark|building", again.stderr)
 
 
 def test_a_phase_is_never_further_than_its_end(shell: Shell) -> None:
-    shown = re.findall(r"\((\d+) of (\d+)\) \.\.\. ", shell.said["init"].stderr)
+    shown = re.findall(r"\((\d+) of (\d+)\) \.\.\. ", shell.said["empty init"].stderr)
     assert shown and all(int(done) <= int(total) for done, total in shown)
 
 
@@ -196,7 +250,15 @@ def test_a_tick_with_an_unreadable_upstream_starts_the_others_and_ends_with_one(
 
 
 def test_a_person_sees_no_noise_of_the_jvm(shell: Shell) -> None:
-    for step in ("stopped init", "init", "stopped tick", "tick", "stopped maintain", "maintain"):
+    for step in (
+        "stopped init",
+        "empty init",
+        "init",
+        "stopped tick",
+        "tick",
+        "stopped maintain",
+        "maintain",
+    ):
         lines = shell.said[step].stderr.splitlines()
         assert [line for line in lines if not _OWN_LINE.search(line)] == []
 

@@ -13,6 +13,7 @@ from harness.platform.dbt import Dbt
 from harness.platform.files import write_atomically
 from harness.store.state_dir import StateDir
 from tests.conftest import PROJECT
+from tests.support.parsed_project import give_parsed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +31,9 @@ with t as (select 'outer' as place), inner_query as (
 def dbt(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dbt]:
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("HEARTBEAT_SCHEMA", SCHEMA)
-        wrapper = Dbt(PROJECT, tmp_path_factory.mktemp("home"), target="local", before=lambda: None)
+        home = tmp_path_factory.mktemp("home")
+        give_parsed(home, SCHEMA)
+        wrapper = Dbt(PROJECT, home, target="local", before=lambda: None)
         wrapper.accepted = StateDir(folder=wrapper._home).accepted
         wrapper._invoke(["seed", "--select", "status_transitions"], None)
         yield wrapper

@@ -22,6 +22,7 @@ from tests.recovery.evidence import changes_of_the_past, record_of
 from tests.recovery.machine import Machine, serving
 from tests.simulation.checker import complaints
 from tests.support.jobs_emulator.faults import When
+from tests.support.parsed_project import give_parsed
 
 if TYPE_CHECKING:
     from dbt.contracts.graph.manifest import Manifest
@@ -50,6 +51,7 @@ class Host(Machine):
         self._spark = spark
         #: The project as dbt has parsed it.
         self._manifest: Manifest | None = None
+        give_parsed(self.home, self.schema)
         tables = self.home / "warehouse" / f"{self.schema}.db"
         spark.sql(f"create database {self.schema} location '{tables}'")
 

@@ -34,6 +34,7 @@ from harness.tick.report import TickReport
 from tests.support.copied import copy_project
 from tests.support.fake_clock import FakeClock
 from tests.support.fake_jobs import FakeJobs
+from tests.support.parsed_project import give_parsed
 
 if TYPE_CHECKING:
     from dbt.contracts.graph.manifest import Manifest
@@ -110,6 +111,7 @@ class StoryHome:
             place = self.warehouse / f"{schema}.db"
             spark.sql(f"create database {schema} location '{place}'")
         copy_project(self.project)
+        give_parsed(self.folder, schema)
         (self.project / "heartbeat.yml").write_text("trigger_files:\n  root: triggers\n")
         (self.project / "triggers").mkdir()
         self.clock = FakeClock(datetime(2026, 3, 1, 8, 0, tzinfo=UTC))

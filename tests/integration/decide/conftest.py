@@ -14,6 +14,7 @@ from tests.support.decisions import world
 from tests.support.decisions.cases import CASES
 from tests.support.decisions.histories import random_jobs
 from tests.support.decisions.world import FOLDED, Job, Verdict
+from tests.support.parsed_project import give_parsed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +29,9 @@ def dbt(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Dbt:
     from dbt.cli.main import dbtRunner
 
     folder = tmp_path_factory.mktemp("dbt")
-    places = ["--target-path", str(folder / "target"), "--log-path", str(folder / "logs")]
+    places = ["--target", "local"]
+    places += ["--target-path", str(folder / "target"), "--log-path", str(folder / "logs")]
+    give_parsed(folder, SCHEMA)
     parsed: list[Any] = []
 
     def run(command: str, *arguments: str) -> Any:

@@ -22,6 +22,7 @@ from tests.conftest import PROJECT
 from tests.simulation.triggers import Producers, Triggers
 from tests.support.decisions import world
 from tests.support.fake_clock import FakeClock
+from tests.support.parsed_project import give_parsed
 from tests.support.trigger_keeper import Question, Trigger, answer
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Lake:
         tables = home / "warehouse"
         self._store = LocalStore(tables, SCHEMA)
         spark.sql(f"create database {SCHEMA} location '{tables / f'{SCHEMA}.db'}'")
+        give_parsed(home, SCHEMA)
         self._dbt = Dbt(PROJECT, home, target="local", before=lambda: None)
         self._dbt.build_everything(with_triggers=True)
         drawn = Triggers(self._chance, (1, 2, 3), (), BEGAN, count=TRIGGERS)

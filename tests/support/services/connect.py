@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from harness.platform.spark.engine import REMOTE, TOKEN
 from harness.platform.spark.session import engine_settings
+from tests.support.parsed_project import give_parsed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,6 +68,7 @@ class Endpoint:
         """Return the variables for processes of a state directory, with a schema of its own."""
         schema = f"own_{uuid.uuid4().hex[:12]}"
         spark.sql(f"create database {schema} location '{home}/warehouse/{schema}.db'")
+        give_parsed(home, schema)
         return {
             "HEARTBEAT_HOME": str(home),
             "HEARTBEAT_SCHEMA": schema,
