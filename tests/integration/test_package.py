@@ -21,7 +21,6 @@ from deltalake import write_deltalake
 
 from harness import __version__
 from harness.controls.header import COLUMNS
-from harness.platform.dbt import PARSED
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 #: What is of the checkout or of another test; where `make setup` has put its files stays known.
@@ -71,9 +70,6 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     borrowed = Path(answer.stdout.strip()) / "borrowed.pth"
     borrowed.write_text(f"{sysconfig.get_path('purelib')}\n")
     subprocess.run([*pip, "--python", python, "install", "--no-deps", str(wheel)], check=True)
-    # As its set-up would leave it: dbt finds the same files in the installed project.
-    (environment / PARSED).parent.mkdir(parents=True)
-    shutil.copyfile(Path(sys.prefix) / PARSED, environment / PARSED)
     return Installed(wheel=wheel, environment=environment)
 
 

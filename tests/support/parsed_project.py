@@ -50,6 +50,6 @@ def _content() -> bytes:
 
 def _checksum(schema: str) -> str:
     """Return what dbt compares of a connection to the local target."""
-    told = {"host": "local", "port": 443, "cluster": None, "endpoint": None}
-    keys = [*told.items(), ("schema", schema), ("organization", "0")]
-    return sha256(pprint.pformat(sorted(keys)).encode()).hexdigest()
+    connection = {"host": "local", "port": 443, "cluster": None, "endpoint": None}
+    connection |= {"schema": schema, "organization": "0"}
+    return sha256(pprint.pformat(sorted(connection.items())).encode()).hexdigest()
