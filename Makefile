@@ -100,12 +100,12 @@ test: $(READY) ## Run every test but `make long`, those of the models in dbt inc
 long: $(READY) ## Kill real ticks at each crash point, refresh tables batch by batch, run the longest scenarios, three files at a time
 	@$(BIN)/pytest -m long $(BY_FILE) 3 $(ARGS)
 
-# How many tests of `make long` a sample has; which ones, the commit decides.
+# How many tests of `make long` a sample has beside those that are in each; which ones, the commit decides.
 SAMPLE ?= 3
 
 .PHONY: sample
-sample: $(READY) ## Run a few tests of `make long`, other ones for each commit
-	@$(BIN)/pytest -m long --sample $(SAMPLE) --sample-of "$$(git rev-parse HEAD)" --verbose --durations 5 $(ARGS)
+sample: $(READY) ## Run a few tests of `make long`: whole paths, and other ones for each commit
+	@$(BIN)/pytest -m long $(BY_FILE) 2 --sample $(SAMPLE) --sample-of "$$(git rev-parse HEAD)" --verbose --durations 5 $(ARGS)
 
 .PHONY: unit contract simulation integration scenarios recovery
 unit: $(READY) ## Run the tests that need no Spark (seconds)

@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--sample",
         type=int,
         metavar="N",
-        help="run N of the selected tests only, drawn by --sample-of",
+        help="run N of the selected tests only, drawn by --sample-of, and those marked in_sample",
     )
     parser.addoption("--sample-of", default="", metavar="SEED", help="the seed of --sample")
 
@@ -57,6 +57,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def sample(items: Sequence[pytest.Item], count: int, seed: str) -> list[pytest.Item]:
     """Draw tests from as many files as there are, before two come from one file.
 
+    Those marked `long(in_sample=True)` are in every sample, beside what is drawn.
+
     Args:
         items: The tests to choose from.
         count: How many tests to draw.
@@ -66,14 +68,21 @@ def sample(items: Sequence[pytest.Item], count: int, seed: str) -> list[pytest.I
     def rank(text: str) -> str:
         return sha256(f"{seed}\n{text}".encode()).hexdigest()
 
+    always = [item for item in items if _is_in_each_sample(item)]
     by_file: dict[str, list[pytest.Item]] = {}
-    for item in sorted(items, key=lambda each: rank(each.nodeid)):
+    for item in sorted(set(items).difference(always), key=lambda each: rank(each.nodeid)):
         by_file.setdefault(item.nodeid.partition("::")[0], []).append(item)
     turns = (
         (place, rank(file), item) for file, own in by_file.items() for place, item in enumerate(own)
     )
-    drawn = {id(item) for _, _, item in sorted(turns, key=lambda turn: turn[:2])[:count]}
-    return [item for item in items if id(item) in drawn]
+    drawn = (item for _, _, item in sorted(turns, key=lambda turn: turn[:2])[:count])
+    chosen = {*always, *drawn}
+    return [item for item in items if item in chosen]
+
+
+def _is_in_each_sample(item: pytest.Item) -> bool:
+    marker = item.get_closest_marker("long")
+    return marker is not None and bool(marker.kwargs.get("in_sample"))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -371,6 +371,7 @@ def test_a_frozen_engine_is_replaced(
     assert is_over(record)
 
 
+@pytest.mark.long(in_sample=True)
 def test_an_engine_that_freezes_during_a_statement_is_ended_by_its_owner(home: Path) -> None:
     with user_of(home, silent_seconds=12) as user:
         record = record_of(home)

@@ -118,6 +118,7 @@ def test_the_command_is_there_and_needs_a_project(installed: Installed, tmp_path
     assert len(answer.stderr.splitlines()) == 1
 
 
+@pytest.mark.long(in_sample=True)
 def test_a_tick_in_a_new_project_starts_its_job(installed: Installed, project: Path) -> None:
     checked = installed.run(project, "heartbeat", "validate", "--json")
     assert json.loads(checked.stdout) == {"ok": True, "findings": []}

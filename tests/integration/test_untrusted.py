@@ -29,6 +29,8 @@ from tests.support.copied import copy_project
 from tests.support.hostile import FORMATS, JINJA, PATHS, PRINTABLE, QUOTES, SQL, UNSEEN, VARIABLE
 from tests.support.services.postgres import Postgres
 
+pytestmark = pytest.mark.long(in_sample=True)
+
 LOUD = """
 import logging, os, sys
 import harness.platform.logs

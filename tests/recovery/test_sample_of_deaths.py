@@ -1,4 +1,4 @@
-"""A few of the deaths that ``test_killed_process`` plays, for every run of the tests.
+"""A few of the deaths that ``test_killed_process`` plays, for every change.
 
 Only the ticks that die are processes of their own: they come to where they die without a JVM. The
 first tick and the last are done here, with the Spark of the test process.
@@ -88,6 +88,7 @@ def host(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield host
 
 
+@pytest.mark.long(in_sample=True)
 def test_a_few_deaths_lose_no_event_and_start_no_job_twice(host: Host) -> None:
     record = record_of(host)
     assert complaints(record) == []

@@ -24,6 +24,7 @@ def numbers(story: Story) -> list[object]:
     return sorted(row["tick_number"] for row in rows)  # type: ignore[type-var]
 
 
+@pytest.mark.long(in_sample=True)
 def test_jobs_start_and_runs_end_while_earlier_ticks_are_published_and_merged(
     resident: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:

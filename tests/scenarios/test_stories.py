@@ -97,6 +97,7 @@ def test_a_failed_job_is_held_until_a_manual_success_is_noticed(story: Story) ->
     assert released.started[0].event_count == 1
 
 
+@pytest.mark.long(in_sample=True)
 def test_a_manual_success_that_is_reported_counts_and_an_edit_of_the_control_table_does_not(
     story: Story,
 ) -> None:

@@ -125,6 +125,7 @@ def test_a_snapshot_trigger_gives_a_run_all_changes_since_the_last_one_that_succ
     assert [each.started[0].event_count for each in (first, second, retried)] == [1, 2, 3]
 
 
+@pytest.mark.long(in_sample=True)
 def test_a_trigger_and_a_control_row_of_one_job_are_both_needed(story: Story) -> None:
     job, loads = story.job(1), story.job(2)
     flights, weather = str(story.folder / "flights"), story.table("weather")

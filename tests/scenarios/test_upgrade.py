@@ -159,6 +159,7 @@ def upgraded(
         spark.sql(f"drop database {schema} cascade")
 
 
+@pytest.mark.long(in_sample=True)
 def test_an_installation_of_an_earlier_version_goes_on_and_starts_nothing_twice(
     upgraded: Upgraded,
 ) -> None:

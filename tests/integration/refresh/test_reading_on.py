@@ -20,6 +20,8 @@ from tests.support.shop_project import SCHEMA, Shop
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.long(in_sample=True)
+
 COLUMNS = "k int, t timestamp, n bigint, wall string"
 #: Each reads on by its own setting, one of each type and more.
 MODELS: dict[str, tuple[dict[str, object], str, str]] = {
