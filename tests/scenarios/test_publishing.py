@@ -1,5 +1,6 @@
 """A resident process publishes while it ticks on, over real Spark."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -10,13 +11,15 @@ from tests.scenarios.conftest import Killed, Story
 
 
 @pytest.fixture
-def resident(story: Story) -> Story:
+def resident(story: Story) -> Iterator[Story]:
     """A story whose process publishes in the background, as `run` does."""
     story.restart()
     context = story.context
     context.publishes_aside = True
     story.home.process = replace(story.home.process, engine=Engine(context))
-    return story
+    yield story
+    # The next story's process publishes at the end of its ticks.
+    story.restart()
 
 
 def numbers(story: Story) -> list[object]:
