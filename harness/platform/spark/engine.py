@@ -151,9 +151,9 @@ class EngineFolder:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
-    def users_lock(self) -> IO[str]:
+    def users_lock(self, *, create: bool = True) -> IO[str]:
         """Open the file that users lock together, and an ending engine for itself."""
-        return (self.path / "users.lock").open("a")
+        return (self.path / "users.lock").open("a" if create else "r+")
 
     @property
     def has_users(self) -> bool:

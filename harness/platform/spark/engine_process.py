@@ -6,8 +6,8 @@ its standard output, which is empty once the engine can be used and else says in
 it cannot.
 
 It ends the server when it has been idle, when it is asked to (SIGTERM), when the state directory
-or the record in it has gone, and when the server has been silent for too long; an engine without
-an idle time ends when its standard input does. The server never outlives it.
+or a file that it needs there has gone, and when the server has been silent for too long; an engine
+without an idle time ends when its standard input does. The server never outlives it.
 """
 
 import contextlib
@@ -333,7 +333,12 @@ def _watch(
                 return
             continue
         _CLOCK.sleep(min(_SECONDS_BETWEEN_LOOKS, idle_seconds))
-        with folder.users_lock() as lock:
+        try:
+            # A new file would be in the way of a process that just removes the folder.
+            lock = folder.users_lock(create=False)
+        except FileNotFoundError:
+            return
+        with lock:
             if not _is_unused(lock):
                 used = time.monotonic()
             elif time.monotonic() - used >= idle_seconds:
