@@ -278,14 +278,22 @@ def test_an_inline_engine_ends_with_its_process(way: Callable[[User], object], h
     assert not engine_folder(home).record_file.exists()
 
 
-def test_an_engine_ends_with_its_state_directory_and_leaves_nothing_there(home: Path) -> None:
+@pytest.mark.parametrize("removed", ["all of it", "its first file"])
+def test_an_engine_ends_with_its_state_directory_and_leaves_nothing_there(
+    removed: str, home: Path
+) -> None:
+    # A removal takes its time, and fails where a file is made behind it.
+    first = engine_folder(home).path / "users.lock"
     with user_of(home) as user:
         record = record_of(home)
         user.ask("create table t (n int) using delta")
-        # A removal takes its time, and fails where a file is made behind it.
-        (engine_folder(home).path / "users.lock").unlink()
+        if removed == "all of it":
+            shutil.rmtree(home)
+        else:
+            first.unlink()
         assert is_over(record)
-        shutil.rmtree(home)
+    assert not first.exists()
+    assert home.exists() == (removed != "all of it")
 
 
 @pytest.mark.parametrize("victim", [pytest.param("owner", marks=pytest.mark.long), "server"])

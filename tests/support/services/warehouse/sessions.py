@@ -408,7 +408,7 @@ class Sessions:
         understood = self._dialect.understood(bound(statement, parameters or ()))
         self._check_grants(statement)
         if _OF_THE_PROJECT in statement.partition("*/")[0]:
-            # As on the local target: Spark analyses each view in a fourth of the time, at each read of it.
+            # As on the local target: Spark analyses each view faster, at each read, and a tick takes half as long.
             session.spark.conf.set("spark.sql.legacy.ctePrecedencePolicy", "LEGACY")
         if understood.information:
             information_schema.provide(
