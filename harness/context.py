@@ -1,4 +1,4 @@
-"""Wires everything together, once: each service is made when it is first asked for.
+"""Wires everything together, once: each service is made when it is first needed.
 
 A test replaces one service by setting the attribute. Nothing that needs a JVM, dbt or the network
 is made before a step needs it: a tick that finds nothing never gets there.
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from harness.platform.spark.engine import GivenServer, LocalEngine, Wanted
 
 log = logging.getLogger(__name__)
-#: Names the point at which a test wants this process to die.
+#: Names the point at which a test crashes this process.
 CRASH_VARIABLE = "HEARTBEAT_CRASH_AT"
 
 _LOCAL_REQUESTS_PER_SECOND = 500.0
@@ -73,7 +73,7 @@ _TICKING = frozenset({"tick", "run"})
 
 
 def wanted_engine(settings: Settings, *, is_resident: bool = False) -> "Wanted":
-    """Return the engine that a command of the local target asks for.
+    """Return the engine that a command of the local target requires.
 
     Args:
         settings: The configuration.
@@ -215,7 +215,7 @@ class Context:
 
         Args:
             lease: The row that admits one writer.
-            watched: The tables whose contents will be asked for next.
+            watched: The tables whose contents will be read next.
 
         Raises:
             StateError: The tables cannot be read.
@@ -293,7 +293,7 @@ class Context:
             return last_tick_at(self.home.folder, decision)
         signs = [decision.tick_at] if decision else []
         if (row := self._lease_row) is not None:
-            # What this holder finds bears an instant of its turn: what is older is recorded.
+            # What this holder finds has an instant within its lease: what is older is recorded.
             signs += [row.since] if row.command in _TICKING else []
             signs += [row.ticked_at] if row.ticked_at else []
         return max(signs, default=None)
@@ -310,7 +310,7 @@ class Context:
 
     @property
     def schema(self) -> str:
-        """The same as text for people; it is part of the tokens too, so it may never change."""
+        """The same as text for people; part of idempotency tokens too, so it may never change."""
         return str(self.schema_name)
 
     @cached_property
@@ -347,7 +347,7 @@ class Context:
         return CatalogStore(self.sql, SchemaName(name, catalog or catalog_of(self.environment)))
 
     def expect(self, questions: Sequence[Question]) -> None:
-        """Read what the store is asked for next, where each question costs a round trip."""
+        """Read what the store is queried for next, where each query costs a round trip."""
         if self.target != LOCAL_TARGET:
             self._tables.expect(questions)
 
@@ -398,7 +398,7 @@ class Context:
         return self._engine.session()
 
     def leave_engine(self) -> None:
-        """Forget a session of the engine: it may have died, and the next question finds another."""
+        """Drop a session of the engine: it may have died, and the next use opens another."""
         if self._engine is None:
             return
         from harness.platform.spark.engine import forget_session
@@ -457,7 +457,7 @@ class Context:
             use_java(find_java(self.environment), os.environ)
 
     def _before_dbt(self) -> None:
-        # What dbt writes carries no stamp.
+        # What dbt writes carries no fencing token.
         self.lock.confirm()
         if self.target != LOCAL_TARGET:
             self._tables.forget()
@@ -503,7 +503,7 @@ class Context:
             LockedError: Another process has taken over.
             StateError: The model cannot be read, or the table cannot be written.
         """
-        # The commits carry no stamp.
+        # The commits carry no fencing token.
         self.lock.confirm()
         if self.target == LOCAL_TARGET:
             local = LocalStore(self.home.warehouse, self.schema)
@@ -540,7 +540,7 @@ class Context:
 
     @cached_property
     def probe_pool(self) -> ProbePool:
-        """Looks at upstreams, side by side."""
+        """Probes upstreams, side by side."""
         from harness.sense.registry import ProbeServices, known_sources
         from harness.sense.schedule import probe_limits
 
@@ -624,10 +624,10 @@ class Context:
 
     @cached_property
     def _installation_id(self) -> str:
-        """A random name that the state folder keeps for life.
+        """A random name that the state folder keeps for its lifetime.
 
         An intent is named by ticks, and every new folder counts them from one: without this, a
-        recreated folder would send the tokens of the old one and receive its old runs.
+        recreated folder would send the idempotency tokens of the old one and receive its old runs.
         """
         path = self.home.folder / "installation"
         # Intents keep their tokens, so a name that was lost may be replaced by a new one.
@@ -653,7 +653,7 @@ class Context:
 
     @cached_property
     def questions(self) -> TokenBucket:
-        """The rate of questions: a workspace bears five times as many as starts."""
+        """The rate of read requests: a workspace bears five times as many as starts."""
         return TokenBucket(self.clock, per_second=5 * self._requests_per_second())
 
     def _requests_per_second(self) -> float:
@@ -663,7 +663,7 @@ class Context:
 
     @cached_property
     def _declared_parameters(self) -> DeclaredParameters:
-        """What jobs declare; a job of ours on this machine takes whatever it is handed."""
+        """What jobs declare; a job of ours on this machine accepts whatever it is passed."""
         policy, jobs = self.settings.jobs.parameters, self.settings.jobs
         if jobs.target is JobsTarget.LOCAL and policy is SendParameters.DECLARED:
             policy = SendParameters.ALWAYS
@@ -688,7 +688,7 @@ class Context:
         )
 
     def crash_point(self, name: str) -> None:
-        """Die here, or let the engine die, without a word, when a test asked for it."""
+        """Crash this process, or the engine, at once, when a test requests it."""
         wanted = self.environment.get(CRASH_VARIABLE)
         if wanted == name:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -16,7 +16,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     #: Another process holds the lock.
     LOCKED = 3
-    #: There is nothing new (``sense``), or nothing that was asked for (``events``, ``engine``).
+    #: There is nothing new (``sense``), or nothing that was requested (``events``, ``engine``).
     NOTHING_NEW = 4
 
 
@@ -59,7 +59,7 @@ class StateError(HeartbeatError):
 
 
 class ProbeFailedError(HeartbeatError):
-    """One look at one upstream failed; the reason is recorded and the other upstreams go on."""
+    """One probe of one upstream failed; the reason is recorded and the other upstreams go on."""
 
 
 class ExtractError(HeartbeatError):
@@ -75,19 +75,19 @@ class JobsApiError(HeartbeatError):
 
 
 class UnreportedRunsError(JobsApiError):
-    """The Jobs API answers of a job, and not with all of its runs: what is not listed may exist."""
+    """The Jobs API answers, but does not list all runs of a job: what is not listed may exist."""
 
 
 class NoSuchJobError(UnreportedRunsError):
-    """The Jobs API does not know the job; its runs outlive it, so that this proves nothing."""
+    """The Jobs API has no such job; its runs outlive it, so that this proves nothing."""
 
 
 class ThrottledError(JobsApiError):
-    """The Jobs API has had too many requests, and wants no other for a while.
+    """The Jobs API has had too many requests, and accepts no other for a while.
 
     Args:
         message: What is reported.
-        wait_seconds: For how long it wants none.
+        wait_seconds: For how long it accepts none.
     """
 
     def __init__(self, message: str, *, wait_seconds: float) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: When the process began, as far as it can tell, for the time that a command took.
+#: When the process began, as far as can be measured, for the time that a command took.
 BEGAN = time.monotonic()
 
 #: The program that the package installs, and the module, as which every text of the code has it.

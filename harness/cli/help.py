@@ -1,4 +1,4 @@
-"""Arranges the help: commands in groups by use, options without types that say nothing.
+"""Arranges the help: commands in groups by use, options with plain words for types.
 
 The order of the groups, and of the commands in each, is the order on the screen.
 """

@@ -80,7 +80,7 @@ def _initialise(
         desk_of(context).accept(now, allow_mass_removal=allow_mass_removal)
         is_news = installation.load_seeds(now)
     if is_news:
-        # Recorded here, a removal that was meant is not asked about again by the next tick.
+        # Recorded here, an intended removal needs no second confirmation in the next tick.
         tick = Tick(number=newest_tick_number(context) + 1, at=now)
         record_changes(context.rows, context.store, tick)
         context.show(PUBLIC_TABLES)

@@ -27,7 +27,7 @@ from harness.platform.stopping import INTERRUPTED
 if TYPE_CHECKING:
     from harness.context import Context
 
-#: How often the screen looks for a key or for something newly read.
+#: How often the screen checks for a key or for something newly read.
 _POLL_SECONDS = 0.2
 #: Events of this time are shown.
 _EVENTS_OF = timedelta(hours=1)

@@ -13,7 +13,7 @@ from harness.config.section import Section, Text, key_name
 from harness.config.sources import Source
 from harness.platform.sql_names import parts_of
 
-#: ``user:secret@host``, Oracle's ``user/secret@host``, and a property with a telling name.
+#: ``user:secret@host``, Oracle's ``user/secret@host``, and a property whose name suggests a secret.
 _SECRET_IN_URL = re.compile(
     r"://[^/@\s]*:[^/@\s]*@|^jdbc:oracle:\w+:[^/@\s]+/[^@\s]*@"
     r"|[?;&:,(][\w.\s-]*(password|passwd|pwd|passphrase|secret|token|api_?key|access_?key)\s*=",
@@ -96,7 +96,7 @@ class KafkaCluster(Section):
 
 
 class Database(Section):
-    """One database that is asked by SQL."""
+    """One database that is queried by SQL."""
 
     url: DatabaseUrl = Field(
         description="Address as a JDBC or SQLAlchemy URL, without a password in it."

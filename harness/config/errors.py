@@ -55,7 +55,7 @@ def problems_of(
     return [
         f"{document.name}:{line}: {_name(path)}{sentence}"
         for path, (line, sentence) in sorted(found.items(), key=lambda each: each[1][0])
-        # Its parent failed in another branch of the union, and says so.
+        # Left out where its parent failed in another branch of the union, and so is reported.
         if not any(path[:length] in found for length in range(1, len(path)))
     ]
 

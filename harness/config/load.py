@@ -50,7 +50,7 @@ TARGET_VARIABLE = "HEARTBEAT_TARGET"
 CATALOG_VARIABLE = "HEARTBEAT_CATALOG"
 LOCAL_TARGET = "local"
 
-#: With any of these the Databricks SDK knows a workspace, whatever the jobs' target is.
+#: With any of these the Databricks SDK has a workspace, whatever the jobs' target is.
 _WORKSPACE_VARIABLES = ("DATABRICKS_HOST", "DATABRICKS_CONFIG_PROFILE")
 
 #: A mistake below one of their names concerns the upstreams of that connection alone.

@@ -248,7 +248,7 @@ class Sensing(Section):
         return self
 
     def first_sight_of(self, sensor_source: str, sensor_id: str) -> FirstSight:
-        """Return what the first look at this upstream means."""
+        """Return what the first probe of this upstream means."""
         place = (sensor_source.strip().lower(), sensor_id.strip())
         return self._first_sights.get(place, self.first_sight)
 

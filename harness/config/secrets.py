@@ -117,7 +117,7 @@ def references_in(
 
 
 class EnvironmentSecrets:
-    """Fetches ``env:`` references; on its own it knows no secret scope."""
+    """Fetches ``env:`` references; on its own it reads no secret scope."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment

@@ -20,9 +20,9 @@ class Source(StrEnum):
 
 
 class FirstSight(StrEnum):
-    """What the first look at an upstream that already holds data means."""
+    """What the first probe of an upstream that already holds data means."""
 
-    #: It is an event: its consumers want a first run.
+    #: It is an event: its consumers need a first run.
     EVENT = "event"
-    #: It is only the position from which on new data count.
+    #: It is only the cursor from which on new data count.
     BASELINE = "baseline"

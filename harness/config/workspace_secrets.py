@@ -12,7 +12,7 @@ from harness.config.secrets import EnvironmentSecrets, SecretResolver, SecretSto
 from harness.errors import ConfigurationError
 from harness.platform.databricks.lazy_client import LazyClient
 
-#: A look waits for the secret first, and has its own time limit.
+#: A probe waits for the secret first, and has its own time limit.
 _TIMEOUT_SECONDS = 10.0
 
 
@@ -63,7 +63,7 @@ class WorkspaceSecrets:
             ) from error
         except Exception as error:
             self._client.forget_revoked(error)
-            # The SDK wraps what it would have tried again.
+            # The SDK wraps what it would have retried.
             cause = error.__cause__ if isinstance(error, TimeoutError) else None
             message = described(cause or error).rstrip(".")
             raise ConfigurationError(

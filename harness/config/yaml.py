@@ -1,4 +1,4 @@
-"""Reads a YAML file into plain values, and remembers on which line each key stands."""
+"""Reads a YAML file into plain values, and records on which line each key stands."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ DEEPEST = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One YAML file: its values as plain Python, and the tree that knows the lines."""
+    """One YAML file: its values as plain Python, and the tree that has the lines."""
 
     name: str
     values: dict[Any, Any]
@@ -48,7 +48,7 @@ def read_yaml(path: Path, name: str) -> Document:
 
     Args:
         path: The file.
-        name: How messages call it.
+        name: Its name in messages.
 
     Raises:
         ConfigurationError: It is missing, unreadable, no YAML, or no mapping.

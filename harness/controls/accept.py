@@ -369,7 +369,7 @@ def read_seed(path: Path) -> bytes:
         OSError: It cannot be read.
         UnreadableFileError: It is no regular file, or too large.
     """
-    # `realpath` asks the system about each part of the path, and ticks read every seed.
+    # `realpath` makes a system call for each part of the path, and ticks read every seed.
     return read_regular(Path(os.path.realpath(path)) if path.is_symlink() else path, LARGEST_SEED)
 
 

@@ -16,11 +16,11 @@ _BY_NAME = frozenset({Source.DELTA_TABLE.value, Source.LMU_DELTA_TABLE.value})
 def check_tables(
     rows: Sequence[ControlRow], tables: CatalogTables, catalog: str
 ) -> Iterator[Finding]:
-    """Return what the catalogs say against rows, by one statement for each catalog.
+    """Return what the catalogs report against rows, by one statement for each catalog.
 
     Args:
         rows: The rows of the controls.
-        tables: Asks a catalog.
+        tables: Queries a catalog.
         catalog: The catalog of names that have none.
     """
     named: defaultdict[str, dict[ControlRow, CatalogName]] = defaultdict(dict)

@@ -1,8 +1,8 @@
 """Finds what others have written into ``heartbeat_control``, before publishing overwrites it.
 
 The table shows the controls and is no place to change them: who may change which job, and what it
-was before, is what the CSV and its history tell. An edit of the table is reported with the line of
-the CSV to edit, and the row is published again.
+was before, is what the CSV and its history record. An edit of the table is reported with the line
+of the CSV to edit, and the row is published again.
 """
 
 import logging
@@ -22,7 +22,7 @@ from harness.store.rows import Ledger, Store
 log = logging.getLogger(__name__)
 
 TABLE = "heartbeat_control"
-#: Columns that people write in the CSV, and what the ledger of controls calls them.
+#: Columns that people write in the CSV, and their names in the ledger of controls.
 _WRITTEN = {
     "sensor_read_type": "sensor_read_type",
     "asset_description": "asset_description",

@@ -1,4 +1,4 @@
-"""What a check of the controls CSV can say: the codes, one finding, and its text and JSON forms."""
+"""What a check of the controls CSV reports: the codes, one finding, and its text and JSON forms."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class Severity(StrEnum):
 
     #: Nothing moves until it is put right.
     ERROR = "error"
-    #: Said once per check; nothing stops.
+    #: Reported once per check; nothing stops.
     WARNING = "warning"
 
 

@@ -21,7 +21,7 @@ _HAS_WILDCARD = re.compile(r"[*?\[]")
 _SENSOR_OF_TABLE = re.compile(r"(?P<spaced>.+?)\s*:\s+\S.*|(?P<name>[^\s:/]+):\S.*")
 _FOLDER_PART = re.compile(r"[^\"<>|*?:\\]+")
 
-#: Sources that are asked by the value of a column, so that a row without one cannot work.
+#: Sources that are queried by the value of a column, so that a row without one cannot work.
 NEED_UPSTREAM_KEY = frozenset({"jdbc"})
 
 #: Sources without rows and columns, so that neither a query nor a key means anything.
@@ -29,13 +29,13 @@ HAVE_NO_ROWS = frozenset({"trigger_file"})
 
 
 def sensor_id_problem(source: str, sensor_id: str) -> str | None:
-    """Return the sentence that says what is wrong with the id, if it has the wrong shape."""
+    """Return the sentence that states what is wrong with the id, if it has the wrong shape."""
     problem_of = _PROBLEMS.get(source)
     return problem_of(sensor_id) if problem_of else None
 
 
 def upstream_key_problem(key: str) -> str | None:
-    """Return the sentence that says what is wrong with the key, if it names no column."""
+    """Return the sentence that states what is wrong with the key, if it names no column."""
     if is_column(key):
         return None
     return (

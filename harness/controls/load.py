@@ -60,7 +60,7 @@ def check_controls(
 
     Args:
         project: The folder with ``dbt_project.yml``.
-        store: Knows which rows there were; without it the file is looked at alone.
+        store: Has the rows that there were; without it the file is checked alone.
         allow_mass_removal: Many rows may be gone.
         may_read: Tables that a preprocess query may read besides the new rows.
         configured: What heartbeat.yml has; without it nothing is reported as missing there.
@@ -130,7 +130,7 @@ def _rows_to_keep(store: Store, kept: Collection[str]) -> frozenset[str]:
     """Return the ids of the rows in force whose removal has to be meant.
 
     A row that has never had an event is none of them: examples and first attempts are replaced
-    without a question.
+    without confirmation.
     """
     recorded = newest_controls(store)
     if len(recorded.keys() - kept) < REMOVED_ROWS_ALLOWED:

@@ -44,7 +44,7 @@ class Findings:
 
 
 class TriggerTables:
-    """Knows the tables that the triggers name, until the controls change.
+    """Caches the tables that the triggers name, until the controls change.
 
     Args:
         project: The folder with ``dbt_project.yml``.
@@ -81,7 +81,7 @@ def triggers_are_due(
     """Return whether evaluating the triggers may bring anything that the last time did not.
 
     That is so when a table of theirs has new events, when a slot or an expiry has come, and when a
-    run has taken a step that was handed what a trigger released while a later slot of the trigger
+    run that consumed what a trigger released has taken a step while a later slot of the trigger
     has all it needs.
     """
     if not state.triggers:

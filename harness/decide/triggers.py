@@ -1,6 +1,6 @@
 """Evaluates event triggers in SQL, and records the events of satisfied slots, then each trigger.
 
-A trigger is an upstream whose look is SQL: which slots are due, satisfied or gone is decided there.
+A trigger is an upstream whose probe is SQL: it decides which slots are due, satisfied or gone.
 Its events are copies of those that satisfied a slot, so that whatever starts, repeats or explains a
 run finds them as it finds the events of any upstream.
 """
@@ -45,7 +45,7 @@ Place = tuple[int, str]
 
 
 class Services(Protocol):
-    """What asking the triggers needs of the context."""
+    """What evaluating the triggers needs of the context."""
 
     @property
     def store(self) -> Store:
@@ -62,7 +62,7 @@ class Services(Protocol):
         ...
 
     def crash_point(self, name: str) -> None:
-        """Die here when a test asked for it."""
+        """Crash here when a test requests it."""
         ...
 
 
@@ -116,13 +116,13 @@ def evaluate_triggers(
     *,
     prepare: Callable[[], None] = lambda: None,
 ) -> Evaluation:
-    """Ask every trigger, record what is released, and learn when to ask again.
+    """Evaluate every trigger, record what is released, and return when to evaluate again.
 
     A trigger that cannot be evaluated is recorded as a probe that failed. If the evaluation fails
     as a whole, each trigger is, nothing is released, and the next tick evaluates again.
 
     Args:
-        services: What asking needs.
+        services: What the evaluation needs.
         state: What the tick starts from.
         tick: The present tick.
         prepare: Builds what the models stand on, if that is to be built first.
@@ -165,7 +165,7 @@ def _evaluated(
 ) -> tuple[list[EventRow], list[ProbeRow]]:
     """Return what the triggers release and what becomes of each, before any of it is recorded."""
     store = services.store
-    # The models know no clock: this row is their present.
+    # The models have no clock: this row is their present.
     store.append(
         Ledger.TRIGGER_EVALUATIONS,
         [TriggerEvaluationRow(tick_number=tick.number, looked_at=tick.at)],
@@ -206,12 +206,12 @@ def _reasons(trigger: Upstream) -> tuple[object, ...]:
 
 
 class _Ledger:
-    """What the ledger of events knows of these looks.
+    """What the ledger of events holds for these evaluations.
 
     Args:
         store: The ledgers.
         evaluations: The evaluations of the triggers.
-        state: Knows what a killed tick has left.
+        state: Holds what a killed tick has left.
     """
 
     def __init__(
@@ -231,7 +231,7 @@ class _Ledger:
         )
 
     def originals(self, evaluation: TriggerEvaluation) -> list[tuple[datetime, Row]]:
-        """Return the slot and the event of each match; of one change the row that says most."""
+        """Return the slot and the event of each match; of one change the most informative row."""
         found: dict[tuple[datetime, str], Row] = {}
         for slot, place in evaluation.matched:
             row = self._originals[place]
@@ -329,7 +329,7 @@ def _rows(
 
 
 def _copy(row: Row, slot: datetime, upstream_id: str, tick: Tick) -> EventRow:
-    """Return the event as the trigger hands it on: the same change, by the trigger's own name."""
+    """Return the event as the trigger passes it on: the same change, by the trigger's own name."""
     own = {TRIGGER_TAG: upstream_id.partition(":")[2], SLOT_TAG: iso(slot)}
     text = "\x1f".join((upstream_id, iso(slot), _change_of(row)))
     return replace(

@@ -106,7 +106,7 @@ class ChangeEvent:
         )
 
     def to_json(self) -> dict[str, object]:
-        """Return what JSON knows, in the order in which a job gets the fields."""
+        """Return the event in types of JSON, in the order in which a job gets the fields."""
         return {
             "event_id": self.event_id,
             "event_ts": self.event_ts,
@@ -122,7 +122,7 @@ class ChangeEvent:
 
 
 # A type of its own, since every row of the ledger has its tick, its upstream and its change, and
-# code that compares rows need not ask whether they are there.
+# code that compares rows need not check whether they are there.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRow(ChangeEvent):
     """An event in the ledger, and where it came from."""

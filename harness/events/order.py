@@ -17,7 +17,7 @@ def in_order(rows: Iterable[Each], reported_at: Callable[[Row], tuple[int, ...]]
     """Return the rows of events in the order of their reports, and within a report by snapshot.
 
     A snapshot that is a version is ordered by its number. One that is only a name comes after the
-    one that it follows, whatever the clocks of their writers said, else by its time.
+    one that it follows, whatever the clocks of their writers showed, else by its time.
 
     Args:
         rows: With the fields of an event.

@@ -11,10 +11,10 @@ from harness.store.rows import Consumed, Ledger, Run, Store, integer
 
 log = logging.getLogger(__name__)
 
-#: What a run may be handed directly; more is passed as a reference.
+#: How many bytes may be passed to a run directly; more is passed as a reference.
 PARAMETER_BYTES = 10_000
 
-#: Where a run that is handed a reference finds its events.
+#: Where a run that is passed a reference finds its events.
 _FILE = "events_file"
 
 _EVENT_FIELDS = (
@@ -57,7 +57,7 @@ def _tick_of(row: Mapping[str, object]) -> tuple[int, ...]:
 
 
 def events_of(consumed: Consumed, store: Store) -> list[dict[str, object]]:
-    """Read the events of one upstream that a run takes, in the order in which they happened."""
+    """Read the events of one upstream that a run consumes, in the order in which they happened."""
     rows = _read_old_events(store, {consumed.upstream_id: consumed.from_tick})
     taken = [row for row in rows if integer(row["tick_number"]) <= consumed.through_tick]
     return in_order(taken, reported_at=_tick_of)
@@ -69,7 +69,7 @@ def as_payload(events: Iterable[Mapping[str, object]]) -> list[dict[str, object]
 
 
 def file_of(parameters: str) -> Path | None:
-    """Return the file with the events of a run; nothing when the run was handed them directly."""
+    """Return the file with the events of a run; nothing when they were passed directly."""
     if _FILE not in parameters:
         return None
     payload = json.loads(json.loads(parameters).get("heartbeat_events", "[]"))
@@ -94,7 +94,7 @@ def restore_payloads(runs: Iterable[Run], store: Store) -> None:
 def payload_of(
     consumed: Iterable[Consumed], event_ids: Iterable[str], store: Store
 ) -> list[dict[str, object]]:
-    """Return the events of a run as it was handed them, from what its row reports that it took.
+    """Return the events as they were passed to a run, from what its row records as consumed.
 
     Raises:
         StateError: They cannot be read.

@@ -1,4 +1,4 @@
-"""Checks what a producer wants to register: one sentence per error."""
+"""Checks the events that a producer registers: one sentence per error."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -59,12 +59,12 @@ def check(
     at: datetime,
     known_levels: Mapping[str, int | None] | None = None,
 ) -> Checked:
-    """Convert what producers say into events.
+    """Convert what producers register into events.
 
     Args:
         batch: Where each event stands, in words, and what stands there.
         at: The present instant.
-        known_levels: How many partition levels each table is known to have, by its key.
+        known_levels: The known number of partition levels of each table, by its key.
     """
     checked = Checked()
     latest_ms = int((at + _AHEAD).timestamp() * 1000)
@@ -146,7 +146,7 @@ def _text(value: object, longest: int, *, is_tag: bool = False) -> str:
     if len(value) > longest:
         raise _Wrong(f"has {len(value):,} characters; {longest:,} are allowed")
     plain = value.replace("\n", "").replace("\t", "") if is_tag else value
-    # Most text is plain, and this is asked for every field of a large batch.
+    # Most text is plain, and this check runs for every field of a large batch.
     if not (plain.isascii() and plain.isprintable()) and escaped(plain) != plain:
         raise _Wrong(f"'{_shown(value)}' has characters that cannot be seen: leave them out")
     return value
@@ -271,7 +271,7 @@ def _shown(value: object) -> str:
 
 
 class _LevelsOfTables:
-    """Knows how many levels the partitions of each table have, from what is known and the batch."""
+    """Holds how many levels the partitions of each table have, from what is known and the batch."""
 
     def __init__(self, known: Mapping[str, int | None]) -> None:
         self._known = known

@@ -1,8 +1,8 @@
 """Starts the jobs of the trigger set: intent, call, outcome, for each job on its own.
 
-The intents of a tick are durable, with their events and tokens, before the first call. What the
-Jobs API answers is recorded as it comes. An inconclusive answer leaves the intent in doubt: the
-next tick sends the same token again.
+The intents of a tick are durable, with their events and idempotency tokens, before the first call.
+Each answer of the Jobs API is recorded as it comes. An inconclusive one leaves the intent in doubt:
+the next tick sends the same token again.
 """
 
 import json
@@ -38,7 +38,7 @@ from harness.store.rows import (
 
 log = logging.getLogger(__name__)
 
-#: What a job has not taken for more ticks than these may lie far back in the ledger.
+#: What a job has not consumed for more ticks than these may lie far back in the ledger.
 _LONG_AGO_TICKS = 1000
 
 #: The job parameter with the events of a run.
@@ -170,10 +170,10 @@ def _intents(
 def _events_of(
     starts: Sequence[Start], store: Store, tick: Tick
 ) -> Mapping[str, list[dict[str, object]]]:
-    """Read the events that the starts take, by upstream.
+    """Read the events that the starts consume, by upstream.
 
-    Those of upstreams that a job has not taken for long, or never, are read apart: the others need
-    not go back as far.
+    Those of upstreams from which a job has not consumed for long, or never, are read apart: the
+    others need not go back as far.
     """
     after: dict[str, int] = {}
     for each in (each for start in starts for each in start.consumed):

@@ -1,7 +1,7 @@
 """Determines which job parameters a start sends: the API refuses what a job does not declare.
 
 The settings of a job are read before its intent is recorded, which keeps exactly what is sent: a
-resend reads no settings and has the same body. They are remembered in the process for a while.
+resend reads no settings and has the same body. They are cached in the process for a while.
 """
 
 import logging
@@ -15,7 +15,7 @@ from harness.platform.databricks.rate_limit import TokenBucket
 
 log = logging.getLogger(__name__)
 
-#: So long the settings of a job are believed; a refusal of the job ends it sooner.
+#: How long the settings of a job are cached; a refusal of the job ends it sooner.
 BELIEVED_FOR = timedelta(minutes=15)
 
 #: What stands for an answer that was not requested yet.
@@ -48,7 +48,7 @@ class DeclaredParameters:
     """What jobs declare, read at most once for each job and quarter of an hour.
 
     Args:
-        policy: Whether the jobs are asked at all.
+        policy: Whether the settings of the jobs are read at all.
     """
 
     def __init__(self, policy: SendParameters = SendParameters.DECLARED) -> None:
@@ -59,7 +59,7 @@ class DeclaredParameters:
     def of(
         self, job_id: int, *, api: JobsApi, questions: TokenBucket, at: datetime
     ) -> Names | Undetermined:
-        """Return what may be sent to a job; one request, unless it is known."""
+        """Return what may be sent to a job; one request, unless it is cached."""
         match self.policy:
             case SendParameters.ALWAYS:
                 return _ALL

@@ -45,15 +45,15 @@ class Firing:
     """What starting jobs needs, wired once."""
 
     api: JobsApi
-    #: Distinguishes this state folder's tokens from those of any other one on the same workspace.
+    #: Distinguishes this state folder's idempotency tokens from those of others on its workspace.
     origin: str
     store: Store
-    #: The rate of starts, and the higher one of questions.
+    #: The rate of starts, and the higher one of read requests.
     starts: TokenBucket
     questions: TokenBucket
-    #: Where event lists that are too long to hand over directly are put.
+    #: Where event lists that are too long to pass directly are put.
     payloads: Path
-    #: Where a run that is handed a reference finds its row.
+    #: Where a run that is passed a reference finds its row.
     schema: str
     #: Tests stop the process at a named point.
     crash_point: Callable[[str], None]
@@ -63,7 +63,7 @@ class Firing:
     still_ours: Callable[[], None] = lambda: None
     #: Makes what runs the calls; a simulation has one after the other, so that it can be repeated.
     pool: Callable[[], Executor] = _side_by_side
-    #: Once it is wanted nothing is started; the answers of what was sent are still recorded.
+    #: Once a stop is requested nothing is started; the answers of what was sent are still recorded.
     stop: Stop = field(default_factory=Stop)
 
 
@@ -130,7 +130,7 @@ def _sent(
 def _recorded(
     reported: Sequence[Run], intents: Sequence[Run], firing: Firing, steps: Steps
 ) -> list[Run]:
-    """Append the rows that say more than their intents; return the newest row of each run."""
+    """Append the rows that differ from their intents; return the newest row of each run."""
     newest = [
         intent if row == intent else replace(row, step_number=steps.next())
         for row, intent in zip(reported, intents, strict=True)

@@ -14,9 +14,9 @@ _PREFIX = "hb-"
 def token_for(workspace: str, job_id: int, intent_id: str, attempt: int) -> str:
     """Derive the token under which one attempt of one intent is sent, however often it is sent.
 
-    Two processes that never met derive the same token for the same attempt. The API keeps
-    answering with the old run for as long as it remembers a token, so a wanted new run is a new
-    attempt. It is undocumented whether a token counts per job or per workspace, so both are in it.
+    Independent processes derive the same token for the same attempt. The API returns the old run
+    for as long as it keeps a token, so a wanted new run is a new attempt. It is undocumented
+    whether a token counts per job or per workspace, so both are in it.
 
     Args:
         workspace: The workspace's name, as ``JobsApi.workspace`` gives it.

@@ -85,12 +85,12 @@ def _cut(text: str) -> str:
 
 
 def reason_beside(name: str, failure: str) -> str:
-    """Return why a look failed, as it may stand beside the upstream's name: without that name."""
+    """Return why a probe failed, as it may stand beside the upstream's name: without that name."""
     message = re.escape(name)
     reason = re.sub(
         rf"^(?:The(?: \w+){{1,2}}|\w+) {message} (?:cannot be sensed: )?", "", failure, count=1
     )
-    # "the folder /data/orders does not exist" says nothing more than "the folder does not exist".
+    # "the folder /data/orders does not exist" adds nothing to "the folder does not exist".
     end = r"(?=[\s,:;]|\.?$)"
     reason = re.sub(rf"\b(folder|table) {message}{end}", r"\1", reason)
     return re.sub(rf"(?:(?<=^)|(?<=\s)){message}{end}", "it", reason)
@@ -223,7 +223,7 @@ def retry_of(run: Run, blockers: Sequence[Blocker] | None) -> Blocker | None:
 
     Args:
         run: The newest run of the job.
-        blockers: What the newest decision said of the job; it may know another run.
+        blockers: The job's in the newest decision, which may be about another run.
     """
     found = (each for each in blockers or () if each.blocker == "backing_off")
     return next((each for each in found if each.since == run.recorded_at), None)
@@ -235,7 +235,7 @@ def instant_of(retry: Blocker) -> str:
 
 
 def blockers_of(run: Run, decision: LastDecision | None) -> Sequence[Blocker]:
-    """Return what the newest decision said of the run's job."""
+    """Return the blockers of the run's job in the newest decision."""
     jobs = decision.jobs if decision else ()
     return next((job.blockers for job in jobs if job.job_id == run.job_id), ())
 

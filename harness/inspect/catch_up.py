@@ -1,7 +1,7 @@
 """Finds out what the newest run that repaired a failure caught up on: whose events, and since when.
 
 A run catches up when it is a further attempt for the events of a failed run, however requested. It
-is handed one list: what the failed attempts had been handed, and what has come since.
+receives one list: what the failed attempts had received, and what has come since.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,10 +13,10 @@ from harness.store.rows import Ledger, Row, Run, Store, integer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaughtUp:
-    """What of one table a repairing run was handed."""
+    """What a repairing run received of one table."""
 
     table: str
-    #: How many of the events a failed attempt had been handed, and how many have come since.
+    #: How many of the events a failed attempt had received, and how many have come since.
     of_failed: int
     since: int
     #: When the first and the last of them were found.

@@ -16,7 +16,7 @@ SECONDS_TO_GREET = 5.0
 
 
 class Condition(StrEnum):
-    """What can be said of an engine from outside."""
+    """What can be determined about an engine from outside."""
 
     RUNNING = "running"
     #: Its processes go on, and it does not greet.
@@ -36,7 +36,7 @@ class EngineState:
     is_used: bool = False
     #: What its server has in memory, where that can be read.
     memory: int | None = None
-    #: Whether a command would ask for these settings and this version; ``None`` if unknown.
+    #: Whether a command would request these settings and this version; ``None`` if unknown.
     is_wanted: bool | None = None
 
 

@@ -88,7 +88,7 @@ def verdict_of(
 
     Args:
         run: Its newest run.
-        blockers: What the newest decision said of it; nothing when there was none.
+        blockers: Those of the newest decision; nothing when there was none.
         paused: Of each of its dependencies, whether it is paused.
     """
     if not paused:

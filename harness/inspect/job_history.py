@@ -30,7 +30,7 @@ RUNS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependency:
-    """One control row of the job, and what its upstream and the job's runs say of it."""
+    """One control row of the job, its upstream's state, and the run that consumed its event."""
 
     sensor_source: str
     sensor_id: str
@@ -40,7 +40,7 @@ class Dependency:
     #: When the newest event was found, and what it was; nothing when there was none yet.
     event_at: datetime | None
     event: Row | None
-    #: The run that took the newest event, if one did.
+    #: The run that consumed the newest event, if one did.
     consumed_by: Run | None
     failing_since: datetime | None
     failure: str | None
@@ -52,7 +52,7 @@ class Dependency:
 
     @property
     def has_news(self) -> bool:
-        """True while an event waits to be taken."""
+        """True while an event waits to be consumed."""
         return self.event_at is not None and self.consumed_by is None
 
 
@@ -74,7 +74,7 @@ class History:
     blockers: tuple[Blocker, ...] | None
     #: When these reasons were recorded.
     decided_at: datetime | None
-    #: The run that the last tick could not ask about, if there is one; of the present only.
+    #: The run that the last tick could not poll, if there is one; of the present only.
     unreachable: Unreachable | None = None
     #: What the newest of the runs caught up on that followed a failed one.
     healing: Healing | None = None
@@ -165,7 +165,7 @@ def _newest_tick(store: Store, windows: Iterable[_Window]) -> Row | None:
 def _runs(
     store: Store, job_id: int, windows: Iterable[_Window], upstreams: Sequence[str]
 ) -> list[Run]:
-    """Return enough runs to tell the last ones and who took each upstream's newest event."""
+    """Return enough runs for the last ones and the consumer of each upstream's newest event."""
     runs: list[Run] = []
     for window in windows:
         runs = newest_runs(store.read(Ledger.RUNS, where=[("job_id", "=", job_id), *window]))
@@ -214,7 +214,7 @@ def _event(store: Store, upstream_id: str, tick: int) -> Row | None:
 
 
 def _taker(upstream_id: str, tick: int, runs: Iterable[Run]) -> Run | None:
-    """Return the newest run that took the events of this tick; one requeued took nothing."""
+    """Return the newest run that consumed the events of this tick; one requeued consumes none."""
     for run in sorted(runs, key=lambda run: run.decided_at, reverse=True):
         consumed = run.consumed_of(upstream_id)
         if consumed:

@@ -53,7 +53,7 @@ RUN_COLUMNS = (
     "recorded_at",
 )
 
-#: What an operator gave up is shown for so long, unless the job has run since.
+#: What an operator discarded is shown for so long, unless the job has run since.
 DISCARDED_SHOWN_FOR = timedelta(days=7)
 
 _IDS = frozenset({"job_id", "run_id", "trigger_job_id"})
@@ -61,7 +61,7 @@ _IDS = frozenset({"job_id", "run_id", "trigger_job_id"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """Everything that `status` knows."""
+    """Everything that `status` reports."""
 
     now: datetime
     control: Sequence[Row]
@@ -77,7 +77,7 @@ class Status:
     failing_triggers: Sequence[FailingTrigger] = ()
     #: Newest runs whose events an operator has recently released.
     discarded: Sequence[Run] = ()
-    #: Runs that the last tick could not ask about, by job.
+    #: Runs that the last tick could not poll, by job.
     unreachable: Mapping[int, Unreachable] = field(default_factory=dict)
     #: After how long a run needs a person.
     attention: Attention = field(default_factory=Attention)
@@ -128,7 +128,7 @@ def read_status(context: "Context", *, every_run: bool) -> Status:
 
 
 def discarded_since(store: Store, since: datetime, *, folded_through: int) -> list[Run]:
-    """Return the newest run of each job whose events an operator has given up since then."""
+    """Return the newest run of each job whose events an operator has discarded since then."""
     tail = ("tick_number", ">", folded_through)
     rows = [
         row

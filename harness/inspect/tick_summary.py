@@ -43,7 +43,7 @@ class RunsOfTick:
     ended: tuple[Run, ...]
     #: Ended in an earlier tick; their events are free again, for a retry.
     requeued: tuple[Run, ...]
-    #: Ended in an earlier tick; an operator gave their events up.
+    #: Ended in an earlier tick; an operator discarded their events.
     discarded: tuple[Run, ...]
 
 
@@ -64,7 +64,7 @@ class Release:
     """What one trigger came to in a tick."""
 
     trigger: str
-    #: The slots whose events it hands on.
+    #: The slots whose events it passes on.
     slots: tuple[str, ...]
     event_count: int
     #: Why a slot is gone, or why nothing can be determined.

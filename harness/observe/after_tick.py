@@ -1,4 +1,4 @@
-"""Informs those who watch after each tick, as far as heartbeat.yml asks for it.
+"""Informs those who watch after each tick, as far as heartbeat.yml configures it.
 
 What is not configured is not imported. What fails here is logged once and stops no tick; a resident
 process never waits for another system, and one that ends waits for a bounded time.

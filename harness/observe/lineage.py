@@ -149,7 +149,7 @@ class LineageOfRuns:
     def _send(self, number: int, now: datetime, *, has_steps: bool) -> None:
         self._collect(now)
         is_news = has_steps or not self._is_known
-        # A fresh process does not know whether the one before has sent all.
+        # A fresh process has no record of whether the one before has sent all.
         fingerprint = self._context.store.fingerprint(Ledger.RUNS) if is_news else None
         self._is_known = True
         for target in self._targets():
@@ -283,7 +283,7 @@ def events_of_step(run: Run, settings: Lineage, store: Store) -> list[dict[str, 
     ended = _event(kind, run.ended_at or run.recorded_at, run, settings, changes)
     if run.reported_by == "poll" or _has_started(run, store):
         return [ended]
-    # Refused, or reported by the run alone: OpenLineage wants a start of each run.
+    # Refused, or reported by the run alone: OpenLineage requires a start of each run.
     return [_event("START", began(run), run, settings, changes), ended]
 
 

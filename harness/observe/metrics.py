@@ -51,7 +51,7 @@ class MetricsOfTicks:
         self._context, self._settings = context, context.settings.metrics
         self._totals, self._present = load_totals(context.home.metrics), Present()
         self._registry = CollectorRegistry()
-        # The collector reads what is current whenever it is asked, from the endpoint's thread.
+        # The collector reads what is current whenever it is called, from the endpoint's thread.
         self._registry.register(_Collector(lambda: (self._totals, self._present)))
         self._close = _nothing
         self._is_served = False
@@ -159,7 +159,7 @@ def lags_of(report: "TickReport", store: Store) -> list[tuple[str, float]]:
 
 
 def _recorded(taken: Set[tuple[str, int]], store: Store) -> list[dict[str, object]]:
-    """Read the newest events that were taken: those of the ticks up to which they were."""
+    """Read the newest events that were consumed: those of the ticks up to which they were."""
     return store.read(
         Ledger.EVENTS,
         where=[

@@ -61,7 +61,7 @@ class Journal:
     channels: Mapping[str, Reported] = field(default_factory=dict)
     #: The last tick failed.
     failing_tick: Alarm | None = None
-    #: What `doctor` found about the tables, and when it was asked.
+    #: What `doctor` found about the tables, and when they were examined.
     tables: tuple[Alarm, ...] = ()
     tables_at: datetime | None = None
 
@@ -134,7 +134,7 @@ class Notifier:
 
         Args:
             now: The tick's instant.
-            current: Every alarm that holds; without them, only whether the tick fails is news.
+            current: Every alarm that holds; without them, only whether the tick fails may be new.
 
         Raises:
             StateError: The file cannot be written.

@@ -24,7 +24,7 @@ def event_of(content: dict[str, Any]) -> "RunEvent":
     """Return an event in the client's own model, which checks it.
 
     Args:
-        content: What ``lineage`` knows of a step.
+        content: A step as ``lineage`` describes it.
     """
     from openlineage.client.event_v2 import Job, Run, RunEvent, RunState
     from openlineage.client.facet_v2 import RunFacet, error_message_run, job_type_job

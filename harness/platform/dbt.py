@@ -2,8 +2,8 @@
 
 It runs operations in the projects of others, too.
 
-It knows selectors by name and nothing about what they select. A selector that selects nothing is a
-failure, because dbt itself would call it a success.
+It has the names of selectors, not what they select. A selector that selects nothing is a
+failure, because dbt itself would report a success.
 """
 
 import contextlib
@@ -71,7 +71,7 @@ class Dbt:
         self._before_views = before_views
         #: Gets how many nodes of an invocation are done.
         self.activity = Activity()
-        #: So many tables are filled at a time, maybe beside a decision; 0: as the profile says.
+        #: So many tables are filled at a time, maybe beside a decision; 0: as the profile sets it.
         self.threads_beside_ticks = 0
         #: Has the seeds that are in force; those that it lacks are the project's.
         self.accepted: Path | None = None
@@ -81,7 +81,7 @@ class Dbt:
         self.profiles = project
         #: What the set-up has parsed, for a state folder where nothing has been parsed.
         self.parsed: Path | None = None
-        #: What parsing came to. Who has it already for the same files and state folder may set it.
+        #: The result of parsing; a caller that has it for these files and state folder may set it.
         self.manifest: Manifest | None = None
 
     def parse(self) -> "Manifest":
@@ -299,7 +299,7 @@ class _Count:
         self._done = self._all = 0
 
     def __call__(self, event: "EventMsg") -> None:
-        """Take an event of dbt."""
+        """Process an event of dbt."""
         if event.info.name == "ConcurrencyLine":
             # The phase at work now, without how far an earlier invocation came.
             self._words = self._activity.words.partition(" (")[0]
@@ -373,7 +373,7 @@ def unparsed(error: BaseException | None, target: Path) -> DecideError:
 
 @contextlib.contextmanager
 def _quiet_warnings() -> Iterator[None]:
-    """Keep what dbt's own imports complain about off the terminal."""
+    """Keep the warnings of dbt's own imports off the terminal."""
     import warnings
 
     os.environ.setdefault("DBT_SEND_ANONYMOUS_USAGE_STATS", "false")
@@ -405,7 +405,7 @@ def _is_hook(result: object) -> bool:
 
 
 def _first_line(text: object) -> str:
-    """Return what dbt's message says, past the headlines that only repeat the model's name."""
+    """Return the first line of dbt's message past headlines that only repeat the model's name."""
     lines = [line.strip() for line in without_grpc(str(text)).splitlines() if line.strip()]
     informative = (line for line in lines if not _HEADLINE.match(line))
     return next(informative, str(text).strip()[:200])

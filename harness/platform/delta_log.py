@@ -16,7 +16,7 @@ from harness.errors import ProbeFailedError
 from harness.platform.json_file import MALFORMED
 from harness.platform.storage import FileStat, Listed, Storage
 
-#: More than this of one commit is not read: what it did is then said without its partitions.
+#: More than this of one commit is not read: what it did is then reported without its partitions.
 COMMIT_LIMIT_BYTES = 64 * 1024 * 1024
 
 _COMMIT_NAME = re.compile(r"^([0-9]{20})\.json$")
@@ -69,7 +69,7 @@ class Commit:
 
     @property
     def rearranges(self) -> bool:
-        """Tell whether some ``add`` or ``remove`` stands in it that only rearranges data."""
+        """Return whether it has an ``add`` or ``remove`` that only rearranges data."""
         return bool(self.rearranged_adds or self.rearranged_removes)
 
     @property
@@ -294,7 +294,7 @@ def _values(partition: Any) -> Mapping[str, str | None] | None:
 
 
 class IncompleteLogError(ProbeFailedError):
-    """The table uses a feature under which only Spark can say what its commits did."""
+    """The table uses a feature under which only Spark can determine what its commits did."""
 
 
 def list_log(storage: Storage, path: str, reported: frozenset[int] = frozenset()) -> LogFolder:

@@ -94,7 +94,7 @@ def write_durably(path: Path, text: str, *, disk: Disk = os) -> None:
 
     Raises:
         OSError: It cannot be written. Nothing has the name, or the file that had it before; if the
-            new file has it all the same, the error's words are about that.
+            new file has it all the same, the error's message states that.
     """
     _make_folder(path.parent, disk)
     part = path.with_name(f".{path.name}.part")

@@ -45,7 +45,7 @@ def save(
     Args:
         path: The file; its folder is made.
         content: What it holds.
-        default: Converts what JSON does not know.
+        default: Converts what JSON does not support.
         is_lasting: It must survive a power loss.
 
     Raises:

@@ -26,7 +26,7 @@ from harness.platform.text import escaped, json_text
 #: The tick that the running code belongs to; a dash outside of ticks.
 _tick_id: ContextVar[str] = ContextVar("tick_id", default="-")
 
-#: Libraries that say at INFO what only their developers need.
+#: Libraries that log at INFO what only their developers need.
 _CHATTY = ("py4j", "databricks", "urllib3", "requests", "dbt", "pyspark")
 
 _COLOURS = {logging.WARNING: "33", logging.ERROR: "31", logging.CRITICAL: "31"}

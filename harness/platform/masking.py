@@ -44,7 +44,7 @@ _LOGIN = re.compile(
 
 
 class Masker:
-    """Knows the values to hide."""
+    """Holds the values to hide."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -159,7 +159,7 @@ def mask_address(address: str) -> None:
 
 
 def mask_environment(environment: Mapping[str, str]) -> None:
-    """Hide the values of the variables whose names say that they hold a secret.
+    """Hide the values of the variables whose names indicate that they hold a secret.
 
     What is referred to as ``env:NAME`` is masked where it is used; these are masked before anything
     is, and so are the logins that libraries take from the environment on their own.

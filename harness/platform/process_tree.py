@@ -21,7 +21,7 @@ def is_alive(pid: int, birth: str | None) -> bool:
 
     Args:
         pid: Its number.
-        birth: What ``born`` has said of it; without that its number alone counts.
+        birth: What ``born`` has returned for it; without that its number alone counts.
     """
     if pid <= 0:
         # The system takes such a number for a group, or for every process.

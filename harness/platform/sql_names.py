@@ -1,6 +1,6 @@
 """Reads the names of tables and columns, and spells them for SQL so that nothing leads out of them.
 
-The one place that says what names a column: a check of the controls and a probe use the same.
+The one place that defines what names a column: a check of the controls and a probe use the same.
 """
 
 import logging
@@ -118,8 +118,8 @@ METASTORES = (_OWN_CATALOG, "hive_metastore")
 def table_key(name: str) -> str:
     """Return what two spellings of one table have in common.
 
-    A catalog does not tell ``Sales.Orders`` from ``sales.orders``, and its own name may be left
-    out; a path is what it says, to the letter.
+    A catalog does not distinguish ``Sales.Orders`` from ``sales.orders``, and its own name may be
+    left out; a path is taken to the letter.
     """
     name = _FORMAT_BEFORE_PATH.sub("", name.strip())
     if "/" in name:

@@ -1,6 +1,6 @@
 """Ends a process on Ctrl-C or SIGTERM: at once for the person, and as safely as a crash.
 
-A thread of its own hears the signals, because the main thread may be inside native code for long.
+A thread of its own gets the signals, because the main thread may be inside native code for long.
 It prints one line, cancels what runs in Spark, and ends the process itself when the main thread
 does not come back or when a second signal comes. The main thread is broken off by an exception,
 except where it records the answers of calls that are under way.
@@ -59,7 +59,7 @@ class Activity:
 class Stop:
     """Whether the process is to end; the first SIGINT or SIGTERM sets it, a second one ends it.
 
-    As a context manager it handles the signals of the process; without that it is never wanted.
+    As a context manager it handles the signals of the process; without that it is never set.
 
     Args:
         leave: Ends the process at once, with an exit code.
@@ -68,7 +68,7 @@ class Stop:
     def __init__(self, *, leave: Callable[[int], object] = os._exit) -> None:
         self.is_wanted = False
         self.activity = Activity()
-        #: Called again and again from a thread of its own after the first signal.
+        #: Called repeatedly from a thread of its own after the first signal.
         self.cancel: Callable[[], object] = lambda: None
         self._leave = leave
         self._finishing: str | None = None

@@ -1,6 +1,6 @@
 """Reads files and folders where they are: on this machine, or in an object store.
 
-It offers only the few operations that sensing and the report need, and says what is wrong with
+It offers only the few operations that sensing and the report need, and reports what is wrong as
 Python's own ``FileNotFoundError``, ``PermissionError`` and ``OSError``, whatever is underneath.
 """
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):")
 _STATUS = re.compile(r"status code: (\d{3})")
 _QUERY = re.compile(r"\?\S*")
-#: A client that has no key asks the machine or the cloud for one: what fails then is the login.
+#: A client without a key requests one from the machine or the cloud: what fails then is the login.
 _LOGIN = re.compile(r"token request|/latest/(?:api/token|meta-data)|169\.254\.|AssumeRole", re.I)
-#: Of a key that has expired or does not exist, S3 says that the request is bad.
+#: For a key that has expired or does not exist, S3 reports that the request is bad.
 _REFUSALS = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 #: A workspace mounts what is there as files.
 _DBFS = re.compile(r"^dbfs:/*", re.IGNORECASE)
-#: A probe has a time limit of its own, and the next tick asks again. The clouds' own addresses are
-#: HTTPS; one without it is asked only where a variable of the environment names it.
+#: A probe has a time limit of its own, and the next tick retries. The clouds' own addresses are
+#: HTTPS; one without it is queried only where a variable of the environment names it.
 _OPTIONS = {
     "client_options": {"connect_timeout": "10s", "timeout": "60s", "allow_http": True},
     "retry_config": {"max_retries": 3, "retry_timeout": timedelta(seconds=60)},
@@ -133,13 +133,13 @@ class LocalStorage:
                         continue
                     found = entry.stat()
                 except FileNotFoundError:
-                    continue  # it was taken away between the listing and the look at it
+                    continue  # it was removed between the listing and its ``stat``
                 listing.files.append(Listed(entry.name, found.st_size, found.st_mtime_ns))
         return listing
 
 
 def _mounted(path: str) -> str:
-    """Return where a workspace mounts a path of ``dbfs:``; others are where they say."""
+    """Return where a workspace mounts a path of ``dbfs:``, and any other path as it is."""
     if (scheme := _DBFS.match(path)) is None:
         return path
     inner = path[scheme.end() :]
@@ -288,7 +288,7 @@ def is_remote(path: str) -> bool:
 
 
 def normalized(path: str) -> str:
-    """Return a path as its storage wants it: local ones without scheme, none with a last slash."""
+    """Return a path as its storage needs it: local ones without scheme, none with a last slash."""
     scheme = _SCHEME.match(path)
     if scheme is not None and scheme.group(1).lower() == "file":
         path = "/" + unquote(path[len("file:") :]).lstrip("/")
@@ -297,7 +297,7 @@ def normalized(path: str) -> str:
 
 MARKER_END = ".done"
 IGNORED_STARTS = ("_", ".")
-#: What writers and copying programs call a file that is not whole yet, or only accompanies one.
+#: What writers and copying programs call a file that is not complete yet, or only accompanies one.
 _IGNORED_ENDS = (
     ".tmp",
     ".temp",

@@ -19,7 +19,7 @@ def escaped(text: str) -> str:
 
 
 def json_text(content: object) -> str:
-    """Return one line of JSON that means the same and that any terminal can bear."""
+    """Return one line of JSON that means the same and is safe for any terminal."""
     return _UNPRINTABLE.sub(_in_json, json.dumps(content, ensure_ascii=False))
 
 

@@ -222,10 +222,10 @@ class Publisher:
         """Begin to publish what waits, unless a publication is under way.
 
         After several in a row that were disturbed one is waited for until it has read, so that
-        steady news does not put the reasons off for ever.
+        steady new data does not put the reasons off for ever.
 
         Args:
-            state: What this process knows.
+            state: The state of this process.
         """
         if self._pass is not None or not self._waiting:
             return
@@ -304,7 +304,7 @@ class Publisher:
         return publication
 
     def abandon(self) -> None:
-        """Forget every tick that waits, once no part is at work any more."""
+        """Drop every tick that waits, once no part is at work any more."""
         ended, self._pass = self._pass, None
         self._waiting, self._in_vain, self._merged = (), 0, None
         for part in [part for part in ended.parts if not part.cancel()] if ended else ():

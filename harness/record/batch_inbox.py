@@ -1,7 +1,7 @@
 """Batches of registered events in the inbox: files of JSON lines, and folders that Spark writes.
 
 A file is written whole, forced to the disk, and only then given its name. A folder counts once the
-file is in it that its writer leaves last. Both are removed after a ledger has what they say.
+file is in it that its writer leaves last. Both are removed after a ledger has their content.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ class Batch:
     """What one producer has registered at once."""
 
     path: Path
-    #: Not later than the instant at which a tick can have taken it in.
+    #: Not later than the instant at which a tick can have ingested it.
     sent_at: datetime
     events: tuple[ChangeEvent, ...]
 
@@ -87,9 +87,9 @@ def unfinished(inbox: Path) -> list[Path]:
 def receive_batches(
     inbox: Path, *, at: datetime, quarantine: Quarantine | None = None
 ) -> list[Batch]:
-    """Read what waits, as much as one tick takes; never fails on what is in the folder.
+    """Read what waits, as much as one tick ingests; never fails on what is in the folder.
 
-    A batch is taken whole or not at all: one bad line quarantines it, with the line in the reason.
+    A batch is ingested whole or not: one bad line quarantines it, with the line in the reason.
 
     Args:
         inbox: The folder.
@@ -109,7 +109,7 @@ def receive_batches(
 
 
 def remove_batches(batches: Sequence[Batch]) -> None:
-    """Take batches out of the inbox, once a ledger has what they say.
+    """Remove batches from the inbox, once a ledger has their content.
 
     Raises:
         StateError: The folder cannot be written; the next tick ingests them again, and once.
@@ -161,7 +161,7 @@ def _lines(path: Path) -> Iterator[tuple[str, object]]:
     for file in _files(path):
         content = read_regular(file, left)
         left -= len(content)
-        # The place of an event may become its name, which a ledger takes only as text.
+        # The place of an event may become its name, which a ledger accepts only as text.
         yield from lines_of(content, escaped(str(file.relative_to(path.parent))))
 
 
@@ -205,5 +205,5 @@ def _is_folder(path: Path) -> bool:
 
 def _sent_at(path: Path) -> datetime:
     seconds = path.lstat().st_mtime
-    # A file may have any time; what an event gets is one that a ledger takes.
+    # A file may have any time; what an event gets is one that a ledger accepts.
     return datetime.fromtimestamp(min(max(seconds, _EARLIEST), _LATEST), UTC)

@@ -1,7 +1,7 @@
 """Correlates events from different origins that describe the same change.
 
-What a producer registers and what a sensor sees of the same snapshot have one ``change_id`` and one
-``event_ts``; the later row has the tags of both. Whichever came first, the ledger is asked once.
+What a producer registers and what a sensor reads of the same snapshot have one ``change_id`` and
+one ``event_ts``; the later row has the tags of both. Whichever came first, the ledger is read once.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,10 +22,10 @@ TRIGGER = "trigger:"
 
 #: No snapshot is known before it was made, except by clocks that differ.
 CLOCKS_DIFFER = timedelta(days=1)
-#: How far back a change is looked for that does not say when it was made.
+#: How far back a change that does not state when it was made is searched for.
 LOOKBACK = timedelta(days=7)
 
-#: Of these a snapshot's id means the same to all who look, whatever they look for.
+#: Of these a snapshot's id means the same to every probe, whatever it searches for.
 _WITH_SNAPSHOTS = frozenset({TableFormat.DELTA, TableFormat.ICEBERG, TableFormat.HIVE})
 #: An event of many snapshots has the last one's id, and is not that one's alone.
 _OF_MANY = "coalesced_from"
@@ -49,7 +49,7 @@ def as_they_are(rows: Sequence[EventRow]) -> list[EventRow]:
 
 
 class SameChanges:
-    """Knows the snapshots that this tick or earlier ones have recorded.
+    """Holds the snapshots that this tick or earlier ones have recorded.
 
     Args:
         store: The ledgers.
@@ -68,7 +68,7 @@ class SameChanges:
 
     @cached_property
     def _spellings(self) -> Mapping[str, set[str]]:
-        # Asked for by a tick that has something registered; the others are spared it.
+        # Computed only by a tick that has something registered.
         spellings: dict[str, set[str]] = {}
         for name in self._tables:
             spellings.setdefault(table_key(name), set()).add(name)
@@ -107,7 +107,7 @@ class SameChanges:
         if earlier is None:
             return row
         seen = [each for each in (*self._same(row), row) if not _is_registered(each)]
-        # Who looks knows what was done to the data; who registers need not say it.
+        # A probe reads what was done to the data; a registration need not state it.
         joined = merged(earlier, row)
         return replace(joined, operation_type=seen[-1].operation_type) if seen else joined
 
@@ -146,7 +146,7 @@ class SameChanges:
             ],
         )
         for each in map(EventRow.from_row, found):
-            # A trigger's copy has tags of its own, which are nothing that the change says.
+            # A trigger's copy has tags of its own, which are no part of the change.
             if _key_of(each) in wanted and not each.upstream_id.startswith(TRIGGER):
                 self.add(each)
 
@@ -160,7 +160,7 @@ class SameChanges:
 
 
 def merged(earlier: EventRow, row: EventRow) -> EventRow:
-    """Return a row as part of the change that an earlier one describes, with what both say."""
+    """Return a row as part of the change that an earlier one describes, with what both state."""
     return replace(
         combined((earlier, row)),
         change_id=earlier.change_id,
@@ -171,7 +171,7 @@ def merged(earlier: EventRow, row: EventRow) -> EventRow:
 
 
 def combined(rows: Sequence[EventRow]) -> EventRow:
-    """Return the last of several rows of one change with what all of them say; the newest wins."""
+    """Return the last of several rows of one change with what they all state; the newest wins."""
     newest = rows[::-1]
     operations = {row.operation_type for row in rows}
     said = {name: text for row in rows for name, text in row.tags.items()}

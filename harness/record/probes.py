@@ -30,7 +30,7 @@ NOTHING_KNOWN = Known()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """What one tick's looks left in the ledgers."""
+    """What one tick's probes left in the ledgers."""
 
     events: tuple[EventRow, ...] = ()
     probes: tuple[ProbeRow, ...] = ()
@@ -67,7 +67,7 @@ def record(
         probes.append(row)
         events += _event_rows(result, tick, known.event_ids)
     events = known.join(events)
-    # Killed between the two, the next tick finds the same events again and knows their ids.
+    # After a kill between the two, the next tick finds the same events again and has their ids.
     store.append(Ledger.EVENTS, events)
     store.append(Ledger.PROBES, probes)
     changed = {row.upstream_id: after_row(watched[row.upstream_id], row) for row in probes}
@@ -96,7 +96,7 @@ def orphans_among(
 
 def is_orphan(event: Mapping[str, object], watched: Mapping[str, Upstream]) -> bool:
     """Return whether an event's tick was killed before it recorded the event's upstream."""
-    # What was registered is no probe's to find again.
+    # No probe finds again what was registered.
     if str(event["upstream_id"]).startswith(REGISTERED):
         return False
     upstream = watched.get(str(event["upstream_id"]))
@@ -153,10 +153,10 @@ def _row_after_event(upstream: Upstream, tick: Tick, count: int, outcome: ProbeO
 def _first_after(
     boundaries: Iterable[int], events: Sequence[RecentEvents], *, latest: int
 ) -> tuple[RecentEvents, ...]:
-    """Keep since when each job has had something to take.
+    """Keep since when each job has had something to consume.
 
-    That is the first tick with events after each boundary. A job that takes something later begins
-    after the latest event, so nothing else can ever be asked for, however long a job waits.
+    That is the first tick with events after each boundary. A job that consumes something later
+    begins after the latest event, so nothing else can ever be needed, however long a job waits.
     """
     ticks = [each.tick_number for each in events]
     needed = {bisect_right(ticks, boundary) for boundary in boundaries if boundary < latest}

@@ -1,7 +1,7 @@
 """Ingests what producers register: each change is recorded once, however often it is reported.
 
-The rows belong to an upstream ``registered:<table>``, which is never probed. Its cursor says what
-is known of the table from its registrations.
+The rows belong to an upstream ``registered:<table>``, which is never probed. Its cursor records
+what is known of the table from its registrations.
 """
 
 import json
@@ -25,9 +25,9 @@ Tables = Mapping[str, int | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registered:
-    """What one tick took in from producers."""
+    """What one tick ingested from producers."""
 
-    #: What may leave the inbox once this process knows what it has recorded.
+    #: What may leave the inbox once the state of this process includes what is recorded.
     batches: tuple[Batch, ...] = ()
     events: tuple[EventRow, ...] = ()
     probes: tuple[ProbeRow, ...] = ()
@@ -38,14 +38,14 @@ class Registered:
 def ingest(
     batches: Sequence[Batch], tables: Tables, *, tick: Tick, store: Store, same: SameChanges
 ) -> Registered:
-    """Append a row for each change that says something new.
+    """Append a row for each change that contains something new.
 
     Args:
         batches: What waits in the inbox, oldest first.
         tables: The tables that are known by their registrations.
         tick: The present tick.
         store: Takes the rows.
-        same: Knows the snapshots that are recorded; it is informed of those that are now.
+        same: Holds the snapshots that are recorded; those recorded now are added to it.
 
     Raises:
         StateError: A ledger cannot be read or written; the batches stay in the inbox.
@@ -60,7 +60,7 @@ def ingest(
     rows = [_of_change(group, tick, same) for group in _by_change(reported).values()]
     events = _unrecorded(rows, store, same)
     probes = _probes(found, tables, events, tick)
-    # Killed between the two, the next tick takes the batches in again, and finds nothing new.
+    # After a kill between the two, the next tick ingests the batches again and finds nothing new.
     store.append(Ledger.EVENTS, events)
     store.append(Ledger.PROBES, probes)
     log.info("registered: %s events received, %s new rows", len(reported), len(events))
@@ -96,7 +96,7 @@ def known_tables(store: Store, folded_through: int) -> dict[str, int | None]:
 
 
 def _levels(events: Iterable[ChangeEvent], tables: Tables) -> dict[str, int | None]:
-    """Return how many partition levels each table has, by the newest event that says it."""
+    """Return how many partition levels each table has, by the newest event that states it."""
     levels: dict[str, int | None] = {}
     for event in events:
         key = table_key(event.table)
@@ -157,7 +157,7 @@ def _hash(text: str) -> str:
 
 
 def _unrecorded(rows: Iterable[EventRow], store: Store, same: SameChanges) -> list[EventRow]:
-    """Return the rows that say what no recorded one does."""
+    """Return the rows that state what no recorded one does."""
     of_snapshots = [row for row in rows if row.snapshot_id]
     named = [row for row in rows if not row.snapshot_id]
     same.read(of_snapshots)
@@ -173,7 +173,7 @@ def _unrecorded(rows: Iterable[EventRow], store: Store, same: SameChanges) -> li
 
 
 def _is_reported(row: EventRow, earlier: EventRow) -> bool:
-    """Return whether an earlier row says all that a row does."""
+    """Return whether an earlier row states all that a row does."""
     return earlier == replace(
         row,
         tick_number=earlier.tick_number,

@@ -1,4 +1,4 @@
-"""Determines when what keeps failing is probed again, and keeps that over processes.
+"""Determines when what keeps failing is probed again, and keeps that across restarts.
 
 The file is a convenience, never the truth: whether an upstream fails at all is in the ledgers, and
 without the file it is probed by the next tick.
@@ -24,13 +24,13 @@ _PATIENCE = 2
 #: more than so many seconds.
 _TOLERANCE = 0.1
 _MOST_EARLY_SECONDS = 5.0
-#: No configuration asks for a longer wait.
+#: No configuration allows a longer wait.
 _LONGEST_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failing:
-    """An upstream whose last looks failed, and how long it is left alone now."""
+    """An upstream whose last probes failed, and how long it is not probed now."""
 
     upstream_id: str
     reason: str
@@ -39,7 +39,7 @@ class Failing:
     #: When the first and the last of them began.
     since: datetime
     failed_at: datetime
-    #: Nothing: the next tick looks.
+    #: Zero: the next tick probes.
     wait_seconds: float = 0.0
     #: What distinguishes two upstreams of one name; no source in an entry of an earlier version.
     source: str = ""
@@ -48,7 +48,7 @@ class Failing:
     preprocess_query: str | None = None
 
     def next_probe(self, now: datetime) -> datetime | None:
-        """Return from when on a tick looks again; nothing when the next one does in any case."""
+        """Return from when on a tick probes again; nothing when the next one does in any case."""
         if self.is_due(now):
             return None
         return self.failed_at + timedelta(seconds=self.wait_seconds)
@@ -60,7 +60,7 @@ class Failing:
         return waited < 0 or waited >= self.wait_seconds - early
 
     def again(self, reason: str, at: datetime, most_seconds: float) -> "Failing":
-        """Return a copy after one more look that failed.
+        """Return a copy after one more probe that failed.
 
         The wait is twice the time since the probe before: that was the ticks' own interval at
         first, and what was waited later.
@@ -91,7 +91,7 @@ class BackOff:
         return {each.upstream_id: each for each in known if each and not each.is_due(at)}
 
     def after(self, results: Iterable[ProbeResult], at: datetime, most_seconds: float) -> "BackOff":
-        """Return a copy after looks: a success forgets all failures before it."""
+        """Return a copy after probes: a success clears all failures before it."""
         failing = dict(self.failing)
         for result in results:
             before = failing.pop(result.upstream_id, None)

@@ -1,6 +1,6 @@
-"""Asks a catalog of the workspace about many tables at once: what they are, when they changed.
+"""Queries a catalog of the workspace for many tables at once: what they are, when they changed.
 
-One statement answers for all tables of a catalog. What it says of a change is a hint and no proof:
+One statement covers all tables of a catalog. What it reports of a change is a hint and no proof:
 documentation promises the time of a table's definition, and workspaces show that of its data, too.
 It has to be proved before it is used.
 """
@@ -16,7 +16,7 @@ from harness.store.rows import integer
 
 #: Names in one statement.
 _MOST_TABLES = 2000
-#: What Spark says of the first of three parts, here and in a workspace.
+#: What Spark reports when the first of three parts is unknown, here and in a workspace.
 NO_CATALOG = frozenset(
     {"REQUIRES_SINGLE_PART_NAMESPACE", "CATALOG_NOT_FOUND", "NO_SUCH_CATALOG_EXCEPTION"}
 )
@@ -43,20 +43,20 @@ class CatalogName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogTable:
-    """What a catalog says of one table."""
+    """What a catalog reports of one table."""
 
     #: ``MANAGED``, ``EXTERNAL``, ``VIEW`` and so on.
     kind: str
-    #: ``DELTA``, ``ICEBERG`` and so on; empty when the catalog does not say.
+    #: ``DELTA``, ``ICEBERG`` and so on; empty when the catalog does not report it.
     format: str
     #: When it was altered, in milliseconds of the catalog's own clock.
     altered_ms: int
-    #: When the catalog was asked, by the same clock.
+    #: When the catalog was queried, by the same clock.
     asked_ms: int
 
 
 class CatalogTables(Protocol):
-    """Knows the tables of catalogs."""
+    """Describes the tables of catalogs."""
 
     def described(
         self, catalog: str, names: Collection[CatalogName]
@@ -90,7 +90,7 @@ def name_in(catalog: str, sensor_id: str) -> CatalogName:
 
 
 class SqlCatalogTables:
-    """Asks ``information_schema.tables`` of a catalog.
+    """Queries ``information_schema.tables`` of a catalog.
 
     Args:
         sql: Runs the statements.

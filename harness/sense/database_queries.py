@@ -1,4 +1,4 @@
-"""What a probe asks a database and gets: ``Query`` in, ``Answer`` out, ``Queries`` between."""
+"""What a probe sends to a database and gets: ``Query`` in, ``Answer`` out, ``Queries`` between."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class Kind(StrEnum):
     ZONED = "zoned"
     DATE = "date"
     TEXT = "text"
-    #: Any other; it has no order that Heartbeat knows.
+    #: Any other; it has no order that Heartbeat recognizes.
     OTHER = "other"
 
 
@@ -118,19 +118,19 @@ class Dialect:
 
 
 class QueryRefusedError(ProbeFailedError):
-    """The database answered that it does not run this statement; others may be asked."""
+    """The database reported that it does not run this statement; others may be sent."""
 
 
 class QueryTooSlowError(ProbeFailedError):
-    """The database gave this statement up for its time limit or a lock; others may be asked."""
+    """The database stopped this statement at its time limit or for a lock; others may be sent."""
 
 
 class DatabaseDownError(ProbeFailedError):
-    """The database cannot be reached or does not answer; nothing can be asked now."""
+    """The database cannot be reached or does not answer; no statement can be sent now."""
 
 
 class Queries(Protocol):
-    """Asks databases. Safe to use from many threads; one question at a time per database."""
+    """Queries databases. Safe to use from many threads; one query at a time per database."""
 
     def dialect(self, database: Database) -> Dialect:
         """Return how to write statements for a database, which is not connected to for that.

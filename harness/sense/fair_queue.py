@@ -15,7 +15,7 @@ _LARGEST_SHARE = 256
 #: After so much work, a source has shown whether another thread would help it.
 _LEARN_SECONDS = 0.02
 #: Python computes in one thread at a time. Where the threads of a source compute for this part of
-#: the time in all, more of them only fight for the interpreter; where they wait, one more helps.
+#: the time in all, more of them only compete for the interpreter; where they wait, one more helps.
 _MOSTLY_COMPUTES = 0.8
 _MOSTLY_WAITS = 0.5
 

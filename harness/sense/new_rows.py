@@ -1,4 +1,4 @@
-"""Reads the rows that new commits added, through Spark; started only when a rule asks for rows."""
+"""Reads the rows that new commits added, through Spark; started only when a rule requires rows."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +21,7 @@ _SNAPSHOTS = 50
 
 
 class SparkNewRows:
-    """Answers from Spark; safe to ask from many threads at once."""
+    """Runs its queries in Spark; safe to call from many threads at once."""
 
     def __init__(
         self, session: "Callable[[], SparkSession]", bounds: QueryBounds | None = None
@@ -67,7 +67,7 @@ class _Reader:
         return reader.load(path)
 
     def _from_snapshots(self, table: str, files: Sequence[NewFile]) -> "DataFrame":
-        """Read each commit's files as of that commit, so that Delta applies all it knows."""
+        """Read each commit's files as of that commit, so that Delta applies all of its log."""
         from pyspark.sql import functions as f
 
         by_version: dict[int, list[NewFile]] = {}

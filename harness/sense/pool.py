@@ -48,7 +48,7 @@ class _Pass:
     at: datetime
     #: The log of a probe names the tick, as that of its caller does.
     context: Context = field(default_factory=copy_context)
-    #: Probes of each source that were given up.
+    #: Probes of each source that were abandoned.
     given_up: Counter[str] = field(default_factory=Counter)
 
 
@@ -147,7 +147,7 @@ class ProbePool:
         self._threads = 0
         self._idle_threads = 0
         self._pass = _Pass(AT_ONCE)
-        #: Upstreams whose look hangs, and since when.
+        #: Upstreams whose probe hangs, and since when.
         self._hung: dict[str, datetime] = {}
 
     def probe_all(
@@ -256,7 +256,7 @@ class ProbePool:
         threading.Thread(target=self._serve, name="look", daemon=True).start()
 
     def _collect(self) -> list[ProbeResult]:
-        """Return the new results, with those of probes that are given up; the lock is held."""
+        """Return the new results, with those of probes that are abandoned; the lock is held."""
         now = self._monotonic()
         for share in tuple(self._running):
             with share.lock:
@@ -290,7 +290,7 @@ class ProbePool:
         share.rest = deque()
 
     def _abandon(self, share: _Share, task: _Task) -> None:
-        """Give up the current probe of a share, and the thread with it."""
+        """Abandon the current probe of a share, and the thread with it."""
         share.abandoned = task
         self._running.discard(share)
         self._waiting.ended(share.source, was_slow=share.is_slow)

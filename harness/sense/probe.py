@@ -25,14 +25,14 @@ class QueryBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeResult:
-    """What one probe of one upstream found; ``failure`` set means that it could not look."""
+    """What one probe of one upstream found; ``failure`` set means that the probe failed."""
 
     upstream_id: str
     #: Where the next probe starts. Equal to the upstream's own cursor when nothing moved.
     position: str | None = None
     events: tuple[ChangeEvent, ...] = ()
     upstream_value: str | None = None
-    #: Something between the last cursor and this one can no longer be known; says what, in words.
+    #: Something between the last cursor and this one can no longer be known; states what, in words.
     gap: str | None = None
     #: One sentence: why the probe failed. Cursor and events are then meaningless.
     failure: str | None = None
@@ -66,7 +66,7 @@ class Probe(Protocol):
 
 
 class NewRows(Protocol):
-    """Asks questions of the rows that one probe found, where the log alone cannot answer.
+    """Queries the rows that one probe found, where the log alone is not sufficient.
 
     The only part of sensing that may run Spark jobs; it is started when a ``preprocess_query`` or
     an ``upstream_key`` needs it and never otherwise.

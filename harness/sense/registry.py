@@ -1,4 +1,4 @@
-"""Knows which probe senses which source: a new source is one file, and one line here."""
+"""Maps each source to the probe that senses it: a new source is one file, and one line here."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ class Registry:
         self._factories: dict[str, Callable[[ProbeServices], Probe]] = {}
 
     def add(self, source: str, factory: Callable[[ProbeServices], Probe]) -> None:
-        """Ingest a source.
+        """Register a source.
 
         Raises:
             ConfigurationError: The source has a probe already.

@@ -42,7 +42,7 @@ class Deferred:
     reason: str
     #: ``None``: the next tick.
     next_probe_at: datetime | None = None
-    #: Its last probe failed. Otherwise other probes hang, and this upstream is not known to fail.
+    #: Its last probe failed. Otherwise other probes hang, and no failure of this one is recorded.
     is_failing: bool = False
 
 
@@ -128,7 +128,7 @@ class Sweeps:
         self._save(before, before.reset(upstream_ids))
 
     def keep_only(self, upstream_ids: Iterable[str]) -> None:
-        """Forget all others: no row in force needs them, or its rows are paused."""
+        """Remove all others: no row in force needs them, or its rows are paused."""
         before = load_back_off(self._path, self._configuration)
         if before.failing:
             self._save(before, before.only(upstream_ids))
@@ -181,7 +181,7 @@ def _checksum(file: Path) -> str:
 
 #: A slow but living cluster may use up its limit in each: topics, ends, starts, messages.
 _KAFKA_REQUESTS = 4
-#: A database is asked everything within its limit; preprocess queries come on top of it.
+#: All queries of a probe share the limit of its database; preprocess queries come on top of it.
 _DATABASE_REQUESTS = 2
 
 
@@ -189,7 +189,7 @@ def probe_limits(sensing: Sensing, connections: Connections) -> dict[str, float]
     """Return the time limits in seconds of all sources that differ from the project's.
 
     An abandoned probe has no reason to report, so a connection's own limit has to come
-    first: where ``sensing.limits`` is silent, a source gets time for all requests of a probe.
+    first: where ``sensing.limits`` has no entry, a source gets time for all requests of a probe.
     """
     usual = sensing.look_timeout_seconds
     limits: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""Finds where a table that is given by name keeps its files, and asks again from time to time."""
+"""Finds where a table that is given by name keeps its files, and checks again from time to time."""
 
 import logging
 import re
@@ -20,7 +20,7 @@ from harness.platform.spark.session import message_of
 
 log = logging.getLogger(__name__)
 
-#: A name is asked for again after so long: between the two, so that not all are at once.
+#: A name is located again after so long: between the two, so that not all are at once.
 _RETRY_SECONDS = (600, 900)
 _SESSION_CATALOG = "spark_catalog"
 _DETAILS = "# Detailed Table Information"
@@ -33,28 +33,28 @@ class NoSuchTableError(ProbeFailedError):
 
 
 class TableLocator(Protocol):
-    """Knows the catalog."""
+    """Locates tables in the catalog."""
 
     def locate(self, name: str) -> str:
         """Return the path of a table.
 
         Raises:
             NoSuchTableError: The catalog has no such table, or it is none of Delta.
-            ProbeFailedError: The catalog cannot be asked.
+            ProbeFailedError: The catalog cannot be queried.
         """
         ...
 
     def is_awake(self) -> bool:
-        """Return whether it can be asked without starting anything."""
+        """Return whether it can be queried without starting anything."""
         ...
 
 
 class Places:
-    """Remembers where the tables are, for the life of the process.
+    """Caches where the tables are, for the life of the process.
 
-    A cursor has the path of its table, so that a probe need not ask the catalog. A table that was
+    A cursor has the path of its table, so that a probe need not query the catalog. A table that was
     dropped and created again elsewhere may leave its old folder behind, where nothing ever happens
-    again; only the catalog knows.
+    again; only the catalog shows that.
     """
 
     def __init__(self, locator: TableLocator) -> None:
@@ -64,10 +64,10 @@ class Places:
         self._paths: dict[str, str] = {}
 
     def locate(self, name: str, at: datetime) -> str:
-        """Ask where a table is.
+        """Read from the catalog where a table is.
 
         Raises:
-            ProbeFailedError: There is no such Delta table, or the catalog cannot be asked.
+            ProbeFailedError: There is no such Delta table, or the catalog cannot be queried.
         """
         path = self._locator.locate(name)
         with self._lock:
@@ -75,7 +75,7 @@ class Places:
         return path
 
     def is_elsewhere(self, name: str, path: str, at: datetime) -> bool:
-        """Return whether a table is known to be no longer at a path; asks only when it is time.
+        """Return whether a table was located at another path; queries only when it is time.
 
         Raises:
             NoSuchTableError: The table was dropped, or another kind of table has its name.
@@ -88,7 +88,7 @@ class Places:
             except NoSuchTableError:
                 raise
             except ProbeFailedError as error:
-                # The catalog is away, and the table need not be: the next probe asks again.
+                # The catalog is away, and the table need not be: the next probe queries it again.
                 log.warning("%s: %s", name, error)
         return self._paths.get(name, path) != path
 
@@ -99,7 +99,7 @@ def _retry_after(name: str) -> timedelta:
 
 
 class SparkTableLocator:
-    """Asks the Spark session's catalog; the session starts at the first question."""
+    """Queries the Spark session's catalog; the session starts at the first query."""
 
     def __init__(self, session: "Callable[[], SparkSession]") -> None:
         self._session = session
@@ -164,16 +164,16 @@ def _no_table(name: str) -> NoSuchTableError:
 
 
 def local_or_remote(path: str) -> str:
-    """Return a path as its storage wants it; a Hadoop path is not escaped, as a URI is."""
+    """Return a path as its storage requires it; a Hadoop path is not escaped, as a URI is."""
     return normalized(re.sub(r"^file:/+", "/", path))
 
 
 def described_location(session: "SparkSession", name: str) -> str:
-    """Ask any catalog for the path of a table, by SQL.
+    """Query any catalog for the path of a table, by SQL.
 
     Raises:
         ProbeFailedError: It is not a Delta table, or the catalog does not answer.
-        PySparkException: The catalog has no such table, or cannot be asked.
+        PySparkException: The catalog has no such table, or cannot be queried.
     """
     rows = session.sql(f"describe table extended {in_sql(name)}").collect()
     names = [row["col_name"] for row in rows]

@@ -78,7 +78,7 @@ def carry_over(
     tick: Tick,
     store: Store,
 ) -> CarriedOver:
-    """Return what is news, and the runs that have consumed the rest; they have no numbers yet.
+    """Return what is new, and the runs that have consumed the rest; they have no numbers yet.
 
     The runs have to be recorded before the results are: a tick that is killed between the two is
     repeated by the next one, and no job starts for what the earlier sensor had passed to it.
@@ -86,7 +86,7 @@ def carry_over(
     Args:
         results: The results of a sweep.
         imported: How far an earlier sensor had come, by control_id.
-        state: What this process knows.
+        state: The state of this process.
         tick: The present tick.
         store: Has the recorded controls and the runs.
 

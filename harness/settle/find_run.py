@@ -26,7 +26,7 @@ _NO_REQUEST = frozenset(
     }
 )
 
-#: Most runs that are asked about one by one; a job may have a schedule of its own, too.
+#: Most runs that are queried one by one; a job may have a schedule of its own, too.
 MOST_CANDIDATES = 100
 
 
@@ -82,6 +82,6 @@ def _of(start: Run, reports: list[RunReport]) -> RunReport | None:
 
 
 def _polled(report: RunReport, firing: Firing) -> RunReport:
-    """Look at the single run: a list may leave its parameters out."""
+    """Query the single run: a list may leave its parameters out."""
     firing.questions.take()
     return firing.api.get_run(report.run_id) or report

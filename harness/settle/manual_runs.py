@@ -59,7 +59,7 @@ def apply(
 
     Args:
         messages: Reports that name a manual run.
-        state: What this process knows.
+        state: The state of this process.
         tick: The present tick.
         steps: Numbers the rows.
         firing: The Jobs API and the ledgers.
@@ -94,10 +94,10 @@ def apply(
 
 
 def _polled(message: Message, tick: Tick, firing: Firing) -> RunReport | None:
-    """Ask about the run that a report names; nothing when it is no manual run of the job.
+    """Query the run that a report names; return nothing when it is no manual run of the job.
 
     Raises:
-        JobsApiError: The API did not answer.
+        JobsApiError: The API did not respond.
     """
     assert message.run_id is not None
     if firing.questions.waits.holds_back(tick.at):
@@ -147,7 +147,7 @@ def _consumed(
 
 
 def _is_released(probe: Mapping[str, object], limit: datetime) -> bool:
-    """Return whether a trigger had handed on its newest event, which keeps its original instant."""
+    """Return whether a trigger had passed on its newest event, which keeps its original instant."""
     at = probe["latest_event_at"]
     return isinstance(at, datetime) and at <= limit
 
@@ -163,7 +163,7 @@ def _seen(event: Mapping[str, object]) -> int:
 def _upstreams_of(job_id: int, state: StateView, firing: Firing) -> Sequence[str]:
     """Return the upstreams of a job, those of paused rows included.
 
-    A job on its own schedule has none here: it says itself what it has processed.
+    A pull consumer has none here: it reports itself what it has processed.
     """
     if firing.store.read(SCHEDULED_JOBS, where=[("job_id", "=", job_id)]):
         return ()

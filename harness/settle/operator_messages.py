@@ -1,4 +1,4 @@
-"""Applies the messages of the inbox to the runs that are followed, without asking the Jobs API.
+"""Applies the messages of the inbox to the runs that are followed, without calling the Jobs API.
 
 A message counts once, however often it is read: it names the attempt or the run that it is about,
 and is applied to no other one. A report of success by a run itself ends no run: it waits in the
@@ -22,7 +22,7 @@ LONGEST_REASON = 500
 class Applied:
     """What the messages of one tick come to before any run is polled."""
 
-    #: A step for each run about which a message says something new; they have no number.
+    #: A step for each run for which a message contains something new; they have no number.
     rows: tuple[Run, ...] = ()
     #: By job: reports of success that count once the Jobs API has reported the end of the run.
     waiting: Mapping[int, Sequence[Message]] = field(default_factory=dict)
@@ -86,7 +86,7 @@ def _row_of(message: Message, run: Run, tick: Tick) -> Run | None:
         case MessageKind.RELEASE:
             return _row_of_release(message, run, tick)
         case MessageKind.ACQUIRED | MessageKind.PROCESSED:
-            # No run that the Jobs API knows; `pull_consumers` applies them.
+            # The Jobs API has no such run; `pull_consumers` applies them.
             return None
 
 
@@ -121,8 +121,8 @@ def _one_line(text: str) -> str:
 def _waits_for_poll(message: Message, run: Run) -> bool:
     """Return whether a report of success counts only with what the Jobs API reports of the run.
 
-    A run reports its success before it has ended: what it says is true, and the job may not start
-    again yet, and may still fail.
+    A run reports its success before it has ended: what it reports is true, and the job may not
+    start again yet, and may still fail.
     """
     vouches_for_unknown_start = run.run_id is None and message.attempt is not None
     is_report = message.kind is MessageKind.COMPLETE and run.is_open
@@ -134,7 +134,7 @@ def _row_of_completion(message: Message, run: Run, tick: Tick) -> Run | None:
         return _row_of_open(message, run, tick)
     # Of a run that is lost or parked the Jobs API reported no end: the report of the run counts.
     has_no_end = run.run_status in (RunStatus.PARKED, RunStatus.LOST)
-    # The success of another run is for the poll to see.
+    # The poll detects the success of another run.
     if not _is_about(message, run) or not (has_no_end or message.seen_status in HOLDING):
         return None
     row = run.step(tick, RunStatus.SUCCEEDED_ELSEWHERE, "notice")
@@ -149,7 +149,7 @@ def _row_of_open(message: Message, run: Run, tick: Tick) -> Run | None:
         return replace(row, run_id=message.run_id, ended_at=message.sent_at)
     if message.run_id is None:
         return None
-    # The run of a start without an answer has named itself; from now on it is polled.
+    # The run of a start without an answer has reported its id; from now on it is polled.
     row = run.step(tick, RunStatus.STARTED, "notice")
     return replace(row, run_id=message.run_id, started_at=run.decided_at)
 

@@ -1,9 +1,9 @@
 """Records the steps of pull consumers: events passed to them, and events processed.
 
-Such a job starts itself, so the Jobs API is not asked about it. Its consumption is a run in the
-ledger all the same: ACQUIRED from the first hand-over on, SUCCEEDED when the job says so. Only a
-tick records it, and here runs of a job that overlap meet: what was processed stays processed, and
-a message that comes twice, or late, changes nothing.
+Such a job starts itself, so the Jobs API is not queried for it. Its consumption is a run in the
+ledger all the same: ACQUIRED once events are passed to the job, SUCCEEDED once it reports them
+processed. Only a tick records it, and here runs of a job that overlap meet: what was processed
+stays processed, and a message that comes twice, or late, changes nothing.
 """
 
 import logging
@@ -83,7 +83,7 @@ def done_through(step: LastStep | None) -> int:
 def apply(
     messages: Iterable[Message], state: StateView, *, tick: Tick, steps: Steps, store: Store
 ) -> tuple[Run, ...]:
-    """Append a row for each message of a job on its own schedule that says something new.
+    """Append a row for each message of a pull consumer that contains something new.
 
     Raises:
         StateError: A table cannot be read or written; the messages stay in the inbox.
@@ -111,16 +111,16 @@ def apply(
 
 
 def intent_of(job_id: int, consumed: Consumed) -> str:
-    """Name the intent of a hand-over: it grows with newer events, so only its beginning counts."""
+    """Name an acquisition's intent: as it grows with newer events, only its beginning counts."""
     begins = f"{job_id}|{consumed.upstream_id}|{consumed.from_tick}|own"
     return sha256(begins.encode()).hexdigest()[:32]
 
 
 def _next(message: Message, said: Consumed, last: LastStep | None, tick: Tick) -> LastStep | None:
-    """Return the step that a message makes; nothing when it says nothing new."""
+    """Return the step that a message makes; nothing when it contains nothing new."""
     consumed = replace(said, from_tick=done_through(last))
     if not consumed.from_tick < consumed.through_tick <= tick.number:
-        # Events that no tick has recorded yet were handed to no job: they would be lost to it.
+        # Events that no tick has recorded yet were passed to no job: they would be lost to it.
         return None
     begun = last if last and last.run_status is RunStatus.ACQUIRED else None
     step = LastStep(

@@ -1,7 +1,7 @@
 """Requests automatic retries whose backoff (computed in SQL) has elapsed.
 
-What a retry policy wants is a step of the failed run, as what an operator's `retry` wants is. The
-decision finds it in the ledger; it needs no clock, and a process may die on either side of it.
+What a retry policy requests is a step of the failed run, as an operator's `retry` is. The decision
+finds it in the ledger; it needs no clock, and a process may die on either side of it.
 """
 
 import logging
@@ -39,9 +39,9 @@ def planned_retries(rows: Rows, runs: Sequence[Run]) -> tuple[PlannedRetry, ...]
 def request_due_retries(
     settled: Settled, state: StateView, *, tick: Tick, steps: Steps, store: Store
 ) -> Settled:
-    """Give back the events of each failed run whose back-off is over.
+    """Requeue the events of each failed run whose back-off is over.
 
-    Not of one about which this tick has learned anything, or could not ask; nor while another run
+    Not of one that has a new step in this tick, or could not be polled; nor while another run
     of its job goes on that another user has started, or a repair of it.
 
     Args:
@@ -52,7 +52,7 @@ def request_due_retries(
         store: Takes the steps.
 
     Raises:
-        StateError: The ledger cannot be written; the next tick wants the same.
+        StateError: The ledger cannot be written; the next tick requests the same.
     """
     kept = {row.job_id for row in settled.rows} | settled.unanswered.keys() | settled.busy
     held = {run.job_id: run for run in state.runs if run.holds_job and run.job_id not in kept}

@@ -1,7 +1,7 @@
 """Derives the next row of an open run from a poll; it calls no service.
 
 A run that goes on in ordinary words leaves no row. What a person should see does: that it waits in
-a queue, that the Jobs API uses unknown words, or does not know the run.
+a queue, that the Jobs API uses unknown words, or has no such run.
 """
 
 import logging
@@ -14,10 +14,10 @@ from harness.store.rows import Run, RunStatus, Tick
 
 log = logging.getLogger(__name__)
 
-#: What a run's row says while the Jobs API does not know the run; said again for long, it is lost.
+#: A run's message while the Jobs API has no such run; if that lasts for long, the run is lost.
 NOT_KNOWN = "the Jobs API does not know the run"
 LOST_AFTER = timedelta(minutes=10)
-#: What it says while the Jobs API reports no state of the run at all.
+#: A run's message while the Jobs API reports no state of the run at all.
 NO_STATE = "the Jobs API does not report the state of the run"
 #: A run that is over with an unknown result is polled for so long.
 PARKED_AFTER = timedelta(minutes=10)
@@ -27,11 +27,11 @@ _OWN_WORDS = frozenset({NOT_KNOWN, NO_STATE})
 
 
 def row_of_poll(run: Run, report: RunReport | None, tick: Tick) -> Run | None:
-    """Return the next step of a run that has not ended; nothing when there is nothing to tell.
+    """Return the next step of a run that has not ended; nothing when there is nothing to record.
 
     Args:
         run: The run as it was left.
-        report: What the Jobs API says of it; ``None`` when it does not know the run.
+        report: What the Jobs API reports of it; ``None`` when it has no such run.
         tick: The present tick.
     """
     if report is None:
@@ -68,7 +68,7 @@ def ways_out(job_id: int) -> str:
 
 
 def _missing(run: Run, tick: Tick) -> Run | None:
-    """Give a run up only when the API goes on not knowing it: one such answer may be a slip."""
+    """Record a run as lost only if the API keeps reporting none: one such answer may be a slip."""
     log.warning("job %s: the Jobs API does not know run %s", run.job_id, run.run_id)
     if run.message != NOT_KNOWN or _is_ahead(run, tick):
         return replace(run.step(tick, RunStatus.STARTED, "poll"), message=NOT_KNOWN)

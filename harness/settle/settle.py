@@ -24,8 +24,8 @@ from harness.store.rows import OPEN, Ledger, Run, RunStatus, Tick
 
 log = logging.getLogger(__name__)
 
-#: So long after its decision a start without an answer is sent again. For how long Databricks
-#: remembers a token is undocumented; its runs are gone after 60 days, so this stays well below.
+#: So long after its decision a start without an answer is sent again. How long Databricks keeps an
+#: idempotency token is undocumented; its runs are gone after 60 days, so this stays well below.
 RESEND_FOR = timedelta(days=7)
 
 #: The clock of the Jobs API may be behind ours by so much.
@@ -34,7 +34,7 @@ CLOCK_SKEW = timedelta(minutes=10)
 #: A run in one of these has no end that the Jobs API reported.
 _WITHOUT_END = OPEN | {RunStatus.PARKED, RunStatus.LOST}
 
-#: What stands for the answer to a question that was not asked yet.
+#: What stands for the result of a poll that was not made yet.
 POLLED_LATER = "the Jobs API has had too many requests; the run is polled later"
 
 
@@ -46,7 +46,7 @@ class Settled:
     rows: tuple[Run, ...] = ()
     #: Reports of success that stay in the inbox until the Jobs API has reported the end of the run.
     waiting: tuple[Message, ...] = ()
-    #: Jobs whose run could not be asked about, or whose start goes on having no answer; and why.
+    #: Jobs whose run could not be polled, or whose start goes on having no answer; and why.
     unanswered: Mapping[int, str] = field(default_factory=dict)
     #: Jobs on hold with an active run: an operator has started or repaired one.
     busy: frozenset[int] = frozenset()
@@ -103,10 +103,10 @@ def _appended(rows: Iterable[Run], firing: Firing, steps: Steps) -> list[Run]:
 
 
 def _is_to_be_sent_again(run: Run, tick: Tick) -> bool:
-    """Return whether the same token, sent once more, can only start the one run or name it."""
+    """Return whether resending the idempotency token can only start the one run or name it."""
     was_refused = run.termination_code is not None
-    # Decided by a clock that was ahead: how long ago that was, and whether the token is still
-    # remembered, cannot be known.
+    # Decided by a clock that was ahead: how long ago that was, and whether the idempotency
+    # token is still kept, cannot be determined.
     is_known_age = -CLOCK_SKEW <= tick.at - run.decided_at <= RESEND_FOR
     return run.is_unanswered and not was_refused and is_known_age
 
@@ -114,9 +114,9 @@ def _is_to_be_sent_again(run: Run, tick: Tick) -> bool:
 def _send_again(
     runs: Sequence[Run], tick: Tick, firing: Firing, steps: Steps
 ) -> tuple[list[Run], dict[int, str]]:
-    """Send starts again, and look for the run of each that is refused now.
+    """Send starts again, and search for the run of each that is refused now.
 
-    A refusal is recorded before the look. Whatever comes between, the next tick looks first.
+    A refusal is recorded before the search. Whatever comes between, the next tick searches first.
     """
     intents = [run.step(tick, run.run_status, "decision") for run in runs]
     sent = send(intents, tick=tick, firing=firing, steps=steps, again=True)
@@ -143,7 +143,7 @@ def _send_waiting(
 
 
 class _GoesOn:
-    """The answer about a held job of which a run goes on that is not the one that failed."""
+    """The result for a held job of which a run goes on that is not the one that failed."""
 
 
 def _poll(runs: Sequence[Run], tick: Tick, firing: Firing) -> Settled:

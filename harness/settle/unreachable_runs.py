@@ -20,18 +20,18 @@ _FILE = "unasked.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreachable:
-    """One run that the last ticks could not ask about."""
+    """One run that the last ticks could not poll."""
 
     run_id: int
     since: datetime
-    #: Why the last question had no answer.
+    #: Why the last poll had no answer.
     reason: str
 
 
 def record_unreachable(
     home: Path, runs: Iterable[Run], unanswered: Mapping[int, str], at: datetime
 ) -> None:
-    """Keep which open runs a tick could not ask about, and since when; forget the others.
+    """Keep which open runs a tick could not poll, and since when; drop the others.
 
     Args:
         home: The state folder.
@@ -55,7 +55,7 @@ def record_unreachable(
 
 
 def load_unreachable(home: Path) -> dict[int, Unreachable]:
-    """Return the runs that the last tick could not ask about, by job; none without a file."""
+    """Return the runs that the last tick could not poll, by job; none without a file."""
     return load(home / _FILE, _unasked_in) or {}
 
 

@@ -34,7 +34,7 @@ class CatalogStore:
     def append(
         self, ledger: Ledger, rows: Sequence[LedgerRow], fencing_token: FencingToken | None = None
     ) -> None:
-        """Append rows in one commit; no rows, no commit, and none below the ledger's last stamp.
+        """Append rows in one commit; no rows, no commit, and none below the last fencing token.
 
         Raises:
             StateError: The ledger cannot be written.
@@ -43,17 +43,17 @@ class CatalogStore:
             self._commit(ledger, rows, fencing_token)
 
     def fence(self, fencing_token: FencingToken) -> None:
-        """Commit the stamp alone to every ledger that is there, and see that each keeps it.
+        """Commit the token alone to every ledger that is there, and check that each keeps it.
 
         Raises:
-            StateError: A ledger cannot be written, or does not keep stamps.
+            StateError: A ledger cannot be written, or does not keep fencing tokens.
         """
         there = self._tables()
         for ledger in (each for each in Ledger if each in there):
             before = self.fingerprint(ledger)
             self._commit(ledger, (), fencing_token)
             after = self.fingerprint(ledger)
-            # A second time the same stamp has to count as done: that is what holds others off.
+            # A second time the same token has to count as done: that is what holds others off.
             self._commit(ledger, (), fencing_token)
             if before == after or self.fingerprint(ledger) != after:
                 raise StateError(
@@ -127,7 +127,7 @@ class CatalogStore:
             ) from error
 
     def expect(self, questions: Sequence[Question]) -> None:
-        """Read by one statement what is asked for next; each answer is given once.
+        """Read with one statement what is requested next; each result is returned once.
 
         Where a table is missing, nothing is read.
 
@@ -164,8 +164,8 @@ class CatalogStore:
     def fingerprints(self, tables: Sequence[str]) -> dict[str, str | None]:
         """Name the present contents of many tables with one statement, or three if any is missing.
 
-        A ledger only grows, so its contents are known by the number of its rows and its newest
-        tick, which the table's statistics answer; of another table every cell counts.
+        A ledger only grows, so its contents are identified by the number of its rows and its newest
+        tick, which the table's statistics provide; of another table every cell counts.
         """
         names = [*map(str, tables)]
         if self._known.keys() >= {*names}:

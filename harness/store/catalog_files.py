@@ -1,8 +1,8 @@
 """Keeps the files of a state folder in a table of the schema: in a workspace no disk lasts.
 
 A process works on a folder of its own. It fills the folder from the table when it begins, and
-writes back what has changed, in one statement each. What the ledgers say is never in these files
-alone: without them a tick reads everything from the models again.
+writes back what has changed, in one statement each. What the ledgers record is never in these
+files alone: without them a tick reads everything from the models again.
 """
 
 import zlib
@@ -89,8 +89,8 @@ class CatalogFiles:
 
         Args:
             home: The folder.
-            epoch: The turn of the writer; what a later turn has written is left as it is. Without
-                one, the newest that was restored.
+            epoch: The lease epoch of the writer; what a later one has written is left as it is.
+                Without one, the newest that was restored.
 
         Raises:
             StateError: The table cannot be written, or a file not be read.

@@ -113,7 +113,7 @@ class CatalogInbox:
         return self._insert(at, {"kind": EVENTS}, lines)
 
     def peek(self) -> list[Message]:
-        """Read every message, oldest first; nothing is taken out.
+        """Read every message, oldest first; nothing is removed.
 
         Raises:
             StateError: The table cannot be read.
@@ -123,7 +123,7 @@ class CatalogInbox:
 
     @property
     def query(self) -> str:
-        """The query whose rows ``hold`` takes: what waits, as much as one tick takes."""
+        """The query whose rows ``hold`` takes: what waits, as much as one tick ingests."""
         columns = ", ".join(each for each in _COLUMNS if each not in ("message_id", "content"))
         return (
             "select * from (select *, row_number() over oldest as place,"
@@ -157,11 +157,11 @@ class CatalogInbox:
             raise unwritable(self._folder, error) from error
 
     def has_news(self) -> bool:
-        """Return False: asking the table costs a statement."""
+        """Return False: querying the table costs a statement."""
         return False
 
     def settle(self) -> None:
-        """Delete the rows whose files have left the folder: a ledger has what they say.
+        """Delete the rows whose files have left the folder: a ledger has their content.
 
         Raises:
             StateError: The table cannot be written; the next tick ingests them again, and once.
@@ -206,7 +206,7 @@ class CatalogInbox:
 
 
 def _text(row: Row, now: datetime) -> str:
-    """Return what the row's file says; what is no message is set aside when it is read."""
+    """Return the text of the row's file; what is no message is set aside when it is read."""
     content = str(row["content"] or "")
     if row["kind"] == EVENTS:
         return content

@@ -1,7 +1,7 @@
 """Reads the commits of a Delta table from its folder, without opening the table.
 
 The log is a folder with one small file for each commit, numbered without a gap. An empty file is a
-commit to every reader, one that changes nothing: a reader of the table never learns that rows
+commit to every reader, one that changes nothing: a reader of the table cannot detect that rows
 are missing.
 """
 

@@ -21,7 +21,7 @@ _HINT = "_last_checkpoint"
 _MAGIC = b"PAR1"
 _DIGITS = 20
 _TIMES = 3
-#: So many damaged files are named, one after the other; more of the same tell nothing new.
+#: So many damaged files are named, one after the other; more of the same add nothing new.
 _MOST_NAMED = 3
 
 RESTORE = "restore the state folder from the backup"

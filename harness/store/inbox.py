@@ -45,11 +45,11 @@ class MessageKind(StrEnum):
     COMPLETE = "complete"
     #: An operator wants a failed job's events to be run again.
     RETRY = "retry"
-    #: An operator gives a failed job's events up.
+    #: An operator discards a failed job's events.
     RELEASE = "release"
-    #: A job on its own schedule was handed events of one upstream.
+    #: Events of one upstream were passed to a pull consumer.
     ACQUIRED = "acquired"
-    #: A job on its own schedule has processed what it was handed.
+    #: A pull consumer has processed what was passed to it.
     PROCESSED = "processed"
 
 
@@ -61,7 +61,7 @@ class Message:
     job_id: int
     run_id: int | None = None
     intent_id: str | None = None
-    #: The attempt that is meant; the command line always names it where it knows one.
+    #: The attempt that is meant; the command line always names it where it has one.
     attempt: int | None = None
     #: The status of that attempt as its sender read it.
     seen_status: RunStatus | None = None
@@ -69,9 +69,9 @@ class Message:
     #: Who asks for it, and why.
     sent_by: str | None = None
     reason: str | None = None
-    #: The job's name; known to readers of the controls.
+    #: The job's name, where its sender has read the controls.
     job_name: str | None = None
-    #: What a job on its own schedule was handed, or has processed.
+    #: What was passed to a pull consumer, or what it has processed.
     taken: Consumed | None = None
     #: The file it was read from; ``None`` before it is sent.
     path: Path | None = None
@@ -126,11 +126,11 @@ class Inbox(Protocol):
         ...
 
     def has_news(self) -> bool:
-        """Return whether something was left since the last ``collect``, if asking costs nothing."""
+        """Return whether something was left since the last ``collect``, if checking is free."""
         ...
 
     def settle(self) -> None:
-        """Take out for good what has left the folder, because a ledger has what it says.
+        """Remove permanently what has left the folder, because a ledger has its content.
 
         Raises:
             StateError: The inbox cannot be written; the next tick ingests it again, and once.
@@ -307,7 +307,7 @@ def peek(inbox: Path) -> list[Message]:
 
 
 def remove(message: Message) -> None:
-    """Take a message out of the inbox, once a ledger has what it says.
+    """Remove a message from the inbox, once a ledger has its content.
 
     Raises:
         StateError: The folder cannot be written; the next tick ingests it again, and once.

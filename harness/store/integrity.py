@@ -40,7 +40,7 @@ def require_intact(schema: Path, state_file: Path) -> None:
 
 
 def known_fingerprints(state_file: Path) -> Mapping[str, str]:
-    """Return what the ledgers were when the last tick ended; nothing when no file says it."""
+    """Return what the ledgers were when the last tick ended; nothing when no file records it."""
     return load(state_file, _fingerprints_in) or {}
 
 

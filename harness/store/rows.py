@@ -56,7 +56,7 @@ HOLDING = frozenset(
         RunStatus.PARKED,
     }
 )
-#: A run that has consumed nothing, whatever it was handed: ``gives_back_events``.
+#: A run that has consumed nothing, whatever was passed to it: ``gives_back_events``.
 REQUEUING = frozenset({RunStatus.RETRY_REQUESTED, RunStatus.ACQUIRED})
 
 
@@ -74,7 +74,7 @@ class ProbeOutcome(StrEnum):
     #: Events may be missing between the last cursor and this one.
     GAP = "gap"
     FAILED = "failed"
-    #: The first good look after failed ones, with nothing new.
+    #: The first good probe after failed ones, with nothing new.
     RECOVERED = "recovered"
 
 
@@ -89,7 +89,7 @@ class RecentEvents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consumed:
-    """The events of one upstream that a run takes: after ``from_tick``, up to ``through_tick``."""
+    """Events of one upstream that a run consumes: after ``from_tick``, up to ``through_tick``."""
 
     upstream_id: str
     from_tick: int
@@ -173,7 +173,7 @@ class ControlChangeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """One tick: its number orders everything, its instant is the only time that it knows."""
+    """One tick: its number orders everything, its instant is the only time that it uses."""
 
     number: int
     at: datetime
@@ -229,7 +229,7 @@ class Run:
 
     @property
     def is_unanswered(self) -> bool:
-        """True while the Jobs API has not said that there is a run."""
+        """True while the Jobs API has not reported that there is a run."""
         return self.is_open and self.run_id is None and self.run_status is not RunStatus.ACQUIRED
 
     @property
@@ -243,7 +243,7 @@ class Run:
         return self.life_cycle_state, self.result_state, self.state, self.termination_code
 
     def consumed_of(self, upstream_id: str) -> Consumed | None:
-        """Return the events of an upstream that the run takes, if it takes any."""
+        """Return the events of an upstream that the run consumes, if it consumes any."""
         return next((each for each in self.consumed if each.upstream_id == upstream_id), None)
 
     def step(self, tick: Tick, status: RunStatus, reported_by: str) -> "Run":
@@ -271,7 +271,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerEvaluationRow:
-    """A tick that asks the triggers, and the instant that is their present."""
+    """A tick that evaluates the triggers, and the instant that is their present."""
 
     tick_number: int
     looked_at: datetime
@@ -290,14 +290,14 @@ class LedgerRow(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FencingToken:
-    """Orders the appends of several processes: a ledger takes only what is above its last stamp."""
+    """Orders the appends of several processes: a ledger accepts only a token above its last one."""
 
     application: str
     version: int
 
 
 class Store(Protocol):
-    """Appends to the ledgers, and reads tables without asking a model."""
+    """Appends to the ledgers, and reads tables without querying a model."""
 
     def append(self, ledger: Ledger, rows: Sequence[LedgerRow]) -> None:
         """Append rows in one commit; no rows, no commit.
@@ -343,7 +343,7 @@ class Store(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What one ``read`` of a store asks for."""
+    """What one ``read`` of a store requests."""
 
     table: str
     where: Sequence[tuple[str, str, object]] = ()
@@ -351,26 +351,26 @@ class Question:
 
 
 class FencingStore(Store, Protocol):
-    """A store whose ledgers keep the newest stamp in their own log, with the rows of one commit."""
+    """A store whose ledgers keep the newest token in their own log, in one commit with the rows."""
 
     def append(
         self, ledger: Ledger, rows: Sequence[LedgerRow], fencing_token: FencingToken | None = None
     ) -> None:
         """Append rows in one commit; no rows, no commit.
 
-        With a stamp that is not above the ledger's last one nothing is appended. Some table
+        With a token that is not above the ledger's last one nothing is appended. Some table
         formats do not show, so this does not, either: the caller checks afterwards.
 
         Raises:
-            StateError: The ledger cannot be written, or another stamp came in between.
+            StateError: The ledger cannot be written, or another token came in between.
         """
         ...
 
     def fence(self, fencing_token: FencingToken) -> None:
-        """Let no ledger take an append any more whose stamp is not above this one.
+        """Make every ledger refuse appends whose fencing token is not above this one.
 
         Raises:
-            StateError: A ledger cannot be written, or does not keep stamps.
+            StateError: A ledger cannot be written, or does not keep fencing tokens.
         """
         ...
 

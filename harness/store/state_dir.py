@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-#: What a workspace keeps in a table, since no disk of it lasts: all that a tick knows of the one
+#: What a workspace keeps in a table, since no disk of it lasts: all that a tick reads of the one
 #: before. The rest is either in tables there, or can be made again.
 SHARED_FILES = frozenset(
     {
@@ -38,7 +38,7 @@ class StateDir:
 
     @property
     def state(self) -> Path:
-        """What the last process knew when it ended."""
+        """The state of the last process when it ended."""
         return self.folder / "state.json"
 
     @property

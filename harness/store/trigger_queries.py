@@ -64,7 +64,7 @@ def triggers_as_controls(store: Store, job_id: int | None = None) -> list[Row]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailingTrigger:
-    """A trigger that the newest look could not evaluate."""
+    """A trigger whose newest evaluation failed."""
 
     trigger_id: str
     since: datetime
@@ -109,7 +109,7 @@ def _tick(row: Row) -> int:
 
 
 def waiting_in(cursor: str | None) -> tuple[Waiting, ...]:
-    """Return the open slots that a trigger's position has, oldest first."""
+    """Return the open slots that a trigger's cursor has, oldest first."""
     place = json.loads(cursor) if cursor else {}
     slots: Sequence[str] = place.get("waiting") or ()
     missing: Sequence[Sequence[str]] = place.get("missing") or [()] * len(slots)
@@ -128,7 +128,7 @@ def without_slots(position: str, slots: Collection[str]) -> str:
     """Return a trigger's position in which some slots wait no more.
 
     Args:
-        position: What the look at the trigger ended with.
+        position: What the evaluation of the trigger ended with.
         slots: Instants as the position spells them; those that do not wait in it count for nothing.
     """
     place = json.loads(position)
@@ -140,11 +140,11 @@ def without_slots(position: str, slots: Collection[str]) -> str:
 
 
 def next_due_at(positions: Iterable[str | None], at: datetime) -> datetime | None:
-    """Return when the first trigger is to be asked again though no event came, as they note it.
+    """Return when the first trigger is to be evaluated again without a new event, as they note it.
 
     Args:
-        positions: Where the newest looks at the triggers ended.
-        at: The instant of the newest look; whatever was noted up to it is done with.
+        positions: Where the newest evaluations of the triggers ended.
+        at: The instant of the newest evaluation; whatever was noted up to it is done with.
     """
     # A thousand triggers note the same hour.
     noted = {json.loads(each).get("next_due_at") for each in positions if each}

@@ -29,7 +29,7 @@ class Views:
             StateError: It cannot be read.
         """
         table = self._schema.table(relation)
-        # Another thread may find out in between that the quick way is none.
+        # Another thread may drop the quick way in between.
         quick = self._quick
         try:
             return (quick or self._sql).read(table)

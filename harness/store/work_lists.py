@@ -11,7 +11,7 @@ from harness.store.rows import Consumed, RecentEvents, Row, Run
 
 #: The ``sensor_source`` of a trigger. No control row may have it: its probe is SQL, and no probe's.
 EVENT_TRIGGER = "event_trigger"
-#: The triggers are to be asked in any case: when there is anything new to say is not known.
+#: The triggers are to be evaluated in any case: when one may release an event is not known.
 AT_ONCE = datetime.min.replace(tzinfo=UTC)
 
 #: Where the events of a job begin that never had a run.
@@ -49,7 +49,7 @@ class Upstream:
     taken: tuple[ConsumedTicks, ...] = ()
     failing_since: datetime | None = None
     reason: str | None = None
-    #: What the configuration says now; set by each sweep, and in no row.
+    #: What the configuration specifies now; set by each sweep, and in no row.
     on_first_sight: FirstSight = FirstSight.EVENT
     #: Snapshots of events that a killed tick recorded without recording the cursor after them; set
     #: by each sweep, and in no row.
@@ -57,7 +57,7 @@ class Upstream:
 
     @property
     def boundaries(self) -> frozenset[int]:
-        """The ticks after which some job's events begin, or would if its run gave them back."""
+        """The ticks after which some job's events begin, or would if its run requeued them."""
         consumed = (tick for each in self.taken for tick in (each.from_tick, each.through_tick))
         return frozenset({NOTHING_CONSUMED, *consumed})
 

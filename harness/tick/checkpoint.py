@@ -43,10 +43,10 @@ def save_state(
 
     Args:
         path: The file.
-        state: What this process knows.
+        state: The state of this process.
         store: The ledgers, as they are now.
-        confirm: Raises when another process may have written to them meanwhile, of which this one
-            knows nothing.
+        confirm: Raises when another process may have written to them meanwhile, which the state
+            does not include.
 
     Raises:
         StateError: It cannot be written; without it the same is read from the tables.
@@ -74,7 +74,7 @@ def _state_in(content: Any, store: Store) -> TickState | None:
 
 
 def _json(value: object) -> object:
-    """Write what JSON does not know, one level at a time: the file has thousands of upstreams."""
+    """Write what JSON cannot express, one level at a time: the file has thousands of upstreams."""
     if isinstance(value, Upstream):
         return value.to_row()
     return value.isoformat() if isinstance(value, datetime) else _plain(value)
@@ -119,7 +119,7 @@ def newest_tick_number(context: Context) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Past:
-    """What the ledgers say of the ticks before this process."""
+    """What the ledgers have of the ticks before this process."""
 
     #: The newest tick that came to its end, 0 if none did, and its instant.
     ended: int

@@ -1,6 +1,6 @@
 """One tick: controls, settle, sense, record, triggers, decide, fire, publish, in this order.
 
-``Engine`` keeps what a process knows between ticks. Each step can be repeated: whatever dies
+``Engine`` keeps the state of a process between ticks. Each step can be repeated: whatever dies
 between two of them, the next tick goes on from the ledgers. In a resident process ticks are
 published while the next ones go on, and this thread records it as soon as it is done.
 """
@@ -84,7 +84,7 @@ class TickOptions:
 
 
 class Engine:
-    """Ticks, and remembers between ticks.
+    """Ticks, and keeps the state between ticks.
 
     Args:
         context: The services; wired once.
@@ -99,7 +99,7 @@ class Engine:
         self._state: TickState | None = None
         #: A tick has looked for edits of the control table since it was last published.
         self._has_examined = False
-        #: What the triggers ask for is worked out, as far as this process knows.
+        #: The terms of the triggers are built, as far as this process has recorded.
         self._has_trigger_terms = True
 
     def tick(self, options: TickOptions | None = None) -> TickReport:
@@ -296,8 +296,8 @@ class Engine:
     ) -> tuple[TickState, Publication | None]:
         """Publish what waits, or let that go on by itself.
 
-        News often come together: what would begin after one tick with news takes the processor from
-        the decision of the next one, and is in vain if that moves something.
+        New data often comes in bursts: what would begin after one tick with it takes the processor
+        from the decision of the next one, and is in vain if that moves something.
         """
         if not self._context.publishes_aside:
             self._publisher.launch(state)
@@ -493,8 +493,8 @@ class _Timer:
 def _must_decide(state: TickState, tick: Tick, findings: Findings) -> bool:
     """Return whether anything happened that a decision could depend on."""
     is_change = any(row.outcome is not ProbeOutcome.MOVED for row in findings.probes)
-    # Positions that move in silence and registered events, on which no job depends on their own,
-    # make the ledgers' tail longer; publishing looks now and then whether it has to be compacted.
+    # Cursors that move in silence and registered events, on which no job depends on their own,
+    # make the ledgers' tail longer; publishing checks now and then whether it has to be compacted.
     tail = tick.number - state.folded_through
     must_compact = findings.has_moved and tail % (2 * COMPACT_AFTER_TICKS) == 0
     return state.must_decide or bool(findings.steps) or is_change or must_compact

@@ -62,7 +62,7 @@ class Kept:
 
     tables: tuple[KeptTable, ...] = ()
     has_compacted: bool = False
-    #: Handed-over event lists, and the output of local runs.
+    #: Run payloads, and the output of local runs.
     removed_files: int = 0
 
     @property
@@ -140,7 +140,7 @@ class Housekeeper:
         self._ticks = 0
 
     def between_ticks(self) -> None:
-        """Look at the tables now and then, and compact those that are due.
+        """Check the tables now and then, and compact those that are due.
 
         Raises:
             StateError: The state folder cannot be written.
@@ -224,7 +224,7 @@ def newest_version(store: "Store", table: str) -> int | None:
 
 
 def remove_old_files(home: Path, now: datetime, keep: timedelta, used: frozenset[str]) -> int:
-    """Remove handed-over event lists and the output of local runs; return how many files.
+    """Remove run payloads and the output of local runs; return how many files.
 
     Args:
         home: The state folder.
@@ -247,7 +247,7 @@ def _keep(context: "Context") -> timedelta:
 
 
 def _used(context: "Context") -> frozenset[str]:
-    """Name what runs that go on, or that may be wanted again, were handed."""
+    """Name the files of runs that go on, or that may be retried."""
     from harness.store.queries import folded_through, last_decision, runs_now
 
     store = context.store

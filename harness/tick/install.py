@@ -82,7 +82,7 @@ class Installation:
         checked that the state directory may be written.
 
         Args:
-            at: The instant, for the file that says so.
+            at: The instant, for the file that records it.
             allow_mass_removal: Accept the removal of many control rows.
             rebuild: Build in any case.
 
@@ -123,7 +123,7 @@ class Installation:
         """Load the seeds that are in force into their tables, those that are not there yet.
 
         Args:
-            at: The instant, for the file that says so.
+            at: The instant, for the file that records it.
 
         Returns:
             Whether any was loaded.
@@ -170,7 +170,7 @@ class Installation:
         Most installations have none, and it takes as long as all the rest.
 
         Args:
-            at: The instant, for the file that says so.
+            at: The instant, for the file that records it.
 
         Raises:
             DecideError: A model failed.
@@ -208,7 +208,7 @@ class Installation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Installed:
-    """What ``version.json`` says."""
+    """What ``version.json`` contains."""
 
     version: int = STATE_VERSION
     #: The checksum of the models that are built.

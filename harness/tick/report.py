@@ -23,7 +23,7 @@ _NO_RUN = frozenset({RunStatus.INTENDED, RunStatus.REFUSED, RunStatus.PARKED})
 class Settlement:
     """What became of the runs that had been started before the tick."""
 
-    #: Steps of runs that Heartbeat did not start: jobs on their own schedule, and by hand.
+    #: Steps of runs that Heartbeat did not start: those of pull consumers, and those by hand.
     pull_steps: tuple[Run, ...] = ()
     manual_runs: ManualRuns = field(default_factory=ManualRuns)
     settled: Settled = field(default_factory=Settled)

@@ -1,6 +1,6 @@
 """What a process keeps between two ticks, as the work lists of the models have it.
 
-``harness.tick.checkpoint`` hands it to the next process.
+``harness.tick.checkpoint`` passes it to the next process.
 """
 
 from collections.abc import Iterable, Mapping
@@ -38,7 +38,7 @@ class TickState:
     must_decide: bool
     #: True while a tick that decided is not public: the next process decides and publishes again.
     must_publish: bool = False
-    #: When a trigger may say something new without any new event; ``None``: never.
+    #: When a trigger may release an event without any new event; ``None``: never.
     triggers_due_at: datetime | None = AT_ONCE
     #: What every table was when this was written.
     fingerprints: Mapping[str, str | None] = field(default_factory=dict)
@@ -50,12 +50,12 @@ class TickState:
 
     @property
     def sensed(self) -> tuple[Upstream, ...]:
-        """The upstreams that a probe looks at."""
+        """The upstreams that are probed."""
         return tuple(each for each in self.upstreams if each.source != EVENT_TRIGGER)
 
     @property
     def triggers(self) -> tuple[Upstream, ...]:
-        """The upstreams whose look is SQL."""
+        """The upstreams that are evaluated in SQL."""
         return tuple(each for each in self.upstreams if each.source == EVENT_TRIGGER)
 
     @property
@@ -95,7 +95,7 @@ class TickState:
         return replace(self.with_consumed(rows), runs=tuple(kept))
 
     def with_consumed(self, rows: Iterable[Run]) -> "TickState":
-        """Return a copy in which runs have taken events; no run is followed because of it."""
+        """Return a copy in which runs have consumed events; no run is followed because of it."""
         rows = tuple(rows)
         if not rows:
             # An idle tick of many thousands is faster without a copy of the list.

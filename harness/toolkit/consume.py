@@ -1,4 +1,4 @@
-"""Hands a job the events that it has not processed yet, and notes when it has.
+"""Passes a job the events that it has not processed yet, and records when it has.
 
 Meant for pull consumers: their first task fetches events, their last one reports completion. It
 reads the tables and leaves messages in the inbox; it takes no lock, starts no JVM on the local
@@ -37,16 +37,16 @@ class Place:
     inbox: Inbox
     #: Ledger rows up to this tick are in the current-state tables.
     folded_through: int
-    #: The jobs that the last decision left to their own schedules.
+    #: The jobs that the last decision left alone as pull consumers.
     left_alone: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who asks, and when."""
+    """Who calls, and when."""
 
     at: datetime
-    #: The job's own run, where it is known: what one run was handed, another has not processed.
+    #: The job's own run, where it is known: what was passed to one run, another has not processed.
     run_id: int | None = None
 
 
@@ -55,14 +55,14 @@ class _Progress:
     """How far a job has come with an upstream, messages that no tick has applied included."""
 
     done_through: int
-    #: Handed over and not processed yet.
+    #: Passed to the job and not processed yet.
     acquired_through: int | None
 
 
 def acquire(place: Place, sensor: Sensor, caller: Caller) -> list[dict[str, object]]:
-    """Return the events that the job has not processed, and note that it was handed them.
+    """Return the events that the job has not processed, and record that they were passed to it.
 
-    Asked again before they are processed, the same events come again, and newer ones with them.
+    Called again before they are processed, it returns the same events, and newer ones with them.
 
     Raises:
         ConfigurationError: The job is one that Heartbeat starts, and no run of it goes on.
@@ -92,7 +92,7 @@ def acquire(place: Place, sensor: Sensor, caller: Caller) -> list[dict[str, obje
 
 
 def processed(place: Place, sensor: Sensor, caller: Caller) -> bool:
-    """Record that the job has processed what it was handed; return whether there was anything.
+    """Record that the job has processed what was passed to it; return whether there was anything.
 
     Raises:
         ConfigurationError: This run of the job received no events.
@@ -172,7 +172,7 @@ def _tail(place: Place, job_id: int) -> list[dict[str, object]]:
 
 
 def _progress(place: Place, sensor: Sensor, messages: Sequence[Message]) -> _Progress:
-    """Put together what the ledgers say and what waits in the inbox; neither ever goes back."""
+    """Combine what the ledgers record and what waits in the inbox; neither ever goes back."""
     last = last_step(place.store, sensor.job_id, sensor.upstream_id, place.folded_through)
     done = max([done_through(last), *_through(messages, MessageKind.PROCESSED)])
     acquired = _through(messages, MessageKind.ACQUIRED)
@@ -191,7 +191,7 @@ def _through(messages: Iterable[Message], kind: MessageKind) -> list[int]:
 def _events_passed_to(
     run_id: int, place: Place, sensor: Sensor, messages: Sequence[Message]
 ) -> list[int]:
-    """Return up to where one run of the job was handed events, each time it asked."""
+    """Return up to where events were passed to one run of the job, for each of its requests."""
     where = [("job_id", "=", sensor.job_id), ("run_id", "=", run_id)]
     recorded = [
         integer(consumed["through_tick"])

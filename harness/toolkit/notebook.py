@@ -35,7 +35,7 @@ def acquired(
 
 
 def processed(sensor: str, *, job: str | int | None = None, run: int | None = None) -> bool:
-    """Record that the job has processed what it was handed; return whether there was anything.
+    """Record that the job has processed what was passed to it; return whether there was anything.
 
     Args:
         sensor: Its id in ``sensors``, or the upstream's id in the controls.

@@ -1,4 +1,4 @@
-"""Shows data-change events as a table, and reads what a person asks of them."""
+"""Shows data-change events as a table, and parses the command-line options for them."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -162,7 +162,7 @@ def _show_runs(console: Console, history: History) -> None:
 
 
 def _show_healing(console: Console, healing: Healing, at: datetime) -> None:
-    """Print what the newest further attempt was handed in one list: whose events, since when."""
+    """Print what the newest further attempt received in one list: whose events, since when."""
     run, had, since = healing.run, healing.event_ids_of_failed, healing.event_ids_since
     which = f"run {short_run_id(run.run_id)}" if run.run_id else "a start without an answer"
     message = (

@@ -42,7 +42,7 @@ def console_for(stream: TextIO) -> Console:
 
 
 def answers() -> Console:
-    """Return the console for what a command was asked."""
+    """Return the console for the result of a command."""
     return console_for(sys.stdout)
 
 

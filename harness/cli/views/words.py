@@ -17,7 +17,7 @@ _OUTCOMES = {
 _LAST_RUN = re.compile(r"^its last run \d+ ended (?=[A-Z_]+\b)")
 #: A path with more than its last two parts, or a URI with a path.
 _LONG_PATH = re.compile(r"(?<![\w.])(?:\w+:/)?/[^\s,;'\"]*/([^\s/,;'\"]+/[^\s/,;'\"]+)")
-#: Ids of runs have up to 19 digits; so many tell those of one installation apart.
+#: Ids of runs have up to 19 digits; so many distinguish those of one installation.
 _DIGITS = 6
 _RUN_ID = re.compile(rf"\b(run )\d{{2,}}(\d{{{_DIGITS}}})\b")
 

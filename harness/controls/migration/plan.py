@@ -199,7 +199,7 @@ def _take(candidate: Candidate, draft: _Draft, may_read: Sequence[str]) -> None:
 
 
 def _without_contradictions(draft: _Draft) -> list[Remark]:
-    """Leave out rows that contradict an earlier one; return what is only worth knowing."""
+    """Leave out rows that contradict an earlier one; return the warnings about the others."""
     while draft.kept:
         controls = _parsed([candidate for candidate, _ in draft.kept])
         by_line = {row.line: pair for row, pair in zip(controls.rows, draft.kept, strict=True)}

@@ -1,10 +1,10 @@
 """The time zones that a trigger may name: those that both Python and the JVM list.
 
 Generated once, not read from this machine: what is allowed is the same on every machine, and no
-zone passes the check that an older JVM does not know. A test renders an instant in each on Spark.
+zone that an older JVM lacks passes the check. A test renders an instant in each on Spark.
 """
 
-# The first five are those that Spark knows on its own, whatever the JVM lists.
+# The first five are those that Spark recognizes on its own, whatever the JVM lists.
 _NAMES = """
 EST GMT+0 GMT-0 HST MST
 Africa/Abidjan Africa/Accra Africa/Addis_Ababa Africa/Algiers Africa/Asmara Africa/Asmera

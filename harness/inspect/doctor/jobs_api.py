@@ -64,7 +64,7 @@ def _reach() -> str:
 
 
 def of_workspace(reach: Callable[[], str]) -> Finding:
-    """Ask a workspace, and wait for its answer for a while."""
+    """Query a workspace, and wait for its answer for a while."""
     try:
         return ok(_ABOUT, "answers", where=within(_SECONDS, reach))
     except (JobsApiError, TimeoutError) as error:

@@ -1,4 +1,4 @@
-"""Checks where the installation lives: the state folder, its disk, its lock, its version."""
+"""Checks where the installation is stored: the state folder, its disk, its lock, its version."""
 
 import os
 from collections.abc import Iterator
@@ -134,7 +134,7 @@ def metastore(patient: Patient) -> Iterator[Finding]:
 
 
 def version(patient: Patient) -> Iterator[Finding]:
-    """The state folder was written by a version that this one knows."""
+    """The state folder was written by a version that this one supports."""
     about, file = "version", patient.home.folder / "version.json"
     try:
         found = state_version(file)

@@ -90,7 +90,7 @@ class Keeper:
         self._logged = ""
 
     def keep(self) -> None:
-        """Write the page if it is wanted, and due: after a change, or when it gets old."""
+        """Write the page if it is configured, and due: after a change, or when it gets old."""
         if self._settings.path is None:
             return
         try:
@@ -145,7 +145,7 @@ class _Pages:
 
 
 class _OfThisMachine(Handler):
-    """Answers only who names this machine: a page of the web may resolve its own name to it."""
+    """Serves only requests that name this machine: a web page may resolve its own name to it."""
 
     def serve(self) -> None:
         """Serve one request."""

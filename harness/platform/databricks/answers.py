@@ -16,7 +16,7 @@ from databricks.sdk.errors.base import DatabricksError
 from harness.platform.databricks.api import NotAllowed, Refused, RunNowAnswer, Unknown
 from harness.platform.databricks.workspace import described, is_about_login, words_of
 
-#: Codes that come with a refusing status but ask to try again.
+#: Codes that come with a refusing status although the request is to be retried.
 _TRY_AGAIN_CODES = frozenset(
     {
         "COULD_NOT_ACQUIRE_LOCK",
@@ -33,7 +33,7 @@ _THEIR_ERRORS = (InternalError, NotImplemented, TemporarilyUnavailable, Deadline
 _PAGE_CODES = frozenset({"NOT_FOUND"})
 
 
-#: A workspace may ask for a longer wait than this; it is asked again all the same.
+#: The longest wait before a retry, even where a workspace requests a longer one.
 LONGEST_WAIT_SECONDS = 600.0
 #: What Databricks advises between two tries after an error of its own.
 WAIT_AFTER_ERROR_SECONDS = 30.0
@@ -42,7 +42,7 @@ WAIT_AFTER_ERROR_SECONDS = 30.0
 def answer_of_error(error: Exception) -> RunNowAnswer:
     """Report what an exception of ``run_now`` means; whatever is not understood is unknown."""
     if isinstance(error, TimeoutError) and error.__cause__ is not None:
-        # The SDK wanted to retry: a lost connection, a throttled or a passing error.
+        # The SDK would have retried: a lost connection, a throttled or a transient error.
         return _unknown(error.__cause__)
     if is_about_login(error):
         return NotAllowed(message=described(error))

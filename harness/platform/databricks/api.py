@@ -20,7 +20,7 @@ class Outcome(StrEnum):
     TIMED_OUT = "TIMED_OUT"
     #: Created but never run: too many runs at once, and no queue.
     SKIPPED = "SKIPPED"
-    #: The API no longer knows a run that it had accepted.
+    #: The API no longer has a run that it had accepted.
     LOST = "LOST"
 
 
@@ -30,7 +30,7 @@ class RunReport:
 
     run_id: int
     job_id: int
-    #: ``None`` while the run goes on, or while its state is a word that we do not know.
+    #: ``None`` while the run goes on, or while its state is an unknown word.
     outcome: Outcome | None
     life_cycle_state: str | None
     result_state: str | None
@@ -42,8 +42,8 @@ class RunReport:
     run_page_url: str | None = None
     #: What has started the run; ``ONE_TIME`` is a request, of a program or of a person.
     trigger: str | None = None
-    #: What the run was started with, as far as the API returns it: a list may leave out what a look
-    #: at the single run has.
+    #: What the run was started with, as far as the API returns it: a list may leave out what a
+    #: request for the single run returns.
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -66,7 +66,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """The API said no. Only on the first request of an attempt does it prove that no run exists."""
+    """The API refused. Only on the first request of an attempt does it prove that no run exists."""
 
     error_code: str
     message: str
@@ -85,7 +85,7 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotAllowed:
-    """Credentials or permissions are wrong; has no information about an earlier request."""
+    """Credentials or permissions are wrong; this gives no information about an earlier request."""
 
     message: str
 
@@ -108,11 +108,11 @@ class JobsApi(Protocol):
     def declared_parameters(self, job_id: int) -> frozenset[str] | None:
         """Return the names of the job parameters that a job declares; it accepts no others.
 
-        ``None`` when the API has no such question, so that what a job accepts cannot be known.
+        ``None`` when the API has no such endpoint, so that what a job accepts is unknown.
 
         Raises:
-            NoSuchJobError: It does not know the job.
-            JobsApiError: The API did not answer; this has no information about the job.
+            NoSuchJobError: The API has no such job.
+            JobsApiError: The API did not answer; this gives no information about the job.
         """
         ...
 
@@ -120,7 +120,7 @@ class JobsApi(Protocol):
         """Report on one run; ``None`` when the API reports that it does not exist.
 
         Raises:
-            JobsApiError: The API did not answer; this has no information about the run.
+            JobsApiError: The API did not answer; this gives no information about the run.
         """
         ...
 
@@ -128,8 +128,8 @@ class JobsApi(Protocol):
         """Report on the runs of a job, newest first, page by page.
 
         Raises:
-            NoSuchJobError: It does not know the job, whose runs may exist all the same.
-            UnreportedRunsError: It answers of the job and not of its runs, or has too many of them;
+            NoSuchJobError: The API has no such job, whose runs may exist all the same.
+            UnreportedRunsError: It reports on the job and not on its runs, or has too many of them;
                 what was reported before counts.
             JobsApiError: The API did not answer.
         """
@@ -144,5 +144,5 @@ class JobsApi(Protocol):
         ...
 
     def cancel_run(self, run_id: int) -> None:
-        """Request a run to be cancelled; its end is seen later, by ``get_run``."""
+        """Request the cancellation of a run; its end is seen later, by ``get_run``."""
         ...

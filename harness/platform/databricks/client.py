@@ -1,4 +1,4 @@
-"""Talks to a Databricks Jobs API through the databricks-sdk: one HTTP request per call.
+"""Calls a Databricks Jobs API through the databricks-sdk: one HTTP request per call.
 
 The retry loop belongs to the caller. Inside the SDK it could hide that a first request started a
 run, its answer was lost, and a second request was refused.
@@ -125,7 +125,7 @@ class DatabricksJobs:
         return self._workspace
 
     def check(self) -> None:
-        """Request one job, whichever.
+        """Request any one job.
 
         Raises:
             JobsApiError: The API did not answer.
@@ -154,11 +154,11 @@ class DatabricksJobs:
     def declared_parameters(self, job_id: int) -> frozenset[str] | None:
         """Return the names of the job parameters that a job declares; it accepts no others.
 
-        ``None`` when the API has no such question, so that what a job accepts cannot be known.
+        ``None`` when the API has no such endpoint, so that what a job accepts is unknown.
 
         Raises:
-            NoSuchJobError: It does not know the job.
-            JobsApiError: The API did not answer; this has no information about the job.
+            NoSuchJobError: The API has no such job.
+            JobsApiError: The API did not answer; this gives no information about the job.
         """
         names: set[str] = set()
         query: dict[str, object] = {"job_id": job_id}
@@ -185,7 +185,7 @@ class DatabricksJobs:
         """Report on one run; ``None`` when the API reports that it does not exist.
 
         Raises:
-            JobsApiError: The API did not answer; this has no information about the run.
+            JobsApiError: The API did not answer; this gives no information about the run.
         """
         try:
             run = self._get("runs/get", {"run_id": run_id})
@@ -202,8 +202,8 @@ class DatabricksJobs:
         """Report on the runs of a job, newest first, page by page.
 
         Raises:
-            NoSuchJobError: It does not know the job, whose runs may exist all the same.
-            UnreportedRunsError: It answers of the job and not of its runs, or there are more than
+            NoSuchJobError: The API has no such job, whose runs may exist all the same.
+            UnreportedRunsError: It reports on the job and not on its runs, or there are more than
                 ``MOST_PAGES`` pages of them; what was reported before counts.
             JobsApiError: The API did not answer.
         """
@@ -254,7 +254,7 @@ class DatabricksJobs:
             query["page_token"] = page
 
     def cancel_run(self, run_id: int) -> None:
-        """Request a run to be cancelled; its end is seen later, by ``get_run``.
+        """Request the cancellation of a run; its end is seen later, by ``get_run``.
 
         Raises:
             JobsApiError: The API did not take the request.
@@ -290,11 +290,11 @@ class DatabricksJobs:
             raise _failure(message, error) from error
 
     def _is_known(self, job_id: int) -> bool:
-        """Return whether there is a job, and see that it is the Jobs API that says so.
+        """Return whether there is a job, and verify that it is the Jobs API that states this.
 
         A workspace leaves ``runs`` out where there are none, and may leave out all else; a proxy's
-        empty page looks the same. Asked again, the first says the same for ever. That a job is gone
-        does not say that it had no runs: they outlive it.
+        empty page looks the same. A workspace that is queried again returns the same every time.
+        That a job is gone does not prove that it had no runs: they outlive it.
         """
         try:
             answer = self._get("get", {"job_id": job_id})
@@ -307,7 +307,7 @@ class DatabricksJobs:
         return True
 
     def _get(self, path: str, query: Mapping[str, object]) -> Mapping[str, object]:
-        """Read raw JSON: the SDK's own classes turn a word that they do not know into nothing."""
+        """Read raw JSON: the SDK's own classes drop a word that they do not recognize."""
         client = self._client
         headers = {"Accept": "application/json"}
         if client.config.workspace_id:
@@ -352,7 +352,7 @@ def _failure(message: str, error: Exception) -> JobsApiError:
 
 
 def _is_no_such_job(error: Exception) -> bool:
-    """Return whether it an answer states that a job is not there."""
+    """Return whether an error states that a job is not there."""
     return isinstance(error, BadRequest | NotFound) and bool(_NO_SUCH_JOB.match(str(error)))
 
 
@@ -363,7 +363,7 @@ def _is_silent(answer: Mapping[str, object]) -> bool:
 
 
 def _listed(answer: Mapping[str, object]) -> list[Mapping[str, object]]:
-    """Return the runs of a page; an answer that says nothing does not say that there are none."""
+    """Return the runs of a page; an empty answer does not mean that there are none."""
     runs = answer.get("runs")
     if runs is None and answer.get("has_more") is False:
         return []

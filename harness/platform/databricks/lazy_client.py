@@ -38,7 +38,7 @@ class LazyClient:
             return self._client
 
     def forget_revoked(self, error: Exception) -> None:
-        """Log in again at the next use when the workspace does not know the login any more."""
+        """Log in again at the next use when the workspace no longer accepts the login."""
         from databricks.sdk.errors import Unauthenticated
 
         if isinstance(error, Unauthenticated):

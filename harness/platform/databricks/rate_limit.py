@@ -1,7 +1,7 @@
 """Spaces out requests, so that a burst of ready jobs stays under the API's rate limit.
 
-Where the API asks for more time than that, starts are held back. None of it outlives the process:
-a fresh one may ask at once, since the same token is always safe to send.
+Where the API requests a longer wait, starts are held back. None of this outlives the process: a
+new one may send at once, since the same idempotency token is always safe to send.
 """
 
 import threading
@@ -15,7 +15,7 @@ RUN_NOW_PER_SECOND = 10.0
 
 
 class Waits:
-    """Remembers until when requests are held back: those of one start, or all of them."""
+    """Records until when requests are held back: those of one start, or all of them."""
 
     def __init__(self) -> None:
         self._all: tuple[datetime, datetime] | None = None
@@ -65,7 +65,7 @@ class TokenBucket:
         self._available = self._burst
         self._filled_at: datetime = clock.now()
         self._lock = threading.Lock()
-        #: What the API has asked for beyond the rate.
+        #: The waits that the API has requested beyond the rate.
         self.waits = Waits()
 
     def take(self) -> float:

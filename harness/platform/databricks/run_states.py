@@ -75,7 +75,7 @@ FAILING_TYPES = frozenset({"INTERNAL_ERROR", "CLIENT_ERROR", "CLOUD_FAILURE"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunWords:
-    """What the API says of one run, in its own words."""
+    """What the API reports of one run, in its own words."""
 
     life_cycle_state: str | None = None
     result_state: str | None = None
@@ -93,12 +93,12 @@ class RunWords:
 def outcome_of(words: RunWords, *, partial_success: Outcome = Outcome.SUCCEEDED) -> Outcome | None:
     """Report how a run ended; ``None`` while it goes on or while its words are not known.
 
-    Where the two vocabularies contradict each other, the one that reports no success is believed.
+    Where the two vocabularies contradict each other, the one that reports no success prevails.
 
     Args:
         words: The run in the API's words.
         partial_success: What ``SUCCESS_WITH_FAILURES`` counts as. Databricks completes such a run
-            and starts what depends on it, so it is a success unless the operator reports otherwise.
+            and starts what depends on it, so it is a success unless the operator sets it otherwise.
     """
     if not words.is_over:
         return None

@@ -1,7 +1,7 @@
 """Reaches a Databricks workspace through the databricks-sdk: one HTTP request per call.
 
-The SDK would wait and try again for minutes, and go wherever an answer sends it. The caller knows
-better how long there is, and must know how often a request was sent.
+The SDK would wait and retry for minutes, and follow every redirect. The caller has the deadline,
+and needs the exact number of requests that were sent.
 """
 
 import json
@@ -31,7 +31,7 @@ from harness.platform.text import storable
 logger = logging.getLogger(__name__)
 
 _PAST_ANY_DEADLINE = 86_400.0
-#: How long a host may take to say at the start whether it is there at all.
+#: How long a host may take at the start to answer at all.
 _SECONDS_TO_SHOW_UP = 5.0
 _LONGEST_MESSAGE = 500
 _LONGEST_PLACE = 100
@@ -65,7 +65,7 @@ def bounded_config(
 def login_for_dbt(environment: Mapping[str, str]) -> dict[str, str]:
     """Return what dbt's profile has to find in the environment for one invocation.
 
-    dbt-databricks knows a token and a service principal's secret; of every other login of the SDK
+    dbt-databricks accepts a token and a service principal's secret; of every other login of the SDK
     (a profile, a cloud's own, that of the task) it gets a token, which is new for each invocation.
 
     Args:
@@ -134,9 +134,9 @@ def _place_of(error: TooManyRedirects) -> str:
 
 
 def words_of(error: BaseException) -> str:
-    """Return what an error says, in one short line."""
+    """Return the message of an error, in one short line."""
     text = re.split(r"\. Config: |\. Env: ", str(error), maxsplit=1)[0]
-    # Cut off first, half a secret would be none of those that are known.
+    # Masked before it is cut off: half a secret would not be recognized.
     words = storable(masked(" ".join(text.split())))
     return words[:_LONGEST_MESSAGE] or type(error).__name__
 

@@ -69,7 +69,7 @@ def register_jobs(endpoint: Endpoint, jobs: Iterable[JobDefinition]) -> None:
 
 
 def stop_running(home: Path, *, clock: Clock | None = None) -> bool:
-    """Stop the local Jobs API of a state folder and its runs; show whether there was one.
+    """Stop the local Jobs API of a state folder and its runs; return whether there was one.
 
     Raises:
         JobsApiError: It does not stop.
@@ -133,7 +133,7 @@ def _call(endpoint: Endpoint, name: str, body: Mapping[str, object] | None) -> M
         data=None if body is None else json.dumps(body).encode(),
         headers={"Authorization": f"Bearer {endpoint.token}", "Content-Type": "application/json"},
     )
-    # A proxy of the environment has no business on this machine's own loopback.
+    # A proxy of the environment must not carry this machine's own loopback traffic.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(request, timeout=_SECONDS_TO_ANSWER) as answer:

@@ -49,7 +49,7 @@ class ApiFolder:
         )
 
     def write_endpoint(self, endpoint: Endpoint) -> None:
-        """Report where the server listens, in one step, readable for the owner only."""
+        """Record where the server listens, in one step, readable for the owner only."""
         content = {"host": endpoint.host, "token": endpoint.token, "pid": os.getpid()}
         draft = self.path / f"endpoint.{os.getpid()}.draft"
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -58,12 +58,12 @@ class ApiFolder:
         draft.replace(self.endpoint_file)
 
     def forget_endpoint(self) -> None:
-        """Take back where the server listens."""
+        """Remove the record of where the server listens."""
         self.endpoint_file.unlink(missing_ok=True)
 
     @contextmanager
     def lock(self, name: str, *, wait: bool, patience: float = 0.0) -> Iterator[bool]:
-        """Hold a lock that ends with its process; show whether it was got.
+        """Hold a lock that ends with its process; yield whether it was got.
 
         Args:
             name: Which lock: ``start`` while a server is started, ``serve`` while one serves.

@@ -41,7 +41,7 @@ class Application(Protocol):
     """What stands behind the socket."""
 
     def answer(self, call: Call) -> Reply:
-        """Do what a request asks for."""
+        """Answer a request."""
         ...
 
 
@@ -51,7 +51,7 @@ class LoopbackServer(ThreadingHTTPServer):
     Args:
         application: What answers.
         port: The port; any free one when 0.
-        handler: Speaks with one client.
+        handler: Serves one client.
     """
 
     daemon_threads = True
@@ -63,7 +63,7 @@ class LoopbackServer(ThreadingHTTPServer):
         super().__init__((LOOPBACK, port), handler)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Record a connection that broke; the client's end of it is the client's business."""
+        """Record a connection that broke; the client's end of it is left to the client."""
         logger.debug("the connection to %s broke", client_address, exc_info=True)
 
 

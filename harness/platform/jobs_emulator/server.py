@@ -24,7 +24,7 @@ from harness.platform.jobs_emulator.runs.registry import Assumptions, Effects, R
 
 logger = logging.getLogger(__name__)
 
-#: Asked before a client has a token.
+#: Requested before a client has a token.
 _METADATA = "/.well-known/databricks-config"
 _STATE_FILE = "state.sqlite"
 #: Has the output of each run.
@@ -57,10 +57,10 @@ class LocalJobsServer:
     Args:
         settings: How it is set up.
         clock: Drives the queue and times.
-        effects: Hears of every effect.
+        effects: Receives every effect.
     """
 
-    #: What speaks with one client, keeps the jobs and decides on the runs.
+    #: What serves one client, keeps the jobs and decides on the runs.
     handler = Handler
     registry_type = Registry
     engine_type = Engine
@@ -129,10 +129,10 @@ class LocalJobsServer:
     ) -> None:
         self.close()
 
-    # What the socket asks
+    # What the socket calls
 
     def answer(self, call: Call) -> Reply:
-        """Do what a request asks for."""
+        """Answer a request."""
         self.served += 1
         try:
             if not self.is_open(call.path) and not self.admits(call.token or ""):
@@ -147,15 +147,15 @@ class LocalJobsServer:
             return _reply(500, content)
 
     def is_open(self, path: str) -> bool:
-        """Tell whether a path is asked before a client has a token."""
+        """Return whether a path is requested before a client has a token."""
         return path == _METADATA
 
     def admits(self, token: str) -> bool:
-        """Tell whether a token is admitted."""
+        """Return whether a token is admitted."""
         return secrets.compare_digest(token.encode(), self._token.encode())
 
     def dispatch(self, call: Call) -> Mapping[str, object]:
-        """Find what a request asks for, and do it.
+        """Route a request, and return its answer.
 
         Raises:
             ApiError: It is refused.

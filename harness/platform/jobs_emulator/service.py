@@ -60,7 +60,7 @@ def serve(settings: ServiceSettings) -> None:
 
 
 def endpoint_of(home: Path) -> Endpoint | None:
-    """Return where the server of a state folder said that it listens."""
+    """Return where the server of a state folder recorded that it listens."""
     return api_folder(home).read_endpoint()
 
 
@@ -100,7 +100,7 @@ def _pause(stopped: Event) -> bool:
 
 
 class Idleness:
-    """Counts the looks in a row at which nothing had happened.
+    """Counts the checks in a row at which nothing had happened.
 
     Args:
         minutes: After how many minutes it is idleness; never when not given.
@@ -117,7 +117,7 @@ class Idleness:
         Args:
             served: How many requests were served so far.
             has_runs: Whether a run goes on.
-            check: Whether this counts as one more look.
+            check: Whether this counts as one more check.
         """
         if has_runs or served != self._served:
             self._results = 0

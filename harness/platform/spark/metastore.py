@@ -1,6 +1,6 @@
 """Determines which process has the embedded metastore open, without a JVM.
 
-Derby admits one process to a database. The files that say so, ``db.lck`` and ``dbex.lck``, stay
+Derby admits one process to a database. The files that record it, ``db.lck`` and ``dbex.lck``, stay
 behind when a process dies, without effect: what counts is the lock that the operating system
 has on the second one, and that ends with its process.
 """
@@ -16,7 +16,7 @@ from harness.platform.clock import Clock
 from harness.platform.process_tree import is_own
 from harness.platform.spark.engine import engine_folder
 
-#: A killed tick leaves a JVM behind that needs a moment to notice.
+#: A killed tick leaves a JVM behind that needs a moment to detect it.
 PATIENCE_SECONDS = 30.0
 _SECONDS_BETWEEN_CHECKS = 0.25
 

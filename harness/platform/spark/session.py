@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: How far Java compiles: 1 is quick to start, 4 is worth it for hours of use.
 JAVA_COMPILER = "HEARTBEAT_JAVA_COMPILER"
-#: Compute of a workspace, whose processes have a session of their own, is known by it.
+#: Compute of a workspace, whose processes have a session of their own, is recognized by it.
 ON_COMPUTE = "DATABRICKS_RUNTIME_VERSION"
 #: There is a session, or it is named.
 _OWN_SESSION = (ON_COMPUTE, "SPARK_REMOTE")
@@ -74,7 +74,7 @@ def session_settings(project: Path, environ: Mapping[str, str] = os.environ) -> 
 def engine_settings(
     project: Path, home: Path, *, is_resident: bool = False, environ: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """Return the settings of an engine: the profile's, whatever process asks for it.
+    """Return the settings of an engine: the profile's, whatever process requests it.
 
     Args:
         project: The folder that holds ``profiles.yml``.
@@ -189,7 +189,7 @@ def _session_of_databricks_connect() -> "SparkSession":
 
 
 def message_of(error: Exception) -> str:
-    """Return what Spark says of a failure, without the lines that show where it came from."""
+    """Return Spark's message for a failure, without the lines that show where it came from."""
     cause = getattr(error, "java_exception", None)
     text = without_grpc(str(error if cause is None else cause.getMessage()).strip())
     return next(iter(text.splitlines()), repr(error)).rstrip(".")

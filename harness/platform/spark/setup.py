@@ -75,7 +75,7 @@ _TRAINING_TO_READ = "select place, max_by(id, content) as id from ranked group b
 
 #: A program that needs no Spark.
 _VERSION_INFO = "org.apache.hadoop.util.VersionInfo"
-#: What Spark's launcher says of the jars that it has resolved.
+#: What Spark's launcher prints of the jars that it has resolved.
 _LISTED = re.compile(r"^\(spark\.jars,(.+)\)$", re.MULTILINE)
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _CLASS_PATH = "spark.driver.extraClassPath"
@@ -85,7 +85,7 @@ _VERSION = re.compile(r"-\d[^/]*\.jar$")
 
 
 def prepare(project: Path, environ: dict[str, str]) -> list[str]:
-    """Do what is left to do, and say in one line each what is there now."""
+    """Do what is left to do, and return in one line each what is there now."""
     require_pyspark()
     java = _java(project, environ)
     use_java(java, os.environ)
@@ -147,7 +147,7 @@ def fetch_jars(project: Path, target: Path) -> int:
 
 
 def resolved_jars(said: str) -> list[Path]:
-    """Read from what Spark's launcher says which jars it has resolved.
+    """Read from the output of Spark's launcher which jars it has resolved.
 
     Raises:
         StateError: It has resolved none.
@@ -223,7 +223,7 @@ def archive_classes(project: Path, jars: Path, archive: Path) -> bool:
         _train(
             LocalEngine(home, Wanted(project=project, settings=settings, idle_seconds=None)), home
         )
-        # Half of one would crash Java: it has its name when it is known to be complete.
+        # Half of one would crash Java: it gets its name once it is verified to be complete.
         if not can_use(project, fresh, defaults):
             return False
         fresh.replace(archive)

@@ -1,7 +1,7 @@
-"""What the rest of the harness knows of SQL: statements go in, rows come out, whatever runs them.
+"""What the rest of the harness uses of SQL: statements go in, rows come out, whatever runs them.
 
 Rows have the same Python types on every engine: instants are aware and in UTC, maps and structures
-are dictionaries, arrays are lists, and a number is never a float that was none.
+are dictionaries, arrays are lists, and no number becomes a float.
 """
 
 import threading
@@ -57,8 +57,8 @@ class Sql(Protocol):
     def run(self, statement: str) -> list[Row]:
         """Run a statement and return all of its rows.
 
-        A statement whose answer is lost may be sent again, so one that changes a table has to
-        bear running twice.
+        A statement whose answer is lost may be sent again, so one that changes a table must
+        be safe to run twice.
 
         Args:
             statement: The text. A value stands in it as ``literal`` spells it: Spark binds no

@@ -9,7 +9,7 @@ from harness.platform.text import storable
 
 #: Returns who is logged in, for an engine that does not name who lacks a grant.
 WHO = "select current_user() as name"
-#: What gRPC says where no server of Spark Connect answers.
+#: What gRPC reports where no server of Spark Connect answers.
 _UNREACHABLE = "StatusCode.UNAVAILABLE"
 _NOBODY_ANSWERS = "Spark does not answer: its engine has ended, or the network is away"
 _LONGEST_REASON = 300
@@ -30,12 +30,12 @@ _NO_GRANT = ("INSUFFICIENT_PERMISSIONS", "PERMISSION_DENIED")
 def refused(
     message: str, condition: str | None = None, principal: Callable[[], str | None] = lambda: None
 ) -> SqlError:
-    """Return the error for what an engine says of a statement.
+    """Return the error for what an engine reports on a statement.
 
     Args:
         message: Its words, of any length.
         condition: The name of the error, if the engine gives it apart from its words.
-        principal: Returns who is logged in; asked for only when the words do not name one.
+        principal: Returns who is logged in; called only when the words do not name one.
     """
     # An engine may repeat the statement, which may have megabytes without a space.
     message = message[:_LONGEST_READ]
@@ -87,5 +87,5 @@ def _short(message: str) -> str:
     """Return the first sentence or two, without the plan, the place and the trace."""
     text = _TRACE.sub("", _SQL_STATE.sub("", message.partition(";\n")[0])).strip()
     words = " ".join(text.split()).rstrip(".")
-    # Cut off first, half a secret would be none of those that are known.
+    # Masked before it is cut off: half a secret would not be recognized.
     return storable(masked(words))[:_LONGEST_REASON] or "the engine gave no reason"

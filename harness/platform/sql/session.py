@@ -15,7 +15,7 @@ class SessionSql:
     """Statements of one session.
 
     Args:
-        session: Returns the session; asked for only when a statement is to run.
+        session: Returns the session; called only when a statement is to run.
     """
 
     def __init__(self, session: "Callable[[], SparkSession]") -> None:
@@ -41,7 +41,7 @@ class SessionSql:
         Raises:
             SqlError: It failed.
         """
-        # Spark Connect analyses the text of a query before it is asked for its rows.
+        # Spark Connect analyses the text of a query before its rows are requested.
         return self._rows(lambda session: session.table(table))
 
     def _rows(self, frame: "Callable[[SparkSession], DataFrame]") -> list[Row]:
@@ -66,7 +66,7 @@ class SessionSql:
         try:
             schema = session.table(table).schema
             ordered = [tuple(_listed(row[name]) for name in schema.names) for row in rows]
-            # `insertInto` would take no notice of the options.
+            # `insertInto` would ignore the options.
             writer = session.createDataFrame(ordered, schema).writeTo(table)
             for name, value in (options or {}).items():
                 writer = writer.option(name, value)

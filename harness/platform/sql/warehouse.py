@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 #: A classic warehouse may take this long to start.
 START_SECONDS = 600
-#: The longest pause between two questions whether it has started, and so each of them.
+#: The longest pause between two checks of whether it has started, and so each of them.
 _PAUSE_SECONDS = 10
 _ATTEMPTS = 60
 #: The first runtime with Spark 4.0, which the models need.
@@ -79,7 +79,7 @@ class WarehouseSql:
         self._counter = StatementCounter()
         self._alone = threading.Lock()
         self._connection: Connection | None = None
-        #: Why there was no token for the last request; the connector's own error hardly says so.
+        #: Why there was no token for the last request; the connector's own error hardly states it.
         self._login_error: Exception | None = None
 
     @property

@@ -15,7 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from harness.sense.preprocess.policy import Name, Use, name_of
 
-#: Understands all that Spark does, and what only Databricks adds.
+#: Parses all that Spark does, and what only Databricks adds.
 DIALECT = "databricks"
 
 _OPENINGS = frozenset({"SELECT", "WITH", "FROM", "("})
@@ -66,7 +66,7 @@ def parsed(query: str, tokens: Sequence[Token]) -> ParsedQuery | None:
         SqlglotError: It is no SQL.
         RecursionError: It is nested too deeply.
     """
-    # Checked before parsing: the parser lets statements that it does not know pass as commands.
+    # Checked before parsing: the parser lets unknown statements pass as commands.
     if not _is_one_statement(tokens) or tokens[0].text.upper() not in _OPENINGS:
         return None
     tree = sqlglot.parse_one(query, dialect=DIALECT)

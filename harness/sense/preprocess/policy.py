@@ -1,7 +1,7 @@
 """Determines what a preprocess query may read and call; it neither reads its text nor runs it.
 
-The one place that says so: a check of the controls judges by it what the text names, and a probe
-judges what Spark has understood of it.
+The one place that defines it: a check of the controls judges by it what the text names, and a
+probe judges what Spark has parsed of it.
 """
 
 from collections.abc import Collection, Iterable
@@ -161,7 +161,7 @@ _REFUSED_GROUPS = {
 }
 #: Functions of Spark and Databricks that a query may not call, each with the reason.
 REFUSED = {name: reason for reason, names in _REFUSED_GROUPS.items() for name in names.split()}
-#: Families of Databricks that ask models and read files.
+#: Families of Databricks that call models and read files.
 _REACH_OUT_STARTS = ("ai_", "read_")
 _LONGEST_SHOWN = 60
 
@@ -189,7 +189,7 @@ def is_refused(name: str) -> bool:
 
 
 def unread(use: Use, may_read: Collection[str]) -> list[str]:
-    """Say, one phrase each, what the query reads and may not.
+    """Return, in one phrase each, what the query reads and may not.
 
     Args:
         use: What the query names.
@@ -209,7 +209,7 @@ def unread(use: Use, may_read: Collection[str]) -> list[str]:
 
 
 def uncalled(use: Use) -> list[str]:
-    """Say, one phrase each, what the query calls and may not."""
+    """Return, in one phrase each, what the query calls and may not."""
     phrases = sorted(use.others)
     for name in sorted(use.functions):
         if len(name) > 1:

@@ -1,4 +1,4 @@
-"""Asks Spark about the rows that a probe found; started only when a control row asks for rows."""
+"""Evaluates the rows that a probe found, in Spark; started only if a control row requires rows."""
 
 import re
 import threading
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
     from harness.sense.preprocess.parser import ParsedQuery
 
-#: So many queries are known to keep to what they may read; the others are checked again.
+#: So many queries that keep to what they may read are cached; the others are checked again.
 _MOST_KNOWN = 10_000
 _SECONDS_BETWEEN_CANCELS = 1.0
 
-#: Reads the rows in question in the session that asks.
+#: Reads the rows in question in the given session.
 Rows = Callable[["SparkSession"], "DataFrame"]
 
 
@@ -44,7 +44,7 @@ class Questions(Protocol):
 
 
 class SparkQuestions:
-    """Answers from Spark; safe to ask from many threads at once.
+    """Runs its queries in Spark; safe to call from many threads at once.
 
     Args:
         session: Returns the Spark session.
@@ -184,7 +184,7 @@ def _over(view: str, query: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the rows say of a change."""
+    """What the rows show of a change."""
 
     is_change: bool
     #: The largest value of ``upstream_key`` after it, where that is kept.
@@ -192,10 +192,10 @@ class Answer:
 
 
 def evaluate(questions: Questions, upstream: Upstream, rows: Rows, *, is_baseline: bool) -> Answer:
-    """Ask the new rows what the upstream's control row wants to know of them.
+    """Evaluate the new rows as the upstream's control row requires.
 
     Args:
-        questions: Answers.
+        questions: Evaluates rows.
         upstream: Names the key and the query; without a query nothing is evaluated.
         rows: The new rows.
         is_baseline: Only the largest value is wanted: it is the one to outgrow.

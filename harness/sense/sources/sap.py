@@ -95,7 +95,7 @@ class SapProbe:
 
     Args:
         systems: The two systems, as ``heartbeat.yml`` has them.
-        queries: Asks their databases.
+        queries: Reads from their databases.
         new_runs: Runs preprocess queries.
         monotonic: Measures time limits.
     """

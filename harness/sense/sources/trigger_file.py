@@ -56,7 +56,7 @@ class _Idle:
 
 
 class TriggerFileProbe:
-    """Senses ``trigger_file``: one listing per folder and look."""
+    """Senses ``trigger_file``: one listing per folder and probe."""
 
     def __init__(self, storages: Storages, root: str) -> None:
         self._storages = storages
@@ -138,7 +138,7 @@ class TriggerFileProbe:
 
 
 def is_trigger(name: str) -> bool:
-    """Tell a trigger file from one that is being written, or that only accompanies another."""
+    """Distinguish a trigger file from one that is being written or only accompanies another."""
     return not name.startswith(_IGNORED_STARTS) and not name.endswith(_IGNORED_ENDS)
 
 
@@ -146,7 +146,7 @@ def _compare(
     upstream: Upstream, folder: str, listing: frozenset[Listed], before: _Cursor
 ) -> tuple[_Cursor, tuple[ChangeEvent, ...]]:
     now = {(_digest(file.name, _NAME_SIZE), _identity(folder, file)): file for file in listing}
-    # A cursor of an earlier version knows the beginning of each digest.
+    # A cursor of an earlier version holds the beginning of each digest.
     seen = {(name[: before.name_size], identity) for name, identity in now}
     if seen == before.files:
         return before, ()

@@ -1,7 +1,7 @@
 """Admits one harness process at a time to the tables of a workspace, by a row that it holds.
 
 The lease is for order, not for safety: a holder that was frozen past its end, or whose clock is
-wrong, may believe that it still has it. What keeps such a process from doing harm is its epoch, the
+wrong, may go on as if it still held it. What keeps such a process from doing harm is its epoch, the
 fencing token: every append carries it, a ledger refuses an append with an older one, and after each
 append the holder checks that it still holds the lease. Until then it starts nothing. See the
 decision page on the lease.
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 LEASE_SECONDS = 300
 
 _APPLICATION = "heartbeat-writer"
-#: The appends of one turn are numbered below its epoch.
+#: The appends of one lease are numbered below its epoch.
 _APPENDS_PER_EPOCH = 2**32
 
 
@@ -37,15 +37,15 @@ class LeaseRow:
     """The one row of the lease's table.
 
     Attributes:
-        epoch: The number of the turn; each holder has one more than the one before.
+        epoch: The number of the lease; each holder has one more than the one before.
         holder: A unique name of this holder.
         pid: The process.
         command: The subcommand it runs.
         host: The machine.
-        since: When its turn began, by its own clock.
+        since: When its lease began, by its own clock.
         expires_at: When another process may take over, by its own clock.
-        is_held: False once it has given the lease back.
-        needs_fence: The next holder has to tell the ledgers of its turn before it reads them,
+        is_held: False once it has released the lease.
+        needs_fence: The next holder has to fence the ledgers with its epoch before it reads them,
             because an append of this one may still be under way.
         ticked_at: When the last tick began that has ended, of this holder or of an earlier one,
             as known when the row was written last.
@@ -99,7 +99,7 @@ class LeaseTable(Protocol):
 
         Returns:
             Whether this writer is known to have won. If not, or after a failure, the caller reads
-            the row to know who has.
+            the row to find out who has.
 
         Raises:
             StateError: It cannot be written, or another process was faster.
@@ -112,7 +112,7 @@ class Lease:
 
     Args:
         table: Where the row is.
-        store: The ledgers, which are informed of a turn when the one before did not end well.
+        store: The ledgers, which are fenced when the lease before this one did not end well.
         command: The subcommand, for the process that is refused.
         clock: The one clock.
         seconds: How long the lease lasts without being renewed.
@@ -130,13 +130,13 @@ class Lease:
         self._table, self._store = table, store
         self._command, self._clock = command, clock
         self._lasts = timedelta(seconds=seconds)
-        # Calls to the Jobs API run side by side, and each looks at the lease first.
+        # Calls to the Jobs API run side by side, and each checks the lease first.
         self._alone = threading.RLock()
         self._mine: LeaseRow | None = None
         self._ticked_at: datetime | None = None
         self._appends = 0
         self._is_unsure = False
-        #: Whether the turn before this one ended in order, so that nothing of it came afterwards.
+        #: Whether the lease before this one ended in order, so that nothing of it came afterwards.
         self.follows_clean_end = False
 
     def __enter__(self) -> Self:
@@ -174,7 +174,7 @@ class Lease:
 
     @property
     def epoch(self) -> int | None:
-        """The number of this turn; nothing once it is over or lost."""
+        """The number of this lease; nothing once it is over or lost."""
         return None if self._mine is None else self._mine.epoch
 
     def check(self) -> None:
@@ -192,7 +192,7 @@ class Lease:
                 self._renew(mine, now)
 
     def confirm(self) -> None:
-        """Look at the row: what was done before this is known to have been done in time.
+        """Read the row; without an error, what was done before this call was done in time.
 
         Raises:
             LockedError: Another process has the lease; nothing may be written or started any more.

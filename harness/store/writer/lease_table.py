@@ -1,8 +1,8 @@
 """The lease as a table of a catalog: one row, replaced by conditional updates.
 
-Two updates of one row never both succeed: the table format lets the second one fail, or lets it
-look again and find that its condition no longer holds. An update that is sent twice changes
-nothing the second time.
+Two updates of one row never both succeed: the table format lets the second one fail, or
+evaluates its condition again, which no longer holds. An update that is sent twice changes nothing
+the second time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -102,7 +102,7 @@ class CatalogLeaseTable:
             self._sql.run(statement)
 
     def swap(self, row: LeaseRow, *, epoch: int) -> bool:
-        """Replace the row that has the epoch, and return whether the engine says that it did.
+        """Replace the row that has the epoch, and return whether the engine reports that it did.
 
         Raises:
             StateError: It cannot be written, or another process was faster.

@@ -23,7 +23,7 @@ from harness.errors import LockedError, StateError
 from harness.platform.clock import Clock, RealClock
 from harness.platform.files import make_private
 
-#: What ``flock`` answers when another process holds the lock.
+#: How ``flock`` fails when another process holds the lock.
 _TAKEN = (errno.EWOULDBLOCK, errno.EACCES)
 #: So often a file that vanishes between opening and locking is opened again.
 _ATTEMPTS = 10
@@ -84,11 +84,11 @@ class WriterLock(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Give it back."""
+        """Release it."""
         ...
 
     def check(self) -> None:
-        """Make sure that there is time for one more write or call, asking only when it is due.
+        """Make sure that there is time for one more write or call, querying only when it is due.
 
         Raises:
             LockedError: Another process has it now.
@@ -96,7 +96,7 @@ class WriterLock(Protocol):
         ...
 
     def confirm(self) -> None:
-        """Make sure that no other process has it, by asking.
+        """Make sure, by a query, that no other process has it.
 
         Raises:
             LockedError: Another process has it now.
@@ -166,7 +166,7 @@ class ProcessLock:
             raise LockedError(self._lost())
 
     def confirm(self) -> None:
-        """Make sure of the same; a ``stat`` costs no more than the question when it is due."""
+        """Make sure of the same; a ``stat`` costs no more than checking whether it is due."""
         self.check()
 
     def note_tick(self, at: datetime) -> None:

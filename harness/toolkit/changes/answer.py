@@ -1,4 +1,4 @@
-"""What a question for changed rows gives: the rows, the range, and how they were found."""
+"""The result of a ``Question``: the changed rows, the range, and how they were found."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Whose changed rows are asked for."""
+    """The table whose changed rows are requested."""
 
     session: "SparkSession"
     #: What Spark calls the table: its name, or its path.
     name: str
     chain: Chain
-    #: The columns by which two states of a row are known to be of one.
+    #: The columns that identify a row in both of its states.
     keys: tuple[str, ...] = ()
 
 
@@ -58,7 +58,7 @@ class Changed:
         return not self.is_nothing and self.range.since is None and self.range.partitions is None
 
     def rows(self) -> "DataFrame":
-        """Return the rows that came, without the column that says so."""
+        """Return the rows that came, without the column ``_change_type``."""
         from pyspark.sql import functions as f
 
         came = f.col(CHANGE_TYPE).isin("insert", "update_postimage")
@@ -66,7 +66,7 @@ class Changed:
 
 
 def nothing(state: "DataFrame", where: Range) -> Changed:
-    """Answer that no row changed, with the columns of the table and without reading it."""
+    """Report that no row changed, with the columns of the table and without reading it."""
     return Changed(
         frame=gained(state.limit(0)),
         is_incremental=True,
@@ -77,12 +77,12 @@ def nothing(state: "DataFrame", where: Range) -> Changed:
 
 
 def incremental(frame: "DataFrame", where: Range) -> Changed:
-    """Answer with what was read of the changes alone."""
+    """Return what was read of the changes alone."""
     return Changed(frame=frame, is_incremental=True, reason=None, range=where)
 
 
 def full_table(question: Question, state: "DataFrame", until: str | None, why: str) -> Changed:
-    """Answer with all rows that the table has."""
+    """Return all rows that the table has."""
     check_columns(state.schema, question.keys)
     return Changed(
         frame=gained(state),
@@ -95,7 +95,7 @@ def full_table(question: Question, state: "DataFrame", until: str | None, why: s
 def compared(
     question: Question, states: "tuple[DataFrame, DataFrame]", where: Range, why: str
 ) -> Changed:
-    """Answer with what differs between the table as it was and as it became."""
+    """Return what differs between the table as it was and as it became."""
     check_columns(states[1].schema, question.keys)
     return Changed(
         frame=between(*states, question.keys),

@@ -1,7 +1,7 @@
-"""Orders the events of one table and says from where to where they lead, and whether without break.
+"""Orders the events of one table; determines from where to where they lead, and whether unbroken.
 
-It knows events, not tables: what is missing between two events may have changed nothing, which
-only the table's own log knows. It never takes a list with a change missing for a whole one. The
+It reads events, not tables: what is missing between two events may have changed nothing, which
+only the table's own log shows. It never treats a list with a change missing as complete. The
 rules are those of a dbt model, in macros/events/chain.sql.
 """
 
@@ -30,7 +30,7 @@ class Fault(StrEnum):
     FIRST_SIGHT = "first_sight"
     #: The table is another one than at the first event.
     RECREATED = "recreated"
-    #: The events do not say what they follow.
+    #: The events do not state what they follow.
     UNKNOWN = "unknown"
 
 
@@ -55,7 +55,7 @@ class Chain:
 
     @property
     def table_ids(self) -> frozenset[str]:
-        """Return the ids of the tables that the events were of: one for each life of it."""
+        """Return the ids of the tables that the events were of: one for each table generation."""
         return frozenset(
             event.tags["table_id"] for event in self.events if "table_id" in event.tags
         )

@@ -115,7 +115,7 @@ def _of_span(question: Question, span: _Span) -> Changed:
 
 
 def _fault(question: Question, span: _Span, new: "DataFrame") -> str | None:
-    """Report why changes cannot be read one by one; the log knows better than the events."""
+    """Report why changes cannot be read one by one; the log takes precedence over the events."""
     chain = question.chain
     why = chain.why
     if chain.fault is Fault.GAP:
@@ -187,7 +187,7 @@ def _appended(
 
 
 def _table(storage: Storage, path: str) -> Table | None:
-    """Return what the log reports that the table is now; ``None`` when it says too little."""
+    """Return the table as the log describes it now; ``None`` when the log is not sufficient."""
     try:
         return current_of(storage, path, list_log(storage, path)).table
     except (ProbeFailedError, OSError):
@@ -239,7 +239,7 @@ def _without_log(question: Question, since: int, until: int, why: str) -> Change
 
 
 def _full_table(question: Question, storage: Storage, path: str, why: str) -> Changed:
-    """Answer with all rows at the end of the range, or of now where that end is gone."""
+    """Return all rows at the end of the range, or of now where that end is gone."""
     until = question.chain.until
     if until is not None and _is_there(storage, path, int(until)):
         try:

@@ -1,6 +1,6 @@
 """Reads the commits of a Delta table between two versions: which files came, went and are needed.
 
-It says what stands in the log and on the disk; how to read the rows is decided in ``delta.py``.
+It reports what stands in the log and on the disk; how to read the rows is decided in ``delta.py``.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ _UUID_LENGTH = 20
 
 
 class LogGoneError(ProbeFailedError):
-    """Commits that are asked for are not in the log any more."""
+    """Requested commits are not in the log any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Commit:
     removed: tuple[File, ...]
     #: Files of the change data feed.
     feed: tuple[str, ...]
-    #: The schema, if the commit says what the table is.
+    #: The schema, if the commit has metadata of the table.
     schema: str | None
 
     @property
@@ -145,7 +145,7 @@ def _from_z85(text: str) -> bytes:
 
 
 def has_new_schema(commits: Sequence[Commit]) -> bool:
-    """Return whether two of the commits say different things of what the table is."""
+    """Return whether two of the commits state different schemas."""
     return len({commit.schema for commit in commits if commit.schema is not None}) > 1
 
 

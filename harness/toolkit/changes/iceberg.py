@@ -31,7 +31,7 @@ from harness.toolkit.changes.net_changes import check_columns, gained, of_log, w
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: Rows that are marked as deleted in a file of their own, which a changelog does not know.
+#: Rows that are marked as deleted in a file of their own, which a changelog does not cover.
 _MARKED = "total-delete-files"
 
 
@@ -111,7 +111,7 @@ def _off_the_line(question: Question) -> str:
 
 
 def _fault(question: Question, line: _Line) -> str | None:
-    """Report why changes cannot be read one by one; the table knows better than the events."""
+    """Report why changes cannot be read one by one; the table takes precedence over the events."""
     chain = question.chain
     if chain.fault is Fault.GAP:
         reported = {event.snapshot_id for event in chain.events}

@@ -1,6 +1,6 @@
 """Puts rows that came and rows that went together to what changed between two ends.
 
-Whatever is read of a table, the answer is the same: a row that came and went again, or that was
+Whatever is read of a table, the result is the same: a row that came and went again, or that was
 only written into another file, has not changed. The SQL is rendered by the macros that a dbt model
 uses (macros/events/net_changes.sql).
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-#: The column that says what became of a row.
+#: The column that shows what became of a row.
 CHANGE_TYPE = "_change_type"
 
 
@@ -26,19 +26,19 @@ def gained(rows: "DataFrame") -> "DataFrame":
 
 
 def between(old: "DataFrame", new: "DataFrame", keys: Sequence[str]) -> "DataFrame":
-    """Compare the rows of two states of a table, of which ``why_not_compared`` says nothing."""
+    """Compare the rows of two states of a table, for which ``why_not_compared`` is ``None``."""
     columns = _columns(old.schema, new.schema)
     rows = macros().call._rows_of_states_sql("{old}", "{new}", columns)
     return _net(rows, columns, keys, old=old, new=new)
 
 
 def of_log(log: "DataFrame", schema: "StructType", keys: Sequence[str]) -> "DataFrame":
-    """Sum up what a table says of each of its changes.
+    """Sum up what a table records of each of its changes.
 
     Args:
         log: The rows that came and went, each as often as it did, and ``_change_type``.
         schema: The columns of the table.
-        keys: The columns by which two states of a row are known to be of one.
+        keys: The columns that identify a row in both of its states.
     """
     columns = _columns(schema, schema)
     rows = macros().call._rows_of_log_sql("{log}", columns)

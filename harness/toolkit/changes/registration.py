@@ -134,7 +134,7 @@ def _listed(problems: list[str]) -> str:
 
 
 def _known_levels(contents: Iterable[tuple[str, object]], place: Place) -> Mapping[str, int | None]:
-    """Read how many partition levels the tables have; in a workspace only a tick knows."""
+    """Read how many partition levels the tables have; in a workspace only a tick reads that."""
     tables = {
         table_key(content["table"])
         for _, content in contents

@@ -1,4 +1,4 @@
-"""Gives the rows of one table that changed, from the events that a job was handed."""
+"""Returns the rows of one table that changed, from the events that were passed to a job."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,9 +40,9 @@ def changed_rows(
     Args:
         spark: The session that reads.
         events: In any order, of any tables.
-        table: Whose rows are wanted; may be left out if all events are of one table.
-        keys: The columns by which two states of a row are known to be of one: what went and came
-            with the same key is an update.
+        table: Whose rows are read; may be left out if all events are of one table.
+        keys: The columns that identify a row in both of its states: what went and came with the
+            same key is an update.
         read_as: The table's name in this session, where the events call it otherwise.
 
     Raises:
@@ -93,10 +93,10 @@ def of_table(events: Iterable[ChangeEvent], table: str | None) -> list[ChangeEve
 def stop_when_nothing(what: Iterable[ChangeEvent] | Changed, table: str | None = None) -> None:
     """End the process with exit code 4 if there is no event, or if no row changed.
 
-    A scheduler then knows that there was nothing to do; no row is read to tell.
+    This reports to a scheduler that there was nothing to do; no row is read for it.
 
     Args:
-        what: The events that a job was handed, before Spark is started; or what changed.
+        what: The events that were passed to a job, before Spark is started; or what changed.
         table: Of the events, only those of this table count.
     """
     if isinstance(what, Changed):

@@ -1,4 +1,4 @@
-"""Reads the data-change events that a run was handed: the one reader for jobs, on every target.
+"""Reads the data-change events that were passed to a run: the one reader for jobs, on every target.
 
 A list that is too long for a job's parameters is passed as a reference: to a file of the state
 folder, and, where the job runs on another machine, to the run's row, from which the events are
@@ -30,7 +30,7 @@ _WAREHOUSE = "warehouse"
 
 
 def read(payload: str | None = None, *, run_id: str | int | None = None) -> list[ChangeEvent]:
-    """Return the data-change events that this run was handed, in the order of the list.
+    """Return the data-change events that were passed to this run, in the order of the list.
 
     Args:
         payload: The text of the job parameter ``heartbeat_events``, from ``dbutils.widgets.get`` or
@@ -40,8 +40,8 @@ def read(payload: str | None = None, *, run_id: str | int | None = None) -> list
             not declare the parameter: its events are found in the tables.
 
     Raises:
-        ConfigurationError: The run was not started by Heartbeat, or what it was handed is damaged.
-        StateError: It was handed a reference, and what that names cannot be found or read.
+        ConfigurationError: The run was not started by Heartbeat, or its payload is damaged.
+        StateError: Its payload is a reference, and what that names cannot be found or read.
     """
     if run_id is not None:
         return _of_run(run_id)

@@ -1,8 +1,8 @@
-"""Answers which data-change events there were, from the ledger; on the local target without a JVM.
+"""Finds data-change events in the ledger; on the local target without a JVM.
 
 Rows of one change, whatever its origin, are one event: the newest of them, as in the public view
-``data_change_events``. What may be asked, the macro ``data_change_events_between`` reads with the
-same code; which event answers, it says in SQL, and a table of cases is run against both.
+``data_change_events``. The macro ``data_change_events_between`` checks its arguments with the same
+code and selects the events in SQL; a table of cases is run against both.
 """
 
 import os
@@ -32,7 +32,7 @@ Instant = datetime | str | int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Which events are wanted, checked; what is ``None`` or empty asks for nothing."""
+    """Which events are wanted, checked; what is ``None`` or empty restricts nothing."""
 
     table: str | None
     #: One value per level, as plain text.
@@ -71,7 +71,7 @@ def partitions_of(event: ChangeEvent) -> frozenset[tuple[str, ...]]:
 
 
 class Wanted(TypedDict, total=False):
-    """What of an event is asked for; what is left out, or ``None``, may be anything."""
+    """What is required of an event; what is left out, or ``None``, may be anything."""
 
     #: One value per level, as text or as what reads the same: ``["2026-03-01", 7]``.
     partition: Sequence[object] | None
@@ -98,7 +98,7 @@ def events(table: str | None = None, **wanted: Unpack[Wanted]) -> list[ChangeEve
             (``registration`` or ``snapshot``: whose time the range is in) and ``home``.
 
     Raises:
-        ConfigurationError: Something is wrong with what is asked.
+        ConfigurationError: Something is wrong with an argument.
         StateError: The tables cannot be read.
     """
     from harness.config.load import HOME_VARIABLE, load_settings
@@ -117,10 +117,10 @@ def events(table: str | None = None, **wanted: Unpack[Wanted]) -> list[ChangeEve
 
 
 def question_of(table: str | None, wanted: Wanted) -> Question:
-    """Return what is asked, checked.
+    """Return the arguments as a question, checked.
 
     Raises:
-        ConfigurationError: Something is wrong with it.
+        ConfigurationError: Something is wrong with them.
     """
     unknown = sorted(wanted.keys() - Wanted.__optional_keys__)
     if unknown:
@@ -138,7 +138,7 @@ def question_of(table: str | None, wanted: Wanted) -> Question:
 
 
 def find(store: Store, question: Question) -> list[ChangeEvent]:
-    """Return the events that answer a question, oldest registration first.
+    """Return the events that match a question, oldest registration first.
 
     Raises:
         StateError: The ledger cannot be read.

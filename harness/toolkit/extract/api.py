@@ -52,7 +52,7 @@ class Extraction:
     extracted_at: datetime
     #: The rows of this partition.
     rows: int = 0
-    #: From where rows were asked for, that value included; ``None``: all of them.
+    #: From where rows were requested, that value included; ``None``: all of them.
     since: str | None = None
     #: The largest value that came.
     until: str | None = None
@@ -85,7 +85,7 @@ def append(
 
     Raises:
         ConfigurationError: A name or an option is wrong, or the table is no bronze table.
-        ExtractError: The source cannot be read or bronze not be written, or a rule says to stop.
+        ExtractError: The source cannot be read or bronze not be written, or a rule requires a stop.
     """
     made_as = FileFormat(options.get("file_format", FileFormat.DELTA))
     bronze = Bronze(spark, table, at, _lookback(options))
@@ -172,9 +172,9 @@ def _plan(bronze: Bronze, batch: Batch, options: Options) -> Plan:
 
 
 def _arrived_meanwhile(bronze: Bronze) -> bool:
-    """Return whether another process with this extract was quicker, where no log would notice.
+    """Return whether another process with this extract was quicker, where no log would detect it.
 
-    How far bronze has come was asked for after its rows were there, and what we have is only what
+    How far bronze has come was read after its rows were there, and what we have is only what
     came later: in the place of that partition it would lose the rest.
     """
     if not bronze.is_there or bronze.provider == FileFormat.DELTA:
@@ -194,10 +194,10 @@ def _rows(bronze: Bronze) -> int:
 
 
 def _written(bronze: Bronze, batch: Batch) -> tuple[int, str | None]:
-    """Ask the table how many rows it has of this extract, and up to which value.
+    """Read from the table how many rows it has of this extract, and up to which value.
 
     Raises:
-        ExtractError: It has none, since its log knows an extract of this instant.
+        ExtractError: It has none, since its log has an extract of this instant.
     """
     from pyspark.sql import functions as f
 

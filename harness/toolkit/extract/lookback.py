@@ -27,7 +27,7 @@ class Future(StrEnum):
 class LookBack(TypedDict, total=False):
     """Where the largest value is looked for."""
 
-    #: Partitions so old are looked at; 7.
+    #: Partitions up to so many days old are read; 7.
     days: int
     #: The column that bronze is partitioned by; ``p_extracted_at``.
     partition: str

@@ -79,7 +79,7 @@ class Span:
         return self._condition(column_of(column), literal)
 
     def exact_condition(self, column: str) -> "Column | None":
-        """Return what holds for its rows, of instants, so that no database is asked for it."""
+        """Return what holds for its rows, of instants, in a form that is not sent to a database."""
         from pyspark.sql import functions as f
 
         return self._condition(

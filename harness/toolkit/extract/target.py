@@ -50,14 +50,14 @@ def newest(
     """Return the largest value of a column of a bronze table; ``None`` at the first run.
 
     It is looked for in the partitions of the last days, and only where these have none, in the
-    whole table, which the log then says.
+    whole table, which the log then reports.
 
     Args:
         spark: The session that reads.
         table: ``schema.table`` or ``catalog.schema.table``; parts may be in backticks.
         column: Of timestamps, dates, integers, decimals or text.
         now: The instant from which days are counted back, with its zone.
-        **look_back: ``days`` (7), ``partition`` (``p_extracted_at``) and ``future``, which says
+        **look_back: ``days`` (7), ``partition`` (``p_extracted_at``) and ``future``, which sets
             what becomes of a value after ``now``.
 
     Raises:
@@ -96,7 +96,7 @@ class Bronze:
 
     Raises:
         ConfigurationError: The name is none, or the table is not partitioned as it should be.
-        ExtractError: The catalog cannot be asked.
+        ExtractError: The catalog cannot be queried.
     """
 
     def __init__(
@@ -116,11 +116,11 @@ class Bronze:
         self.refresh()
 
     def refresh(self) -> None:
-        """Ask the catalog whether the table is there, and what it is.
+        """Read from the catalog whether the table is there, and what it is.
 
         Raises:
             ConfigurationError: It is not partitioned as it should be.
-            ExtractError: The catalog cannot be asked.
+            ExtractError: The catalog cannot be queried.
         """
         with one_sentence(self.name):
             self.is_there = bool(self.session.catalog.tableExists(self.sql_name))
@@ -175,7 +175,7 @@ class Bronze:
     def newest(self, column: str, where: "Column | None" = None) -> Value | None:
         """Return the largest value of a column; ``None`` if there is none to go by.
 
-        Where no partition of the last days has one, the whole table is asked.
+        Where no partition of the last days has one, the whole table is read.
 
         Args:
             column: Its name.
@@ -205,7 +205,7 @@ class Bronze:
     def newest_by(self, column: str, groups: str, wanted: Sequence[int]) -> dict[int, int]:
         """Return the largest number of a column for each number of another one.
 
-        Only for those wanted that no partition of the last days has, the whole table is asked.
+        The whole table is read only for those wanted that no partition of the last days has.
         """
         from pyspark.sql import functions as f
 
@@ -252,7 +252,7 @@ class Bronze:
             case t.DateType():
                 return column >= literal(start.date())
             case t.StringType():
-                # Whatever else is kept as text has no day; the whole table is asked then.
+                # Whatever else is kept as text has no day; the whole table is read then.
                 return column.try_cast("timestamp") >= literal(start)
             case _:
                 return column >= literal(start)

@@ -1,4 +1,4 @@
-"""Handles the values that tell how far an extract has come: instants, days, numbers and text.
+"""Handles the values that show how far an extract has come: instants, days, numbers and text.
 
 They never go through the time zone of a session or of a process: two instants that a clock shows
 alike, when summer time ends, stay two.

@@ -127,7 +127,7 @@ def write(bronze: Bronze, rows: "DataFrame") -> None:
 
 
 def _append(bronze: Bronze, rows: "DataFrame") -> None:
-    # By name, and under a name of its own: the log knows which extracts it has.
+    # By name, and under a name of its own: the log records which extracts it has.
     writer = rows.write.format("delta").mode("append")
     writer = writer.option("txnAppId", f"{_APPLICATION}:{bronze.now.isoformat()}")
     writer.option("txnVersion", 1).saveAsTable(bronze.sql_name)

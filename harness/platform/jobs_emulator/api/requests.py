@@ -28,7 +28,7 @@ class RunNow:
     token: str | None
     parameters: Mapping[str, str]
     queue_enabled: bool | None
-    #: The same for two requests exactly when they ask for the same run.
+    #: The same for two requests exactly when they request the same run.
     digest: str
 
 

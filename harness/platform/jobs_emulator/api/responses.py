@@ -90,7 +90,7 @@ def job_json(job: JobRow) -> dict[str, object]:
 
 
 def listed_job_json(job: JobRow, *, with_tasks: bool) -> dict[str, object]:
-    """Return a job as ``jobs/list`` shows it: without its tasks, unless they are asked for."""
+    """Return a job as ``jobs/list`` shows it: without its tasks, unless they are requested."""
     shown = job_json(job)
     settings = shown["settings"]
     assert isinstance(settings, dict)

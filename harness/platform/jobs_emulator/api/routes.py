@@ -99,7 +99,7 @@ class Routes:
         settings = request.fields.get("new_settings")
         if not isinstance(settings, dict):
             raise invalid("Missing required field: new_settings")
-        # A client that knows nothing of local commands does not take them away.
+        # A client without support for local commands does not remove them.
         local = {LOCAL: job.settings[LOCAL]} if LOCAL in job.settings else {}
         base = job.settings if keep_old else local
         self._registry.put_job(job.job_id, {**base, **settings})

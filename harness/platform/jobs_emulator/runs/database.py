@@ -37,7 +37,7 @@ _RUN_COLUMNS = (
     *("seq", "run_id", "job_id", "token", "phase", "parameters"),
     *("created_ms", "began_ms", "ended_ms", "pid", "born"),
 )
-#: Past what a double can hold exactly, so that a client that makes a float of an id is found out.
+#: Past what a double can hold exactly, so that a client that makes a float of an id is detected.
 _SMALLEST_ID = 2**53
 _LARGEST_ID = 2**62
 
@@ -279,7 +279,7 @@ class Store:
         return [int(each) for (each,) in self._connection.execute(found, (run_id,)).fetchall()]
 
     def put_token(self, job_id: int, token: str, row: TokenRow) -> None:
-        """Remember what a token stands for."""
+        """Record what a token stands for."""
         self._connection.execute(
             "insert or replace into tokens values (?, ?, ?, ?, ?)",
             (job_id, token, row.run_id, row.digest, row.used_ms),

@@ -1,4 +1,4 @@
-"""Decides what happens to the runs of the local Jobs API; it knows nothing of HTTP."""
+"""Decides what happens to the runs of the local Jobs API, independently of HTTP."""
 
 from dataclasses import replace
 
@@ -87,7 +87,7 @@ class Engine:
         return self._launcher.output(self.run(run_id).run_id)
 
     def cancel(self, run_id: int) -> None:
-        """Request a run to end; of a run that is over, nothing changes."""
+        """Request that a run end; a run that is over does not change."""
         with self._lock:
             run = self.run(run_id)
             if run.phase.is_over or run.phase == states.TERMINATING:
@@ -102,7 +102,7 @@ class Engine:
                 self._launcher.stop(run_id)
 
     def cancel_all(self, job_id: int) -> None:
-        """Request every run of a job to end."""
+        """Request that every run of a job end."""
         with self._lock:
             for run in self._store.runs_going_on(job_id):
                 self.cancel(run.run_id)

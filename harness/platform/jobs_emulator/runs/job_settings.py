@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-#: Where the settings of a job hold what only the local API understands.
+#: Where the settings of a job hold what only the local API uses.
 LOCAL = "heartbeat"
 
 #: What may start a job besides a request. A job has one of them at most.
@@ -21,7 +21,7 @@ _TRIGGER_KINDS = {
 _SHORTEST_WAIT_SECONDS = 60
 _WAITS = ("min_time_between_triggers_seconds", "wait_after_last_change_seconds")
 
-#: What a job with a local command is known to read of its run; it takes any other parameter, too.
+#: What a job with a local command reads of its run; it accepts any other parameter, too.
 READ_BY_COMMANDS = ("heartbeat_events", "heartbeat_intent_id", "heartbeat_token")
 
 
@@ -87,8 +87,8 @@ def job_from(job_id: int, settings: Mapping[str, object]) -> JobDefinition:
 def shown_settings(settings: Mapping[str, object]) -> dict[str, object]:
     """Return the settings of a job with the parameters that it declares.
 
-    A job with a local command takes whatever it is handed, unless it declares something itself. A
-    trigger that is not paused is shown as such.
+    A job with a local command accepts any parameter, unless it declares some itself. A trigger
+    that is not paused is shown as such.
     """
     declared: dict[str, object] = (
         {} if _parameters(settings) is not None else {"parameters": _listed(READ_BY_COMMANDS)}

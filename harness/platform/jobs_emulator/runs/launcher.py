@@ -21,7 +21,7 @@ from harness.platform.jobs_emulator.runs.processes import (
 from harness.platform.jobs_emulator.runs.states import Phase
 from harness.platform.process_tree import born
 
-#: What the API gives back of a run's output at most.
+#: What the API returns of a run's output at most.
 _LARGEST_OUTPUT = 5 * 1024 * 1024
 
 Began = Callable[[int, int, str | None], None]
@@ -40,11 +40,11 @@ class Launcher(Protocol):
         ...
 
     def stop(self, run_id: int) -> None:
-        """Ask the process of a run to end, and return at once."""
+        """Signal the process of a run to end, and return at once."""
         ...
 
     def end_leftover(self, run: RunRow) -> None:
-        """End the process that an earlier life of this API left behind."""
+        """End the process that an earlier instance of this API left behind."""
         ...
 
     def output(self, run_id: int) -> str:
@@ -94,11 +94,11 @@ class CommandLauncher:
         self._processes.launch(task, self._observer)
 
     def stop(self, run_id: int) -> None:
-        """Ask the process of a run to end, and return at once."""
+        """Signal the process of a run to end, and return at once."""
         self._processes.stop(run_id)
 
     def end_leftover(self, run: RunRow) -> None:
-        """End the process that an earlier life of this API left behind."""
+        """End the process that an earlier instance of this API left behind."""
         if run.pid is not None and run.born is not None and born(run.pid) == run.born:
             signal_group(run.pid, signal.SIGKILL)
 
@@ -119,7 +119,7 @@ class CommandLauncher:
 
 
 def environment_of(run: RunRow) -> dict[str, str]:
-    """Return what a command learns of its run."""
+    """Return the variables that pass a run to its command."""
     return {
         "HEARTBEAT_JOB_ID": str(run.job_id),
         "HEARTBEAT_RUN_ID": str(run.run_id),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-#: How long a run may take to end after it was asked to, before it is killed.
+#: How long a run may take to end after it was signalled to, before it is killed.
 GRACE_SECONDS = 5.0
 _TAIL_BYTES = 8_192
 _LONGEST_LINE = 500
@@ -65,7 +65,7 @@ class Processes:
         self._is_closed = False
 
     def launch(self, task: Task, observer: Observer) -> None:
-        """Start a process and return at once; the observer hears the rest."""
+        """Start a process and return at once; the observer receives the rest."""
         thread = threading.Thread(
             target=self._run, args=(task, observer), name=f"run-{task.run_id}", daemon=True
         )
@@ -74,7 +74,7 @@ class Processes:
         thread.start()
 
     def stop(self, run_id: int) -> None:
-        """Ask a process to end, and kill it when it does not; returns at once."""
+        """Signal a process to end, and kill it when it does not; return at once."""
         with self._lock:
             process = self._going_on.get(run_id)
             if process is None and run_id in self._threads:
@@ -163,7 +163,7 @@ def signal_group(pid: int, number: signal.Signals) -> None:
 
 
 def last_line(log: Path) -> str:
-    """Return the last line of a log that says something."""
+    """Return the last non-blank line of a log."""
     lines = [line.strip() for line in tail(log, _TAIL_BYTES).splitlines()]
     return next((line for line in reversed(lines) if line), "")[:_LONGEST_LINE]
 

@@ -1,4 +1,4 @@
-"""Keeps what the local workspace knows: its jobs, and the run that each token stands for."""
+"""Keeps the state of the local workspace: its jobs, and the run that each token stands for."""
 
 import logging
 import threading
@@ -21,7 +21,7 @@ class Assumptions:
 
     active_runs: int = 2_000
     queue_hours: float = 48.0
-    #: How long a token is remembered; for ever when not given.
+    #: How long a token is recognized; without limit when not given.
     token_memory: timedelta | None = None
     deleted_token_code: str = "INVALID_PARAMETER_VALUE"
     #: How it reports that there is no such job or run: 400 as it does today, or 404.
@@ -31,13 +31,13 @@ class Assumptions:
 
 
 class Effects:
-    """Hears of every effect, and keeps none."""
+    """Receives every effect, and keeps none."""
 
     def add(self, at_ms: int, event: str, **facts: object) -> None:
-        """Hear of one effect."""
+        """Receive one effect."""
 
     def close(self) -> None:
-        """Hear of no more."""
+        """Receive no more."""
 
 
 class Registry:

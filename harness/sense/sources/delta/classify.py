@@ -9,7 +9,7 @@ from harness.events.partition import Partitions
 from harness.platform.delta_log import Commit, FileAction
 from harness.sense.sources.delta.schema import Column
 
-#: commitInfo's metrics that say something to a person, under our names; Spark's, then delta-rs'.
+#: commitInfo's metrics that are useful to a person, under our names; Spark's, then delta-rs'.
 _METRICS = {
     "numOutputRows": "rows_written",
     "num_added_rows": "rows_written",
@@ -79,7 +79,7 @@ def partitions_of(commit: Commit, columns: Sequence[Column]) -> Partitions:
 
 
 def tags_of(commit: Commit) -> dict[str, str]:
-    """Return what the commit says of itself, small enough for an event."""
+    """Return what the commit records about itself, small enough for an event."""
     info, transaction = commit.info, commit.transaction or {}
     values = {
         "operation": info.get("operation"),

@@ -38,7 +38,7 @@ VERSIONS_PER_PROBE = 10_000
 READING_SECONDS = 20.0
 FILES_PER_PROBE = 200_000
 
-#: What a commit says of itself that holds for a row of many, if one of them says it.
+#: Tags of a commit that hold for a row of many commits, if one of them has the tag.
 _FLAGS = ("schema_changed", "overwrite", "replaced", "by_history")
 
 
@@ -54,7 +54,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a probe of the log found, before anyone asked the rows."""
+    """What a probe of the log found, before any rows were queried."""
 
     position: Cursor
     changes: tuple[Change, ...] = ()
@@ -196,7 +196,7 @@ def key_of(table: Table, name: str | None) -> Column | None:
         known = ", ".join(column.name for column in table.columns) or "no column at all"
         raise ProbeFailedError(f"upstream_key {name} is not a column of it; it has {known}")
     if len(parts) > 1:
-        # The log is not asked for fields of a structure.
+        # The log is not used for fields of a structure.
         return Column(name=name, physical=name, type="field")
     return replace(column, name=name)
 
@@ -283,7 +283,7 @@ def first_sight(subject: Subject, mode: FirstSight) -> Finding:
 def in_doubt(subject: Subject, cursor: Cursor) -> Finding:
     """Find out what happened to a table whose newest known commit is gone or is another one.
 
-    The table may also be at another place now than the cursor says.
+    The table may also be at another place now than the cursor records.
     """
     cursor = replace(cursor, path=subject.path)
     known = commit_path(cursor.path, cursor.version)
@@ -316,7 +316,7 @@ def resume(subject: Subject, cursor: Cursor) -> Finding:
     """Go on by the log from a cursor that the table's history has left.
 
     Raises:
-        ProbeFailedError: The log does not hold the version of the cursor, or says too little.
+        ProbeFailedError: The log does not hold the version of the cursor, or is incomplete.
     """
     folder = list_log(subject.storage, subject.path)
     current = current_of(subject.storage, subject.path, folder)

@@ -14,7 +14,7 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
-    """What must be remembered of a table to see at a glance that nothing is new."""
+    """What must be recorded of a table to see at a glance that nothing is new."""
 
     path: str
     table_id: str
@@ -27,7 +27,7 @@ class Cursor:
     #: The table generation: the table's id when it began, and how many generations came before.
     lineage: str
     schema_digest: str
-    #: The schema changed after the last event; the next one says so.
+    #: The schema changed after the last event; the next one records it.
     has_new_schema: bool = False
     is_plain: bool
     partition_columns: tuple[Column, ...] = ()

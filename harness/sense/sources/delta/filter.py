@@ -1,4 +1,4 @@
-"""Asks the new rows what the log cannot say: did the key grow, does the query return a row."""
+"""Reads from the new rows what the log lacks: did the key grow, does the query return a row."""
 
 import json
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _LONGEST_TAG = 1000
 
 
 class _LargestValueUnknownError(Exception):
-    """Neither the log nor Spark knows a version's largest value: the change counts, in doubt."""
+    """Neither the log nor Spark has a version's largest value: the change counts, in doubt."""
 
 
 class Admission:
@@ -84,7 +84,7 @@ class Admission:
         return self._largest_at(finding.position, int(change.event.snapshot_id or 0), key)
 
     def _largest_at(self, cursor: Cursor, version: int, key: Column) -> str | None:
-        """Ask a table that only Spark can read, as it was at a version."""
+        """Query a table that only Spark can read, as it was at a version."""
         try:
             return self._new_rows.largest(
                 _entire_table(replace(cursor, version=version)), column_in_sql(key.name)

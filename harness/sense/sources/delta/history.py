@@ -1,4 +1,4 @@
-"""Asks Spark for the history of a table, and says what each version did by its name alone."""
+"""Reads a table's history through Spark, and derives what each version did by its name alone."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ class HistoryRow:
 
 
 class TableHistory(Protocol):
-    """Knows what was done to a table."""
+    """Reads what was done to a table."""
 
     def table_id(self, table: str) -> str:
         """Return the table's id."""
@@ -67,7 +67,7 @@ class TableHistory(Protocol):
 
 
 class SparkTableHistory:
-    """Asks the Spark session."""
+    """Reads the history through the Spark session."""
 
     def __init__(self, session: "Callable[[], SparkSession]") -> None:
         self._session = session

@@ -1,4 +1,4 @@
-"""Senses by their history tables whose bare log says too little; each probe costs Spark jobs.
+"""Senses by their history tables whose bare log is incomplete; each probe costs Spark jobs.
 
 So are the tables whose commits a catalog ratifies: the newest of them need not be in the log yet.
 """
@@ -23,14 +23,14 @@ from harness.sense.sources.delta.history import HistoryRow, TableHistory, operat
 from harness.sense.sources.delta.schema import Column
 from harness.store.work_lists import Upstream
 
-#: Versions that one question always asks for: most often it is the only question.
+#: Versions that one query always requests: most often it is the only query.
 NEWEST_VERSIONS = 20
-#: Versions that may come in between two questions.
+#: Versions that may come in between two queries.
 _IN_BETWEEN = 100
 
 
 def is_by_history(cursor: Cursor) -> bool:
-    """Return whether a cursor was found by history; such a one knows no commit file."""
+    """Return whether a cursor was found by history; such a one records no commit file."""
     return cursor.digest == ""
 
 
@@ -91,7 +91,7 @@ def follow_history(
 def _is_same_generation(
     history: TableHistory, table: str, cursor: Cursor, known: HistoryRow | None
 ) -> bool:
-    """Return whether the table is the one that the cursor is of; in doubt its id says so."""
+    """Return whether the table is the one that the cursor is of; in doubt its id decides."""
     if (
         known is not None
         and is_by_history(cursor)

@@ -1,4 +1,4 @@
-"""Says which tables of a catalog may have changed, by one statement for all of them.
+"""Determines which tables of a catalog may have changed, by one statement for all of them.
 
 The catalog's time of a table is a shortcut, trusted only where it was seen to move with the data,
 and checked table by table in turn: a table that is written without the catalog is found.
@@ -26,9 +26,9 @@ from harness.store.work_lists import Upstream
 CHECKED_PART = 1000
 #: How far the clocks of the catalog and of a writer may be apart.
 _SKEW_MS = 30_000
-#: The catalog may learn of a commit so much later, for that to be the reason for its time.
+#: The catalog may record a commit so much later, for that to be the reason for its time.
 _SLACK_MS = 5 * 60_000
-#: The catalog has so long to learn of a commit, before it counts as missed.
+#: The catalog has so long to record a commit, before it counts as missed.
 _GRACE_MS = 10 * 60_000
 #: A later change in the same moment would have the same time.
 _SETTLED_MS = 2_000
@@ -38,7 +38,7 @@ _DEFINES = ("TABLE", "CLONE", "CONVERT", "RESTORE")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """One upstream of a catalog, and what one statement says of it."""
+    """One upstream of a catalog, and what one statement returns about it."""
 
     upstream: Upstream
     name: CatalogName
@@ -64,11 +64,11 @@ class _Kind(NamedTuple):
 
 
 class NamedTables:
-    """Knows the tables of the workspace's catalogs.
+    """Describes the tables of the workspace's catalogs.
 
     Args:
         catalog: The catalog of names that have none.
-        tables: Asks a catalog.
+        tables: Queries a catalog.
     """
 
     def __init__(self, catalog: str, tables: CatalogTables) -> None:
@@ -86,7 +86,7 @@ class NamedTables:
         return name_in(self._catalog, sensor_id).catalog
 
     def known(self, group: Sequence[Upstream], at: datetime) -> list[Named | Refused]:
-        """Ask a catalog about tables of it.
+        """Query a catalog for the tables of a group.
 
         Args:
             group: The upstreams, all of one catalog.
@@ -141,7 +141,7 @@ def _cursor_of(upstream: Upstream) -> Cursor | None:
     try:
         return None if upstream.position is None else cursor_from(upstream.position)
     except ProbeFailedError:
-        # The probe itself says so.
+        # The probe itself reports it.
         return None
 
 
@@ -154,7 +154,7 @@ def _named(
 ) -> Named | Refused:
     table = tables.get(name)
     if table is None:
-        # Its history says whether it is missing, or only not shown.
+        # Its history determines whether it is missing, or only not shown.
         return Named(upstream=upstream, name=name, table=None, is_idle=False, is_kind_proven=False)
     try:
         refuse_as_delta(table)
@@ -192,7 +192,7 @@ def with_catalog_time(cursor: Cursor, named: Named, rows: Sequence[HistoryRow]) 
 
     Args:
         cursor: The one after the probe.
-        named: What the catalog said before the history was read.
+        named: What the catalog returned before the history was read.
         rows: The newest versions, newest first.
     """
     table = named.table

@@ -46,7 +46,7 @@ _LOG_AGAIN = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class _Idle:
-    """What an idle look needs, kept so that it need not be made again."""
+    """What an idle probe needs, kept so that it need not be made again."""
 
     text: str
     value: str | None
@@ -63,10 +63,10 @@ class DeltaProbe:
 
     Args:
         storages: Where the logs are read.
-        names: Knows tables by name: where their logs are, or, in the catalogs of a workspace, which
+        names: Finds tables by name: where their logs are, or, in the catalogs of a workspace, which
             of them may have changed.
-        new_rows: Answers what the log cannot.
-        history: Knows tables whose bare log says too little.
+        new_rows: Returns what the log lacks.
+        history: Reads the history of tables whose bare log is incomplete.
         monotonic: Limits how long one probe reads.
     """
 
@@ -100,7 +100,7 @@ class DeltaProbe:
     def probe(
         self, group: Sequence[Upstream], *, at: datetime
     ) -> Sequence[ProbeResult | Continued]:
-        """Return one probe per upstream; the instant only shows when to ask the catalog again."""
+        """Return one probe per upstream; the instant only shows when to query the catalog again."""
         if self._named is None or is_path(group[0].sensor_id):
             return [self._probe(upstream, at) for upstream in group]
         try:
@@ -153,7 +153,7 @@ class DeltaProbe:
                 and not self._is_elsewhere(upstream, idle.path, at)
             )
         except PermissionError:
-            # The probe itself knows another way.
+            # The probe itself handles this in another way.
             return None
         return idle.answer if is_idle else None
 

@@ -10,7 +10,7 @@ from typing import Any
 from harness.errors import ProbeFailedError
 from harness.platform.json_file import MALFORMED
 
-#: Reader features under which a commit's file actions still say everything. Others go to Spark.
+#: Reader features under which a commit's file actions are still complete. Others go to Spark.
 READABLE_FEATURES = frozenset(
     {
         "columnMapping",
@@ -50,7 +50,7 @@ class Column:
             return "null"
         is_number = self.type in _INTEGERS or self.type.startswith(("decimal", "float", "double"))
         if is_number and _NUMBER.match(text):
-            # JSON knows no leading zeros.
+            # JSON allows no leading zeros.
             return str(int(text)) if self.type in _INTEGERS else text
         if self.type == "boolean" and text.lower() in {"true", "false"}:
             return text.lower()
@@ -68,7 +68,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """What the last ``metaData`` and ``protocol`` actions of a table say."""
+    """What the last ``metaData`` and ``protocol`` actions of a table describe."""
 
     table_id: str
     columns: tuple[Column, ...]
@@ -119,7 +119,7 @@ def has_plain_features(protocol: Mapping[str, Any]) -> bool:
 
 
 def unreadable_features(protocol: Mapping[str, Any]) -> tuple[str, ...]:
-    """Name the reader features that make the bare log say too little; empty when it says all.
+    """Name the reader features that make the bare log incomplete; empty when it is complete.
 
     Raises:
         ProbeFailedError: It is no protocol.

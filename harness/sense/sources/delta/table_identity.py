@@ -31,7 +31,7 @@ class Current:
     newest: Commit
     #: Any commit ever changed data, as far as the log still shows.
     holds_data: bool
-    #: The commits that were read to know this, oldest first.
+    #: The commits that were read to determine this, oldest first.
     commits: tuple[Commit, ...]
 
     @property
@@ -57,7 +57,7 @@ def current_of(storage: Storage, path: str, folder: LogFolder) -> Current:
     """Read back from the newest commit until the table's identity, schema and data are known.
 
     Raises:
-        ProbeFailedError: A commit is corrupt, or the log says too little.
+        ProbeFailedError: A commit is corrupt, or the log is incomplete.
     """
     walk = _Walk()
     for commit in _backwards(storage, path, folder):
@@ -80,7 +80,7 @@ def current_of(storage: Storage, path: str, folder: LogFolder) -> Current:
 
 
 def refuse_unreadable(protocol: Mapping[str, Any]) -> None:
-    """Raise when the table needs a reader that knows more than this one."""
+    """Raise when the table needs a reader with more features than this one."""
     features = unreadable_features(protocol)
     if features:
         raise IncompleteLogError(

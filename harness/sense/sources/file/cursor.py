@@ -1,6 +1,6 @@
-"""What is remembered of the files of one place, and what that makes of the files that are there.
+"""What is recorded of the files of one place, and what that makes of the files that are there.
 
-A file is remembered by seven bytes: three of a digest of its path, four of one of path, size and
+A file is recorded as seven bytes: three of a digest of its path, four of one of path, size and
 modified time. 20,000 files make less than 190 kB of text, as many names would make megabytes. The
 price: one overwriting in four billion is not noticed.
 """
@@ -72,18 +72,18 @@ def _from_record(record: dict[str, Any]) -> Cursor:
 
 
 def identities_of(files: Iterable[Found]) -> Mapping[bytes, Found]:
-    """Return each file under what is remembered of it."""
+    """Return each file under what is recorded of it."""
     return {_identity(file): file for file in files}
 
 
 def compare(
     now: Mapping[bytes, Found], before: Cursor, *, at_once: bool
 ) -> tuple[Cursor, list[NewFile]]:
-    """Return what is remembered from now on, and the files that are new data.
+    """Return what is recorded from now on, and the files that are new data.
 
     Args:
         now: The files that are there.
-        before: What was remembered.
+        before: What was recorded.
         at_once: Whether a file is new data when it is first seen, and not only when a second probe
             finds it unchanged.
     """

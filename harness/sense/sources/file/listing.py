@@ -1,4 +1,4 @@
-"""Finds the files that a folder or a pattern means; it says what is there, not what is new."""
+"""Finds the files that a folder or a pattern means; it lists what is there, not what is new."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -39,7 +39,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where to look: a folder that has to be there, and the patterns below it."""
+    """Where to probe: a folder that has to be there, and the patterns below it."""
 
     base: str
     parts: tuple[str, ...]
@@ -64,7 +64,7 @@ def place_of(sensor_id: str) -> Place:
 
 
 def is_marker(name: str) -> bool:
-    """Tell a marker, which a writer leaves when it is done, from data."""
+    """Distinguish a marker, which a writer leaves when it is done, from data."""
     return name == _MARKER or name.endswith(MARKER_END)
 
 
@@ -89,7 +89,7 @@ def find(storage: Storage, place: Place) -> list[Found]:
 
 
 def data_beside(storage: Storage, marker: str) -> list[Found]:
-    """Return the data that a marker speaks for: ``x.csv`` of ``x.csv.done``, else its folder's."""
+    """Return the data that a marker covers: ``x.csv`` of ``x.csv.done``, else its folder's."""
     folder = marker.rsplit("/", 1)[0]
     beside = _data_below(storage, folder, storage.list_all(folder))
     partner = marker.removesuffix(MARKER_END)

@@ -1,4 +1,4 @@
-"""Reads the rows of new files through Spark, each by what the end of its name says it is."""
+"""Reads the rows of new files through Spark, each in the format given by the end of its name."""
 
 import re
 from collections.abc import Sequence

@@ -30,7 +30,7 @@ class _Idle:
 
 
 class FileProbe:
-    """Senses ``file``: one listing per folder and look.
+    """Senses ``file``: one listing per folder and probe.
 
     A file counts when two probes in a row found it the same, so that one that is being written is
     not taken for data; a marker counts at once, since it is written last.

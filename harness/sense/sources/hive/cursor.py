@@ -1,6 +1,6 @@
-"""What is remembered of a table's partitions, and what that makes of those that are there now.
+"""What is recorded of a table's partitions, and what that makes of those that are there now.
 
-A partition is remembered by its name and by six bytes of a digest of its files. Names are packed:
+A partition is recorded as its name and six bytes of a digest of its files. Names are packed:
 those of 10,000 days and hours make some 30 kB of text.
 """
 
@@ -79,7 +79,7 @@ def _from_record(record: dict[str, Any]) -> Cursor:
 
 
 def compare(now: Mapping[str, State], before: Cursor) -> tuple[Cursor, list[PartitionChange]]:
-    """Return what is remembered from now on, and the partitions that are new data.
+    """Return what is recorded from now on, and the partitions that are new data.
 
     A new partition is registered when it is complete, and counts at once. Files that change in one
     that is known may still be changing, and count when two probes in a row find them the same.

@@ -1,4 +1,4 @@
-"""Asks the session's metastore for a table and its partitions, without a Spark job."""
+"""Reads a table and its partitions from the session's metastore, without a Spark job."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -26,9 +26,9 @@ _HAS_OWN_LOG = "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiveTable:
-    """What the metastore says of a table."""
+    """What the metastore records about a table."""
 
-    #: Milliseconds since the epoch; distinguishes one life of a table from the next.
+    #: Milliseconds since the epoch; distinguishes one generation of a table from the next.
     created_ms: int
     location: str
     #: The columns that it is partitioned by.
@@ -38,7 +38,7 @@ class HiveTable:
 
 
 class HiveCatalog(Protocol):
-    """Knows tables and partitions."""
+    """Finds tables and partitions."""
 
     def table(self, name: str) -> HiveTable:
         """Return a table.
@@ -53,12 +53,12 @@ class HiveCatalog(Protocol):
         ...
 
     def elsewhere(self, name: str, table: HiveTable, names: Sequence[str]) -> dict[str, str]:
-        """Return the folders of those of its partitions that are not where their names say."""
+        """Return the folders of those of its partitions that are not where their names imply."""
         ...
 
 
 class SparkHiveCatalog:
-    """Asks the Spark session's own catalog; the session starts at the first question.
+    """Queries the Spark session's own catalog; the session starts at the first query.
 
     Args:
         session: Gives the session.
@@ -96,10 +96,10 @@ class SparkHiveCatalog:
         return [row[0] for row in shown]
 
     def elsewhere(self, name: str, table: HiveTable, names: Sequence[str]) -> dict[str, str]:
-        """Return the folders of those of its partitions that are not where their names say."""
+        """Return the folders of those of its partitions that are not where their names imply."""
         session = self._session()
         with _one_sentence(name):
-            # One statement for all: only a partition without files in its place is asked for.
+            # One statement for all: only a partition without files in its place is queried alone.
             session.catalog.refreshTable(self._in_sql(name))
             files = session.table(self._in_sql(name)).inputFiles()
         filled = {local_or_remote(unquote(file)).rpartition("/")[0] for file in files}
@@ -160,7 +160,7 @@ def names_of(name: str, catalog: str = _SESSION_CATALOG) -> tuple[str, str]:
             f"it is a table of the catalog {catalog}, which lists no files; sense the folder of its"
             " files as file, or let its writer register a change"
         )
-    # The metastore knows names in lower case only.
+    # The metastore holds names in lower case only.
     return parts[0].lower(), parts[1].lower()
 
 

@@ -1,4 +1,4 @@
-"""Reports one state of a partition from another by the files in it."""
+"""Distinguishes one state of a partition from another by the files in it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class State:
 def states_of(
     storages: Storages, table: str, names: Iterable[str], elsewhere: Mapping[str, str]
 ) -> dict[str, State]:
-    """Look into the folders of partitions.
+    """Probe the folders of partitions.
 
     Args:
         storages: Where they are.

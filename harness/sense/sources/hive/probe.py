@@ -33,15 +33,15 @@ class HiveProbe:
 
     Args:
         storages: List the files.
-        catalog: Knows tables and partitions.
-        questions: Asks new rows.
+        catalog: Finds tables and partitions.
+        questions: Queries new rows.
     """
 
     def __init__(self, storages: Storages, catalog: HiveCatalog, questions: Questions) -> None:
         self._storages = storages
         self._catalog = catalog
         self._questions = questions
-        #: Upstreams whose partitions' folders this process has asked for.
+        #: Upstreams whose partitions' folders this process has requested.
         self._located: set[str] = set()
 
     def group_of(self, upstream: Upstream) -> str:
@@ -97,7 +97,7 @@ class HiveProbe:
     def _elsewhere(
         self, upstream: Upstream, table: HiveTable, names: Sequence[str], before: Cursor | None
     ) -> Mapping[str, str]:
-        """Return the folders that only the metastore knows; it takes its time to list them."""
+        """Return the folders that only the metastore has; listing them takes time."""
         if not table.partition_columns:
             return {}
         is_known = (

@@ -1,7 +1,7 @@
 """Reads records of Avro object container files, within bounds: Iceberg's manifests are such files.
 
-Only what is asked for is kept, and nothing is believed: sizes, counts and depths are checked before
-anything is read or allocated for them. Whatever the bytes are, the answer is records or an
+Only what is requested is kept, and nothing is trusted: sizes, counts and depths are checked before
+anything is read or allocated for them. Whatever the bytes are, the result is records or an
 ``AvroError``.
 """
 
@@ -24,11 +24,11 @@ _LARGEST, _SMALLEST = 2**63 - 1, -(2**63)
 
 
 class AvroError(ValueError):
-    """The bytes are no such file, or are half-written, or ask for more than is allowed."""
+    """The bytes are no such file, or are half-written, or require more than is allowed."""
 
 
 class BudgetError(AvroError):
-    """What is asked for is more than one probe reads."""
+    """What is requested is more than one probe reads."""
 
 
 @dataclass(slots=True, kw_only=True)

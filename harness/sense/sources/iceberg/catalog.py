@@ -32,7 +32,7 @@ class Catalogs:
 
     Args:
         catalogs: By the names that ``heartbeat.yml`` gives them.
-        queries: Asks those that are databases.
+        queries: Reads those that are databases.
         workspace: Loads the tables of a workspace's own catalogs, where there is one.
     """
 
@@ -63,7 +63,7 @@ class Catalogs:
         return self._workspace.load(name_in(self._workspace.catalog, sensor_id))
 
     def database_of(self, sensor_id: str) -> str | None:
-        """Return the name of the catalog if it is a database, where all tables are asked for."""
+        """Return the name of the catalog if it is a database, which is queried for all tables."""
         if is_path(sensor_id):
             return None
         name = parts_of(sensor_id)[0] if sensor_id else ""
@@ -92,7 +92,7 @@ class Catalogs:
         """Return where the metadata of each table is; one that the database lacks is left out.
 
         Raises:
-            ProbeFailedError: The database cannot be asked.
+            ProbeFailedError: The database cannot be queried.
         """
         tables = {each: table_from(each) for each in sensor_ids if _is_table(each)}
         found = self._rows(self._catalogs[catalog], catalog, list(tables.values()))

@@ -46,7 +46,7 @@ _TEXT_LIMIT = 1000
 def operation_of(snapshot: Snapshot) -> Operation | None:
     """Return what a snapshot did to the data, ``None`` when it changed none."""
     summary = snapshot.summary
-    # One without a word, or with a new word, may have done anything.
+    # One without an operation, or with a new one, may have done anything.
     operation = _OPERATIONS.get(summary.get("operation", ""), Operation.UPDATE)
     if operation is None or any(_is_positive(summary.get(name)) for name in _CHANGES):
         return operation

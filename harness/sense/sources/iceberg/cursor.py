@@ -15,13 +15,13 @@ class Pointer:
     """The metadata file that holds a table's present state."""
 
     location: str
-    #: Where no catalog distinguishes one life of a file from the next; ``None`` where one does.
+    #: Where no catalog distinguishes the generations of a file; ``None`` where one does.
     fingerprint: FileStat | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
-    """What must be remembered of a table to know what is new in it."""
+    """What must be recorded of a table to determine what is new in it."""
 
     uuid: str
     #: The last snapshot that was probed; ``None`` while there is none.

@@ -1,4 +1,4 @@
-"""Reads a table's metadata file, Iceberg's own JSON; it says what stands there, not what is new."""
+"""Reads a table's metadata file, Iceberg's own JSON: what stands there, not what is new."""
 
 import json
 import zlib
@@ -42,7 +42,7 @@ class PartitionField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metadata:
-    """What one metadata file says."""
+    """What one metadata file contains."""
 
     #: Empty in old tables of format 1.
     uuid: str
@@ -77,7 +77,7 @@ def read_metadata(storage: Storage, path: str) -> Metadata:
 
 
 def metadata_of(record: Any, path: str) -> Metadata:
-    """Read the content of a metadata file, which a catalog may also answer with.
+    """Read the content of a metadata file, which a catalog may also return.
 
     Raises:
         ProbeFailedError: It is no metadata, or of a newer format.

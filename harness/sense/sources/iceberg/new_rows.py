@@ -25,7 +25,7 @@ def rows_of(new: NewRows) -> Rows:
         need_runtime(session)
         if new.since is None:
             return _at(session, new, new.until)
-        # What Iceberg reads between two snapshots are the appends; of others it says nothing.
+        # Between two snapshots Iceberg reads the appends, and nothing of the others.
         appended = (
             session.read.format("iceberg")
             .option("start-snapshot-id", str(new.since))

@@ -2,7 +2,7 @@
 
 A snapshot's summary names them only if the table's writers were set up for it. Only manifests that
 the snapshot itself added are read, and of a probe no more than the limits below. Where partitions
-cannot be named, the event says so; it is never left out.
+cannot be named, the event records this; it is never left out.
 """
 
 import base64
@@ -142,7 +142,7 @@ class _Manifests:
 
     def _spec(self, spec_id: int | None, manifest: Container) -> Sequence[PartitionField]:
         if spec_id is None:
-            # Old lists do not say it.
+            # Old lists do not record it.
             return next(iter(self.specs.values()))
         if spec_id not in self.specs:
             raise AvroError("it is partitioned in a way that the table does not know")

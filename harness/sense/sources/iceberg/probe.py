@@ -23,7 +23,7 @@ class IcebergProbe:
     Args:
         storages: Read the metadata files.
         catalogs: Find tables by name.
-        questions: Asks new rows.
+        questions: Queries new rows.
     """
 
     def __init__(self, storages: Storages, catalogs: Catalogs, questions: Questions) -> None:

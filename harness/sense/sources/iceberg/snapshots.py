@@ -29,7 +29,7 @@ class NewRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a probe of the metadata found, before anyone asked the rows."""
+    """What a probe of the metadata found, before any rows were queried."""
 
     position: Cursor
     events: tuple[ChangeEvent, ...] = ()

@@ -24,7 +24,7 @@ class LoadedTable:
 
 
 class WorkspaceTables(Protocol):
-    """Knows the Iceberg tables of a workspace."""
+    """Loads the Iceberg tables of a workspace."""
 
     #: The catalog of names that have none.
     catalog: str
@@ -39,7 +39,7 @@ class WorkspaceTables(Protocol):
 
 
 class RestTables:
-    """Asks the workspace that the SDK's own environment names, with the SDK's own login.
+    """Queries the workspace that the SDK's own environment names, with the SDK's own login.
 
     Args:
         catalog: The catalog of names that have none.

@@ -151,7 +151,7 @@ class Comparison:
         )
 
     def _settle(self, changes: Sequence[_Change], dialect: Dialect) -> None:
-        """Request the windows that the next probe starts from, and return what is new data."""
+        """Request the windows that the next probe starts from, and report what is new data."""
         ready = []
         for change in changes:
             try:
@@ -167,7 +167,7 @@ class Comparison:
         seen = self._session.windows(windows, dialect)
         for change in ready:
             now = seen.get(change.subject.id)
-            # Rows that went while we looked are the next probe's to judge.
+            # Rows that disappeared during this probe are left to the next one.
             if now is not None and (now.largest is None) == (change.after.largest is None):
                 self._report(replace(change, after=change.after.with_seen(now)))
 

@@ -52,7 +52,7 @@ class Cursor:
     late: int = 0
     #: How often the largest key fell; distinguishes one generation of the table from the next.
     life: int = 0
-    #: The database's clock and the largest key then, for keys that know no time.
+    #: The database's clock and the largest key then, for keys that hold no time.
     marks: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -128,7 +128,7 @@ def _has_grown(before: Cursor, seen: Seen) -> bool:
 
 
 def start_after(cursor: Cursor, now: str, overlap: timedelta) -> Cursor:
-    """Return the cursor with the window that the next probe asks for.
+    """Return the cursor with the window that the next probe requests.
 
     Raises:
         ProbeFailedError: The largest value is none that others can be compared to.

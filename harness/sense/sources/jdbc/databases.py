@@ -1,6 +1,6 @@
 """Queries databases through SQLAlchemy and their Python drivers, in no JVM.
 
-SQLAlchemy connects and knows the dialect, the driver's errors and when a connection is gone. The
+SQLAlchemy connects, provides the dialect and the driver's errors, and detects lost connections. The
 statements are text: a hundred tables as SQLAlchemy's own expressions take longer to write than to
 run.
 """
@@ -89,7 +89,7 @@ class SqlQueries:
 
 
 class _Desk:
-    """One database, its connection, and the thread that talks to it."""
+    """One database, its connection, and the thread that queries it."""
 
     def __init__(self, database: Database, secrets: SecretResolver) -> None:
         self._database = database
@@ -149,7 +149,7 @@ class _Desk:
             ) from None
 
     def _described(self, work: Callable[[], T]) -> T:
-        """Do the work, and say in one sentence why it failed."""
+        """Do the work, and report in one sentence why it failed."""
         from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
         try:

@@ -1,4 +1,4 @@
-"""Knows how databases and their Python drivers differ: names, types, time limits, texts."""
+"""Describes how databases and their Python drivers differ: names, types, time limits, texts."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
@@ -46,12 +46,12 @@ TIME_LIMIT = {
     "mysql": "set max_execution_time = {}000",
     "mariadb": "set max_statement_time = {}",
 }
-#: What databases say when they give a statement up for its time or for a lock that others hold.
+#: Error codes of statements that were cancelled for their time or for a lock that others hold.
 _TOO_SLOW = frozenset({"57014", "55P03", 3024, 1969, 1205, 1222, 613, 131, "DPY-4024", "ORA-00054"})
 
 
 def dialect_of(known: "sqlalchemy.Dialect") -> Dialect:
-    """Return how statements are written for what SQLAlchemy knows as one dialect."""
+    """Return how statements are written for one of SQLAlchemy's dialects."""
     from sqlalchemy import extract, literal_column
 
     preparer: Any = known.identifier_preparer

@@ -25,11 +25,11 @@ _TYPES = {
 
 
 class SparkTableRows:
-    """Answers from Spark.
+    """Runs queries over new rows in Spark.
 
     Args:
         session: Returns the Spark session.
-        queries: Asks the databases.
+        queries: Reads from the databases.
         bounds: What holds for a query.
     """
 

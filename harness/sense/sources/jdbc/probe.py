@@ -19,7 +19,7 @@ class JdbcProbe:
 
     Args:
         databases: The databases by the names that ``heartbeat.yml`` gives them.
-        queries: Asks them.
+        queries: Reads from them.
         new_rows: Runs preprocess queries over new rows.
         monotonic: Measures time limits.
     """
@@ -39,7 +39,7 @@ class JdbcProbe:
         self._alone: dict[str, set[str]] = {}
 
     def group_of(self, upstream: Upstream) -> str:
-        """Return the connection: its tables are asked in one statement."""
+        """Return the connection: its tables are queried in one statement."""
         relation = relation_from(upstream.sensor_id)
         return upstream.upstream_id if relation is None else f"{relation.connection}:"
 

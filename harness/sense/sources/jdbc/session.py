@@ -38,7 +38,7 @@ def credentials(database: Database, secrets: SecretResolver) -> dict[str, str]:
     """Return user and password, as far as there are any, by their names in JDBC.
 
     Raises:
-        ConfigurationError: The password is not where the reference says.
+        ConfigurationError: The password is not where the reference points.
     """
     found = {}
     if database.user:
@@ -74,7 +74,7 @@ class Worker:
         """Return what the work returns, or raise what it raises.
 
         Raises:
-            TimeoutError: It goes on after so many seconds, or what was asked before does.
+            TimeoutError: It goes on after so many seconds, or earlier work does.
         """
         answer: Future[T] = Future()
         with self._lock:
@@ -101,18 +101,18 @@ def _run(work: Callable[[], T], answer: "Future[T]") -> None:
 
 #: Tables in one statement.
 _MOST_TABLES = 100
-#: One table that is asked alone gets this part of the whole time.
+#: One table that is queried alone gets this part of the whole time.
 _ALONE = 8
 _LEAST_SECONDS = 0.05
 
 
 class QuerySession:
-    """One probe's questions to one database.
+    """One probe's queries to one database.
 
     Args:
-        queries: Asks the database.
+        queries: Reads from the database.
         database: Which one.
-        alone: Ids of upstreams that failed at the last probe; kept up to date. They are asked
+        alone: Ids of upstreams that failed at the last probe; kept up to date. They are queried
             alone, after all others.
         monotonic: Measures the time limit.
     """

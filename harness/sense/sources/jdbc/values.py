@@ -66,10 +66,10 @@ def instant(text: str) -> datetime:
 
 
 def overlap_start(kind: Kind, largest: str, now: str, overlap: timedelta) -> str:
-    """Return the value from which rows are read again, for a kind that knows time.
+    """Return the value from which rows are read again, for a kind that holds time.
 
     Args:
-        kind: One that knows time.
+        kind: One that holds time.
         largest: The largest value.
         now: The database's clock; a value ahead of it does not hide what comes after.
         overlap: How much older than the last a row may be and still be new data.

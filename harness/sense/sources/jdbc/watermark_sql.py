@@ -1,4 +1,4 @@
-"""Writes the statement that asks many tables at once what is at their end.
+"""Writes the statement that reads from many tables at once what is at their end.
 
 Of each table: its largest key, and how many rows there are in the overlap before it, with a sum
 over them that also changes when rows move within it.
@@ -63,7 +63,7 @@ def subject_of(upstream: Upstream, dialect: Dialect) -> Subject:
     """Spell what an upstream names.
 
     Raises:
-        ProbeFailedError: It names nothing that can be asked.
+        ProbeFailedError: It names nothing that can be queried.
     """
     relation = relation_from(upstream.sensor_id)
     if relation is None:
@@ -98,20 +98,20 @@ def _spelled(relation: Relation, dialect: Dialect) -> str:
 
 
 def largest_query(subject: Subject) -> Query:
-    """Ask one table, of which nothing is known, for its largest key, its type, and the clock."""
+    """Return the query for largest key, type and clock of one table, of which nothing is known."""
     text = f"select max({subject.key}) as largest, current_timestamp as asked_at"
     return Query((f"{text} from {subject.relation}",))
 
 
 def up_to_query(subject: Subject, start: Value, end: Value) -> Query:
-    """Ask one table how many rows there are from a key to another."""
+    """Return the query that counts the rows of one table from a key to another."""
     key, relation = subject.key, subject.relation
     text = f"select count(*) as counted from {relation} where {key} >= "
     return Query((text, start, f" and {key} <= ", end))
 
 
 def windows_query(windows: Sequence[Window], dialect: Dialect) -> Query:
-    """Ask many tables in one statement; their keys must be of one type."""
+    """Return one statement over many tables; their keys must be of one type."""
     pieces: list[str | Value] = []
     for number, window in enumerate(windows):
         key, kind = window.subject.key, window.column.kind

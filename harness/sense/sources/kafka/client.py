@@ -1,4 +1,4 @@
-"""Asks a Kafka cluster through librdkafka: recreated for each probe, since a kept one may go stale.
+"""Queries a Kafka cluster with librdkafka: a new client per probe, since a kept one may go stale.
 
 A client that was kept over a broker's restart, or over the end of a topic, was seen to answer
 wrongly or not at all for long. A new one is right each time and costs less than 0.1 s.
@@ -31,7 +31,7 @@ _GRACE_SECONDS = 2.0
 _POLL_SECONDS = 0.1
 _STEP_SECONDS = 0.5
 
-#: Errors that a client recreated may not have: its knowledge of the cluster is out of date.
+#: Errors that a client recreated may not have: the metadata of the old one is out of date.
 _MAY_PASS = frozenset(
     {
         KafkaError.FENCED_LEADER_EPOCH,
@@ -68,7 +68,7 @@ def configuration_of(cluster: KafkaCluster, password: str | None) -> dict[str, A
         "ssl.ca.location": cluster.ca_file,
         "socket.timeout.ms": min(timeout, _MOST_SOCKET_TIMEOUT),
         "socket.connection.setup.timeout.ms": timeout,
-        # Else the cluster may create a topic that is only asked about.
+        # Else the cluster may create a topic that is only queried.
         "allow.auto.create.topics": False,
         # Else it writes a line a second to the error stream while a broker is down.
         "log_level": 0,
@@ -155,9 +155,9 @@ class KafkaClient:
         return {requested: self._answer(future) for requested, future in futures.items()}
 
     def _connect(self, topic: str) -> bool:
-        """Wait for a connection, by a question whose answer does not matter.
+        """Wait for a connection, by a request whose answer does not matter.
 
-        A new client sometimes lets its first batch of questions wait for seconds, though it has a
+        A new client sometimes lets its first batch of requests wait for seconds, though it has a
         connection by then. One that has had an answer before never does.
         """
         started = self._monotonic()
@@ -210,7 +210,7 @@ class KafkaClient:
 
 
 class _Errors:
-    """Collects what librdkafka says of the connections; it may say so from any thread."""
+    """Collects what librdkafka reports of the connections; it may do so from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -39,7 +39,7 @@ class Found:
         return bool(self.upstream.preprocess_query) or not self.finding.counts_unread
 
     def wanted(self, query_messages: int) -> Wanted:
-        """Return what to read, to know."""
+        """Return what to read in order to decide."""
         most = query_messages if self.upstream.preprocess_query else _PROOF
         return Wanted(ranges=self.finding.ranges, most=most)
 

@@ -27,14 +27,14 @@ _BATCH = 500
 _POLL_SECONDS = 0.1
 
 _READING: dict[str, Any] = {
-    # It has to have a name, but nothing is ever asked of the group.
+    # It has to have a name, but the group is never used.
     "group.id": "heartbeat",
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "isolation.level": "read_committed",
     # The end of a range that holds only markers is visible in no other way.
     "enable.partition.eof": True,
-    # Where messages were deleted meanwhile, say so and start nowhere else.
+    # Where messages were deleted meanwhile, report it and start nowhere else.
     "auto.offset.reset": "error",
     # Do not wait for messages that are not there.
     "fetch.wait.max.ms": 10,

@@ -1,4 +1,4 @@
-"""Compares what a cluster says of a topic with the last cursor; it sends no request."""
+"""Compares what a cluster reports of a topic with the last cursor; it sends no request."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -80,7 +80,7 @@ def compare(cursor: Cursor | None, now: TopicNow, starts: Mapping[int, int]) -> 
 
     Args:
         cursor: Where the last probe came to.
-        now: What the cluster says.
+        now: What the cluster reports.
         starts: The first offset of each of the ``unknown_starts``.
     """
     ours = _known_offsets(cursor, now)

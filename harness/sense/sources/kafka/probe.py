@@ -31,7 +31,7 @@ class KafkaProbe:
 
         Args:
             connect: Makes a client of the cluster of a product.
-            admission: Says which findings are events.
+            admission: Decides which findings are events.
         """
         self._connect = connect
         self._admission = admission
@@ -161,7 +161,7 @@ def _has_fewer_partitions(before: Cursor, now: TopicNow) -> bool:
 
 
 def _may_be_stale(task: _Task, found: Finding | Problem) -> bool:
-    """Return whether to ask once more: a broker that lags behind may answer with an old offset."""
+    """Return whether to query once more: a broker that lags behind may return an old offset."""
     return found.may_pass if isinstance(found, Problem) else bool(found.truncated)
 
 

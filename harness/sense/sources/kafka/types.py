@@ -74,7 +74,7 @@ class Read:
 
 
 class Cluster(Protocol):
-    """Answers about one Kafka cluster. It is made for one probe."""
+    """Queries one Kafka cluster. It is made for one probe."""
 
     @property
     def query_messages(self) -> int:

@@ -58,7 +58,7 @@ Since = Callable[[Sequence[SensorRow]], int | None]
 
 
 class Tables(Protocol):
-    """Knows ``sensors`` tables; implemented by their logs, and by the catalogs of a workspace."""
+    """Reads ``sensors`` tables; implemented by their logs, and by the catalogs of a workspace."""
 
     def known(self, table: str, since: Since) -> Known:
         """Return what is known of a table.
@@ -152,7 +152,7 @@ class Version(Protocol):
 
 
 class Versions(Protocol):
-    """Knows the versions of a table of a catalog."""
+    """Lists the versions of a table of a catalog."""
 
     def newest(self, table: str, count: int) -> Sequence[Version]:
         """Return that many of the newest, newest first.
@@ -168,9 +168,9 @@ class CatalogSensorsTables:
 
     Args:
         catalog: The catalog of names that have none.
-        by_path: Knows those that are named by a path.
+        by_path: Reads those that are named by a path.
         reader: Reads by name.
-        versions: Knows the newest version.
+        versions: Returns the newest version.
     """
 
     def __init__(

@@ -77,7 +77,7 @@ def fit(value: "Column", here: t.DataType, there: t.DataType) -> "Column":
 
 
 def as_text(value: "Column", data_type: t.DataType) -> "Column":
-    """Return a value as text that says all of it, whatever the session's time zone."""
+    """Return a value as text that loses nothing, whatever the session's time zone."""
     from pyspark.sql import functions as f
 
     match data_type:
@@ -171,7 +171,7 @@ def _statement(table: str, change: Alteration) -> str:
 
 
 def _allow(bronze: Bronze, feature: tuple[str, str], before: tuple[str, str] | None = None) -> None:
-    """Switch a feature of Delta on, where it is needed: older readers do not know it."""
+    """Switch a feature of Delta on, where it is needed: older readers do not support it."""
     properties = bronze.session.sql(f"show tblproperties {bronze.sql_name}").collect()
     if feature in {(row["key"], row["value"]) for row in properties}:
         return
@@ -186,7 +186,7 @@ def _has_odd_name(change: Alteration) -> bool:
 
 
 def _note(bronze: Bronze, changes: tuple[SchemaChange, ...]) -> None:
-    """Append what the list does not say last of the same column."""
+    """Append the changes that differ from the last entries of their kind and column."""
     if not changes:
         return
     spark, name = bronze.session, in_sql(list_name(bronze.name))

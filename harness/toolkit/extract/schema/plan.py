@@ -110,7 +110,7 @@ class Plan:
     changes: tuple[SchemaChange, ...] = ()
 
     def check(self, rules: SchemaRules, table: str) -> None:
-        """Stop where the rules say so.
+        """Stop where the rules require it.
 
         Raises:
             ExtractError: They do; it names every difference that stops.

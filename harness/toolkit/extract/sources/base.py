@@ -19,7 +19,7 @@ class Batch:
     frame: "DataFrame"
     #: Where they begin, and that is among them; ``None``: they are all rows.
     since: str | None = None
-    #: Up to where they go, where the source knows before they are read.
+    #: Up to where they go, where the source has that before they are read.
     until: str | None = None
     #: The column whose largest value is where they ended.
     column: str | None = None

@@ -52,7 +52,7 @@ def rows_of(
 def known_files(bronze: Bronze) -> set[tuple[str, int]]:
     """Return the files that bronze has, each with its modified time in milliseconds.
 
-    The partitions of the last days tell; where they have none, the whole table does.
+    The partitions of the last days are read; where they have none, the whole table is.
     """
     with one_sentence(bronze.name):
         found = _files_in(bronze.recent())
@@ -127,7 +127,7 @@ class Files:
         return self.path
 
     def read(self, bronze: Bronze) -> Batch | None:
-        """Return the rows of the files that bronze does not know.
+        """Return the rows of the files that bronze does not have.
 
         Raises:
             ConfigurationError: ``most`` is less than one, or there is no such partition folder.

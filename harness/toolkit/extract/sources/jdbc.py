@@ -1,7 +1,7 @@
 """Extracts from a table of a database over JDBC, by a column that grows.
 
-What is asked about the column goes to the database as bound values. The rows are read by Spark,
-which is given the limits as typed values of its own.
+Queries about the column use bound values. Spark reads the rows, and is given the limits as typed
+values of its own.
 """
 
 import os
@@ -84,7 +84,7 @@ class Jdbc(ByColumn):
 
         Raises:
             ConfigurationError: The column is none that shows how far an extract has come.
-            ExtractError: The database cannot be asked.
+            ExtractError: The database cannot be queried.
         """
         self.check_name(self.name)
         try:
@@ -111,7 +111,7 @@ class Jdbc(ByColumn):
     ) -> Batch:
         """Return the rows of a span, whatever zone Spark writes the limits in.
 
-        What the database is asked for may be more than that, and never is less.
+        What the database is queried for may be more than that, and never is less.
         """
         statement = next(
             (each for start, each in _SET_UTC.items() if self.database.url.startswith(start)), None
@@ -143,7 +143,7 @@ def _reader_of(
         # A time stamp without a zone is the same digits here as there.
         preferTimestampNTZ=True,
     )
-    # Spark would ask DriverManager, which knows a driver only when Spark has used it before.
+    # Spark would call DriverManager, which has a driver only when Spark has used it before.
     driver = database.driver or _DRIVERS.get(address.split(":")[1])
     if driver is not None:
         reader = reader.option("driver", driver)
@@ -167,7 +167,7 @@ def _zones(session: "SparkSession") -> set[str]:
 
 
 class _QuerySession:
-    """Asks the database about the column."""
+    """Queries the database about the column."""
 
     def __init__(self, bronze: Bronze, source: Jdbc) -> None:
         self._source = source

@@ -84,7 +84,7 @@ class Kafka:
         places = [Place(self.topic, number) for number in range(topic.partitions)]
         starts, ends = client.starts(places), client.ends(places)
         there = {each: (self._offset(starts[each]), self._offset(ends[each])) for each in places}
-        # Of a partition that has nothing, bronze need not be asked.
+        # Of a partition that has nothing, bronze need not be queried.
         wanted = [each.partition for each, (_, end) in there.items() if end]
         consumed = bronze.newest_by(OFFSET, PARTITION, wanted)
         return {
