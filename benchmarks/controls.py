@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def ticks(folder: Path, rows: int) -> None:
-    """Time the first tick, two that start what the limit of starts left over, and one with news."""
+    """Time the first tick, two that start what the start limit left over, and one with new data."""
     project = folder / "project"
     tables = [folder / "lake" / f"t{number:03d}" for number in range(TABLES)]
     for table in tables:

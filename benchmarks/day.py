@@ -1,4 +1,4 @@
-"""Plays a day of a resident process: 2,880 ticks, one in ten of them with news, as fast as they go.
+"""Plays a day of a resident process: 2,880 ticks, one in ten with new data, as fast as they go.
 
 Shows whether the last hundred ticks are as quick as the first: the ledgers grow all the time.
 
@@ -20,7 +20,7 @@ from benchmarks.upstreams import BenchContext, append, lay_out, line, timed  # n
 from harness.tick.engine import Engine  # noqa: E402
 from harness.tick.housekeeping import Housekeeper  # noqa: E402
 
-#: News comes with every tenth tick.
+#: New data comes with every tenth tick.
 BUSY_EVERY = 10
 #: Ticks between two lines of progress, on standard error.
 PROGRESS_EVERY = 100

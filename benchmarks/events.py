@@ -1,6 +1,6 @@
-"""Asks for one day's data-change events, of a ledger that has that day alone and of one of years.
+"""Times queries of one day's data-change events, on a ledger of that day alone and on one of years.
 
-What is asked for lies in a few files, so that both should take as long: in Python, without a JVM,
+What is queried lies in a few files, so that both should take as long: in Python, without a JVM,
 and as the SQL of the macro on a warm session. Side by side: each size has a folder of its own.
 
     .venv/bin/python benchmarks/events.py --events 0 10000000
@@ -102,7 +102,7 @@ def past(days: int) -> Iterator[Mapping[str, object]]:
 
 
 def questions(day: int) -> Mapping[str, dict[str, object]]:
-    """Return what is asked, by what it is called."""
+    """Return the arguments of each query, by its name."""
     start = FIRST_DAY + timedelta(days=day)
     within = {"start": start.isoformat(), "end": (start + timedelta(days=1)).isoformat()}
     return {
@@ -113,7 +113,7 @@ def questions(day: int) -> Mapping[str, dict[str, object]]:
 
 
 def in_python(context: BenchContext, events: int, day: int) -> None:
-    """Time the questions as Python asks them."""
+    """Time the queries in Python."""
     for name, wanted in questions(day).items():
         rest = {key: value for key, value in wanted.items() if key != "table"}
         question = question_of(wanted.get("table"), rest)  # type: ignore[arg-type]
@@ -123,7 +123,7 @@ def in_python(context: BenchContext, events: int, day: int) -> None:
 
 
 def in_sql(context: BenchContext, events: int, day: int) -> None:
-    """Time the questions as the macro asks them, rendered before."""
+    """Time the queries of the macro, rendered before."""
     for name, wanted in questions(day).items():
         arguments = ", ".join(f"{key}={value!r}" for key, value in wanted.items())
         compiled = dbt("compile", "--inline", f"{{{{ data_change_events_between({arguments}) }}}}")
@@ -134,7 +134,7 @@ def in_sql(context: BenchContext, events: int, day: int) -> None:
 
 
 def print_time(events: int, what: str, asking: Callable[[], int]) -> None:
-    """Ask once, and then so often that one time in the middle is to be trusted."""
+    """Query once, and then so often that the median is reliable."""
     asking()
     reported = sorted(timed(asking) for _ in range(REPEATS))  # type: ignore[type-var]
     answer = {count for _, count in reported}
@@ -147,7 +147,7 @@ def print_time(events: int, what: str, asking: Callable[[], int]) -> None:
 
 
 def files(ledger: Path, day: int) -> str:
-    """Say how many files the ledger has, and how many of them have anything of a day."""
+    """Return how many files the ledger has, and how many of them have anything of a day."""
     start = int(FIRST_DAY.timestamp() * 1000) + day * DAY_MS
     rows = pa.table(DeltaTable(ledger).get_add_actions(flatten=True)).to_pylist()
     touched = [

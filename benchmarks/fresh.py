@@ -1,9 +1,9 @@
 """Times fresh processes: `init`, ticks, `status`, and beside them a `dbt build` of one model.
 
-Ticks with news are timed beside an engine, without one, and with one of their own (`inline`). The
-build is of one incremental Delta model with the same profile; a bare one has no archive of classes
-and parses its project, as where there is no Heartbeat. Another checkout, such as one of an earlier
-version, does the same in the same run, each with its own `.venv`.
+Ticks with new data are timed beside an engine, without one, and with one of their own (`inline`).
+The build is of one incremental Delta model with the same profile; a bare one has no archive of
+classes and parses its project, as where there is no Heartbeat. Another checkout, such as one of an
+earlier version, does the same in the same run, each with its own `.venv`.
 
     .venv/bin/python benchmarks/fresh.py --tables 1000 --rounds 3 --beside ../earlier
 """

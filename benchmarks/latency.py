@@ -160,7 +160,7 @@ class Bench:
         for number in range(self._warming + changes):
             if number == self._warming:
                 self._steps.clear()
-            # What the last change has left is settled, published, and looked at once more.
+            # What the last change has left is settled, published, and probed once more.
             time.sleep(self._pause + random.random() * EVERY_SECONDS)
             if is_busy:
                 append(self._paths[1])

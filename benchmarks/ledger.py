@@ -44,7 +44,7 @@ from harness.tick.state import TickState  # noqa: E402
 TABLES = 100
 IDLE_TICKS = 20
 REPEATS = 5
-#: Tables that have no past: nothing came to them since they were first seen.
+#: Tables that have no past: nothing came to them since they were first probed.
 IDLE_TABLES = 5
 
 
@@ -92,7 +92,7 @@ def context_in(folder: Path) -> BenchContext:
 
 
 def fill(folder: Path, events: int) -> None:
-    """Let everything be seen once, and give the ledgers their past."""
+    """Probe everything once, and give the ledgers their past."""
     context = context_in(folder)
     rest(Engine(context))
     state = load_state(context.home.state, context.store)
@@ -134,7 +134,7 @@ def tags_in(context: BenchContext) -> Mapping[str, str]:
 
 
 def warm(folder: Path, events: int, warming: int) -> None:
-    """Time a process that has no state file, goes on, and stays."""
+    """Time a process that has no checkpoint, goes on, and stays."""
     context = context_in(folder)
     engine = Engine(context)
     paths = paths_of(folder)

@@ -1,7 +1,7 @@
 """Times refresh models beside what plain dbt does with the same batches, in one Spark session.
 
 A hub of so many rows gets batches of which a tenth are new keys, a quarter have changed and the
-rest say what is known; then batches that change nothing, days that are replaced, one that is taken
+rest are unchanged; then batches that change nothing, days that are replaced, one that is taken
 out, and a run with nothing to do. A year of days lies in the tables that have days.
 
     .venv/bin/python benchmarks/refresh.py --rows 10000000 --batch 200000 --batches 20
@@ -197,7 +197,7 @@ class Bench:
             self._ratio(f"without history / {name}", beside, took[name][1 : 1 + len(beside)])
 
     def one_kind(self, what: str, *, new: float, changed: float, together: bool = False) -> None:
-        """Bring batches of which a strategy may know that less is to be done."""
+        """Bring batches for which a strategy may have less to do."""
         took: dict[str, list[float]] = {"refresh": [], "merge": []}
         codes = []
         for _ in range(3):
@@ -211,7 +211,7 @@ class Bench:
         self._ratio("refresh / merge", took["refresh"], took["merge"])
 
     def unchanged(self) -> None:
-        """Bring a batch that says what is known, each time by other rows."""
+        """Bring a batch that contains nothing new, each time by other rows."""
         took: dict[str, list[float]] = {"refresh": [], "merge": []}
         before = self._version("by_key"), self._version("by_key_history")
         for _ in range(3):
@@ -297,7 +297,7 @@ class Bench:
         there = self._batch - fresh
         every = 1 if together else max(self._rows // max(there, 1), 1)
         edge = int(there * (changed / (1 - new) if new < 1 else 0))
-        # A row that is unchanged says what the table was filled with: only these are taken again.
+        # An unchanged row repeats what the table was filled with: only these are taken again.
         offset = self._rows - there if together else self._step % every
         first, self._keys = self._keys, self._keys + fresh
         return self._rows_of(
@@ -326,7 +326,7 @@ class Bench:
         return time.perf_counter() - began
 
     def _statement(self, begins: str) -> float:
-        """How many seconds a statement of the last run took, as dbt's log has it."""
+        """Return how many seconds a statement of the last run took, as dbt's log has it."""
         log = (self._folder / "logs" / "dbt.log").read_text(encoding="utf-8", errors="replace")
         found = re.search(r"SQL status: OK in ([\d.]+) seconds", log[log.rindex(begins) :])
         return float(found.group(1)) if found else 0.0
@@ -366,7 +366,7 @@ class Bench:
         return sum(f"{wanted:%Y-%m-%d}" not in each["partitionValues"]["day"] for each in touched)
 
     def _written(self, table: str, since: int) -> int:
-        """How many bytes of new files commits have added; a file with a new vector comes again."""
+        """Return how many bytes of new files commits added; one with a new vector comes again."""
         size = 0
         for version in range(since + 1, self._version(table) + 1):
             actions = self._actions(table, version)

@@ -73,10 +73,10 @@ def bench(folder: Path, count: int) -> None:
 
 
 class Ticks:
-    """Folds what waits, with ledgers that stay.
+    """Ingests what waits, with ledgers that stay.
 
     Args:
-        home: The state folder.
+        home: The state directory.
     """
 
     def __init__(self, home: Path) -> None:

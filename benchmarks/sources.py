@@ -164,7 +164,7 @@ def fill_lake(folder: Path) -> None:
 
 
 def rows_of(kinds: Iterable[Kind]) -> Iterator[list[object]]:
-    """Return the rows of one CSV: a few jobs, that news of any of their upstreams starts."""
+    """Return the rows of one CSV: a few jobs, started by new data of any of their upstreams."""
     for kind in kinds:
         for number in range(kind.count):
             job = FIRST_JOB + number % JOBS
@@ -195,7 +195,7 @@ def warm(folder: Path, sample: int, warming: int) -> None:
 
 
 def sound(report: TickReport) -> TickReport:
-    """Return the report of a tick in which every look succeeded."""
+    """Return the report of a tick in which every probe succeeded."""
     if report.failures:
         raise SystemExit(f"{len(report.failures)} probes failed: {report.failures[0].failure}")
     return report
@@ -227,7 +227,7 @@ def idle(context: Context, engine: Engine, kinds: list[Kind]) -> dict[str, float
 def changed(
     engine: Engine, kinds: Iterable[Kind], numbers: Iterable[int]
 ) -> tuple[float, TickReport]:
-    """Let some upstreams of some kinds have news, and return the tick that reported it."""
+    """Let new data arrive at some upstreams of some kinds; return the tick that reported it."""
     numbers = list(numbers)
     kinds = list(kinds)
     # What is reported at the second probe only comes a tick before the others.

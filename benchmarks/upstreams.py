@@ -60,7 +60,7 @@ class BenchContext(Context):
         collect_seldom()
 
     def forget_jobs(self) -> None:
-        """The fake knows every job from the start."""
+        """Do nothing: the fake has every job from the start."""
 
 
 def main() -> None:
@@ -241,7 +241,7 @@ def print_time(tables: int, what: str, tick: Callable[[], TickReport]) -> None:
 
 
 def steps_of(report: object) -> str:
-    """Say how long each step took."""
+    """Return how long each step took."""
     assert isinstance(report, TickReport)
     return ", ".join(f"{name} {seconds:.2f}" for name, seconds in report.seconds.items())
 

@@ -67,7 +67,7 @@ def table_asset(
         table: The table, as Heartbeat's controls name it.
         cluster: The connection that names the installation of Heartbeat.
         name: Of the asset; the table's own if it is not given.
-        poll_interval: How many seconds lie between two questions.
+        poll_interval: How many seconds lie between two polls.
     """
     name = name or table
     trigger = DataChangeEventTrigger(
@@ -96,17 +96,17 @@ def triggering_events(triggering_asset_events: Mapping[Any, Sequence[Any]]) -> l
 
 
 class EventStream(SharedStreamProducer):
-    """Asks for events after the cursor, and moves it when Airflow has them in its database.
+    """Requests the events after the cursor, and moves it when Airflow has them in its database.
 
     So a triggerer that dies anywhere loses no event. It may emit those again that it had not
     confirmed; they have the same `event_id`.
 
     Args:
-        heartbeat: Gives what asks the installation; called for each question, as the connection
-            may change.
+        heartbeat: Returns a client of the installation; called for each request, as the
+            connection may change.
         table: The table.
         store: Keeps the cursor.
-        poll_interval: How many seconds lie between two questions.
+        poll_interval: How many seconds lie between two polls.
     """
 
     def __init__(self, heartbeat: Connect, table: str, store: Store, poll_interval: float) -> None:
@@ -145,13 +145,13 @@ class EventStream(SharedStreamProducer):
             await self._store.aset(CURSOR, cursors[-1])
 
     async def _room(self) -> None:
-        """Wait until Airflow has taken enough of what it was given to take one more."""
+        """Wait until Airflow has confirmed enough events to be given one more."""
         while self._unconfirmed >= MOST_UNCONFIRMED:
             await asyncio.sleep(min(self._poll_interval, 0.5))
         self._unconfirmed += 1
 
     async def _begin(self) -> int | None:
-        """Begin with what comes from now on, and let that be so after a restart, too."""
+        """Begin with what comes from now on, and keep that cursor for a restart."""
         reported = await self._tried(self._told_through)
         if reported is None:
             return None
@@ -193,7 +193,7 @@ class DataChangeEventTrigger(BaseEventTrigger):
         table: The table, as Heartbeat's controls name it.
         cluster: The connection that names the installation of Heartbeat.
         asset: The name of the asset that is watched; its state has the cursor.
-        poll_interval: How many seconds lie between two questions.
+        poll_interval: How many seconds lie between two polls.
     """
 
     def __init__(
@@ -206,7 +206,7 @@ class DataChangeEventTrigger(BaseEventTrigger):
         self.poll_interval = poll_interval
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return what makes another one like it."""
+        """Return what Airflow needs to create the trigger again."""
         return ("heartbeat_airflow.assets.DataChangeEventTrigger", self._options())
 
     def shared_stream_key(self) -> Hashable:

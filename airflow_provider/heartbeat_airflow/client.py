@@ -1,6 +1,6 @@
 """Queries one installation of Heartbeat, by its command line and in its own interpreter.
 
-Knows nothing of Airflow. An answer is JSON on standard output; what is wrong is one sentence on
+Does not depend on Airflow. An answer is JSON on standard output; an error is one sentence on
 standard error, with Heartbeat's exit code.
 """
 
@@ -29,7 +29,7 @@ class HeartbeatError(Exception):
 
 
 class HeartbeatRefusedError(HeartbeatError):
-    """The question is wrong, so that asking again does not help."""
+    """The request is invalid, so that a retry does not help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Cluster:
     project: str
     #: Heartbeat's interpreter; never Airflow's.
     python: str
-    #: HEARTBEAT_HOME and HEARTBEAT_CONFIG; nothing leaves them as Heartbeat has them.
+    #: HEARTBEAT_HOME and HEARTBEAT_CONFIG; None leaves them as Heartbeat has them.
     home: str | None = None
     config: str | None = None
 

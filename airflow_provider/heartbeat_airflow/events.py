@@ -1,4 +1,4 @@
-"""Hands lists of data-change events from task to task, as XComs and as one argument of a command.
+"""Passes lists of data-change events from task to task, as XComs and as one argument of a command.
 
 Needs nothing but the standard library, so that a Spark job may import it, too.
 """
@@ -15,7 +15,7 @@ Event = Mapping[str, object]
 
 #: Linux lets one argument of a command have 128 KiB, with the zero at its end.
 MOST_BYTES = 131_071
-#: What an argument of that size may unfold to; a list of honest events is far from it.
+#: What an argument of that size may decompress to; a list of real events is far smaller.
 _MOST_JSON_BYTES = 64 * 1024 * 1024
 
 
@@ -29,8 +29,8 @@ class _ClusterNames(type):
 class DataChangeEvent(metaclass=_ClusterNames):
     """Names clusters: `DataChangeEvent.CLUSTER1` is the connection `heartbeat_cluster1`.
 
-    A name is a name and no more. A DAG file may not ask for connections while it is parsed, so
-    whether there is one is seen when a task runs.
+    The connection is not read: a DAG file may not request one while it is parsed, so a missing one
+    is detected when a task runs.
     """
 
 

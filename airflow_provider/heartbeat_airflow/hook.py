@@ -80,7 +80,7 @@ class HeartbeatHook(BaseHook):
 
 @contextmanager
 def told_to_airflow() -> Iterator[None]:
-    """Let Airflow try again what may go well later, and fail at once what will not."""
+    """Let Airflow retry what may succeed later, and fail at once what will not."""
     try:
         yield
     except HeartbeatRefusedError as error:

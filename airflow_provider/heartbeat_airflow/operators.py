@@ -13,7 +13,7 @@ from heartbeat_airflow.client import Partition, iso
 from heartbeat_airflow.hook import HeartbeatHook, told_to_airflow
 from heartbeat_airflow.triggers import TickTrigger
 
-#: How many seconds lie between two questions whether there was a tick.
+#: How many seconds lie between two polls for a tick.
 _POLL_INTERVAL = 15.0
 
 

@@ -25,7 +25,7 @@ class HeartbeatJobSensor(BaseSensorOperator):
         cluster: The connection that names the installation of Heartbeat.
         since: From when on a success counts, in ISO 8601. Without it: from the beginning of the
             data interval, or where the DAG run has none, from when on it was to run.
-        deferrable: Wait in the triggerer, or else on a worker, as `mode` says.
+        deferrable: Wait in the triggerer, or else on a worker, as `mode` specifies.
     """
 
     template_fields: Sequence[str] = ("job", "cluster", "since")
@@ -72,7 +72,7 @@ class HeartbeatJobSensor(BaseSensorOperator):
         return self._has_succeeded(verdict)
 
     def execute_complete(self, context: Context, event: Mapping[str, str]) -> None:
-        """Take what the trigger has seen."""
+        """Evaluate the result of the trigger."""
         self._has_succeeded(JobVerdict(stand=Stand(event["stand"]), sentence=event["sentence"]))
 
     def _has_succeeded(self, verdict: JobVerdict) -> bool:

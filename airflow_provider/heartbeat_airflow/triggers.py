@@ -13,7 +13,7 @@ from heartbeat_airflow.verdicts import Stand, stand_of
 
 log = logging.getLogger(__name__)
 
-#: So many questions in a row may fail before the task fails.
+#: So many polls in a row may fail before the task fails.
 _MOST_FAILURES = 5
 
 
@@ -23,7 +23,7 @@ class TickTrigger(BaseTrigger):
     Args:
         cluster: The connection that names the installation.
         until: The instant, in epoch milliseconds.
-        poll_interval: How many seconds lie between two questions.
+        poll_interval: How many seconds lie between two polls.
         wait_seconds: The polling time; it starts over when the triggerer does.
     """
 
@@ -37,7 +37,7 @@ class TickTrigger(BaseTrigger):
         self.wait_seconds = wait_seconds
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return what makes another one like it."""
+        """Return what Airflow needs to create the trigger again."""
         return (
             "heartbeat_airflow.triggers.TickTrigger",
             {
@@ -91,7 +91,7 @@ class JobTrigger(BaseTrigger):
         cluster: The connection that names the installation.
         job: Id or name of the job.
         since: The instant, in epoch milliseconds.
-        poll_interval: How many seconds lie between two questions.
+        poll_interval: How many seconds lie between two polls.
     """
 
     def __init__(self, *, cluster: str, job: str, since: int, poll_interval: float) -> None:
@@ -102,7 +102,7 @@ class JobTrigger(BaseTrigger):
         self.poll_interval = poll_interval
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return what makes another one like it."""
+        """Return what Airflow needs to create the trigger again."""
         return (
             "heartbeat_airflow.triggers.JobTrigger",
             {

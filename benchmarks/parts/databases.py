@@ -58,7 +58,7 @@ class DatabaseTables:
         run_script(self._place.database, "".join(new))
 
     def alone(self, session: "SparkSession", number: int) -> Callable[[], object]:
-        """Return the usual way to look at one of them."""
+        """Return the usual way to probe one of them."""
         query = f"select max(changed) from {self.table(number)}"
         return lambda: ask_alone(self._place.database, query)
 
@@ -106,7 +106,7 @@ class ProcessChains:
         )
 
     def alone(self, session: "SparkSession", number: int) -> Callable[[], object]:
-        """Return the usual way to look at one of them."""
+        """Return the usual way to probe one of them."""
         query = (
             f"select max(datum || zeit) from {self.log_table} where analyzed_status in ('G', 'F')"
             f" and chain_id = '{self.sensor_id(number)}'"
@@ -115,7 +115,7 @@ class ProcessChains:
 
 
 def ask_alone(url: str, query: str) -> object:
-    """Connect, run one query that gives one value, and hang up."""
+    """Connect, run one query that gives one value, and disconnect."""
     with psycopg.connect(url.removeprefix("jdbc:")) as connection:
         row = connection.execute(query).fetchone()
     return None if row is None else row[0]

@@ -17,7 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 from harness.store.rows import Ledger
 from harness.tick.housekeeping import TARGET_BYTES
 
-#: Commits that each look found.
+#: Commits that each probe found.
 EVENTS_OF_A_LOOK = 10
 #: Every job runs once in so many ticks.
 TICKS_OF_A_RUN = 10
@@ -33,7 +33,7 @@ _RANDOM = np.random.default_rng(1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """One upstream as the past had it, and the one job that takes it."""
+    """One upstream as the past had it, and the one job that consumes it."""
 
     upstream_id: str
     table: str
@@ -43,7 +43,7 @@ class Watched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """So many ticks, in each of which every upstream had news."""
+    """So many ticks, in each of which every upstream had new data."""
 
     first_tick: int
     last_tick: int
@@ -53,7 +53,7 @@ class Past:
 
     @property
     def results(self) -> int:
-        """Looks that found something."""
+        """Probes that found something."""
         return (self.last_tick - self.first_tick + 1) * len(self.upstreams)
 
     @property
@@ -233,7 +233,7 @@ def _consumed(past: Past, ended: np.ndarray, jobs: np.ndarray) -> pa.Array:
 
 
 def _place(past: Past, results: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the tick and the upstream of each look."""
+    """Return the tick and the upstream of each probe."""
     return past.first_tick + results // len(past.upstreams), results % len(past.upstreams)
 
 

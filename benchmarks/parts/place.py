@@ -61,5 +61,5 @@ class Kind(Protocol):
         ...
 
     def alone(self, session: "SparkSession", number: int) -> Callable[[], object]:
-        """Return the usual way to look at one upstream: by a query or a client of its own."""
+        """Return the usual way to probe one upstream: by a query or a client of its own."""
         ...

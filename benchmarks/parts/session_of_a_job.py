@@ -19,7 +19,7 @@ _PROJECT = Path(__file__).resolve().parents[2]
 
 @contextmanager
 def session_of_a_job() -> Iterator[tuple["SparkSession", Path]]:
-    """Start a session in a home of its own; give it with a folder that is gone afterwards."""
+    """Start a session with its own state directory; yield both, and remove the directory after."""
     folder = Path(tempfile.mkdtemp(prefix="heartbeat-bench-"))
     try:
         os.environ["HEARTBEAT_HOME"] = str(folder)

@@ -41,7 +41,7 @@ class DeltaTables:
             append(Path(self.sensor_id(number)))
 
     def alone(self, session: "SparkSession", number: int) -> Callable[[], object]:
-        """Return the usual way to look at one of them."""
+        """Return the usual way to probe one of them."""
         table, checkpoint = self.sensor_id(number), self._place.folder / "seen" / f"t{number}"
         return lambda: available_now(session.readStream.format("delta").load(table), checkpoint)
 
@@ -80,7 +80,7 @@ class TriggerFolders:
             (folder / f"go-{len(list(folder.iterdir()))}").touch()
 
     def alone(self, session: "SparkSession", number: int) -> Callable[[], object]:
-        """Return the usual way to look at one of them."""
+        """Return the usual way to probe one of them."""
         folder = str(self.root / self.sensor_id(number))
         checkpoint = self._place.folder / "seen" / f"f{number}"
         return lambda: available_now(session.readStream.format("text").load(folder), checkpoint)
@@ -120,7 +120,7 @@ class IcebergTables:
             self.lake.sql(f"insert into {self.sensor_id(number)} values (1), (2), (3)")
 
     def alone(self, session: "SparkSession", number: int) -> Callable[[], object]:
-        """Return the usual way to look at one of them."""
+        """Return the usual way to probe one of them."""
         table, checkpoint = self.sensor_id(number), self._place.folder / "seen" / f"i{number}"
         reader = self.lake.session.readStream.format("iceberg")
         return lambda: available_now(reader.load(table), checkpoint)

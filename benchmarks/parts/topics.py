@@ -69,14 +69,14 @@ class KafkaTopics:
             raise SystemExit(f"{left + len(refused)} messages did not arrive: {refused[:1]}")
 
     def _wait(self) -> None:
-        """Wait until the broker leads what it has promised to lead."""
+        """Wait until the broker leads all partitions of the topics."""
         places = {
             TopicPartition(self.topic(number), partition): OffsetSpec.latest()
             for number in range(self.count)
             for partition in range(PARTITIONS)
         }
         for _ in range(_MOST_TRIES):
-            # A new one each time, since what a client knows of leaders may be out of date.
+            # A new one each time, since the leaders that a client has read may be out of date.
             admin = AdminClient(self._client)
             answers = admin.list_offsets(places, request_timeout=30)
             if not any(answer.exception() for answer in answers.values()):
@@ -85,7 +85,7 @@ class KafkaTopics:
         raise SystemExit("the broker does not lead all of its partitions")
 
     def alone(self, session: "SparkSession", number: int) -> Callable[[], object]:
-        """Return the usual way to look at one of them."""
+        """Return the usual way to probe one of them."""
 
         def ask() -> None:
             consumer = Consumer({**self._client, "group.id": "usual"})

@@ -134,7 +134,7 @@ def blocker_names() -> list[str]:
 
 
 def blockers() -> Iterator[str]:
-    """Yield what the model of each blocker says, or else the names alone."""
+    """Yield the description of each blocker's model, or else the names alone."""
     rules = [model for model in _models() if model["name"].startswith("int_blocker__")]
     for rule in sorted(rules, key=lambda each: str(each["name"])):
         yield from [f"### {rule['name'].removeprefix('int_blocker__')}", ""]
@@ -161,7 +161,7 @@ def blockers_in_short() -> Iterator[str]:
 
 
 def _when_and_remedy(text: str) -> tuple[str, str]:
-    """Return what a blocker's description says of the two; each stands in a line of its own."""
+    """Return what a blocker's description states of the two; each stands in a line of its own."""
     grain, remedy = (
         next(line for line in text.splitlines() if line.startswith(begins))
         for begins in ("One row per job of the controls: ", "Remedy: ")

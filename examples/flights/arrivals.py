@@ -15,7 +15,7 @@ TABLES = ("flights", "weather", "planes", "airlines", "airports")
 DAILY = ("flights", "weather")
 #: The register of planes arrives in two parts.
 FIRST_PLANES = 3000
-#: One carrier is forgotten at first.
+#: One carrier is missing at first.
 FIRST_AIRLINES = 15
 
 
@@ -73,7 +73,7 @@ class Arrivals:
         self._append("airports", data("airports"))
 
     def last_airline(self) -> None:
-        """Let the forgotten carrier arrive."""
+        """Let the missing carrier arrive."""
         self._append("airlines", data("airlines").iloc[FIRST_AIRLINES:])
 
     def lose_airlines(self) -> None:

@@ -220,7 +220,7 @@ def _show_command(console: Console, *arguments: str) -> None:
 
 
 def _show_output(console: Console, context: "Context", started: Sequence["Run"]) -> None:
-    """Show the line that each run has written, as the Jobs API gives it back."""
+    """Show the line that each run has written, as the Jobs API returns it."""
     from databricks.sdk import WorkspaceClient
 
     endpoint = context.local_endpoint()

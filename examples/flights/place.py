@@ -62,7 +62,7 @@ class Place:
 
     @property
     def home(self) -> Path:
-        """The state folder of the harness."""
+        """The state directory of the harness."""
         return self.folder / "state"
 
     @property

@@ -1,4 +1,4 @@
-"""Counts the rows of a table that changed, of all that the run was handed events of.
+"""Counts the changed rows of one table of those in the run payload.
 
 Run it as a Spark job, with the table and, where they are not in the environment, the events:
 

@@ -1,5 +1,5 @@
 {#- The events of one table in their order, each step once, and the range that they cover. Python calls the same macro
-    (harness/toolkit/changes/chain.py), so nothing here queries a database. A chain knows events, not the table: what is
+    (harness/toolkit/changes/chain.py), so nothing here queries a database. A chain has events, not the table: what is
     missing between two events may have changed nothing. Its keys:
     events      oldest first
     since       the snapshot before the first change; none: all rows count as new

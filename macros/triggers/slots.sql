@@ -36,7 +36,7 @@
     )
 {%- endmacro %}
 
-{#- True for the name of a time zone that this engine knows; functions that are given another one fail. -#}
+{#- True for the name of a time zone that this engine recognizes; functions fail on any other name. -#}
 {% macro is_time_zone(name) -%}
     (
         {{ name }} = 'UTC'
@@ -44,8 +44,8 @@
     )
 {%- endmacro %}
 
-{#- Where a look at a trigger ends, as JSON: what the next look goes on from, and by which it sees at a glance that it
-    need not (int_trigger_cursors reads it). -#}
+{#- Where an evaluation of a trigger ends, as JSON: where the next one continues, and what suffices to skip the trigger
+    (int_trigger_cursors reads it). -#}
 {% macro trigger_position(trigger) -%}
     to_json(
         named_struct(

@@ -45,7 +45,7 @@ with_times as (
         cleaned.start_text rlike '[T ].*(Z|[+-][0-9]{2}:[0-9]{2})$' as start_has_zone,
         date_trunc('SECOND', try_cast(cleaned.start_text as timestamp))
             as start_as_read,
-        -- A zone that the engine does not know has no local time, and fails nothing.
+        -- A zone that the engine does not recognize has no local time, and fails nothing.
         if({{ is_time_zone('cleaned.time_zone') }}, cleaned.time_zone, null)
             as known_time_zone,
         {{ units_of_time('cleaned.frequency', 'cleaned.frequency_unit') }} as step,

@@ -9,7 +9,7 @@ int_trigger_cursors as (
 
 ),
 
--- Dates guess how many steps fit; slots decide between neighbours, as clocks are put forward and back.
+-- Dates estimate how many steps fit; slots decide between neighbours, as clocks are put forward and back.
 with_numbers as (
 
     select

@@ -1,4 +1,4 @@
--- one row per trigger whose tables have uncompacted events: some evaluation may not have seen them
+-- one row per trigger whose tables have uncompacted events: some evaluation may not have read them
 with
 
 int_trigger_conditions as (

@@ -22,7 +22,7 @@ final as (
     inner join run_statuses
         on int_runs_now.run_status = run_statuses.run_status
     where run_statuses.is_open
-        -- A job on its own schedule takes each of its upstreams by itself.
+        -- A pull consumer consumes each of its upstreams by itself.
         and not run_statuses.gives_back_events
     group by int_runs_now.job_id
     having count(*) > 1

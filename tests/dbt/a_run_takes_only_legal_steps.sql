@@ -41,7 +41,7 @@ judged as (
     select
         steps.*,
         case
-            -- What a job on its own schedule was handed may grow until the job has processed it.
+            -- What was passed to a pull consumer may grow until the job has processed it.
             when steps.reported_by = 'job'
                 then steps.run_status in ('ACQUIRED', 'SUCCEEDED')
                     and coalesce(steps.previous_status, 'ACQUIRED') = 'ACQUIRED'
@@ -61,8 +61,8 @@ judged as (
             -- An intent may be recorded again, with the latest reason why it has no answer.
             when steps.previous_status = 'INTENDED'
                 then not steps.is_after_the_end
-            -- So may a run that goes on, with what a person should know of it; and of one that is
-            -- over, nobody may understand how it ended.
+            -- So may a run that goes on, with what a person should know of it; of one that is
+            -- over, the outcome may be in doubt.
             when steps.previous_status = 'STARTED'
                 and steps.run_status in ('STARTED', 'PARKED')
                 then true
@@ -70,7 +70,7 @@ judged as (
                 then not steps.is_before_the_end and not steps.is_after_the_end
             when before_it.holds_job
                 then steps.is_after_the_end
-            -- What ended well, or gave its events back, stays so.
+            -- What ended well, or had its events requeued, stays so.
             else false
         end as is_legal
     from steps

@@ -45,7 +45,7 @@ kept as (
     left anti join given_back
         on ledger_runs.intent_id = given_back.intent_id
             and ledger_runs.attempt = given_back.attempt
-    -- What a job on its own schedule was handed, it has not taken before it says so.
+    -- A pull consumer has not consumed what was passed to it before it reports so.
     left anti join acquired
         on ledger_runs.run_status = acquired.run_status
 

@@ -1,4 +1,4 @@
--- one row per row that the kept control table has otherwise than one built anew
+-- one row per row in which the kept control table differs from a rebuilt one
 {{ config(group='publish') }}
 with
 

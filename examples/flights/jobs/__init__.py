@@ -1,1 +1,1 @@
-"""The jobs of the pipeline: each reads what its events say has changed, and writes one table."""
+"""The pipeline's jobs: each reads what changed according to its events, and writes one table."""

@@ -8,7 +8,7 @@ TABLE = "airport_traffic"
 
 
 def airport_traffic(flights: pd.DataFrame, airports: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per destination, named when the register of airports knows it."""
+    """Return one row per destination, named when the register of airports has it."""
     counted = flights.groupby("dest", as_index=False).agg(
         flights=("flight", "size"), carriers=("carrier", "nunique")
     )

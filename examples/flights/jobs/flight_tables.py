@@ -12,9 +12,9 @@ from harness.platform.spark.session import start_session
 
 
 def main() -> None:
-    """Take what the run was handed into the tables, and say what became of each batch."""
+    """Load the run payload into the tables, and print what became of each batch."""
     tables = Path("../tables").resolve()
-    # A job ends at once, and Python would warn of the locks that dbt has not given back.
+    # A job ends at once, and Python would warn of the locks that dbt has not released.
     os.environ["PYTHONWARNINGS"] = "ignore::UserWarning:multiprocessing.resource_tracker"
     os.chdir("../project")
     # On this machine a job shares the Spark of the ticks; elsewhere it has a cluster of its own.
@@ -23,7 +23,7 @@ def main() -> None:
 
 
 def _build(project: Path) -> list[str]:
-    """Build and test all models; return what dbt says of each of them."""
+    """Build and test all models; return what dbt reports of each of them."""
     from dbt.cli.main import dbtRunner
 
     places = ["--project-dir", str(project), "--profiles-dir", str(project)]

@@ -83,7 +83,7 @@ def reject(reason: str) -> None:
 
 
 def days(dates: Sequence[str]) -> str:
-    """Say which days: one, or from the first to the last."""
+    """Return the days as text: one, or from the first to the last."""
     if not dates:
         return "no day"
     return dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]} ({len(dates)} days)"
@@ -98,7 +98,7 @@ def _arrow(frame: pd.DataFrame) -> pa.Table:
 
 
 def run(job: Callable[[], None]) -> NoReturn:
-    """Run a job as a process, and end it with the code that the job deserves.
+    """Run a job as a process, and end it with the exit code of the job.
 
     Native threads of the Delta reader can abort an ordinary interpreter exit after all work is
     done; the Jobs API would take that for a failure.

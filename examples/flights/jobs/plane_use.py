@@ -10,7 +10,7 @@ UNKNOWN = "not registered"
 
 
 def impossible(planes: pd.DataFrame) -> str | None:
-    """Say what is wrong with the register, if anything is."""
+    """Return what is wrong with the register, if anything is."""
     wrong = planes[planes["seats"] <= 0]
     if wrong.empty:
         return None

@@ -1,4 +1,4 @@
-{#- Of a refresh model: each row of the hub comes from a batch that counts, and none has more rows there than it brought. -#}
+{#- Of a refresh model: each target row comes from a batch that counts, and none has more rows there than it brought. -#}
 {% test has_counts_that_add_up(model) %}
 {%- if execute %}
 {%- set tested = heartbeat._refresh_tested_model('has_counts_that_add_up', model) %}
