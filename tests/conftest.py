@@ -1,4 +1,4 @@
-"""Fixtures for every level. Spark starts once per test process, and only when a test asks for it."""
+"""Fixtures for every level. Spark starts once per test process, and only when a test needs it."""
 
 import gc
 import os
@@ -45,7 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run the longest first, and leave what ``--sample`` asks for, the same for the same seed."""
+    """Run the longest first, and keep what ``--sample`` selects, the same for the same seed."""
     # Each group has a process of its own, while the others do the rest.
     items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST))
     if (count := config.getoption("--sample")) is not None:
@@ -151,7 +151,7 @@ def no_engine_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 
 @pytest.fixture(scope="session")
 def spark_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The state folder of this test process: its warehouse and its metastore."""
+    """The state directory of this test process: its warehouse and its metastore."""
     return tmp_path_factory.mktemp("heartbeat-home")
 
 

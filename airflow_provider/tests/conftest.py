@@ -1,4 +1,4 @@
-"""An Airflow without a database, and a Heartbeat that says what a test tells it to say."""
+"""An Airflow without a database, and a Heartbeat that answers as a test specifies."""
 
 import json
 import os
@@ -71,12 +71,12 @@ class FakeHeartbeat:
 
     @property
     def asked(self) -> list[list[str]]:
-        """The arguments of each question."""
+        """The arguments of each call."""
         return [each["arguments"] for each in self._lines()]
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The variables of the last question's process."""
+        """The environment variables of the process of the last call."""
         return self._lines()[-1]["environment"]
 
     def _lines(self) -> list[dict]:

@@ -1,4 +1,4 @@
-"""How data-change events become events of an asset, once each, whoever dies when."""
+"""How data-change events become events of an asset, once each, whichever process dies and when."""
 
 import asyncio
 from contextlib import suppress
@@ -22,7 +22,7 @@ TAKEN, NOT_TAKEN = AdvanceOutcome(acked=1, failed=0), AdvanceOutcome(acked=0, fa
 
 
 class Ledger:
-    """A Heartbeat whose events and ticks are given, one tick for each time that it is asked."""
+    """A Heartbeat whose events and ticks are given, one tick for each poll."""
 
     def __init__(self, ticks: list[int | None], events: list[dict[str, object]]) -> None:
         self._ticks = iter(ticks)
@@ -44,7 +44,7 @@ class Ledger:
 
 
 class Ended(Exception):
-    """The story is over."""
+    """The given ticks are over."""
 
 
 class Store:

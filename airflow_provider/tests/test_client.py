@@ -1,4 +1,4 @@
-"""How Heartbeat's command line is asked, and what its answers mean."""
+"""How Heartbeat's command line is called, and what its answers mean."""
 
 import asyncio
 from datetime import datetime

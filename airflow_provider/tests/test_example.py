@@ -1,6 +1,6 @@
 """The example DAGs, run by Airflow against a real Heartbeat and real Iceberg tables.
 
-The tables, the state folder and Airflow's database are made once; each test asks one question.
+The tables, the state directory and Airflow's database are made once; each test checks one result.
 """
 
 import json
@@ -58,7 +58,7 @@ class World:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What Airflow's process has to know."""
+        """The environment variables that Airflow's process needs."""
         extra = {"project": str(self.project), "python": PYTHON, "home": str(self.folder / "home")}
         return {
             f"AIRFLOW_CONN_{CLUSTER.upper()}": json.dumps(

@@ -23,7 +23,7 @@ PATIENCE = 120
 
 @contextmanager
 def triggerer() -> Iterator[None]:
-    """Run a triggerer, and kill it and its children without a word."""
+    """Run a triggerer, and kill it and its children without notice."""
     process = subprocess.Popen(
         [sys.executable, "-m", "airflow", "triggerer", "--skip-serve-logs"],
         stdout=subprocess.DEVNULL,
@@ -71,7 +71,7 @@ def test_a_triggerer_that_is_killed_neither_loses_nor_doubles_what_it_confirmed(
     with triggerer():
         wait_for(lambda: cursor() == at(11) + 1)
         assert told() == ["e1", "e2"]
-    # While nobody watches, there is another one.
+    # While no triggerer runs, there is another event.
     heartbeat.says("status", {"last_tick_at": iso(at(12))})
     heartbeat.says("events", [event(3, at(12))])
     with triggerer():

@@ -1,4 +1,4 @@
-"""Lives through one day of a small lake, in Heartbeat's interpreter; prints what is where.
+"""Runs through one day of a small lake, in Heartbeat's interpreter; prints what is where.
 
 Run as `python world.py WAREHOUSE` in a copy of the project, with HEARTBEAT_HOME. The tables are
 Iceberg's, the events what real ticks have found; the hours and the Jobs API are made up.
@@ -114,7 +114,7 @@ def live(day: Day) -> None:
     day.insert(4, 5)
     day.insert(6)
     day.tick(11, 10)
-    # In the third, files are written anew and no row changes.
+    # In the third, files are rewritten and no row changes.
     rewrite = "options => map('min-input-files', '2')"
     day.sql(f"call lake.system.rewrite_data_files(table => 'data.pageviews', {rewrite})")
     day.tick(13, 5)

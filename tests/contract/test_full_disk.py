@@ -1,4 +1,4 @@
-"""A disk that is really full, or read-only: nothing is lost, recorded by half, or left unsaid."""
+"""A disk that is really full, or read-only: nothing is lost, recorded by half, or unreported."""
 
 import subprocess
 from collections.abc import Callable, Mapping

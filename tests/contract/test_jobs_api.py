@@ -1,4 +1,4 @@
-"""The Jobs API as the harness knows it: the same cases against the fake and the real SDK.
+"""The Jobs API as the harness uses it: the same cases against the fake and the real SDK.
 
 The real SDK talks over HTTP to the local Jobs API.
 """

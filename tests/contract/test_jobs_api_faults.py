@@ -149,7 +149,7 @@ def test_after_any_lost_answer_the_same_token_finds_the_one_run(
 def test_without_a_token_a_lost_answer_makes_two_runs(
     server: ControlledServer, jobs: DatabricksJobs
 ) -> None:
-    """The negative control: it is the token that keeps a resend from starting a second run."""
+    """The negative control: the idempotency token keeps a resend from starting a second run."""
     server.faults.add(Fault(match="run-now", kind=FaultKind.RESET))
     for _ in range(2):
         jobs.run_now(job_id=1, token="", parameters={})
@@ -251,7 +251,7 @@ def test_a_host_that_refuses_is_unknown_and_the_client_is_made_at_once() -> None
     started = RealClock().now()
     jobs = DatabricksJobs(ClientSettings(host=f"http://127.0.0.1:{port}", token="t"))
     assert isinstance(run_now(jobs), Unknown)
-    # Left to itself, the SDK tries for five minutes; this bound only tells the two apart.
+    # Left to itself, the SDK tries for five minutes; this bound only distinguishes the two.
     assert (RealClock().now() - started).total_seconds() < 60
 
 
@@ -308,7 +308,7 @@ def test_no_token_shows_in_a_repr(server: ControlledServer) -> None:
     assert token not in shown
 
 
-#: Sends three starts, one after the other, as soon as somebody says so.
+#: Sends three starts, one after the other, as soon as it receives a line.
 CLIENT = """
 import json, sys, urllib.request
 

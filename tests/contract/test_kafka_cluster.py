@@ -1,4 +1,4 @@
-"""What a look asks of a Kafka cluster: the same cases against the one in memory and a real one."""
+"""What a probe requests of a Kafka cluster: the same cases against one in memory and a real one."""
 
 import itertools
 from collections.abc import Callable

@@ -19,7 +19,7 @@ AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
 
 
 class Watcher:
-    """Looks at a world again and again, as ticks do, and keeps the position between."""
+    """Probes a world again and again, as ticks do, and keeps the cursor between."""
 
     def __init__(self, world: World, **more: Any) -> None:
         self.world = world
@@ -33,16 +33,16 @@ class Watcher:
         self.restart()
 
     def restart(self) -> None:
-        """Forget all that is only in memory, as a new process does."""
+        """Drop all that is only in memory, as a new process does."""
         self.probe = self.world.probe()
 
     def peek(self, at: datetime = AT) -> ProbeResult:
-        """Look without taking the answer over, as a tick does that dies before it records."""
+        """Probe without keeping the result, as a tick does that dies before it records."""
         [result] = self.probe.probe([self.upstream], at=at)
         return result
 
     def probe_once(self) -> ProbeResult:
-        """Look once, and take the answer over unless it failed."""
+        """Probe once, and keep the result unless it failed."""
         result = self.peek()
         if result.failure is None:
             self.upstream = replace(
@@ -51,7 +51,7 @@ class Watcher:
         return result
 
     def reported(self) -> list[ChangeEvent]:
-        """Look as often as data needs to be told, and return the events."""
+        """Probe as often as data needs to be reported, and return the events."""
         events: list[ChangeEvent] = []
         for _ in range(self.world.probes_until_reported):
             result = self.probe_once()
@@ -60,7 +60,7 @@ class Watcher:
         return events
 
     def before_news(self) -> "Watcher":
-        """Look until the next look is the one that tells what has just arrived."""
+        """Probe until the next probe is the one that reports what has just arrived."""
         for _ in range(self.world.probes_until_reported - 1):
             assert self.probe_once().failure is None
         return self
@@ -75,7 +75,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
 
 @pytest.fixture
 def watcher(world: World) -> Watcher:
-    """One who has seen the upstream with some data in it."""
+    """A watcher that has seen the upstream with some data in it."""
     world.add()
     watcher = Watcher(world)
     watcher.reported()
@@ -86,7 +86,7 @@ def ids(events: list[ChangeEvent]) -> list[str]:
     return [event.id_at("u") for event in events]
 
 
-# First sight
+# First probe
 
 
 def test_first_sight_of_an_upstream_without_data_is_silent(world: World) -> None:
@@ -122,7 +122,7 @@ def test_what_follows_the_first_sight_of_nothing_is_told(world: World) -> None:
     assert len(watcher.reported()) == 1
 
 
-# News, and none
+# New data, and none
 
 
 def test_an_idle_look_finds_nothing(watcher: Watcher) -> None:
@@ -170,7 +170,7 @@ def test_an_event_follows_its_upstream(watcher: Watcher) -> None:
     assert (bool(event.table), bool(event.snapshot_id)) == (True, True)
 
 
-# The position
+# The cursor
 
 
 def test_a_restart_tells_nothing_again(watcher: Watcher) -> None:

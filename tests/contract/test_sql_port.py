@@ -177,7 +177,7 @@ def test_an_error_is_one_line_without_plan_and_trace(sql: Sql) -> None:
 
 def test_rows_are_appended_with_a_stamp_over_a_session_alone(sql: Sql, schema: SchemaName) -> None:
     table = schema.table("stamped")
-    # A table that is replaced goes on knowing the stamps of its past.
+    # A table that is replaced keeps the stamps of its past.
     sql.run(f"drop table if exists {table}")
     sql.run(f"create table {table} (n bigint, at timestamp) using delta")
     stamp: dict[str, str | int] = {"txnAppId": "writer", "txnVersion": 7}

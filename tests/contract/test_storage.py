@@ -1,4 +1,4 @@
-"""Every storage answers alike: this machine's files, and a server that speaks the protocol of S3."""
+"""Every storage behaves alike: this machine's files, and a server with the protocol of S3."""
 
 import json
 import os
@@ -185,7 +185,7 @@ def test_a_delta_table_in_a_bucket_is_sensed_without_spark(bucket: str) -> None:
     assert found == [1, 0, 1, 0]
 
 
-#: What each cloud says when access is refused: status, content type, body.
+#: What each cloud returns when access is refused: status, content type, body.
 _S3 = "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
 _AZURE = (
     "<Error><Code>AuthorizationPermissionMismatch</Code><Message>This request is not authorized to"
@@ -203,7 +203,7 @@ REFUSALS = {
 
 @pytest.fixture
 def refusing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[str], None]]:
-    """A server that refuses everything as the cloud of a path does; each cloud's client asks it."""
+    """A server that refuses everything as the cloud of a path does, for each cloud's client."""
     answer: list[tuple[int, str]] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -218,7 +218,7 @@ def refusing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callab
         do_HEAD = do_GET
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -121,7 +121,7 @@ DAMAGE: Mapping[str, Callable[[Path], object]] = {
     "a file with rows is gone": lambda table: newest_rows(table).unlink(),
     "a file with rows is cut off": lambda table: cut_off(newest_rows(table)),
 }
-#: Who appends needs no old rows.
+#: An append needs no old rows.
 IN_THE_LOG = [name for name in DAMAGE if "rows" not in name]
 
 

@@ -80,7 +80,7 @@ def warehouse(
 
 @pytest.fixture
 def command(warehouse: Warehouse, capfd: pytest.CaptureFixture[str]) -> Command:
-    """Run a command; return its exit code and what it says on stderr."""
+    """Run a command; return its exit code and what it prints on stderr."""
 
     def run(*words: str) -> tuple[int, str]:
         capfd.readouterr()

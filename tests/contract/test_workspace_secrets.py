@@ -27,7 +27,7 @@ REFERENCE = SecretReference.parse("secret:shop/kafka")
 
 
 class Workspace(ThreadingHTTPServer):
-    """Answers for its secrets as a workspace does, or with the status that it is told."""
+    """Serves its secrets as a workspace does, or returns the status that is set."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Answer)
@@ -67,7 +67,7 @@ class _Answer(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ TOPIC = Upstream(
 
 
 def look_at_topic(folder: Path, workspace: Workspace) -> str | None:
-    """Look at a topic of a cluster that is down, with everything wired as in a deployment."""
+    """Probe a topic of a cluster that is down, with everything wired as in a deployment."""
     (folder / "heartbeat.yml").write_text(
         "connections: {kafka: {shop: {bootstrap_servers: '127.0.0.1:1', timeout_seconds: 1,"
         " security_protocol: SASL_PLAINTEXT, sasl_mechanism: PLAIN, user: heartbeat,"

@@ -32,7 +32,7 @@ from tests.support.services.warehouse.server import WAREHOUSE_PATH, Denied, Ware
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Both run the same statements, and test_sql_port compares what they answer.
+#: Both run the same statements, and test_sql_port compares what they return.
 IN_SPARK = pytest.param("session", marks=pytest.mark.long)
 NOON = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 NAME = "workspace_state"

@@ -1,4 +1,4 @@
-"""What admits one writer: the lock of a state folder, and the lease of a workspace's tables."""
+"""What admits one writer: the lock of a state directory, and the lease of a workspace's tables."""
 
 import signal
 import subprocess
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).resolve().parents[2]
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-#: Makes a writer for a command, by a clock; all of one test want the same thing.
+#: Makes a writer for a command, by a clock; all of one test compete for the same lock.
 Make = Callable[[str, FakeClock], WriterLock]
 
 
@@ -306,7 +306,7 @@ def test_on_the_databricks_target_a_command_appends_by_the_lease_that_it_holds(
             admitted(second, "tick"),
         ):
             pass
-        # Somebody whose clock is wrong takes over.
+        # A writer whose clock is wrong takes over.
         spark.sql("update lease_of_commands.writer_lease set expires_at = since")
         vars(second)["session"] = _Lasting(spark)
         with admitted(second, "tick"), pytest.raises(LockedError, match="has lost the lease"):

@@ -37,7 +37,7 @@ Answer = subprocess.CompletedProcess[str]
 
 @dataclass
 class Shell:
-    """A copy of the project, and a state folder of its own."""
+    """A copy of the project, and a state directory of its own."""
 
     folder: Path
     #: By which a process finds Spark.
@@ -56,7 +56,7 @@ class Shell:
         return own | self.variables
 
     def run(self, step: str, *arguments: str) -> Answer:
-        """Run the command line; keep what it said under the name of the step."""
+        """Run the command line; keep its output under the name of the step."""
         self.said[step] = subprocess.run(
             [sys.executable, "-m", "harness", *arguments],
             cwd=self.project,
@@ -114,7 +114,7 @@ class Shell:
         return json.loads(status.read_text())["tick_id"] == tick_id
 
     def stay_and_stop(self) -> None:
-        """Let a resident process tick; ask it to end after its first tick with news."""
+        """Let a resident process tick; signal it to end after its first tick with new data."""
         resident = subprocess.Popen(
             [sys.executable, "-m", "harness", "run", "--every", "1s", "--json"],
             cwd=self.project,

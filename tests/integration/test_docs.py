@@ -1,4 +1,4 @@
-"""What dbt docs is told about the columns of our relations, by plain dbt in a process of its own."""
+"""What dbt docs receives about the columns of our relations, by plain dbt in its own process."""
 
 import json
 import os

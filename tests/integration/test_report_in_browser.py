@@ -1,4 +1,4 @@
-"""The report in a real Chromium: it shows everything, complains of nothing, and obeys no text."""
+"""The report in a real Chromium: it shows everything, reports no error, and executes no text."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ WIDTHS = (390, 768, 1440)
 
 @dataclass
 class Opened:
-    """A page, and what the browser complained about."""
+    """A page, and the problems that the browser reported."""
 
     page: "Page"
     complaints: list[str] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Opened:
 
     @property
     def text(self) -> str:
-        """What the view says."""
+        """The text of the view."""
         return self.page.inner_text("main")
 
 
@@ -152,7 +152,7 @@ _INKED = """() => {
 
 
 def _keep_screenshot(opened: Opened, name: str) -> None:
-    """Leave pictures for a person where a variable of the environment says."""
+    """Leave pictures for a person in the folder that an environment variable names."""
     folder = os.environ.get("HEARTBEAT_SCREENSHOTS")
     if folder:
         opened.page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)

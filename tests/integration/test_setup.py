@@ -67,7 +67,7 @@ def test_an_engine_leaves_an_archive_of_classes_that_java_can_use(tmp_path: Path
 
 
 def parsed_for(home: Path, project: Path, parsed: Path | None) -> "tuple[Manifest, int]":
-    """Return what dbt knows of a project at its first tick, and how many files it has parsed."""
+    """Return dbt's manifest of a project at its first tick, and how many files it has parsed."""
     dbt = Dbt(project, home, target="local", before=lambda: None)
     dbt.parsed = parsed
     manifest = dbt.parse()

@@ -1,7 +1,7 @@
 """One real tick in the worst of worlds: hostile text in every place, and secrets near every error.
 
 Everything is logged, and each secret is a canary that is searched for afterwards in all that is
-left: the folder of the state with its tables and logs, Spark's event log, and what was printed.
+left: the state directory with its tables and logs, Spark's event log, and what was printed.
 """
 
 import base64
@@ -76,7 +76,7 @@ FILES = [text.replace("/", "_").replace("\0", "_").lstrip("._") for text in (*PR
 
 
 class Workspace(ThreadingHTTPServer):
-    """Knows the secrets of a scope, lets nobody start a job, and repeats every login it is sent."""
+    """Has the secrets of a scope, lets nobody start a job, and repeats every login it is sent."""
 
     def __init__(self, secrets: dict[str, str]) -> None:
         super().__init__(("127.0.0.1", 0), _Answer)
@@ -110,12 +110,12 @@ class _Answer(BaseHTTPRequestHandler):
     do_POST = do_GET
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @dataclass
 class World:
-    """A copy of the project, its surroundings, and what was said in it."""
+    """A copy of the project, its surroundings, and the output of its commands."""
 
     folder: Path
     workspace: Workspace

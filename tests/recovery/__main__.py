@@ -1,13 +1,13 @@
 """Plays more deaths than the tests do, each in a tick of its own, and judges what is left.
 
-python -m tests.recovery points          at every crash point, with news and without
+python -m tests.recovery points          at every crash point, with new data and without
 python -m tests.recovery requests        by the Jobs API, at each request, before its effect and after
-python -m tests.recovery commits         at each commit of a tick that publishes and folds
+python -m tests.recovery commits         at each commit of a tick that publishes and compacts
 python -m tests.recovery installation    at each commit of the first tick of all
-python -m tests.recovery without-token   what the checker says when no idempotency token is sent
+python -m tests.recovery without-token   what the checker reports when no idempotency token is sent
 
 What is counted goes on until a tick comes to its end. Each death costs about as long as a tick. In
-pieces: `--folder F --minutes 3`, which says with which `--first` the next piece begins.
+pieces: `--folder F --minutes 3`, which prints with which `--first` the next piece begins.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from tests.simulation.checker import complaints
 from tests.simulation.history import CRASH_POINTS
 from tests.support.jobs_emulator.faults import When
 
-#: As often as can be, so that each tick has commits of folding.
+#: As often as can be, so that each tick has commits of compacting.
 _FOLD_AFTER = {"commits": 1}
 KINDS = ("points", "requests", "commits", "installation", "without-token")
 
@@ -96,7 +96,7 @@ def _play(machine: Machine, deaths: Iterable[tuple[int, Death]], until: float) -
         is_dead = die(machine, death)
         new = ", ".join(sorted(machine.commits() - before))
         _say(began, f"{death}: {'killed' if is_dead else 'outlived'}; new: {new}")
-        # A point that this tick does not pass says nothing of the next; a number says it of all higher.
+        # A point that this tick does not pass may be passed by the next; a higher number cannot be.
         if not is_dead and not isinstance(death, AtPoint):
             return
 

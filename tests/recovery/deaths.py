@@ -96,8 +96,8 @@ class AtCommit:
         return process
 
 
-# One story of five parts, which the tests tell: in each part every tick mends what the one before has
-# left. Where a tick that ended well left nothing but runs to ask about, the next ones need no JVM.
+# One story of five parts, which the tests play: in each part every tick recovers what the one
+# before left. Where a tick that ended well left only runs to query, the next ones need no JVM.
 
 #: Two starts have had no answer; each death comes a step farther with them.
 RESENDING: tuple[Death, ...] = (
@@ -114,7 +114,7 @@ PUBLISHING: tuple[Death, ...] = (
     AtPoint("after_publish"),
     AtPoint("before_end"),
 )
-#: Runs go on, and the upstreams have news.
+#: Runs go on, and the upstreams have new data.
 FOLLOWING: tuple[Death, ...] = (
     FromServer(GET_RUN, When.BEFORE),
     AtPoint("after_settle"),
@@ -130,7 +130,7 @@ STARTING: tuple[Death, ...] = (
     AtCommit("ledger_data_change_events", has_news=True),
     AtCommit("heartbeat_control"),
 )
-#: A trigger has news. The other parts do without one: whoever has to ask it needs a JVM.
+#: A trigger has new data. The other parts do without one: its evaluation needs a JVM.
 RELEASING: tuple[Death, ...] = (
     AtPoint("before_release", has_news=True),
     AtPoint("within_release"),
@@ -150,7 +150,7 @@ OF_ENGINE: tuple[Death, ...] = (
 
 
 def die(machine: Machine, death: Death) -> bool:
-    """Let a tick die; tell whether it did, for some come to their end before."""
+    """Let a tick die; return whether it did, for some come to their end before."""
     if death.has_news:
         machine.append()
     code = machine.end_of(death.befall(machine))

@@ -32,7 +32,7 @@ def record_of(machine: Machine) -> Record:
 
 
 def changes_of_the_past(machine: Machine) -> Iterator[str]:
-    """Tell of steps that a later tick has changed or taken away."""
+    """Report steps that a later tick has changed or taken away."""
     for number, (before, after) in enumerate(pairwise(machine.pasts), start=1):
         gone = [row for row in before if row not in after]
         if gone:

@@ -38,10 +38,10 @@ _TOKEN = ("idempotency_token=token", "idempotency_token=None")
 
 
 class WatchfulServer(ControlledServer):
-    """The local Jobs API, which notes each request to start a run, and can freeze who sends it.
+    """The local Jobs API, which records each request to start a run, and can freeze its sender.
 
     Args:
-        home: The state folder of the installation.
+        home: The state directory of the installation.
         store: Its ledgers.
     """
 
@@ -77,11 +77,11 @@ class WatchfulServer(ControlledServer):
 
 
 class Machine:
-    """A copy of the project, its state folder, two upstreams, two jobs and their Jobs API.
+    """A copy of the project, its state directory, two upstreams, two jobs and their Jobs API.
 
     Args:
         folder: An empty folder, or that of an earlier machine.
-        fold_after_ticks: Fold that often rather than as often as the product does.
+        fold_after_ticks: Compact that often rather than as often as the product does.
     """
 
     #: The schema of its tables.
@@ -100,7 +100,7 @@ class Machine:
             (JOBS[1], self.upstream("flights")),
             (JOBS[1], self.upstream("weather")),
         ]
-        #: What the ledger of runs said after each tick, one after the other.
+        #: What the ledger of runs contained after each tick, one after the other.
         self.pasts: list[list[Row]] = []
         self._ticks = 0
         self._clock = RealClock()
@@ -134,7 +134,7 @@ class Machine:
         (self.project / "seeds" / "heartbeat_controls.csv").write_text(controls)
 
     def add_trigger(self) -> None:
-        """Let a trigger hand what changes in the first upstream to a job of its own."""
+        """Let a trigger pass what changes in the first upstream to a job of its own."""
         row = dict.fromkeys(TRIGGER_COLUMNS, "") | {
             "trigger_id": "each_minute",
             "trigger_type": "SNAPSHOT",
@@ -209,7 +209,7 @@ class Machine:
                 os.kill(record.server, signal.SIGKILL)
 
     def end_of(self, process: "subprocess.Popen[bytes]") -> int:
-        """Wait for a tick to end, and take down what the ledger says then."""
+        """Wait for a tick to end, and copy the ledger of runs then."""
         try:
             code = process.wait(_LONGEST_TICK)
         finally:
@@ -221,7 +221,7 @@ class Machine:
         return code
 
     def take_down(self) -> None:
-        """Take down what the ledger of runs says after a tick."""
+        """Copy the ledger of runs after a tick."""
         steps = self.store.read(Ledger.RUNS)
         self.pasts.append(sorted(steps, key=lambda row: (row["tick_number"], row["step_number"])))
 
@@ -247,7 +247,7 @@ class Machine:
         )
 
     def tick(self) -> dict[str, object]:
-        """Do a tick that nothing kills, and return what it tells."""
+        """Do a tick that nothing kills, and return its report."""
         code = self.end_of(self.start())
         assert code == 0, f"the tick ended with {code}: {self.complaint()}"
         reported = json.loads(self._said("out").read_text())
@@ -255,7 +255,7 @@ class Machine:
         return reported
 
     def complaint(self) -> str:
-        """Return the end of what the newest tick has said to people."""
+        """Return the end of what the newest tick has printed to stderr."""
         return self._said("err").read_text()[-2000:]
 
     def _said(self, stream: str) -> Path:

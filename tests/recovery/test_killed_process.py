@@ -40,7 +40,7 @@ class Played:
 
     machine: Machine
     record: Record
-    #: How a second process ended, and what it said, while the first was frozen.
+    #: How a second process ended, and what it printed, while the first was frozen.
     refused: "subprocess.CompletedProcess[bytes]"
     frozen_pid: int
     #: How the first ended when it had woken up.
@@ -212,7 +212,7 @@ def test_what_is_gathered_is_enough_to_complain_of(played: Played, complaint: st
 
 
 def test_without_the_token_a_death_after_the_call_starts_a_job_twice(played: Played) -> None:
-    """The last test: the installation is good for nothing after it."""
+    """The last test: the installation is of no use after it."""
     played.machine.take_out_the_token()
     assert die(played.machine, AtPoint("after_call", has_news=True))
     assert die(played.machine, AtPoint("after_outcome"))

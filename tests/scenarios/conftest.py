@@ -1,4 +1,4 @@
-"""A Heartbeat that tests tell stories with: real Spark, real Delta, real dbt; time and jobs by hand.
+"""The installation of the story tests: real Spark, real Delta, real dbt; time and jobs by hand.
 
 Building every table takes long, so the stories of one process share an installation. Each has
 upstreams and jobs of its own, and takes its rows out of the controls at the end. A story of two
@@ -72,7 +72,7 @@ class StoryContext(Context):
         return dbt
 
     def forget_jobs(self) -> None:
-        """The fake is told its jobs by the story."""
+        """Do nothing: the story adds its jobs to the fake."""
 
     def crash_point(self, name: str) -> None:
         if name == self.dies_at:
@@ -86,7 +86,7 @@ class StoryContext(Context):
 
 
 class StoryHome:
-    """One installation: a copy of the project, a state folder, a schema, a clock and a Jobs API.
+    """One installation: a copy of the project, a state directory, a schema, a clock and a Jobs API.
 
     Args:
         folder: Where its own files go.
@@ -104,7 +104,7 @@ class StoryHome:
         self.warehouse = warehouse or self.folder / "warehouse"
         self.spark = spark
         if warehouse is not None:
-            # The state folder has its tables where the product looks for them.
+            # The state directory has its tables where the product reads them.
             self.folder.mkdir()
             (self.folder / "warehouse").symlink_to(warehouse)
         else:
@@ -115,7 +115,7 @@ class StoryHome:
         (self.project / "heartbeat.yml").write_text("trigger_files:\n  root: triggers\n")
         (self.project / "triggers").mkdir()
         self.clock = FakeClock(datetime(2026, 3, 1, 8, 0, tzinfo=UTC))
-        # One Jobs API for all its stories: a run that an earlier story left open goes on, and is nobody's news.
+        # One Jobs API for all its stories: a run that an earlier one left open goes on unreported.
         self.jobs = FakeJobs(clock=self.clock)
         #: The project as dbt has parsed it; no story changes a model.
         self.manifest: Manifest | None = None
@@ -128,7 +128,7 @@ class StoryHome:
             self.begin_process()
 
     def begin_process(self) -> None:
-        """End the process and begin another one: nothing is remembered but what is on disk."""
+        """End the process and begin another one: nothing is kept but what is on disk."""
         self.process.context.close()
         self.process = self._new_process()
 
@@ -147,14 +147,14 @@ class Process:
     store: Store
 
     def is_as_configured(self) -> bool:
-        """Tell whether a new process would be as this one is, but for what it remembers."""
+        """Return whether a new process would be as this one is, but for what is in its memory."""
         context = self.context
         settings = load_settings(context.settings.project, context.environment)
         return context.settings == settings and context.store is self.store
 
 
 class Story:
-    """One story: its upstreams, its jobs, and the words to tell it with."""
+    """One story: its upstreams, its jobs, and the methods to write it with."""
 
     numbers = itertools.count(1)
 
@@ -175,7 +175,7 @@ class Story:
         return self.home.process.context
 
     def job(self, number: int) -> int:
-        """Return the id of one of the story's jobs, and let the Jobs API know it."""
+        """Return the id of one of the story's jobs, and add the job to the Jobs API."""
         job_id = 2**53 + 1000 * self.number + number
         self.jobs.add_job(job_id)
         return job_id
@@ -196,7 +196,7 @@ class Story:
         DeltaTable(path).optimize.compact()
 
     def control(self, sensor_id: str, job_id: int, **cells: str) -> None:
-        """Add a row to the controls; hard, unpaused and a Delta table unless told otherwise."""
+        """Add a row to the controls; hard, unpaused and a Delta table by default."""
         row = {
             "sensor_source": "delta_table",
             "sensor_id": sensor_id,
@@ -217,7 +217,7 @@ class Story:
             writer.writerows(self.rows)
 
     def trigger(self, trigger_id: str, table: str, job_id: int, **cells: str) -> None:
-        """Add a row to the triggers: one of partitions, every hour, unless told otherwise."""
+        """Add a row to the triggers: one of partitions, every hour, by default."""
         row = {
             "trigger_id": trigger_id,
             "trigger_type": "PARTITION",

@@ -1,4 +1,4 @@
-"""A table that ran far ahead of us: what is told, recorded and handed to the job is one and the same."""
+"""A table that ran far ahead of us: the same is reported, recorded and passed to the job."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.long
 
 
 class DiesBetween:
-    """A store at which the process dies after the events and before the positions."""
+    """A store at which the process dies after the events and before the cursors."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -28,7 +28,7 @@ class DiesBetween:
 
 
 def versions(events: Sequence[Mapping[str, object]]) -> list[int]:
-    """Return every version that recorded events tell of, as often as they do."""
+    """Return every version that recorded events report, as often as they do."""
     reported: list[int] = []
     for event in events:
         tags, newest = dict(event["tags"]), int(str(event["snapshot_id"]))  # type: ignore[call-overload]
@@ -105,7 +105,7 @@ def test_an_event_of_a_dead_tick_is_recorded_once_though_the_ledgers_are_compact
     )
     (compacted,) = story.context.rows("int_compaction")
     assert compacted["folded_through"] >= left["tick_number"]
-    # Nothing but the ledgers is left of what the processes so far knew.
+    # Nothing but the ledgers is left of the processes so far.
     story.context.home.state.unlink()
     story.restart()
     story.tick()

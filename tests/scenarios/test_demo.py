@@ -1,4 +1,4 @@
-"""The demo from its first line to its last, as a person runs it; then what the ledgers say of it.
+"""The demo from its first line to its last, as a person runs it; then what the ledgers record.
 
 What the tables must hold is computed here from the data package alone, in another way.
 """
@@ -40,7 +40,7 @@ class Demo:
     store: LocalStore
 
     def starts(self) -> dict[int, dict[str, Counter[str]]]:
-        """Return by tick and job from which tables the events were that a run was handed."""
+        """Return by tick and job from which tables the events in the payload of a run were."""
         tables = {str(row["event_id"]): str(row["table"]) for row in self.store.read(Ledger.EVENTS)}
         found: dict[int, dict[str, Counter[str]]] = defaultdict(dict)
         for row in self.runs("STARTED"):
@@ -76,7 +76,7 @@ class Demo:
 
 
 def own_environment() -> dict[str, str]:
-    """What a person has: nothing of the tests' own state folders."""
+    """What a person has: nothing of the tests' own state directories."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("HEARTBEAT_")}
     return own | {
         name: os.environ[name] for name in ("HEARTBEAT_DELTA_JARS",) if name in os.environ

@@ -1,4 +1,4 @@
-"""A broker and a database that hang, while Heartbeat ticks on, told tick by tick."""
+"""A broker and a database that hang, while Heartbeat ticks on, tick by tick."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A job that fails, and mends itself: real commands of the local Jobs API, through the real SDK."""
+"""A job that fails, and recovers: real commands of the local Jobs API, through the real SDK."""
 
 import json
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ JOB = 2**53 + 990_001
 
 
 class JobsOfBoth(DatabricksJobs):
-    """The local Jobs API, which also knows the runs that earlier stories left open in theirs."""
+    """The local Jobs API, which also has the runs that earlier stories left open in theirs."""
 
     def __init__(self, settings: ClientSettings, earlier: JobsApi) -> None:
         super().__init__(settings)
@@ -34,7 +34,7 @@ class JobsOfBoth(DatabricksJobs):
 
 
 class Healing:
-    """A story whose job is a command: it notes what it is handed, and fails twice."""
+    """A story whose job is a command: it records its payload, and fails twice."""
 
     def __init__(self, story: Story, server: LocalJobsServer) -> None:
         self.story = story
@@ -50,7 +50,7 @@ class Healing:
 
     @property
     def handed(self) -> list[list[str]]:
-        """The ids of the events that each run was handed."""
+        """The ids of the events in the payload of each run."""
         lines = self.file.read_text().splitlines()
         return [[event["event_id"] for event in json.loads(line)] for line in lines]
 
@@ -94,7 +94,7 @@ def test_a_job_that_fails_twice_succeeds_by_itself_with_one_list_of_everything(
     idle = story.tick(minutes=20)
     assert idle.skipped == ("decide", "fire", "publish")
 
-    # The process dies between the step that the policy wants and the decision on it.
+    # The process dies between the step that the policy requires and the decision on it.
     story.tick(minutes=20, dies_at="after_settle")
     assert story.run_rows(JOB)[-1]["reported_by"] == "policy"
     second = story.tick()

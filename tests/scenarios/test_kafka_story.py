@@ -1,4 +1,4 @@
-"""A job that waits for a Kafka topic, on a broker that dies and comes back, told tick by tick."""
+"""A job that waits for a Kafka topic, on a broker that dies and comes back, tick by tick."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""A job on its own schedule: it starts itself, and takes and processes its events all the same."""
+"""A pull consumer: a job that starts itself, and acquires and processes its events all the same."""
 
 from collections.abc import Callable, Iterator
 
@@ -45,7 +45,7 @@ def sensor_row(story: Story, sensor: str) -> dict[str, object]:
 
 
 def keeps_its_promises(story: Story) -> bool:
-    """Run the data tests on what the stories have left so far; the one that fails is told."""
+    """Run the data tests on what the stories have left so far; the one that fails is reported."""
     story.context.dbt._invoke(["test", "--select", *PROMISES], None)
     return True
 

@@ -1,4 +1,4 @@
-"""The promises of the product, told as stories of several ticks each."""
+"""The promises of the product, as stories of several ticks each."""
 
 import json
 import os
@@ -150,7 +150,7 @@ def test_a_manual_success_that_is_reported_counts_and_an_edit_of_the_control_tab
 
 
 def by_hand_began(story: Story, job: int) -> datetime | None:
-    """Return when the job's newest run began, as the Jobs API says it."""
+    """Return when the job's newest run began, as the Jobs API reports it."""
     return next(iter(story.jobs.list_runs(job))).started_at
 
 
@@ -198,7 +198,7 @@ def test_a_released_job_goes_on_without_the_events_of_its_failed_run(story: Stor
     last = story.run_rows(job)[-1]
     assert last["run_status"] == "RELEASED"
     assert str(last["message"]).startswith("released by ada: loaded by hand; it was FAILED")
-    # No run has processed them, so that whoever follows the sensor is not told that one has.
+    # No run has processed them, so that the sensor does not report to its followers that one has.
     (sensor,) = story.sensors(job)
     assert sensor["status"] == "ACQUIRED_NEW_DATA"
 

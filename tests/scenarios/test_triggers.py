@@ -1,4 +1,4 @@
-"""Event triggers, told as stories of several ticks each."""
+"""Event triggers, as stories of several ticks each."""
 
 import json
 from collections.abc import Sequence
@@ -31,14 +31,14 @@ def write(path: str, *hours: str) -> None:
 
 
 def handed(story: Story) -> Sequence[dict[str, object]]:
-    """Return the events that the newest start was handed."""
+    """Return the events in the payload of the newest start."""
     reported = json.loads(story.jobs.requests[-1].parameters["heartbeat_events"])
     assert isinstance(reported, list)
     return reported
 
 
 def why(story: Story, job: int) -> list[str]:
-    """Return why a job does not start, in words, as the newest decision told it."""
+    """Return why a job does not start, in words, as the newest decision recorded it."""
     reported = json.loads(story.context.home.status.read_text())
     (blockers,) = (each["blockers"] for each in reported["jobs"] if each["job_id"] == str(job))
     return [each["reason"] for each in blockers]
@@ -59,11 +59,11 @@ def test_a_slot_waits_for_the_partitions_of_all_its_tables_and_is_one_run(story:
         story.trigger("hourly", table, job, **cells)
     before = story.tick()
 
-    # The first look at a table tells of the whole of it; from then on partitions are told.
+    # The first probe of a table reports the whole of it; from then on partitions are reported.
     write(weather, first)
     opened = story.tick(minutes=10)
     waits = why(story, job)
-    # The trigger has asked; what died was not decided, and the same is released once.
+    # The trigger was evaluated, but no decision was made; the same is released once.
     write(flights, first)
     story.tick(dies_at="within_release")
     satisfied = story.tick()
@@ -108,7 +108,7 @@ def test_a_snapshot_trigger_gives_a_run_all_changes_since_the_last_one_that_succ
     first = story.tick(minutes=10)
     story.end(job)
 
-    # Late data comes at any time, and the slot of the next day hands it on.
+    # Late data comes at any time, and the slot of the next day passes it on.
     story.append(flights)
     between = story.tick(minutes=60)
     story.append(flights)
@@ -227,7 +227,7 @@ def test_a_partition_consumer_goes_on_when_its_hive_table_moves_to_iceberg(
     story.end(job)
     formats = [event["table_format"] for event in handed(story)]
 
-    # Whoever moves the table takes its sensor away; who writes it now registers what it writes.
+    # The person who moves the table removes its sensor; its new writer registers what it writes.
     lake.sql(
         f"create table lake.{table} using iceberg partitioned by (day) as select * from {table}"
     )

@@ -1,4 +1,4 @@
-"""The promises through edits of the CSV and troubles, told as stories of several ticks each."""
+"""The promises through edits of the CSV and troubles, as stories of several ticks each."""
 
 import json
 from dataclasses import replace

@@ -39,7 +39,7 @@ OLDEST = sorted(ARCHIVES.glob("*.tar.xz"))
 
 
 class KnowingJobs(FakeJobs):
-    """A Jobs API that knows the runs which the earlier version has started."""
+    """A Jobs API that has the runs which the earlier version has started."""
 
     def __init__(self, clock: FakeClock, runs: list[dict[str, object]]) -> None:
         super().__init__(clock=clock)
@@ -71,7 +71,7 @@ class Upgraded:
         self.home = StoryHome(folder, spark, SCHEMA)
         tables = self.home.warehouse / f"{SCHEMA}.db"
         with tarfile.open(archive) as tar:
-            # The first releases of Python 3.11 know no filter.
+            # The first releases of Python 3.11 have no filter.
             tar.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
             tar.extractall(folder / "archive")
         kept = folder / "archive" / "home" / "warehouse" / f"{SCHEMA}.db"
@@ -82,7 +82,7 @@ class Upgraded:
             table.rename(tables / table.name)
         spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
         shutil.copytree(folder / "archive", folder, dirs_exist_ok=True)
-        # A file is known by its path and a table by its own, so both are where they were.
+        # A file is identified by its path and a table by its own, so both are where they were.
         self.former = _former_place(self.home.folder / "state.json")
         # A test that was killed may have left it.
         shutil.rmtree(self.former, ignore_errors=True)
@@ -115,7 +115,7 @@ class Upgraded:
             assert dies_at is None
 
     def runs(self) -> dict[int, int]:
-        """Return how many runs the Jobs API knows of each job."""
+        """Return how many runs the Jobs API has of each job."""
         found = {job: len(self.jobs.runs_of(job)) for job in self.jobs._endings}
         return {job: count for job, count in found.items() if count}
 

@@ -1,4 +1,4 @@
-"""Judges by what the Jobs API saw and what the ledgers say; it knows nothing of the steps.
+"""Judges by the Jobs API's records and by the ledgers; it depends on nothing in the steps.
 
 Histories of the simulation and processes that were really killed are held to the same rules.
 Each rule is one function that yields complaints. A complaint begins with the name of its rule.
@@ -99,7 +99,7 @@ def _is_legal(before: str, after: str) -> bool:
     if before == "INTENDED":
         return after not in _AFTER
     if before == "STARTED":
-        # Said again when the API does not know the run for a while, or its words are not known.
+        # Recorded again when the API has no such run for a while, or its words are not known.
         return after not in ("INTENDED", "REFUSED", *_AFTER)
     return before in HOLDING and after in _AFTER
 
@@ -111,7 +111,7 @@ def steps_have_places_of_their_own(record: Record) -> Iterator[str]:
 
 
 def a_tick_has_a_number_of_its_own(record: Record) -> Iterator[str]:
-    """The newest row of an upstream, or of a control row, is told by the number of its tick."""
+    """The newest row of an upstream, or of a control row, is found by the number of its tick."""
     for ledger, key in (
         (Ledger.TICKS, None),
         (Ledger.PROBES, "upstream_id"),
@@ -133,7 +133,7 @@ def no_tick_starts_more_than_its_limit(record: Record) -> Iterator[str]:
 
 
 def what_ended_ended_so(record: Record) -> Iterator[str]:
-    """An end in the ledger is one that the run had, or that its last task told."""
+    """An end in the ledger is one that the run had, or that its last task reported."""
     for steps in record.by_token.values():
         for row in steps:
             status, run_id = str(row["run_status"]), row["run_id"]
@@ -160,7 +160,7 @@ def a_message_ends_only_the_attempt_that_it_names(record: Record) -> Iterator[st
 
 
 def a_job_is_released_by_a_later_success(record: Record) -> Iterator[str]:
-    """What succeeded before the failed run was decided says nothing about its events."""
+    """What succeeded before the failed run was decided proves nothing about its events."""
     for (intent, attempt), steps in record.attempts.items():
         released = re.search(r"success of run (\d+)", str(steps[-1]["message"]))
         decided = record.decided.get((intent, attempt))
@@ -226,7 +226,7 @@ def a_manual_run_takes_nothing_that_came_after_it_began(record: Record) -> Itera
 
 
 def a_policy_starts_no_more_and_no_sooner_than_it_says(record: Record) -> Iterator[str]:
-    """What counts is the policy that was in force, and what the ledger says of the failed run."""
+    """What counts is the policy that was in force, and the failed run's row in the ledger."""
     newest: dict[Attempt, Row] = {}
     for number, row in enumerate(record.steps):
         attempt = attempt_of(row)
@@ -298,7 +298,7 @@ def a_registered_event_is_recorded_once(record: Record) -> Iterator[str]:
 
 
 def what_was_told_names_no_trigger(record: Record) -> Iterator[str]:
-    """The tags by which a trigger hands an event on are those of its copy alone."""
+    """The tags with which a trigger passes an event on are those of its copy alone."""
     for row in record.reported_events:
         if SLOT_TAG in cast(Mapping[str, str], row["tags"]):
             yield f"the event {row['event_id']} of {row['upstream_id']} has the tags of a trigger"
@@ -378,7 +378,7 @@ def a_slot_that_is_satisfied_is_released(record: Record) -> Iterator[str]:
 
 
 def a_trigger_of_snapshots_releases_every_change(record: Record) -> Iterator[str]:
-    """Between its first look and the newest slot that it opened."""
+    """Between its first evaluation and the newest slot that it opened."""
     for trigger in record.triggers:
         rows = record.probes_of(trigger)
         if not trigger.takes_snapshots or not rows:
@@ -457,18 +457,18 @@ def a_run_is_handed_what_its_intent_says(record: Record) -> Iterator[str]:
 
 
 def _is_version(event: Mapping[str, str], table: str) -> bool:
-    """Tell whether an event is one of a table whose snapshots are numbered as they come."""
+    """Return whether an event is one of a table whose snapshots are numbered as they come."""
     is_released = SLOT_TAG in event["tags"]
     return event["table"] == table and event["table_format"] == "DELTA" and not is_released
 
 
 def _consumption(record: Record) -> dict[int, dict[str, list[Attempt]]]:
-    """Return which attempts have consumed each event, by job; what was given back counts not."""
+    """Return which attempts have consumed each event, by job; requeued ones do not count."""
     attempts = record.attempts.values()
     taken = [
         *(steps[0] for steps in attempts if "RETRY_REQUESTED" not in _statuses(steps)),
         *record.by_hand,
-        # Asked again before they are processed, a run gets newer events, too.
+        # A run that fetches again before they are processed gets newer events, too.
         *(steps[-1] for steps in record.pulled.values() if steps[-1]["run_status"] == "SUCCEEDED"),
     ]
     consumed: dict[int, dict[str, list[Attempt]]] = defaultdict(lambda: defaultdict(list))

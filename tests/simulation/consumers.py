@@ -1,4 +1,4 @@
-"""Pull consumers: jobs on their own schedule, whose runs fetch events and report them processed."""
+"""Pull consumers: jobs whose runs fetch events by themselves and report them processed."""
 
 import csv
 import random
@@ -47,13 +47,13 @@ def read(project: Path) -> list[dict[str, object]]:
 
 
 class Consumers:
-    """The runs of jobs on their own schedule.
+    """The runs of pull consumers.
 
     Args:
         store: The ledgers.
         inbox: Where they leave their messages.
         wanted: Job and sensor id of each line of theirs.
-        acquire_by: Hands events over.
+        acquire_by: Passes events to a run.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Consumers:
             return f"{name} of {job_id}: {error}"
         if not has_any:
             return f"{name} of {job_id} in run {run_id}: nothing"
-        # Without an id it speaks for every run of the job.
+        # Without an id it counts for every run of the job.
         runs = [key for key in self._got if key[:2] == (job_id, name)]
         ids = {each for key in runs if run_id in (None, key[2]) for each in self._got[key]}
         pull = Pull(job_id=job_id, name=name, is_processed=True, event_ids=frozenset(ids))

@@ -63,9 +63,9 @@ def _runs(world: World) -> Mapping[str, list[Mapping[str, object]]]:
 
 
 def _decided(world: World) -> dict[Attempt, datetime]:
-    """By the world's clock, whatever the machine's own said.
+    """Return when each attempt was decided, by the world's clock and not the machine's.
 
-    An attempt of which the Jobs API told no beginning is judged only if that clock was right.
+    An attempt of which the Jobs API reported no beginning counts only if the latter was right.
     """
     store, decided, begun = world.machine.store, dict[Attempt, datetime](), set[Attempt]()
     for row, instant in zip(store.read(Ledger.RUNS), store.instants, strict=True):

@@ -100,7 +100,7 @@ class Fate:
 class OneAfterTheOther(Executor):
     """Runs each call at once, in the order in which it is given, so that a history can be repeated.
 
-    Whoever dies in a call dies at once: what was answered before is not recorded any more.
+    A process that dies in a call dies at once: what was answered before is not recorded any more.
     """
 
     def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> "Future[_T]":

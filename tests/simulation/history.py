@@ -30,7 +30,7 @@ _IN_MEMORY = Path("/dev/shm")
 _LONGEST_TICK = 30
 _ROUNDS_TO_REST = 15
 
-#: Where the product lets a test kill it while it asks triggers.
+#: Where the product lets a test kill it while it evaluates triggers.
 RELEASE_POINTS = ("before_release", "within_release", "after_release")
 #: Every other such point.
 CRASH_POINTS = (
@@ -78,7 +78,7 @@ class HistoryResult:
     starts: int
     #: How often several ticks became public together.
     coalesced: int = 0
-    #: Everybody who told of a step.
+    #: Everybody who reported a step.
     reporters: frozenset[str] = frozenset()
     #: The moves that were played, by their numbers, and what each of them was; ticks are named so.
     moves: Mapping[int, str] = field(default_factory=dict)
@@ -266,7 +266,7 @@ class _Player:
         self._lines.append("  awake")
 
     def _one_tick(self, *, allow_mass_removal: bool = False, is_for_inbox: bool = False) -> bool:
-        """Tick; tell whether anything came of it."""
+        """Tick; return whether anything came of it."""
         world = self._world
         commits = len(world.machine.store.commits)
         try:
@@ -287,7 +287,7 @@ class _Player:
         return len(world.machine.store.commits) > commits
 
     def _come_to_rest(self) -> None:
-        """Make peace, let each job's dependencies all have news, and tick until nothing happens."""
+        """Make peace, give each job new data of all dependencies, and tick until it is quiet."""
         world = self._world
         world.make_peace()
         self._lines.append("peace")
@@ -309,7 +309,7 @@ class _Player:
 
     def _ticks_until_quiet(self) -> bool:
         world, done, enough = self._world, 0, _ROUNDS_TO_REST
-        # Slots that a long wait has brought are there once a tick has looked.
+        # Slots that a long wait has brought are there once a tick has evaluated them.
         while done < (enough := max(enough, _ROUNDS_TO_REST + 6 * world.waiting_slots())):
             done += 1
             world.clock.sleep(1200)

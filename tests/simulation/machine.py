@@ -1,6 +1,6 @@
 """The machine on which Heartbeat runs: the real engine and steps, in processes that come and go.
 
-Real are the tick, every step, the inbox, the state file and the client with its SDK. In memory are
+Real are the tick, every step, the inbox, the checkpoint and the client with its SDK. In memory are
 the ledgers, the models, the upstreams and the workspace.
 """
 
@@ -48,7 +48,7 @@ LedgerRowAsRead = dict[str, object]
 #: By job.
 Reasons = Mapping[int, tuple[str, ...]]
 _CONFIGURATION = "jobs: {target: databricks}\n"
-#: Short, so that whoever follows a killed process need not wait for most of a history.
+#: Short, so that the successor of a killed process need not wait for most of a history.
 LEASE_SECONDS = 20
 
 
@@ -63,7 +63,7 @@ class SkewedClock:
         return self._world.now() + self.ahead
 
     def right(self) -> datetime:
-        """Return what the clocks of others say."""
+        """Return the instant by the clocks of others."""
         return self._world.now()
 
     def sleep(self, seconds: float) -> None:
@@ -77,7 +77,7 @@ class Ledgers(MemoryStore):
         super().__init__()
         self._fate = fate
         self._clock = world_clock
-        #: When each step of a run was really recorded, whatever the machine's clock said.
+        #: When each step of a run was really recorded, whatever the machine's clock showed.
         self.instants: list[datetime] = []
         #: The same of each event.
         self.seen: dict[object, datetime] = {}
@@ -89,7 +89,7 @@ class Ledgers(MemoryStore):
         self.coalesced = 0
 
     def feed_policies(self) -> None:
-        """Remember which retry policies are in force from now on."""
+        """Record which retry policies are in force from now on."""
         lines = [Policy.from_cells(row) for row in self.read(POLICIES)]
         self.fed.append((len(self.read(Ledger.RUNS)), lines))
 
@@ -188,7 +188,7 @@ class Dbt:
 
 
 class _Sql:
-    """Answers the one question that is asked in SQL: which ticks have come to their end."""
+    """Answers the one query that is in SQL: which ticks have come to their end."""
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
@@ -288,7 +288,7 @@ def _settings() -> Settings:
 
 
 class Machine:
-    """One state folder and one project folder, and the processes that work on them."""
+    """One state directory and one project folder, and the processes that work on them."""
 
     def __init__(
         self, folder: Path, *, jobs: JobsApi, fate: Fate, world_clock: FakeClock, wiring: Wiring
@@ -415,7 +415,7 @@ class Machine:
         return [f"job {row['job_id']}" for row in self.models.rows("trigger_set")]
 
     def lease(self) -> Lease:
-        """Return a turn that a process can take."""
+        """Return a lease that a process can take."""
         return Lease(
             self._lease_table,
             self.store,
@@ -428,27 +428,27 @@ class Machine:
         """Let the process stand still, so that others go on in its place.
 
         Args:
-            is_noticed: Its clock will tell; else the others take over because theirs is wrong.
+            is_noticed: Its clock will show it; else the others take over because theirs is wrong.
         """
         self._process = None
         if not is_noticed:
             self._lease_table.expire()
 
     def end_process(self, *, is_killed: bool = False) -> None:
-        """Forget all that a process knows; one that is killed gives nothing back."""
+        """Drop all that a process holds; one that is killed releases nothing."""
         if self._process and not is_killed:
             self._process[0].lock.__exit__(None, None, None)
         self._process = None
 
     def lose_state_file(self, *, half: bool) -> None:
-        """Take the state file away, or leave half of it."""
+        """Take the checkpoint away, or leave half of it."""
         if half and self.home.state.exists():
             self.home.state.write_text(self.home.state.read_text()[:200])
         else:
             self.home.state.unlink(missing_ok=True)
 
     def forgetfulness(self) -> list[str]:
-        """Return how the state file differs from the models, which are the truth."""
+        """Return how the checkpoint differs from the models, which are the truth."""
         state = load_state(self.home.state, self.store)
         if state is None:
             return []
@@ -479,7 +479,7 @@ def _tick_of(row: LedgerRowAsRead) -> tuple[int, datetime]:
 
 
 def _sorted(upstream: Upstream | None) -> Upstream | None:
-    """The order of what jobs have taken means nothing."""
+    """The order of what jobs have consumed means nothing."""
     if upstream is None:
         return None
     return replace(upstream, taken=tuple(sorted(upstream.taken, key=lambda each: each.job_id)))

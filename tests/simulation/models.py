@@ -1,6 +1,6 @@
 """The models in Python, over a store in memory: decisions by the keeper of single events.
 
-What the keeper says is compared with the SQL by the random pasts of ``tests/integration/decide``.
+The keeper's results are compared with the SQL by the random pasts of ``tests/integration/decide``.
 The rest only picks newest rows, as the work lists of the models do.
 """
 
@@ -47,7 +47,7 @@ class Control:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What a decision says of one job."""
+    """The decision on one job."""
 
     job_id: int
     job_name: str
@@ -64,7 +64,7 @@ class Models:
 
     Args:
         store: The ledgers, and the table of the seed.
-        keeper_of: Folds a job's past into a keeper.
+        keeper_of: Applies a job's past to a keeper.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Models:
         self._keeper_of = keeper_of or keeper_of_steps
         #: The limit of starts that the decision was last built with.
         self.starts_per_tick = 1
-        #: The tick up to which the views of the triggers know that events are folded.
+        #: The tick up to which the views of the triggers take events as compacted.
         self.folded_through = -1
         #: The ticks up to this one count as ended, whether they have a row of their own or not.
         self.ended_through = -1
@@ -151,7 +151,7 @@ class Models:
         return consumed
 
     def _runs_to_follow(self) -> list[Row]:
-        # A job on its own schedule reports by itself; the Jobs API is not asked.
+        # A pull consumer reports by itself; the Jobs API is not queried.
         followed = (OPEN | HOLDING) - {RunStatus.ACQUIRED}
         return [row for row in self.newest_runs().values() if row["run_status"] in followed]
 
@@ -197,7 +197,7 @@ class Models:
         return [row for row in rows if not str(row["upstream_id"]).startswith("trigger:")]
 
     def trigger_looks(self) -> list[Row]:
-        """Return what each trigger has to say at the newest look."""
+        """Return the result of each trigger at the newest evaluation."""
         results = self._store.read(Ledger.TRIGGER_EVALUATIONS)
         newest = max(results, key=lambda row: cast(int, row["tick_number"]))
         question = Question(
@@ -220,7 +220,7 @@ class Models:
         return [each for each in answers if each is not None]
 
     def may_release(self, trigger: Trigger, latest: int | None) -> bool:
-        """Tell whether the run of what a trigger released last has succeeded."""
+        """Return whether the run of what a trigger released last has succeeded."""
         if latest is None:
             return True
         newest = None
@@ -323,7 +323,7 @@ _LOOKED_AT = (
 
 
 def keeper_of_steps(ticks: Mapping[str, set[int]], steps: Sequence[Row]) -> Keeper:
-    """Fold a job's past: an intent takes its events, whatever becomes of it."""
+    """Apply a job's past: an intent consumes its events, whatever becomes of it."""
     keeper = Keeper(all_events={name: set(each) for name, each in ticks.items()})
     keeper.arrive(-1, 2**62)
     attempt = None
@@ -337,7 +337,7 @@ def keeper_of_steps(ticks: Mapping[str, set[int]], steps: Sequence[Row]) -> Keep
 
 
 def events_taken(ticks: Mapping[str, set[int]], step: Row) -> dict[str, set[int]]:
-    """Return the ticks whose events a step's run takes, by upstream."""
+    """Return the ticks whose events a step's run consumes, by upstream."""
     consumed = {}
     for each in cast(Iterable[Mapping[str, int]], step["consumed"]):
         name = str(each["upstream_id"])
@@ -362,7 +362,7 @@ def _consumed(name: str, consumed: Range) -> Mapping[str, object]:
 
 
 def _left_alone(job_id: int, job_name: str) -> Verdict:
-    """Return the verdict on a job that runs on its own schedule."""
+    """Return the decision on a pull consumer."""
     return Verdict(
         job_id=job_id,
         job_name=job_name,

@@ -1,6 +1,6 @@
-"""All that may happen in the world; each move is drawn from a seed, and told in a few words.
+"""All that may happen in the world; each move is drawn from a seed, and described in a few words.
 
-A move that has nothing to work on tells nothing.
+A move that has nothing to work on returns no words.
 """
 
 import json
@@ -50,7 +50,7 @@ def _one(runs: list[RunRow], chance: random.Random) -> RunRow | None:
 def commit(world: World, chance: random.Random) -> str:
     name = chance.choice(sorted(world.machine.sources.all))
     brings = chance.random() < 0.85
-    # Sixty events are more than a run can be handed directly.
+    # Sixty events are more than can be passed to a run directly.
     count = chance.choice((1, 1, 1, 1, 1, 2, 2, 4, 4, 60))
     for _ in range(count):
         world.commit(name, brings=brings)
@@ -92,7 +92,7 @@ def end_run(world: World, chance: random.Random) -> str:
 
 
 def complete(world: World, chance: random.Random) -> str:
-    """The last task of a run says that it is done, and the run ends well soon after."""
+    """The last task of a run reports that it is done, and the run ends well soon after."""
     run = _one(world.ours(is_over=False), chance)
     if run is None or run.phase.waits:
         return ""
@@ -130,7 +130,7 @@ def _notice(world: World, run: RunRow, chance: random.Random) -> str:
 
 
 def strange_notice(world: World, chance: random.Random) -> str:
-    """Somebody says that a run is done which nobody knows."""
+    """Somebody reports a run as done that does not exist."""
     job_id = chance.choice([*world.jobs, 7])
     world.send(
         Message(
@@ -145,7 +145,7 @@ def strange_notice(world: World, chance: random.Random) -> str:
 
 
 def retry(world: World, chance: random.Random) -> str:
-    """An operator wants a failed run again, or gives its events up."""
+    """An operator wants a failed run again, or discards its events."""
     job_id = chance.choice(world.jobs)
     if job_id not in world.held_jobs():
         return ""
@@ -154,7 +154,7 @@ def retry(world: World, chance: random.Random) -> str:
 
 
 def vouch(world: World, chance: random.Random) -> str:
-    """An operator says that a held job's work is done, whoever did it."""
+    """An operator says that a held job's work is done, by whatever means."""
     held = world.held_jobs()
     if not held:
         return ""
@@ -195,7 +195,7 @@ def manual_run(world: World, chance: random.Random) -> str:
     run = world.workspace.engine.run(run_id)
     if how != "goes on" and not run.phase.is_over and not run.phase.waits:
         world.workspace.put_phase(run_id, {"phase": how})
-    # Its last task may say that it succeeded, whatever becomes of it.
+    # Its last task may report that it succeeded, whatever becomes of it.
     if random.Random(run_id).random() < 0.5:
         world.report(job_id, run_id)
         how += ", and reports itself"
@@ -282,7 +282,7 @@ def register(world: World, chance: random.Random) -> str:
 
 
 def register_again(world: World, chance: random.Random) -> str:
-    """A producer does not know whether its batch came, and sends it once more."""
+    """A producer has no confirmation of its batch, and sends it once more."""
     return world.producers.send_again(chance) if world.producers else ""
 
 
@@ -308,7 +308,7 @@ def wait_for_slot(world: World, chance: random.Random) -> str:
 
 
 def sense(world: World, chance: random.Random) -> str:
-    """A run of a job on its own schedule fetches its events."""
+    """A run of a pull consumer fetches its events."""
     return world.consumers.sense(chance, world.instant()) if world.consumers else ""
 
 

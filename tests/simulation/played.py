@@ -1,4 +1,4 @@
-"""Says which moves were played together with which moments of a tick, and which never were."""
+"""Reports which moves were played together with which moments of a tick, and which never were."""
 
 from collections.abc import Mapping
 

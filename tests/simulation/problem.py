@@ -12,7 +12,7 @@ from tests.simulation.fate import Fate
 RUN_NOW = "POST run-now"
 _GET_RUN = "GET runs/get"
 
-#: Nobody can tell from these whether the request had its effect.
+#: These leave in doubt whether the request had its effect.
 _LOST = (
     *("reset", "hang", "chunks", "half", "page", "nothing", "float"),
     *("408", "409", "429", "429", "500", "500", "502", "503", "504"),
@@ -44,14 +44,14 @@ class Problem:
     faults: int = 0
     #: Nothing is answered at all.
     is_down: bool = False
-    #: Every request is told that it may not.
+    #: Every request is refused as not permitted.
     is_forbidden: bool = False
     #: A request may be refused although nothing is wrong with it.
     refuses: bool = False
 
 
 def draw(name: str, problem: Problem, fate: Fate) -> tuple[str | None, bool]:
-    """Say what goes wrong with a request, and whether it has its effect all the same."""
+    """Return what goes wrong with a request, and whether it has its effect all the same."""
     chance = fate.chance
     if not fate.is_calm and problem.is_down:
         return chance.choice(("reset", "hang", "503")), False

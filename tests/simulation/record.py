@@ -1,4 +1,4 @@
-"""What is judged: the ledgers, what the Jobs API saw, and what was to happen."""
+"""What is judged: the ledgers, what the Jobs API recorded, and what was to happen."""
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
@@ -41,7 +41,7 @@ class Record:
     #: The runs that the API ever made for Heartbeat, by the token of their attempt.
     runs: Mapping[str, Sequence[Mapping[str, object]]]
     starts: Sequence[Request]
-    #: What the API thought odd.
+    #: What the API warned of.
     warnings: Sequence[str]
     #: Every outcome that each run ever had.
     outcomes: Mapping[int, set[Outcome]]
@@ -62,13 +62,13 @@ class Record:
     noticed: Set[int] = frozenset()
     #: When each run began that was started by hand and has reported its own success.
     reported: Mapping[int, datetime] = field(default_factory=dict)
-    #: When each event was really recorded; nothing where no clock can tell.
+    #: When each event was really recorded; nothing where no clock shows it.
     seen: Mapping[object, datetime] = field(default_factory=dict)
     #: The attempts of which an operator has said that their work is done.
     vouched: Set[Attempt] = frozenset()
     #: The attempts that operators have asked to be repeated or given up.
     asked: Mapping[MessageKind, Set[Attempt]] = field(default_factory=dict)
-    #: When each attempt was really decided and each run succeeded; nothing where no clock can tell.
+    #: When each attempt was really decided and each run succeeded; nothing where no clock shows it.
     decided: Mapping[Attempt, datetime] = field(default_factory=dict)
     successes: Mapping[int, datetime] = field(default_factory=dict)
 
@@ -78,7 +78,7 @@ class Record:
     triggers: Sequence[Trigger] = ()
     #: How many messages of each kind were sent about each job; one that comes again is the same.
     messages: Mapping[tuple[MessageKind, int], int] = field(default_factory=dict)
-    #: What jobs on their own schedule fetched and reported, in its order.
+    #: What pull consumers fetched and reported, in its order.
     pulls: Sequence[Pull] = ()
     #: When the last tick began, by the machine's clock.
     ticked_at: datetime | None = None
@@ -94,7 +94,7 @@ class Record:
         return self.ledgers[Ledger.EVENTS]
 
     def is_awaited(self, event: Row) -> bool:
-        """Tell whether an event came so long ago that each of its jobs has run since."""
+        """Return whether an event came so long ago that each of its jobs has run since."""
         return self.through_tick is None or cast(int, event["tick_number"]) <= self.through_tick
 
     @cached_property
@@ -104,15 +104,15 @@ class Record:
 
     @cached_property
     def copies(self) -> Sequence[Row]:
-        """What triggers have handed on."""
+        """What triggers have passed on."""
         return [row for row in self.events if is_copy(row)]
 
     def copies_of(self, trigger: Trigger) -> list[Row]:
-        """Return what one trigger has handed on."""
+        """Return what one trigger has passed on."""
         return [row for row in self.copies if row["upstream_id"] == trigger.upstream_id]
 
     def probes_of(self, trigger: Trigger) -> list[Row]:
-        """Return what each look at a trigger has left, from the first one that succeeded."""
+        """Return what each evaluation of a trigger has left, from the first one that succeeded."""
         rows = self.ledgers[Ledger.PROBES]
         return [
             row
@@ -139,7 +139,7 @@ class Record:
 
     @cached_property
     def pulled(self) -> Mapping[Attempt, list[Row]]:
-        """The same of the runs of jobs on their own schedule."""
+        """The same of the runs of pull consumers."""
         return _by_attempt(row for row in self.steps if row["reported_by"] == REPORTED_BY)
 
     @cached_property
@@ -160,15 +160,15 @@ def attempt_of(row: Row) -> Attempt:
 
 
 def is_by_hand(row: Row) -> bool:
-    """Tell whether a step is that of a run that a person started: nothing was sent for it."""
+    """Return whether a step is that of a run that a person started: nothing was sent for it."""
     return row["reported_by"] == "notice" and row["token"] == row["intent_id"]
 
 
 def is_copy(row: Row) -> bool:
-    """Tell whether an event is what a trigger handed on."""
+    """Return whether an event is one that a trigger passed on."""
     return str(row["upstream_id"]).startswith("trigger:")
 
 
 def is_registered(row: Row) -> bool:
-    """Tell whether an event is what a producer told."""
+    """Return whether an event is one that a producer registered."""
     return str(row["upstream_id"]).startswith("registered:")

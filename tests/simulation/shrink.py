@@ -46,7 +46,7 @@ def command(reported: HistoryResult, *, takes_turns: bool = False) -> str:
 
 
 def report(histories: Iterable[HistoryResult], wiring: Wiring | None = None) -> str:
-    """Say of each wrong history what is wrong and how to play it; the first is made short.
+    """Report for each wrong history what is wrong and how to play it; the first is made short.
 
     Args:
         histories: What was played, right or wrong.

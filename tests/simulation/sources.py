@@ -1,4 +1,4 @@
-"""Upstreams in memory: each has versions, some of which bring data, and a looker that reads them."""
+"""Upstreams in memory: each has versions, some of which bring data, and a pool that probes them."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -21,11 +21,11 @@ class Source:
     source: str = "delta_table"
     key: str = ""
     is_down: bool = False
-    #: The version of the first look; what is newer has to become an event.
+    #: The version of the first probe; what is newer has to become an event.
     first_sight: int | None = None
-    #: Nobody can tell any more what the versions before this one brought.
+    #: There is no record any more of what the versions before this one brought.
     oldest_told: int = 0
-    #: Versions that no look could have found.
+    #: Versions that no probe could have found.
     excused: set[int] = field(default_factory=set)
 
     @property
@@ -37,7 +37,7 @@ class Source:
         self.versions.append((brings, at))
 
     def forget(self) -> None:
-        """Let nobody be able to tell any more what the versions brought."""
+        """Drop the record of what the versions brought."""
         self.oldest_told = self.newest
 
     def marks_of(self, event: Row) -> set[str]:
@@ -45,7 +45,7 @@ class Source:
         return {str(event["snapshot_id"])}
 
     def due(self) -> set[str]:
-        """Return the versions that have to be events by the time that everything was looked at."""
+        """Return the versions that have to be events by the time that everything was probed."""
         first = self.first_sight if self.first_sight is not None else self.newest
         due = {n for n, (brings, _) in enumerate(self.versions) if brings and n > first}
         return set(map(str, due - self.excused))
@@ -53,7 +53,7 @@ class Source:
 
 @dataclass(slots=True)
 class Sources:
-    """All upstreams by their sensor id; looks at them as a probe does, from position to position."""
+    """All upstreams by their sensor id; reads them as a probe does, from position to position."""
 
     by_id: dict[str, Source] = field(default_factory=dict)
     #: Those of other kinds, and what they are in.
@@ -66,7 +66,7 @@ class Sources:
         return {**self.by_id, **self.others}
 
     def probe(self, upstream: Upstream, at: datetime) -> ProbeResult:
-        """Look at one upstream; the clock plays no part."""
+        """Probe one upstream; the clock plays no part."""
         source = self.by_id[upstream.sensor_id]
         if source.is_down:
             return ProbeResult(upstream_id=upstream.upstream_id, failure="it is down")
@@ -89,7 +89,7 @@ class Sources:
 
 
 class ProbePool:
-    """Looks at all upstreams, as one process does.
+    """Probes all upstreams, as one process does.
 
     Args:
         sources: What there is.
@@ -112,7 +112,7 @@ class ProbePool:
         return [others.get(each.upstream_id) or self.probe(each, at) for each in upstreams]
 
     def probe(self, upstream: Upstream, at: datetime) -> ProbeResult:
-        """Look at an upstream with versions."""
+        """Probe an upstream with versions."""
         return self._sources.probe(upstream, at)
 
     def _looks_at_others(
@@ -132,7 +132,7 @@ class ProbePool:
 
 
 def _after_a_gap(source: Source, upstream: Upstream, after: int) -> ProbeResult:
-    """One event stands for all that cannot be told."""
+    """Return one event for all versions that have no record any more."""
     source.excused |= set(range(after + 1, source.newest))
     return ProbeResult(
         upstream_id=upstream.upstream_id,

@@ -16,7 +16,7 @@ from tests.simulation.wrong import WRONG
 PROJECT = Path(__file__).resolve().parents[2]
 #: Always the same, so that a change that breaks something breaks it for everybody.
 FIXED = range(300)
-#: Drawn anew at every run.
+#: Drawn again at every run.
 FRESH = 60
 #: What was wrong once, and the seed that found it. A new move in the world gives seeds new histories.
 ONCE_WRONG = {

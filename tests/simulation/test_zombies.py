@@ -16,7 +16,7 @@ SEEDS_OF_WRONG = (154, 172, *range(600))
 
 
 class _Unstamped:
-    """A turn whose appends the ledgers take at any time."""
+    """A lease whose appends the ledgers accept at any time."""
 
     def __init__(self, lease: Lease) -> None:
         self._lease = lease
@@ -35,7 +35,7 @@ class _Unstamped:
 
 
 class _Unconfirmed(_Unstamped):
-    """A turn that believes that whatever it appended is there."""
+    """A lease that takes all that it appended for landed."""
 
     def fencing_token(self) -> FencingToken:
         return self._lease.fencing_token()

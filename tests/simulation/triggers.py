@@ -17,10 +17,10 @@ from tests.support.trigger_keeper import Trigger
 
 Row = Mapping[str, object]
 
-#: The tag by which an event is told from all others.
+#: The tag by which an event is distinguished from all others.
 NUMBER = "n"
 _COMPLETE = "complete=yes"
-#: The product knows an event without a snapshot again for a week, by clocks that differ by a day.
+#: The product recognizes an event without a snapshot for a week, by clocks that differ by a day.
 _KNOWN_AGAIN = timedelta(days=5)
 #: The tables that are known by their registrations alone.
 _TABLES = ("lake.t0", "lake.t1")
@@ -66,7 +66,7 @@ class Triggers:
     Args:
         chance: Draws them.
         jobs: The jobs that they may start.
-        sensed: The tables that sensors look at.
+        sensed: The tables that sensors probe.
         began: When the history begins.
         count: How many there are; drawn, too, when not given.
     """
@@ -173,7 +173,7 @@ class Producers:
 
         Args:
             chance: Draws them.
-            newest: The newest version of each table that a sensor looks at, and when it was
+            newest: The newest version of each table that a sensor probes, and when it was
                 committed.
         """
         events = [self._draw(chance) for _ in range(chance.choice((1, 1, 2, 5)))]
@@ -190,7 +190,7 @@ class Producers:
         return self._send(chance.sample(named, min(len(named), 3)), chance) if named else ""
 
     def _named(self) -> list[ChangeEvent]:
-        """Return what was sent in the last days and has a name: only so long is it known again."""
+        """Return what was sent in the last days and has a name: only so long is it recognized."""
         since = self._clock.now() - _KNOWN_AGAIN
         recent = [each for at, each in self._recent[-20:] if at >= since]
         return [each for each in recent if each.snapshot_id or each.event_id]

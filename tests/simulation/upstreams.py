@@ -1,6 +1,6 @@
 """Upstreams of other kinds than tables with versions: each behind the product's own probe.
 
-What a probe asks stands in memory, or in the folder of the history: folders of files, topics with
+What a probe reads is in memory, or in the folder of the history: folders of files, topics with
 partitions, tables of a database and chains of an SAP system in SQLite, metadata files of Iceberg.
 """
 
@@ -32,7 +32,7 @@ Row = Mapping[str, object]
 _PARTITIONS = 3
 #: A row of a database may be committed so late; the probe allows for ten minutes.
 _LATE = timedelta(minutes=5)
-#: A run of a chain is looked for so long; the probe looks back for ninety days.
+#: A run of a chain is expected for so long; the probe reads back for ninety days.
 _LOOKED_FOR = timedelta(days=60)
 
 
@@ -85,9 +85,9 @@ class Other:
     key: str = ""
     is_down: bool = False
     count: int = 0
-    #: What was there at the first look; what is newer has to become an event.
+    #: What was there at the first probe; what is newer has to become an event.
     first_sight: frozenset[str] | None = None
-    #: Changes that no look could have found.
+    #: Changes that no probe could have found.
     excused: set[str] = field(default_factory=set)
 
     def marks(self) -> frozenset[str]:
@@ -106,7 +106,7 @@ class Other:
         raise NotImplementedError
 
     def saw(self, upstream: Upstream, result: ProbeResult, at: datetime) -> None:
-        """Note what a look came to."""
+        """Record what a probe came to."""
 
     def commit(self, at: datetime, *, brings: bool) -> None:
         """Let something change that brings data, or something else."""
@@ -114,7 +114,7 @@ class Other:
         self.change(at, brings=brings)
 
     def due(self) -> set[str]:
-        """Return the marks that have to be in events by the time that everything was looked at."""
+        """Return the marks that have to be in events by the time that everything was probed."""
         first = self.first_sight if self.first_sight is not None else self.marks()
         return {*self.marks()} - first - self.excused
 
@@ -138,7 +138,7 @@ class Folder(Other):
         )
 
     def change(self, at: datetime, *, brings: bool) -> None:
-        # Every fourth file is written again, and what is not whole has another name.
+        # Every fourth file is written again, and what is not complete has another name.
         number = self.count - 1 if self.count % 4 == 0 else self.count
         path = self._path / (f"f{number}.csv" if brings else f"_f{number}.tmp")
         path.write_text("x" * self.count)
@@ -195,7 +195,7 @@ class Table(Other):
 
     source: str = "jdbc"
     key: str = "changed"
-    #: The rows that were there where a look ended, and the rows that each event is about.
+    #: The rows that were there where a probe ended, and the rows that each event is about.
     there_at: dict[str | None, frozenset[str]] = field(default_factory=dict)
     reported_events: dict[str, set[str]] = field(default_factory=dict)
 
@@ -345,7 +345,7 @@ def look_at(
     others: Mapping[str, Other],
     at: datetime,
 ) -> dict[str, ProbeResult]:
-    """Look at upstreams as the looker does, one group after the other."""
+    """Probe upstreams as the pool does, one group after the other."""
     groups: dict[tuple[str, str], list[Upstream]] = {}
     for upstream in upstreams:
         probe = probes[upstream.source]

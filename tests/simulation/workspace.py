@@ -59,7 +59,7 @@ class _Told(Effects):
 
 
 class _NoLauncher:
-    """No run is a process here; the world says when each ends."""
+    """No run is a process here; the world decides when each ends."""
 
     def listen(self, began: object, ended: object) -> None: ...
 
@@ -86,14 +86,14 @@ class Workspace:
     chance: random.Random
     problem: Problem = field(default_factory=Problem)
     starts: list[Request] = field(default_factory=list)
-    #: How each run ended, in every life that a repair gave it.
+    #: How each run ended, before and after each repair.
     outcomes: dict[int, set[Outcome]] = field(default_factory=dict)
-    #: Tells whether a ledger has the intent of an attempt.
+    #: Returns whether a ledger has the intent of an attempt.
     is_intended: Callable[[str], bool] = lambda token: True
     history: _Told = field(default_factory=_Told)
     #: Lists leave out what a run was started with, as the API may.
     lists_tersely: bool = False
-    #: How often it was said of each run that there is none, although there is.
+    #: How often each run was reported as missing, although it is there.
     said_unknown: Counter[int] = field(default_factory=Counter)
     _successes: dict[int, datetime] = field(default_factory=dict)
     registry: Registry = field(init=False)
@@ -166,7 +166,7 @@ class Workspace:
                 reported.setdefault(_id(facts), set()).add(result)
         return reported
 
-    # What the transport asks
+    # What the transport calls
 
     def answer(self, method: str, url: str, body: str | None) -> requests.Response:
         """Answer one request of the SDK, or let it go wrong."""
@@ -220,7 +220,7 @@ def _id(facts: Mapping[str, object]) -> int:
 
 
 class _Transport(BaseAdapter):
-    """Hands the SDK's requests to a workspace of this process, one workspace after the other."""
+    """Passes the SDK's requests to a workspace of this process, one workspace after the other."""
 
     workspace: Workspace | None = None
 

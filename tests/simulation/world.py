@@ -96,7 +96,7 @@ class World:
         #: Attempts of which an operator has said that their work is done.
         self.vouched: set[tuple[str, int]] = set()
         self.deleted: set[int] = set()
-        #: The attempts that an operator wanted again, or gave up.
+        #: The attempts that an operator wanted again, or discarded.
         self.asked: dict[MessageKind, set[tuple[str, int]]] = defaultdict(set)
         #: The machine's clock was wrong by more than is allowed for.
         self.has_wrong_clock = False
@@ -133,7 +133,7 @@ class World:
         self.save_controls()
 
     def add_consumers(self, chance: random.Random) -> None:
-        """Let a job run on its own schedule, and fetch its events by itself."""
+        """Let a job be a pull consumer, which fetches its events by itself."""
         self._add_job(chance)
         job_id, upstreams = self.jobs[-1], sorted(self.machine.sources.all.items())
         for name, source in chance.sample(upstreams, min(len(upstreams), chance.choice((1, 2)))):
@@ -326,7 +326,7 @@ class World:
 
     def _places_of_triggers(self) -> dict[str, dict[str, Any]]:
         rows = self.machine.store.read(Ledger.PROBES)
-        # A trigger that could not be evaluated at its first look has no position.
+        # A trigger that could not be evaluated the first time has no position.
         return {
             str(row["upstream_id"]): json.loads(str(row["position"] or "{}"))
             for row in rows
@@ -344,7 +344,7 @@ class World:
                 self.workspace.put_phase(run.run_id, {"phase": "SUCCESS"})
 
     def has_open_starts(self) -> bool:
-        """Tell whether a start or a run goes on, as far as the ledgers know."""
+        """Return whether a start or a run goes on, according to the ledgers."""
         newest = self.machine.models.newest_runs().values()
         return any(row["run_status"] in OPEN - {RunStatus.ACQUIRED} for row in newest)
 
@@ -356,7 +356,7 @@ class World:
         self.note(f"policies {', '.join(reported) or 'none'}")
 
     def backs_off(self, job_id: int) -> bool:
-        """Tell whether a failed job starts again by itself, and soon."""
+        """Return whether a failed job starts again by itself, and soon."""
         at = self.machine.models.retries().get(job_id)
         return at is not None and at - self.machine.clock.now() < timedelta(hours=2)
 

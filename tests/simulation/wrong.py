@@ -28,7 +28,7 @@ from tests.support.trigger_keeper import Trigger
 
 
 class _Jobs:
-    """Hands everything on."""
+    """Passes everything on."""
 
     def __init__(self, jobs: JobsApi) -> None:
         self._jobs = jobs
@@ -118,7 +118,7 @@ def _consumed_at_completion(ticks: Mapping[str, set[int]], steps: Sequence[Row])
 
 
 class _ByWallClock(ProbePool):
-    """Looks for what was committed since our clock's last look."""
+    """Finds what was committed since the last probe by our clock."""
 
     def __init__(self, sources: Sources, clock: SkewedClock) -> None:
         super().__init__(sources, clock.right)
@@ -166,7 +166,7 @@ class _WithoutEnd(Models):
 
 
 class _Impatient(Models):
-    """Decides that what backs off may start, and asks nobody for a step of the failed run."""
+    """Decides that what backs off may start, and requires no step of the failed run."""
 
     def verdicts(self) -> list[Verdict]:
         again = self.retries()
@@ -186,7 +186,7 @@ class _ReleasesAgain(Models):
 
 
 class _DropsWhatMustWait(Models):
-    """Forgets the slots that have all they need and whose turn has not come."""
+    """Drops the slots that have all they need and have to wait."""
 
     def trigger_looks(self) -> list[Row]:
         return [_with_place(row, _dropped) for row in super().trigger_looks()]
@@ -231,7 +231,7 @@ def _dropped(place: dict[str, Any], row: Row) -> None:
 
 
 class _WithoutMemory(Ledgers):
-    """Finds no event again by the change that it tells of."""
+    """Finds no event again by the change that it reports."""
 
     def read(
         self,
@@ -246,7 +246,7 @@ class _WithoutMemory(Ledgers):
 
 
 class _AppliesTwice(Ledgers):
-    """Takes the step that an operator asks for once more in the same tick."""
+    """Appends each step of an operator twice in the same tick."""
 
     def append(
         self, ledger: Ledger, rows: Sequence[LedgerRow], stamp: FencingToken | None = None
@@ -260,7 +260,7 @@ class _AppliesTwice(Ledgers):
 
 
 def _without_the_inbox(place: Place, sensor: Sensor, caller: Caller) -> list[dict[str, object]]:
-    """Hand over what the ledgers say, whatever the job has reported since."""
+    """Return what the ledgers contain, whatever the job has reported since."""
     assert isinstance(place.inbox, FolderInbox)
     inbox = place.inbox.folder
     apart = inbox.parent / "apart"

@@ -30,7 +30,7 @@ class Background(Executor):
         return future
 
     def advance(self) -> bool:
-        """Run the next call; tell whether there was one."""
+        """Run the next call; return whether there was one."""
         if self._calls:
             self._calls.popleft()()
             return True

@@ -1,4 +1,4 @@
-"""Secrets that are planted to be looked for: if one is found anywhere, something has given it away."""
+"""Planted secrets that tests search for: one that is found anywhere has been leaked."""
 
 import base64
 import gzip
@@ -46,7 +46,7 @@ def found_in(content: bytes, canaries: Iterable[Canary]) -> set[str]:
 
 
 def found_below(folder: Path, canaries: Iterable[Canary]) -> dict[str, set[str]]:
-    """Return the files that give a canary away, those that are compressed among them."""
+    """Return the files that contain a canary, compressed ones included."""
     known = tuple(canaries)
     files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
     found = {str(path): found_in(contents_of(path), known) for path in files}
@@ -54,7 +54,7 @@ def found_below(folder: Path, canaries: Iterable[Canary]) -> dict[str, set[str]]
 
 
 def contents_of(path: Path) -> bytes:
-    """Return a file's bytes, and what they say once they are decompressed."""
+    """Return a file's bytes, followed by their decompressed content."""
     raw = path.read_bytes()
     if path.suffix == ".parquet":
         try:

@@ -1,4 +1,4 @@
-"""Events of tables as tests tell them: what follows what."""
+"""Events of tables for tests: which snapshot follows which."""
 
 from dataclasses import replace
 

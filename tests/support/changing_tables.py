@@ -26,7 +26,7 @@ Row = tuple[int, str | None]
 
 
 def as_event(change: ChangeEvent) -> ChangeEvent:
-    """What a job is handed of a change that was sensed."""
+    """The form in which a job receives a sensed change."""
     return replace(change, event_ts=1_000, lineage=None)
 
 
@@ -38,7 +38,7 @@ def told(frame: "DataFrame") -> Counter[tuple[object, ...]]:
 
 @dataclass(frozen=True)
 class Story:
-    """What happens to a table that has (1, a) and (2, b), and what is told of it."""
+    """What happens to a table that has (1, a) and (2, b), and what is reported of it."""
 
     steps: tuple[str, ...]
     insert: Sequence[tuple[object, ...]] = ()
@@ -110,7 +110,7 @@ class DeltaOrders:
         self.spark.sql(statement.format(t=f"delta.`{self.path}`"))
 
     def events(self, story: Story) -> list[ChangeEvent]:
-        """Do all steps, look after each, and return what was not lost."""
+        """Do all steps, probe after each, and return what was not lost."""
         changes = list[ChangeEvent]()
         for step in story.steps:
             self.do(step)

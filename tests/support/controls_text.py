@@ -1,4 +1,4 @@
-"""Builds small controls files: one good row, with what a test wants to be different."""
+"""Builds small controls files: one good row, with the cells that a test changes."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Databases in memory that run the very statements of the probes, and do as they are told."""
+"""Databases in memory that run the probes' own statements, and fail where a test sets it."""
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
@@ -29,14 +29,14 @@ NOW = "2025-04-23 21:40:00"
 
 
 class FakeQueries:
-    """Answers from SQLite. Its columns have no types: a declared one says the kind."""
+    """Answers from SQLite. Its columns have no types: the declared type gives the kind."""
 
     def __init__(self, dialect: Dialect | None = None) -> None:
         self.sql = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         self.sql.create_function("clock", 0, lambda: self.now)
         self.now = NOW
         self.kind = Kind.TIME
-        #: The driver's word for the type; the kind, where it has none of its own.
+        #: The driver's name for the type; the kind, where it has none of its own.
         self.type_name: str | None = None
         self.asked: list[str] = []
         self.is_down = False
@@ -77,7 +77,7 @@ class FakeQueries:
 
 @dataclass
 class FakeNewRows:
-    """Says what it is told to, and remembers which rows it was asked about."""
+    """Returns the configured answer, and records which rows it was queried about."""
 
     answer: bool = True
     asked: list[tuple[SinceRows, str]] = field(default_factory=list)
@@ -88,7 +88,7 @@ class FakeNewRows:
 
 
 class Shop:
-    """A database with tables, and one who looks at all of them."""
+    """A database with tables, and a probe of all of them."""
 
     def __init__(self, *, timeout: float = 30, overlap: int = 10, **more: Any) -> None:
         self.queries = FakeQueries(**more)
@@ -129,7 +129,7 @@ class Shop:
         self.queries.sql.execute(statement)
 
     def results(self, names: Sequence[str] = ()) -> dict[str, ProbeResult]:
-        """Look once at all, and take over each answer that is no failure."""
+        """Probe all once, and keep each result that is no failure."""
         group = [self.upstreams[name] for name in names or self.upstreams]
         results = {result.upstream_id: result for result in self.probe.probe(group, at=AT)}
         for name, result in results.items():
@@ -147,14 +147,14 @@ class Shop:
         return list(result.events)
 
     def sighted(self) -> "Shop":
-        """Look once, so that the next look has a position to start from."""
+        """Probe once, so that the next probe has a position to start from."""
         self.results()
         self.queries.asked.clear()
         return self
 
 
 class FakeRuns:
-    """Says what it is told to, and remembers which runs it was asked about."""
+    """Returns the configured answer, and records which runs it was queried about."""
 
     def __init__(self) -> None:
         self.answer = True
@@ -166,7 +166,7 @@ class FakeRuns:
 
 
 class Warehouse:
-    """An SAP system with process chains, and one who looks at them."""
+    """An SAP system with process chains, and a probe of them."""
 
     def __init__(self, **more: Any) -> None:
         self.queries = FakeQueries()
@@ -213,7 +213,7 @@ class Warehouse:
         return results
 
     def events(self, results: int = 2, chain: str = "SALES") -> list[str | None]:
-        """Look so often, and return the log ids that were told."""
+        """Probe so often, and return the reported log ids."""
         reported = []
         for _ in range(results):
             result = self.results()[chain]

@@ -30,7 +30,7 @@ def wanted(
     silent_seconds: float = 60,
     more: Mapping[str, str] | None = None,
 ) -> Wanted:
-    """Return the engine that commands of a state directory want."""
+    """Return the engine that commands of a state directory require."""
     settings = engine_settings(PROJECT, home)
     return Wanted(
         project=PROJECT,
@@ -116,7 +116,7 @@ class User:
         self._send(statement)
 
     def attach(self) -> Any:
-        """Leave the engine and ask for a session again."""
+        """Leave the engine and request a session again."""
         self._send(None)
         self.attached = self.answer()
         return self.attached

@@ -51,14 +51,14 @@ ROWS: Sequence[Row] = (
     row("quoted", 6, 36, table="lake.`it's`", tags={"it's \\ a": "tag's \"value\" \\"}),
     row("without snapshot", 6, 37, table="lake.hive", snapshot_id=None, snapshot_ts=None, partition=["7"]),
     row("older", 7, 38, change_id=None),
-    # One change that two have told, and then a third time, in the tick of the second.
+    # One change that two upstreams report, the second of them twice in one tick.
     row("sensed", 8, 48, change_id="told twice", tags={"files": "1"}),
     row("registered", 9, 48, change_id="told twice", upstream_id="registered:lake.flights", operation_type="UPDATE", tags={"files": "1", "complete": "daily"}),
     row("registered again", 9, 48, change_id="told twice", upstream_id="registered:lake.flights"),
-    # One change, of which two clocks tell.
+    # One change, reported with the times of two clocks.
     row("by one clock", 10, 60, change_id="two clocks", upstream_id="registered:lake.flights"),
     row("by the other", 11, 60, change_id="two clocks", snapshot_ts=MARCH + 70 * HOUR),
-    # What a trigger has handed over are copies.
+    # The events that a trigger passes on are copies.
     row("copy", 20, 0, change_id="first", upstream_id="trigger:daily", tags={"trigger_id": "daily"}),
 )  # fmt: skip
 ALL = tuple(dict.fromkeys(str(each["change_id"] or each["event_id"]) for each in ROWS))
@@ -205,7 +205,7 @@ CASES = (
     Case(sentence="a_null_partition_is_found", asked={"partition": [None]}, answer=("own catalog",)),
 )  # fmt: skip
 
-#: Ways to say an instant, and its milliseconds since the epoch.
+#: Ways to write an instant, and its milliseconds since the epoch.
 INSTANTS: Sequence[tuple[datetime | str | int, int]] = (
     (MARCH, MARCH),
     (str(MARCH), MARCH),

@@ -57,7 +57,7 @@ class _Run:
 
 
 class FakeJobs:
-    """The ``JobsApi`` in memory. A run goes on until it is ended by hand, or as its job says.
+    """The ``JobsApi`` in memory. A run goes on until it is ended by hand, or as its job defines.
 
     Args:
         workspace: The workspace's name.
@@ -80,14 +80,14 @@ class FakeJobs:
         self._started = 0
         #: Every run-now request, answered or not.
         self.requests: list[FakeRequest] = []
-        #: The jobs whose settings were asked for, answered or not.
+        #: The jobs whose settings were requested, answered or not.
         self.asked_settings: list[int] = []
         #: What is raised instead of an answer about a job's settings.
         self.settings_error: JobsApiError | None = None
         #: How many requests of any kind came.
         self.request_count = 0
 
-    # What a test says
+    # What a test calls
 
     def add_job(
         self,
@@ -111,7 +111,7 @@ class FakeJobs:
         del self._endings[job_id]
 
     def hide_deleted_jobs(self) -> None:
-        """Report of a deleted job that it does not exist, where its runs are asked for."""
+        """Report that a deleted job does not exist, where its runs are requested."""
         self._hides_deleted_jobs = True
 
     def forbid(self, job_id: int) -> None:
@@ -135,7 +135,7 @@ class FakeJobs:
         return self._start(job_id, {}).run_id
 
     def end_run(self, run_id: int, outcome: Outcome, message: str = "") -> None:
-        """End a run; ``LOST`` makes the API forget it."""
+        """End a run; ``LOST`` removes it from the API."""
         if outcome is Outcome.LOST:
             del self._runs[run_id]
             return

@@ -27,7 +27,7 @@ class Partition:
 
 
 class FakeKafka:
-    """The broker; ``client`` makes what a look asks."""
+    """The broker; ``client`` makes what a probe queries."""
 
     def __init__(self) -> None:
         self.ids: dict[str, str] = {}
@@ -37,7 +37,7 @@ class FakeKafka:
         self.problem: dict[Place | str, Problem] = {}
         #: Trouble of reading alone.
         self.unreadable: dict[str, str] = {}
-        #: Ends told once, instead of the true one.
+        #: Ends reported once, instead of the true one.
         self.stale_ends: dict[Place, int] = {}
         self.asked: list[str] = []
         self._made = 0

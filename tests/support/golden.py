@@ -1,4 +1,4 @@
-"""Writes Delta logs by hand, commit by commit, and stands in for what a probe asks of the world."""
+"""Writes Delta logs by hand, commit by commit, and stands in for what a probe calls."""
 
 import json
 import os
@@ -113,7 +113,7 @@ class GoldenTable:
 
 
 class CountingStorage:
-    """Counts what is asked of another storage."""
+    """Records the calls to another storage."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -133,7 +133,7 @@ class CountingStorage:
 
 
 class FakeNewRows:
-    """Answers what it was told to, and remembers what it was asked."""
+    """Returns the configured answers, and records what it was queried about."""
 
     def __init__(self, *, largest: str | None = None, returns_row: bool = True) -> None:
         self.answer_largest = largest
@@ -190,7 +190,7 @@ class FakeHistory:
 
 
 class Watcher(Watching):
-    """Looks at one upstream again and again, as ticks do, and keeps the position between."""
+    """Probes one upstream repeatedly, as ticks do, and keeps the position between."""
 
     def __init__(
         self,
@@ -215,13 +215,13 @@ class Watcher(Watching):
         self.locator = FakeLocator()
         self.history = FakeHistory()
         self.at = AT
-        #: Seconds that pass with every question for the time.
+        #: Seconds that pass with every reading of the clock.
         self.slowness = 0.0
         self._seconds = 0.0
         self.restart()
 
     def restart(self) -> None:
-        """Forget all that is only in memory, as a new process does."""
+        """Drop all that is only in memory, as a new process does."""
         storages = Storages(self.storage, self.storage)
         self.probe = DeltaProbe(
             storages, self.locator, self.rows, self.history, monotonic=self._monotonic
@@ -232,7 +232,7 @@ class Watcher(Watching):
         return self._seconds
 
     def die_after_the_events(self) -> ProbeResult:
-        """Look, record the events, and die before the position after them is recorded."""
+        """Probe, record the events, and die before the position after them is recorded."""
         result = self.peek()
         reported = {event.snapshot_id or "" for event in result.events}
         self.upstream = replace(
@@ -242,7 +242,7 @@ class Watcher(Watching):
         return result
 
     def operations(self) -> list[str]:
-        """Look, and return what the events did; a failure is no answer."""
+        """Probe, and return the operations of the events; the probe has to succeed."""
         result = self.probe_once()
         assert result.failure is None, result.failure
         return [event.operation_type.value for event in result.events]

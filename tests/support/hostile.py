@@ -1,4 +1,4 @@
-"""Text that wishes us ill: what a query, a cell, a file's name or an answer may hold."""
+"""Hostile text: what a query, a cell, a file's name or an answer may hold."""
 
 #: Queries that read the new rows and nothing else, however they go about it.
 WITHIN = (
@@ -68,7 +68,7 @@ READING_MORE = (
     "select * from (map id using 'cat /etc/passwd' as (x) from sensor_new_data)",
 )
 
-#: Queries that run code, change something, or speak to what is outside of SQL.
+#: Queries that run code, change something, or reach what is outside of SQL.
 REACHING_OUT = (
     "select reflect('java.lang.System', 'exit', 1) from sensor_new_data",
     "select REFLECT('java.lang.System', 'getenv', 'HOME') from sensor_new_data",

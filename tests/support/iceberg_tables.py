@@ -139,7 +139,7 @@ class IcebergFolder:
         self.begin()
 
     def begin(self) -> "IcebergFolder":
-        """Begin the life of a table."""
+        """Begin a generation of the table."""
         self.uuid = str(uuid4())
         self.head: int | None = None
         self.sequence = 0
@@ -163,7 +163,7 @@ class IcebergFolder:
         return snapshot_id
 
     def listed(self, snapshot_id: int | None, manifest: Path, **more: Any) -> dict[str, Any]:
-        """Return what a list says of a manifest."""
+        """Return the entry of a manifest in a list."""
         return {
             "manifest_path": f"file:{manifest}",
             "manifest_length": 1,
@@ -192,7 +192,7 @@ class IcebergFolder:
         is_current: bool = True,
         schema_id: int = 0,
     ) -> int:
-        """Add a snapshot; on ``main`` unless said otherwise."""
+        """Add a snapshot; on ``main`` unless stated otherwise."""
         self.next_id += 1
         self.sequence += 1
         # The longs that Iceberg draws do not fit into a double.

@@ -1,8 +1,8 @@
 """The rules of a decision in Python, for a keeper of single events: what the SQL has to agree with.
 
-The models know ranges of ticks and newest rows. The keeper knows neither: it holds the set of events
-that a job has not consumed, changes it step by step, and applies the rules to it. Random pasts ask
-both the same questions; the simulation lets the keeper decide where there is no SQL.
+The models read ranges of ticks and newest rows. The keeper uses neither: it holds the set of events
+that a job has not consumed, changes it step by step, and applies the rules to it. Random pasts are
+put to both; the simulation lets the keeper decide where there is no SQL.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,15 +30,15 @@ class Row(Protocol):
 
 @dataclass(slots=True)
 class Keeper:
-    """One job as it is remembered: which events wait, and what its newest run came to."""
+    """The state of one job: which events wait, and what its newest run came to."""
 
     #: The ticks with events of each upstream.
     all_events: dict[str, set[int]]
     waiting: dict[str, set[int]] = field(default_factory=dict)
     newest_status: str | None = None
-    #: What the newest run took.
+    #: What the newest run consumed.
     newest_took: dict[str, set[int]] = field(default_factory=dict)
-    #: The upstreams of which some run has taken something.
+    #: The upstreams of which some run has consumed something.
     ever_taken: set[str] = field(default_factory=set)
 
     def arrive(self, after: int, through: int) -> None:
@@ -48,7 +48,7 @@ class Keeper:
             self.waiting[name] = self.waiting.get(name, set()) | arrived
 
     def take(self, events: Mapping[str, set[int]], status: str) -> None:
-        """Let a run begin that takes these events."""
+        """Let a run begin that consumes these events."""
         self.newest_took = {name: set(ticks) for name, ticks in events.items()}
         for name, ticks in events.items():
             self.waiting[name] = self.waiting.get(name, set()) - ticks
@@ -56,7 +56,7 @@ class Keeper:
         self.newest_status = status
 
     def become(self, status: str) -> None:
-        """Let the newest run take a further step; a retry gives back what it took."""
+        """Let the newest run take a further step; a retry requeues what it consumed."""
         self.newest_status = status
         if status == "RETRY_REQUESTED":
             for name, ticks in self.newest_took.items():
@@ -75,7 +75,7 @@ class Keeper:
         return self.newest_status == "RETRY_REQUESTED"
 
     def news(self, rows: Iterable[Row]) -> dict[str, set[int]]:
-        """Return what a start would take now, of the rows that are not paused."""
+        """Return what a start would consume now, of the rows that are not paused."""
         unpaused = (row for row in rows if row.state == "UNPAUSED")
         return {row.name: self.waiting[row.name] for row in unpaused if self.waiting.get(row.name)}
 

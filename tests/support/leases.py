@@ -35,7 +35,7 @@ class MemoryLeaseTable:
     def __init__(self) -> None:
         self.row: LeaseRow | None = None
         self.is_down = False
-        #: The next write lands, and is told to have failed.
+        #: The next write lands, and is reported as failed.
         self.loses_answer = False
         self.reads = self.writes = 0
 
@@ -65,7 +65,7 @@ class MemoryLeaseTable:
 
 
 class DeltaLeaseTable:
-    """A Delta table of one row in a folder; as many processes as want to may share it."""
+    """A Delta table of one row in a folder; any number of processes may share it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

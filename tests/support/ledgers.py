@@ -1,4 +1,4 @@
-"""A store in memory, and one job's day in it: what the tests of `explain` and `status` ask about."""
+"""A store in memory, and one job's day in it: what the tests of `explain` and `status` read."""
 
 import operator
 from collections.abc import Sequence

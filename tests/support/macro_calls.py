@@ -33,7 +33,7 @@ class Macros(macros.Macros):
         variables: What `var` finds.
         environment: What `env_var` finds.
         answers: What the database answers, by the beginning of the query.
-        context: What else the model knows: `model`, `target`, ...
+        context: What else is in the model's context: `model`, `target`, ...
     """
 
     def __init__(

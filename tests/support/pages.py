@@ -41,7 +41,7 @@ def content_in(page: str) -> dict[str, Any]:
 
 
 def recorded(**changed: Any) -> Recorded:
-    """Return what was read where nothing was recorded, changed as said; it is noon."""
+    """Return what was read where nothing was recorded, with these changes; it is noon."""
     decision = LastDecision(tick_id="9-x", tick_number=9, tick_at=TEN, jobs=changed.pop("jobs", ()))
     status = Status(
         now=TEN + timedelta(hours=2),

@@ -1,4 +1,4 @@
-"""Lets the state folders of tests, each with a schema of its own, begin with what `make setup` has parsed.
+"""Starts the state directories of tests, each with its own schema, with what `make setup` parsed.
 
 dbt accepts what was parsed for the same connection alone, which the schema is a part of.
 """
@@ -19,7 +19,7 @@ _SCHEMA = "heartbeat"
 
 
 def give_parsed(home: Path, schema: str) -> None:
-    """Write for a state folder what dbt keeps of a parsed project, as if parsed for this schema.
+    """Write for a state directory what dbt keeps of a parsed project, as if parsed for this schema.
 
     Where the set-up has left nothing that dbt would accept, dbt parses the project.
     """

@@ -1,4 +1,4 @@
-"""Installations to examine: a whole one with ledgers on a disk, and what to ask of the findings."""
+"""Installations to examine: a complete one with ledgers on a disk, and access to its findings."""
 
 import json
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def a_patient(home: Path, config: str = "", **environment: str) -> Patient:
-    """The project with this state folder and this ``heartbeat.yml``."""
+    """The project with this state directory and this ``heartbeat.yml``."""
     home.mkdir(mode=0o700, exist_ok=True)
     file = home.parent / "heartbeat.yml"
     file.write_text(config)
@@ -24,7 +24,7 @@ def a_patient(home: Path, config: str = "", **environment: str) -> Patient:
 
 
 def set_up(home: Path, version: int = STATE_VERSION) -> None:
-    """Say that everything was built."""
+    """Record that everything was built."""
     (home / "version.json").write_text(json.dumps({"state_version": version, "models": "x"}))
 
 

@@ -6,7 +6,7 @@ from harness.platform.clock import RealClock
 
 
 def ends(pid: int) -> bool:
-    """Tell whether a process is gone, now or as soon as the kernel has dealt with its signal."""
+    """Return whether a process is gone, now or as soon as the kernel has dealt with its signal."""
     clock = RealClock()
     for _ in range(1_000):
         try:

@@ -95,7 +95,7 @@ class Shop:
         return (self.folder / "target/compiled/shop/models" / f"{name}.sql").read_text()
 
     def refusal(self, *arguments: str) -> str:
-        """What dbt says when it fails."""
+        """What dbt prints when it fails."""
         result, output = self._attempt(self.manifest, arguments)
         assert not result.success
         return f"{result.exception or ''}{output}"
@@ -120,7 +120,7 @@ class Shop:
 
 
 def events_in(inbox: Path) -> list[ChangeEvent]:
-    """The events in all whole folders of an inbox."""
+    """The events in all complete folders of an inbox."""
     found = []
     for folder in sorted(inbox.glob("registered-*")):
         assert (folder / "_SUCCESS").is_file()

@@ -30,10 +30,10 @@ class Killed(BaseException):
 
 
 class NoDbt:
-    """Builds nothing, and keeps what it was asked to build."""
+    """Builds nothing, and records what it was to build."""
 
     def __init__(self) -> None:
-        #: The selectors that it was asked for.
+        #: The selectors that were requested.
         self.built: list[str] = []
         #: The variables of each.
         self.variables: list[object] = []
@@ -87,7 +87,7 @@ class SmallContext(Context):
         self.publishes_aside = world.background is not None
 
     def rows(self, relation: str) -> list[dict[str, object]]:
-        """Read what the test says that a model has."""
+        """Read the rows that the test gives to a model."""
         self._world.read.append(relation)
         if relation == "trigger_set" and relation not in self._world.models:
             raise DecideError("there is no decision here")
@@ -98,7 +98,7 @@ class SmallContext(Context):
         self._world.published += [table.name for table in tables]
 
     def fill(self, table: str, model: str) -> None:
-        """Have it filled, or fail where the test says."""
+        """Have it filled, or fail where the test sets it."""
         if table == self._world.dbt.broken:
             raise StateError(f"there is no {model}")
 
@@ -126,7 +126,7 @@ class SmallWorld:
         self.store = MemoryStore()
         self.probe_pool = SmallLooker()
         self.dbt = NoDbt()
-        #: What each model says when it is read.
+        #: What each model returns when it is read.
         self.models: dict[str, Callable[[], Sequence[Mapping[str, object]]]] = {}
         #: The models that were read.
         self.read: list[str] = []
@@ -141,7 +141,7 @@ class SmallWorld:
 
     @property
     def home(self) -> StateDir:
-        """The places of the state folder."""
+        """The places of the state directory."""
         return self.context().home
 
     def edit(self, controls: str) -> None:
@@ -149,7 +149,7 @@ class SmallWorld:
         (self.project / CONTROLS).write_text(",".join(COLUMNS) + "\n" + controls)
 
     def remember(self, **known: object) -> None:
-        """Let the next process find what a tick at noon has left, changed as said."""
+        """Let the next process find what a tick at noon has left, with these changes."""
         checksum = desk_of(self.context()).checksum()
         usual = {"tick_number": 1, "folded_through": 1, "ended_tick_number": 1}
         unmoved = {"tick_at": NOON, "upstreams": (), "runs": (), "must_decide": False}
@@ -157,7 +157,7 @@ class SmallWorld:
         save_state(self.home.state, TickState(**fields), self.store)  # type: ignore[arg-type]
 
     def context(self) -> SmallContext:
-        """Wire a process; each service is made when it is first asked for, and these are here."""
+        """Wire a process; each service is made at its first use, and these are here."""
         context = SmallContext(self)
         vars(context).update(
             store=self.store, probe_pool=self.probe_pool, dbt=self.dbt, session=None

@@ -1,8 +1,8 @@
 """What triggers make of events, in Python: what the SQL of ``queue_trigger_evaluations`` has to agree with.
 
-The models join tables of slots with tables of partitions. Here a trigger is asked alone: it opens its
-slots one by one, and looks for the events of each among all that there are. Instants are in UTC, and
-steps are lengths of time: calendars are tested where the models are.
+The models join tables of slots with tables of partitions. Here a trigger is evaluated alone: it
+opens its slots one by one, and finds the events of each among all that there are. Instants are in
+UTC, and steps are lengths of time: calendars are tested where the models are.
 """
 
 import json
@@ -39,14 +39,14 @@ class Part:
         return ";".join(_rendered(level, slot) for level in levels)
 
     def takes(self, event: Row) -> bool:
-        """Tell whether an event is of this table and has the tags."""
+        """Return whether an event is of this table and has the tags."""
         if event["table"] != self.table:
             return False
         name, _, value = (self.tag or "").partition("=")
         return self.tag is None or cast(Mapping[str, str], event["tags"]).get(name) == value
 
     def in_words(self, slot: datetime) -> str:
-        """Say what a slot waits for."""
+        """Describe what a slot waits for."""
         tags = f" with {self.tag}" if self.tag else ""
         return f"partition {self.wanted_in(slot)} of {self.table}{tags}"
 
@@ -150,12 +150,12 @@ def _partitions(event: Row) -> set[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What triggers are asked about: the newest look, and every event that is no copy."""
+    """The input of an evaluation: its instant and tick, and every event that is no copy."""
 
     looked_at: datetime
     look_tick: int
     events: Sequence[Row]
-    #: Events up to this tick are known to an earlier look.
+    #: An earlier evaluation has read the events up to this tick.
     folded_through: int
 
 
@@ -179,11 +179,11 @@ class _Openings:
 def answer(
     trigger: Trigger, cursor: str | None, question: Question, *, may_release: bool
 ) -> dict[str, object] | None:
-    """Return what a trigger has to say, as a row of ``queue_trigger_evaluations``.
+    """Return the result of a trigger, as a row of ``queue_trigger_evaluations``.
 
     Args:
         trigger: It is not paused.
-        cursor: Where its last look ended.
+        cursor: Where its last evaluation ended.
         question: The present.
         may_release: The run of its last slot has succeeded.
     """
@@ -285,7 +285,7 @@ def _slots(
 
 
 def _decide(trigger: Trigger, slot: _Slot, question: Question) -> None:
-    """Look for a slot's events, where anything can have changed."""
+    """Find a slot's events, where anything can have changed."""
     found = trigger.events_for(slot.instant, question.events)
     in_tail = any(
         cast(int, event["tick_number"]) > question.folded_through
@@ -307,7 +307,7 @@ def _decide(trigger: Trigger, slot: _Slot, question: Question) -> None:
 def _sort_out(
     trigger: Trigger, slots: Iterable[_Slot], question: Question, *, may_release: bool
 ) -> tuple[list[_Slot], list[_Slot], list[_Slot]]:
-    """Return which slots are released, which go on to wait, and which are given up."""
+    """Return which slots are released, which go on to wait, and which are discarded."""
     in_order = sorted(slots, key=lambda each: each.instant)
     satisfied = [each for each in in_order if not each.missing]
     released = satisfied[:1] if may_release else []
@@ -379,15 +379,15 @@ def _instant(text: object) -> datetime | None:
 class Lives:
     """What became of the slots of a trigger."""
 
-    #: The row of the look at which each slot was gone; ``None``: it waits.
+    #: The row of the evaluation at which each slot was gone; ``None``: it waits.
     ended: dict[datetime, Row | None]
-    #: The newest slot that came due, and the tick of the look that opened one last.
+    #: The newest slot that came due, and the tick of the evaluation that opened one last.
     opened_number: int = -1
     opened_tick: int = -1
 
 
 def lives_of_slots(trigger: Trigger, rows: Iterable[Row]) -> Lives:
-    """Follow the slots of a trigger through the rows that its looks have left."""
+    """Follow the slots of a trigger through the rows that its evaluations have left."""
     lives = Lives({})
     for row in rows:
         place = json.loads(str(row["position"]))

@@ -1,8 +1,8 @@
-"""An upstream as a tick knows it, for tests that need one."""
+"""An upstream as a tick has it, for tests that need one."""
 
 from harness.store.work_lists import Upstream
 
-#: A table of one job that nobody has looked at yet.
+#: A table of one job that has not been probed yet.
 NEVER_SEEN = Upstream(
     upstream_id="delta_table:flights:1",
     source="delta_table",

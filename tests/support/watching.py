@@ -1,4 +1,4 @@
-"""Looks at one upstream again and again, as ticks do."""
+"""Probes one upstream repeatedly, as ticks do."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,19 +12,19 @@ AT = datetime(2025, 4, 23, 21, 40, tzinfo=UTC)
 
 
 class Watching:
-    """A probe and one upstream; what a look says is remembered for the next."""
+    """A probe and one upstream; the result of each probe is kept for the next."""
 
     probe: Probe
     upstream: Upstream
     at = AT
 
     def peek(self) -> ProbeResult:
-        """Look without taking the answer over, as a tick does that dies before it records."""
+        """Probe without keeping the result, as a tick does that dies before it records."""
         [result] = self.probe.probe([self.upstream], at=self.at)
         return result
 
     def probe_once(self) -> ProbeResult:
-        """Look, and take the answer over."""
+        """Probe, and keep the result."""
         result = self.peek()
         if result.failure is None:
             self.upstream = replace(
@@ -33,7 +33,7 @@ class Watching:
         return result
 
     def reported(self) -> Sequence[ChangeEvent]:
-        """Look, and return the events; it has to succeed."""
+        """Probe, and return the events; it has to succeed."""
         result = self.probe_once()
         assert result.failure is None, result.failure
         return result.events

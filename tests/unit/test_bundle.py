@@ -188,7 +188,7 @@ def job(request: pytest.FixtureRequest, deployed: ResourceFile) -> Job:
 
 
 def rendered(deployed: ResourceFile, value: str) -> str:
-    """Put in what every variable is on the target that is for earnest."""
+    """Insert the value that every variable has on the production target."""
     variables = {**MAIN.variables, **deployed.variables}
     return _VARIABLE.sub(lambda found: variables[found[1]].default or f"given-{found[1]}", value)
 
@@ -226,7 +226,7 @@ def test_serverless_compute_is_the_default() -> None:
 
 
 def test_a_job_runs_once_at_a_time_and_none_of_its_runs_is_queued(job: Job) -> None:
-    # Said outright: a development target lets jobs that do not say it run four times at once.
+    # Set explicitly: a development target lets jobs without it run four times at once.
     assert job.max_concurrent_runs == 1
     assert job.queue.enabled is False
 

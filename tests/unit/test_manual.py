@@ -1,4 +1,4 @@
-"""The manual: its links lead somewhere, and its reference is what the code says."""
+"""The manual: its links lead somewhere, and its reference agrees with the code."""
 
 import builtins
 import importlib.util

@@ -1,4 +1,4 @@
-"""Asks the real models about every job of the tests at once: one build, one reading."""
+"""Evaluates the real models for every job of the tests at once: one build, one read."""
 
 import contextlib
 import io
@@ -52,10 +52,10 @@ def dbt(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Dbt:
 
 @pytest.fixture(scope="package")
 def verdicts(spark: "SparkSession", dbt: Dbt) -> Mapping[int, Verdict]:
-    """What the models say of each job of the tests, by job id."""
+    """What the models decide for each job of the tests, by job id."""
     jobs = [*(case.job for case in CASES), *random_jobs()]
     requests = ["+trigger_set", "+job_blockers", "+int_control_rows", "+event_partitions"]
-    # As after the fold below, which reads no view that has one of these variables.
+    # As after the compaction below, which reads no view that has one of these variables.
     variables = f"{{folded_through: {FOLDED}, starts_per_tick: 1000000}}"
     kinds = ["--resource-type", "seed", "--resource-type", "model"]
     dbt("build", *kinds, "--vars", variables, "--select", *requests)

@@ -1,4 +1,4 @@
-"""Questions about data-change events as the macro asks them, and a list that is read by Spark."""
+"""Queries of data-change events by the macro, and a list that is read by Spark."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ END = "-- the end of a question"
 
 
 def call_of(case: Case) -> str:
-    """The macro's call in a template, with what the case asks."""
+    """The macro's call in a template, with the arguments of the case."""
     wanted = {"start": None, "end": None, **case.asked}
     arguments = ", ".join(f"{key}={value!r}" for key, value in wanted.items())
     return f"{{{{ data_change_events_between({arguments}) }}}}"
@@ -36,7 +36,7 @@ def call_of(case: Case) -> str:
 
 @pytest.fixture(scope="module")
 def ledger(spark: "SparkSession", spark_home: Path, dbt: Dbt) -> Path:
-    """The ledger of events, which has those of the questions."""
+    """The ledger of events, which has those of the cases."""
     dbt("run", "--select", Ledger.EVENTS, Ledger.RUNS)
     folder = spark_home / "warehouse" / f"{SCHEMA}.db" / Ledger.EVENTS
     write_rows(folder)
@@ -45,7 +45,7 @@ def ledger(spark: "SparkSession", spark_home: Path, dbt: Dbt) -> Path:
 
 @pytest.fixture(scope="module")
 def queries(ledger: Path, dbt: Dbt) -> Queries:
-    """What the macro makes of each question."""
+    """What the macro renders for each case."""
     requests = {case.sentence: call_of(case) for case in CASES}
     requests[SHOWN] = PAGE.partition("\n## Query events\n")[2].split("```")[7].removeprefix("sql")
     whole = dbt("compile", "--inline", f"\n{END}\n".join(requests.values()))
@@ -54,7 +54,7 @@ def queries(ledger: Path, dbt: Dbt) -> Queries:
 
 @pytest.fixture(scope="module")
 def answers(spark: "SparkSession", queries: Queries) -> Answers:
-    """What the queries answer, all in one go."""
+    """What the queries return, all in one go."""
     found: Answers = {sentence: [] for sentence in queries}
     parts = (
         f"select '{sentence}' as sentence, event_id from ({query})"

@@ -55,7 +55,7 @@ values |= st.text(st.sampled_from('";[]\\,{} 7'), max_size=6)
 
 
 def sampled(cells: st.SearchStrategy[object], count: int) -> list[object]:
-    """Return made-up cells, the same in each run, to be asked about in one query."""
+    """Return made-up cells, the same in each run, for one query."""
     found = []
 
     @settings(max_examples=count, deadline=None, database=None, derandomize=True)
@@ -190,7 +190,7 @@ def test_every_time_zone_that_the_check_lets_pass_is_rendered(models: Models) ->
     ]
     assert all(map(is_right, rows))
     assert models.load(rows) == {}
-    # Long ago nothing changes any more, whichever version of the rules a machine has.
+    # Rules of long ago no longer change, whichever version of them a machine has.
     then = datetime(2005, 1, 15, 12, tzinfo=UTC)
     rendered = models.rendered((), then)
     assert {row.time_zone: rendered[row.trigger_id][0] for row in rows} == {

@@ -1,4 +1,4 @@
-"""Made-up pasts of many triggers: the real models say of each what the keeper of the simulation says.
+"""Made-up pasts of many triggers: the real models return what the keeper of the simulation does.
 
 The histories of ``tests/simulation`` are played with that keeper in the place of the models.
 """
@@ -33,23 +33,23 @@ pytestmark = pytest.mark.long
 SCHEMA = "trigger_pasts"
 BEGAN = datetime(2026, 3, 1, 8, tzinfo=UTC)
 TRIGGERS, MOST_CANDIDATES, FOLD_AFTER = 80, 8, 4
-#: What is between two looks: now and then triggers are asked late, and slots are missed.
+#: Hours between two evaluations: now and then one is late, and slots are missed.
 GAPS = (1, 2, 3, 7, 26)
 
-#: Position, released slots with their events, and reason.
+#: Cursor, released slots with their events, and reason.
 Said = tuple[dict[str, object], list[tuple[str, int, str]], str | None]
 
 
 @dataclass
 class Past:
-    """What the models and the keeper said of each trigger, look by look."""
+    """What the models and the keeper returned for each trigger, evaluation by evaluation."""
 
     by_models: list[dict[str, Said]] = field(default_factory=list)
     by_keeper: list[dict[str, Said]] = field(default_factory=list)
 
 
 class Lake:
-    """The triggers, their events, and both who are asked about them."""
+    """The triggers, their events, and both evaluators: the models and the keeper."""
 
     def __init__(self, spark: "SparkSession", home: Path, seed: int) -> None:
         self._spark = spark
@@ -74,11 +74,11 @@ class Lake:
         self._dbt.build("trigger_terms")
         self._folded_through = -1
         self._positions: dict[str, str] = {}
-        #: The triggers whose last release no run has taken.
+        #: The triggers whose last release no run has consumed.
         self._released: set[str] = set()
 
     def probe(self, tick: int) -> tuple[dict[str, Said], dict[str, Said]]:
-        """Let time pass and events come, and ask both; what the models said is recorded."""
+        """Let time pass and events come, and evaluate both; record what the models return."""
         self.clock.sleep(self._chance.choice(GAPS) * 3600)
         self._register(tick)
         at = self.clock.now()
@@ -103,7 +103,7 @@ class Lake:
         }
 
     def fold(self, through: int) -> None:
-        """Fold the ledgers, as publishing does now and then."""
+        """Compact the ledgers, as publishing does now and then."""
         variables = {"fold_after": self._folded_through, "folded_through": through}
         self._dbt.build("fold", variables)
         self._dbt.build("tail", variables)
@@ -123,7 +123,7 @@ class Lake:
             self._producers.register(self._chance, {})
         new = [each for number, each in self._producers.sent.items() if number not in known]
         rows = [_row(event, tick) for event in new]
-        # What a sensor sees, too, has the same name and is another row.
+        # What a sensor finds, too, has the same name and is another row.
         again = [replace(row, event_id=f"{row.event_id}-again") for row in rows[::7]]
         self._store.append(Ledger.EVENTS, [*rows, *again])
 
@@ -173,7 +173,7 @@ def _row(event: ChangeEvent, tick: int) -> EventRow:
 
 
 def _said(row: Mapping[str, object]) -> Said:
-    # Either names the pace of a trigger by a number of its own; the keeper works expiry out anew.
+    # Both identify the pace of a trigger by their own number; the keeper computes expiry again.
     cursor = {
         name: each
         for name, each in json.loads(str(row["position"])).items()

@@ -130,7 +130,7 @@ def second(shop: Shop, first: Events) -> Events:
 
 
 def told_by_sensor(spark: "SparkSession", name: str) -> dict[str | None, ChangeEvent]:
-    """What the sensor's own functions say of each commit, by its version."""
+    """What the sensor's own functions report of each commit, by its version."""
     [detail] = spark.sql(f"describe detail {SCHEMA}.{name}").collect()
     folder = str(detail.location).removeprefix("file:")
     reported = dict[str | None, ChangeEvent]()
@@ -157,7 +157,7 @@ def told_by_sensor(spark: "SparkSession", name: str) -> dict[str | None, ChangeE
     return reported
 
 
-#: The tags that both tell of; the others are of one of them alone.
+#: The tags that both report; the others are of one of them alone.
 _OF_BOTH = frozenset(
     {"operation", "overwrite", "replaced", "partitions", "partitions_truncated", "table_id"}
 )
@@ -252,7 +252,7 @@ Rows = list[tuple[object, ...]]
 
 @pytest.fixture(scope="module")
 def read(shop: Shop, spark: "SparkSession", first: Events, second: Events) -> Mapping[str, Rows]:
-    """What the models read that were handed the events of the second run, but for those of one table."""
+    """What the models read, given the events of the second run but for those of one table."""
     payload = [each for name in second if name != "said" for each in second[name]]
     variables = {
         "heartbeat_events": json.dumps([each.to_json() for each in payload]),

@@ -34,7 +34,7 @@ def _rows(*rows: tuple[int, object], at: int, number: int = 0) -> str:
 
 
 class Bounded:
-    """A hub with two files, of which one is out of reach while a batch comes that cannot have its keys."""
+    """A target table of two files, one hidden while a batch comes that cannot have its keys."""
 
     def __init__(self, spark: "SparkSession", folder: Path) -> None:
         self._spark = spark
@@ -54,7 +54,7 @@ class Bounded:
             path.with_suffix(".hidden").rename(path)
 
     def rows(self, model: str) -> Rows:
-        """The rows of a hub by their numbers."""
+        """The rows of a target table by their numbers."""
         return self.warehouse.rows(model, "n, v, s_input_id")
 
     def _receive(self, rows: str) -> None:
@@ -88,7 +88,7 @@ def test_files_that_cannot_have_a_key_of_the_batch_are_not_read(
 
 
 def test_of_a_key_of_several_columns_those_count_that_have_bounds(bounded: Bounded) -> None:
-    # The second one was deleted, which only the history knows.
+    # The second one was deleted, which only the history records.
     assert [row[:2] for row in bounded.rows("days")] == [
         *((-5, "new"), (1, "newer"), (3, "1"), (4, "1"), (9000, "1"), (9500, "1")),
     ]

@@ -18,7 +18,7 @@ KINDS: dict[str, dict[str, object]] = {
     "range": {"type": "timestamp", "column": "t"},
     "custom": {"type": "custom", "delete_condition": "this.k = input.k"},
 }
-#: Which tables the process did not get to any more; what it had staged is in the archive and in the ledger.
+#: Which tables the process did not get to any more; the batch archive and log have what it staged.
 DEATHS = {
     "before_all": ["history", "hub"],
     "before_hub": ["hub"],

@@ -61,7 +61,7 @@ class Declared:
         self.reset = self._hub()
 
     def bring(self, start: str, end: str, query: str) -> str:
-        """Run the model over a range; return what dbt says."""
+        """Run the model over a range; return dbt's output."""
         variables = json.dumps(
             {"batches": {"readings": query, "tickets": ""}, "range": [start, end]}
         )

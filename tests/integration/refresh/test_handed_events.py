@@ -1,4 +1,4 @@
-"""A refresh model in a job that Heartbeat started: it takes what the run was handed, and says which run it was."""
+"""A refresh model in a job that Heartbeat started: it consumes the payload and records the run."""
 
 import json
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ class Job:
         self.run("intent-2", 1)
         for commit in COMMITS[1:]:
             spark.sql(commit.format(table=table))
-        # Something that this run was not handed comes while it runs.
+        # Data that is not in the payload of this run comes while it runs.
         spark.sql(f"insert into {table} values (9, 'late')")
         self.run("intent-3", 2, 3)
 

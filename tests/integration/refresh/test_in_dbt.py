@@ -83,7 +83,7 @@ unit_tests:
     given: *given
     expect: {rows: [{k: 3}]}
 """
-#: A catalog of plain Spark knows no grants: what dbt would have it run is kept instead.
+#: A catalog of plain Spark has no grants: what dbt would run there is recorded instead.
 _GRANTS = f"""
 {{% macro spark__get_show_grant_sql(relation) %}}
     select 'nobody' as grantee, 'select' as privilege_type where false
@@ -122,7 +122,7 @@ class Project:
         return " ".join(self.shop.refusal(*self._given(batches), *more).split())
 
     def copy(self, *arguments: str) -> str:
-        """Invoke dbt where the copies go; return what it says, whether it fails or not."""
+        """Invoke dbt where the copies go; return its output, whether it fails or not."""
         _, output = self.shop._attempt(None, [*arguments, "--target", "copy"])
         return " ".join(output.split())
 
@@ -131,7 +131,7 @@ class Project:
 
     def rows(self, table: str, columns: str = "*") -> list[tuple[object, ...]]:
         found = self.spark.sql(f"select {columns} from {table}")
-        # The ledger has a map, by which Spark does not order.
+        # The batch log has a map, by which Spark does not order.
         return sorted((tuple(row) for row in found.collect()), key=repr)
 
     def states(self, model: str, schema: str = SCHEMA) -> list[str]:

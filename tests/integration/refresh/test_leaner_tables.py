@@ -1,4 +1,4 @@
-"""Models that go without a history, or without an archive: what they still do, and what they refuse."""
+"""Models without a history or without a batch archive: what they still do, and what they refuse."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,7 +38,7 @@ HUB = f"k, v, {minute('s_update_timestamp')}, s_input_id"
 
 
 class Lean:
-    """All batches, what the archives had meanwhile, and then an unload."""
+    """All batches, what the batch archives had meanwhile, and then an unload."""
 
     def __init__(self, spark: "SparkSession", folder: Path) -> None:
         self.spark = spark
@@ -61,7 +61,7 @@ class Lean:
         )
 
     def archived_rows(self, model: str) -> int:
-        """How many rows the archive of a model has."""
+        """How many rows the batch archive of a model has."""
         return self.spark.table(f"{SCHEMA}.{model}_batches").count()
 
 

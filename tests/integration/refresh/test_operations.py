@@ -237,7 +237,7 @@ def test_the_status_tells_of_each_batch_what_became_of_it(reworked: Reworked) ->
 
 
 class Resettled:
-    """Batches that were appended, and are then wanted by key."""
+    """Batches that were appended, and are then rebuilt by key."""
 
     def __init__(self, spark: "SparkSession", folder: Path) -> None:
         before = Warehouse(spark, folder / "before", {"parcels": {"type": "none", "batch_by": "v"}})
@@ -288,7 +288,7 @@ def test_what_a_reset_leaves_out_can_still_be_reloaded(resettled: Resettled) -> 
 
 
 class Vacuumed:
-    """Batches whose rows have left the archive, and what can be done without them."""
+    """Batches whose rows have left the batch archive, and what can be done without them."""
 
     def __init__(self, spark: "SparkSession", folder: Path) -> None:
         models = {name: MODELS[name] for name in ("customers", "clicks")}
@@ -339,7 +339,7 @@ def test_a_table_goes_on_without_what_its_archive_has_lost(vacuumed: Vacuumed) -
 
 
 class Broken:
-    """A hub with a check, a batch that breaks it, and what ends that."""
+    """A target table with a check, a batch that breaks it, and what ends that."""
 
     def __init__(self, spark: "SparkSession", folder: Path) -> None:
         models: dict[str, dict[str, object]] = {

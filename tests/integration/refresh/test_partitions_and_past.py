@@ -47,7 +47,7 @@ sources:
     schema: {SCHEMA}
     tables: [name: days]
 """
-#: With a row of the source and none beside it, the model's own rows are those of its hub.
+#: With a row of the source and none beside it, the model's own rows are those of its target table.
 _UNIT_TESTS = """
 unit_tests:
   - name: what_was_known_then
@@ -87,7 +87,7 @@ class Daily:
         self.spark.sql(f"insert into {SCHEMA}.days values {', '.join(rows)}")
 
     def run(self, *arguments: str) -> str:
-        """Run all models that can be; return what dbt says."""
+        """Run all models that can be; return dbt's output."""
         self.shop._invoke(self.shop.manifest, "run", "--exclude", *_MISTAKEN, *arguments)
         return self.shop.said
 
@@ -156,7 +156,7 @@ def test_an_older_partition_is_told_and_taken_when_it_is_asked_for(daily: Daily)
     assert "2026-02-20" in reported
     daily.run("--vars", "{look_back_days: all}")
     assert ("2026-02-20", "COMPLETE") in daily.rows("batches_of_people", "batch, state")
-    # It says of key 1 what was known before: the hub has what is newer.
+    # Its row of key 1 is older than the one in the target table.
     assert daily.rows("people", "k, v") == [(1, "a2"), (2, "b3"), (3, "c")]
     assert "people: no partition of" in daily.run("--vars", "{look_back_days: all}")
 

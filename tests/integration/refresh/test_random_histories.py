@@ -175,7 +175,7 @@ def expected(batches: Sequence[Batch[KeyRow]], model: str) -> Answer:
     state: KeyState = fold_key(batches, options)
     kept = [row for row in state.tombstones if row.values is not None]
     is_soft = model.endswith("soft")
-    assert options.deletes is Deletes.SOFT  # The fold always knows what a tombstone had.
+    assert options.deletes is Deletes.SOFT  # The fold always keeps what a tombstone had.
     return {
         "hub": {
             (

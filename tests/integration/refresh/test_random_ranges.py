@@ -35,7 +35,7 @@ RANGED = {
     for seed in SEEDS
 }
 UNLOADED = (4, 6, 7)
-#: Conditions may say to which past a row belongs.
+#: Conditions may specify to which past a row belongs.
 HISTORIES, CUSTOM_BATCHES, LEFT_OUT = 300, 4, 2
 CUSTOM: dict[str, object] = {
     "type": "custom",
@@ -66,7 +66,7 @@ RULE = CustomRule(delete_condition=_condemns, append_filter=_passes)
 
 def _past(seed: int) -> list[Batch[RangeRow]]:
     random = Random(seed)
-    # A batch without rows cannot wait among others: nothing says that it is there.
+    # A batch without rows cannot wait among others: nothing shows that it is there.
     full = [each for each in range_history(random, BATCHES, Shape(instants=9)) if each.rows]
     return [_moved(each, place, random.randrange(20)) for place, each in enumerate(full, start=1)]
 
@@ -116,7 +116,7 @@ class Pasts:
         self.less = {name: self.hub(name) for name in [*RANGED, "by_condition"]}
 
     def hub(self, name: str) -> Rows:
-        """The rows of a hub that tell something, in order."""
+        """The rows of a target table, by the columns that matter, in order."""
         if name == "by_condition":
             at = minute("at")
             return self.warehouse.rows(
@@ -180,7 +180,7 @@ def test_the_metrics_name_the_ranges_that_the_rules_say(pasts: Pasts, name: str)
     state = fold_range(pasts.ranged[name], NullInstants.QUARANTINE)
     expected = {each.input_id: "" for each in pasts.ranged[name]}
     for each in whole_numbers(state.effective_ranges):
-        # Nobody else has rows in it.
+        # No other batch has rows in it.
         count = sum(each.low <= row.at <= each.high for row in state.hub)
         reported = f'{{"range_from":{each.low},"range_to":{each.high},"record_count":{count}}}'
         expected[each.input_id] += ("," if expected[each.input_id] else "") + reported

@@ -1,4 +1,4 @@
-"""Models that read on from where their ledger says that they are, and the tests that any project may set on them."""
+"""Models that read on as their batch log records, and tests that any project may set on them."""
 
 import json
 from collections.abc import Iterator
@@ -103,7 +103,7 @@ class Reading:
         }
 
     def keys(self, model: str) -> list[int]:
-        """The keys of a hub."""
+        """The keys of a target table."""
         rows = self.spark.sql(f"select k from {SCHEMA}.{model} order by k").collect()
         return [row[0] for row in rows]
 
@@ -168,7 +168,7 @@ def test_of_two_runs_that_write_to_a_log_at_the_same_step_one_is_refused(
     spark.sql(f"create or replace table {log} ({listed}) using delta")
 
     def record(step: int) -> bool:
-        """Whether a run that has read the log up to a step gets its event into it."""
+        """Return whether a run that has read the log up to a step gets its event into it."""
         unknown = dict.fromkeys(("batch", "fingerprint", "range_from", "range_to"))
         facts = {"id": 1, "received_at": "2026-03-01 12:00:00", "record_count": 1, **unknown}
         load = {"name": "contended", "settings": {}, "tables": {"ledger": log}, "step": step}

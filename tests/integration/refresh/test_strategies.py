@@ -1,4 +1,4 @@
-"""Each strategy over a few small batches: what is in the hub after each of them, and why."""
+"""Each strategy over a few small batches: what the target table has after each of them, and why."""
 
 from typing import TYPE_CHECKING
 
@@ -157,7 +157,7 @@ HISTORY = (
 
 
 class Story:
-    """All steps, and each hub after each of them."""
+    """All steps, and each target table after each of them."""
 
     def __init__(self, warehouse: Warehouse) -> None:
         self.warehouse = warehouse
@@ -167,7 +167,7 @@ class Story:
             self._hubs.append({model: warehouse.rows(model, HUB[model]) for model in step})
 
     def hub(self, model: str, step: int) -> Rows:
-        """Rows of a hub after a step; steps count from one."""
+        """Rows of a target table after a step; steps count from one."""
         return self._hubs[step - 1][model]
 
 
@@ -352,7 +352,7 @@ def test_keys_with_rows_of_one_instant_that_differ_are_counted_or_refused(story:
     assert story.warehouse.rows("customers_metrics", "s_input_id, conflict_count")[:3] == [
         *((1, 0), (2, 0), (3, 0)),
     ]
-    # Which of them holds is no question where a column tells, so long as its values differ.
+    # A column decides which of them holds, so long as its values differ.
     assert story.hub("ranked", 1) == [(1, "B")]
     one = batch("k int, v string, t timestamp, op string", (1, "C", 20, "x"), (1, "C", 20, "y"))
     assert "1 of its keys have rows of one instant that differ, and on_conflict is fail" in (
@@ -430,6 +430,6 @@ def test_a_custom_batch_deletes_what_its_condition_finds_true_and_adds_what_pass
     assert story.hub("sales", 2) == after
     assert story.hub("sales", 3) == after
     assert story.hub("sales", 4) == after
-    # One commit after the first: a row of the hub is gone, and one of the two of the batch passes the filter.
+    # One commit after the first: a target row is gone; one of the batch's two passes the filter.
     assert story.warehouse.codes("sales", 2) == {"D": 1, "N": 1}
     assert story.warehouse.version("sales") == 1

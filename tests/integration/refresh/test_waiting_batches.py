@@ -26,7 +26,7 @@ DEATHS = {"before_all": ["_history", ""], "before_hub": [""]}
 COLUMNS = "d string, k int, v string, t timestamp"
 BATCHES: list[list[tuple[object, ...]]] = [
     [("1", 1, "a", 10), ("1", 2, "b", 20), ("1", 3, "c", 30)],
-    # A change, a delete, a new key, and the delete of a key that nobody knows.
+    # A change, a delete, a new key, and the delete of an unknown key.
     [("2", 1, "a2", 15), ("2", 2, "gone", 25), ("2", 4, "d", 28), ("2", 5, "gone", 5)],
     # The same but newer, of a row and of two deletes; a new key that goes, one that comes, one that is late.
     [
@@ -40,7 +40,7 @@ BATCHES: list[list[tuple[object, ...]]] = [
     ],
 ]
 LATER = [row for rows in BATCHES[1:] for row in rows]
-#: What tells batches apart, in its order, by its type; an adapter may take text for something else.
+#: What distinguishes batches, in its order, by its type; an adapter may read text as another type.
 NAMED: dict[str, list[object]] = {
     "bigint": [9, 10, 200],
     "boolean": ["false", "true"],
@@ -49,7 +49,7 @@ NAMED: dict[str, list[object]] = {
     "string": ["", "007", "07", "1.10", "10", "9", "null", "true"],
     "timestamp": [0, 1],
 }
-#: Its own column says when its rows were received, which differs with the runs.
+#: Its own column records when its rows were received, which differs with the runs.
 READ = {
     "undated": "k, v, s_input_id",
     "undated_history": "k, v, s_input_id, s_effective_to is null",

@@ -42,7 +42,7 @@ class Shop:
         return self
 
     def copy(self, table: Path) -> "Shop":
-        """Have what Spark has made once for all tests that begin alike, or what it made of that."""
+        """Copy a table that Spark made once for tests that begin alike, or a later state of it."""
         shutil.copytree(table, self.path, dirs_exist_ok=True)
         return self
 
@@ -50,7 +50,7 @@ class Shop:
         self.spark.sql(statement.format(t=self.name))
 
     def saw(self, *statements: str) -> list[str]:
-        """Let the watcher see the statements' outcome without asking what it is."""
+        """Run the statements, and return the operations that the watcher finds."""
         for statement in statements:
             self.sql(statement)
         return self.watcher.operations()
@@ -78,7 +78,7 @@ def table(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Ta
 
 @pytest.fixture
 def shop(spark: "SparkSession", tmp_path: Path) -> Shop:
-    # VACUUM lists the table in as many tasks as this says: 10,000 by default.
+    # VACUUM lists the table in as many tasks as this sets: 10,000 by default.
     spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")
     return Shop(spark, tmp_path / "orders")
 
@@ -236,7 +236,7 @@ CHECKPOINTS = {
 
 @pytest.fixture(params=CHECKPOINTS)
 def checkpointed(shop: Shop, table: Table, request: pytest.FixtureRequest) -> Iterator[Shop]:
-    """A table with a checkpoint for every second commit, and a watcher that knows two of its seven."""
+    """A table with a checkpoint every second commit, and a watcher that read two of its seven."""
     policy, part_size, files = CHECKPOINTS[request.param]
     setting = "spark.databricks.delta.checkpoint.partSize"
     limit = [] if part_size is None else [f"set {setting} = {part_size}"]
@@ -279,7 +279,7 @@ def test_after_a_sleep_beyond_the_retention_of_the_log_there_is_one_event_and_al
         os.utime(file, (forty_days_ago, forty_days_ago))
     for _ in range(8):
         shop.sql(ROWS)
-    # When Delta cleans by itself is its own affair.
+    # When Delta cleans by itself is not tested here.
     DeltaTable(str(shop.path)).cleanup_metadata()
     kept = sorted((shop.path / "_delta_log").glob("0*.json"))
     assert int(kept[0].stem) > 2, "the log has not been cleaned"
@@ -361,7 +361,7 @@ def job_id(spark: "SparkSession") -> Callable[[], int]:
 
 
 class TestByName:
-    """Tables that the catalog knows."""
+    """Tables that are registered in the catalog."""
 
     @pytest.fixture
     def table(self, spark: "SparkSession") -> Iterator[str]:

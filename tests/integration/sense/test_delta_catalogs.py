@@ -1,4 +1,4 @@
-"""Delta tables that only their catalog knows: where they are, and what their newest commit is."""
+"""Delta tables that only their catalog locates: where they are, and what their newest commit is."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def watch(spark: "SparkSession", sensor_id: str, **more: str) -> Watcher:
-    """Return a watcher that asks Spark whatever is to be asked."""
+    """Return a watcher that queries Spark for locations, history and new rows."""
     watcher = Watcher(sensor_id, **more)  # type: ignore[arg-type]
     watcher.locator = SparkTableLocator(lambda: spark)  # type: ignore[assignment]
     watcher.history = SparkTableHistory(lambda: spark)  # type: ignore[assignment]
@@ -160,7 +160,7 @@ def test_a_name_that_is_elsewhere_now_is_followed_though_its_old_folder_stays(
 
 
 class Managed:
-    """A table whose commits its catalog has, and one who has seen it empty."""
+    """A table whose commits its catalog has, and a watcher that has seen it empty."""
 
     def __init__(self, spark: "SparkSession") -> None:
         self.spark = spark

@@ -78,7 +78,7 @@ def test_a_file_that_is_gone_when_it_is_read_is_a_failure(
 
 
 class Watcher:
-    """Looks at one place again and again."""
+    """Probes one place again and again."""
 
     def __init__(self, spark: "SparkSession", sensor_id: str, query: str | None = None) -> None:
         self.probe = FileProbe(Storages(), SparkQuestions(lambda: spark))

@@ -39,7 +39,7 @@ def schema(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> s
 
 
 class Orders(Watching):
-    """A table, and one who watches it."""
+    """A table, and a probe of it."""
 
     def __init__(self, spark: "SparkSession", probe: Probe, name: str) -> None:
         self.spark, self.probe, self.name = spark, probe, name
@@ -53,7 +53,7 @@ class Orders(Watching):
         return self
 
     def reported(self) -> Sequence[ChangeEvent]:
-        """Look twice, as is needed for files that may still be written."""
+        """Probe twice, as is needed for files that may still be written."""
         events: list[ChangeEvent] = []
         for _ in range(2):
             result = self.probe_once()
@@ -68,7 +68,7 @@ class Orders(Watching):
 
 @pytest.fixture(params=KINDS)
 def orders(request: Any, spark: "SparkSession", probe: Probe, schema: str) -> Orders:
-    """A table of two days, seen; once of Spark's own kind and once of Hive's."""
+    """A table of two days, probed; once of Spark's own kind and once of Hive's."""
     orders = Orders(spark, probe, f"{schema}.t{time.monotonic_ns()}")
     orders.sql(f"create table {{t}} {KINDS[request.param]}")
     orders.sql(

@@ -30,7 +30,7 @@ TWO_ROWS = "insert into {t} select /*+ coalesce(1) */ * from values (1, 'a'), (2
 
 
 class Orders:
-    """A table, and one who watches it."""
+    """A table, and a probe of it."""
 
     def __init__(self, lake: Lake, probe: Probe, **more: Any) -> None:
         self.lake, self.probe = lake, probe
@@ -91,7 +91,7 @@ def make(lake: Lake, probe: Probe) -> Iterator[Callable[..., Orders]]:
 
 @pytest.fixture
 def orders(make: Callable[..., Orders]) -> Orders:
-    """A table with three rows in two snapshots, seen."""
+    """A table with three rows in two snapshots, probed."""
     orders = make().create()
     orders.sql(TWO_ROWS, "insert into {t} values (3, 'c')").reported()
     return orders

@@ -28,7 +28,7 @@ NONE = EnvironmentSecrets({})
 
 
 class Shop:
-    """A schema of its own in a real database, and one who looks at its tables."""
+    """A schema of its own in a real database, and a probe of its tables."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Shop:
 def probe_of(
     database: JdbcDatabase, request: pytest.FixtureRequest, queries: SqlQueries | None = None
 ) -> JdbcProbe:
-    """Return a probe for which Spark starts when a query is asked of new rows, and only then."""
+    """Return a probe for which Spark starts when a query is run on new rows, and only then."""
     queries = queries or SqlQueries(NONE)
     rows = SparkTableRows(lambda: request.getfixturevalue("spark"), queries)
     return JdbcProbe({"shop": database}, queries, rows)
@@ -169,7 +169,7 @@ def test_a_second_row_with_the_same_key_is_news(shop: Shop, type_name: str, valu
 
 
 def test_a_row_that_moves_within_the_overlap_is_news(pg: Shop) -> None:
-    # To SQLite a time stamp is text, of which no sum is made.
+    # In SQLite a time stamp is text, of which no sum is made.
     pg.table("id integer, changed timestamp").add(
         "1, '2025-04-23 21:10:00'", "2, '2025-04-23 21:08:00'"
     )
@@ -328,7 +328,7 @@ def test_a_frozen_database_fails_within_its_time_and_is_found_again(
     finally:
         postgres.thaw()
 
-    # What hung may take a moment to notice that it need not.
+    # What hung may need a moment to go on.
     while (result := pg.results()["orders"]).failure is not None:
         time.sleep(0.05)
 

@@ -33,7 +33,7 @@ _NUMBERS = itertools.count()
 
 
 class Shop:
-    """A topic of the broker, and one who looks at it again and again."""
+    """A topic of the broker, and repeated probes of it."""
 
     def __init__(self, broker: Broker, spark: "Callable[[], Any] | None" = None) -> None:
         self.broker = broker
@@ -262,7 +262,7 @@ def test_a_secret_that_is_not_set_is_a_failure_that_names_it(shop: Shop) -> None
 
 @pytest.fixture
 def killed(shop: Shop) -> Iterator[Shop]:
-    """A topic with news that nobody has seen, on a broker that was killed."""
+    """A topic with new data that no probe has seen, on a broker that was killed."""
     shop.send("c")
     shop.broker.kill()
     yield shop

@@ -24,7 +24,7 @@ ALL = "select * from sensor_new_data where id = {id}"
 
 
 class Asked:
-    """A table whose watcher asks Spark."""
+    """A table whose watcher queries Spark."""
 
     def __init__(self, spark: "SparkSession", path: Path, options: str, columns: str) -> None:
         self.spark = spark
@@ -256,7 +256,7 @@ def test_a_query_that_takes_too_long_is_cancelled_and_the_others_are_not(numbers
 
     with pytest.raises(ProbeFailedError, match="its preprocess_query takes longer than 1 s, and"):
         rows.any_row(files, endless)
-    # It has not gone on behind the look that was given up.
+    # It has not gone on after the probe that was ended.
     assert numbers.spark.sparkContext.statusTracker().getActiveJobsIds() == []
     assert SparkNewRows(lambda: numbers.spark).any_row(files, "select * from sensor_new_data")
 

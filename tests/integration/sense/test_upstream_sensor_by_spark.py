@@ -30,7 +30,7 @@ OPTIONS = {
 
 
 class Product:
-    """Another product's table, and one who looks at its one sensor."""
+    """Another product's table, and a probe of its one sensor."""
 
     def __init__(self, spark: "SparkSession", name: str, options: str) -> None:
         self.spark, self.name = spark, name

@@ -144,7 +144,7 @@ def test_a_new_column_is_compared_with_nothing_in_the_old_rows(
     orders.sql("alter table {t} add columns (price map<string, int>)")
     orders.sql("insert into {t} values (4, null, map('eur', 7))")
     events += map(as_event, orders.watcher.probe_once().events)
-    # Not all producers say that the schema changed, but the log does.
+    # Not all producers report that the schema changed, but the log does.
     answer = changed_rows(spark, [replace(event, tags={}) for event in events])
 
     assert "the schema changed on the way" in (answer.reason or "")
@@ -353,7 +353,7 @@ def test_the_partitions_of_a_hive_table_that_changed_are_read_whole(
 
 
 def handed(events: Sequence[ChangeEvent], table: str) -> str:
-    """What Heartbeat hands to the job that it starts."""
+    """What Heartbeat passes to the job that it starts."""
     return json.dumps([replace(event, table=table).to_json() for event in events])
 
 

@@ -59,7 +59,7 @@ def test_this_project_is_built_and_built_again(
     columns = spark.table(f"{SCHEMA}.heartbeat_control").columns
     assert columns[:2] == ["sensor_source", "sensor_id"]
     assert len(columns) == 15
-    # Tables that are there are merged into, and their columns are asked for.
+    # Tables that are there are merged into, and their columns are queried.
     again = ["ledger_ticks", "upstream_state", "heartbeat_control"]
     dbt(
         served_warehouse, built, "build", "--select", *again, "--exclude-resource-type", "unit_test"

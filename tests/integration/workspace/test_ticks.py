@@ -67,7 +67,7 @@ class TaskContext(Context):
     """The services of a task, whose Jobs API is one in memory."""
 
     def forget_jobs(self) -> None:
-        """The fake knows every job from the start."""
+        """Do nothing: the fake has every job from the start."""
 
 
 class Workspace:
@@ -220,7 +220,7 @@ def test_a_workspace_from_the_first_tick_to_a_message_of_another_system(
     assert run is not None
     laptop.close()
 
-    # The job's last task says that it has ended, by one INSERT; then the Jobs API says so.
+    # The job's last task reports that it has ended, by one INSERT; then the Jobs API does.
     workspace.insert("kind, job_id, run_id", f"'complete', {JOB}, {run.run_id}")
     workspace.jobs.end_run(run.run_id, Outcome.SUCCEEDED)
     report, _ = workspace.tick()
@@ -242,11 +242,11 @@ def running(workspace: Workspace) -> Workspace:
 @pytest.mark.parametrize(
     "death",
     [
-        # The events are recorded, and their positions are not.
+        # The events are recorded, and their cursors are not.
         Death(f"append to prod-eu.{SCHEMA}.ledger_probes", Killed),
         # The intent is recorded, and its answer is lost.
         Death(f"append to prod-eu.{SCHEMA}.ledger_runs .*INTENDED", Killed, is_after=True),
-        # The job has been started, and nothing says so yet.
+        # The job has been started, and nothing records it yet.
         Death(f"append to prod-eu.{SCHEMA}.ledger_runs .*STARTED", Killed),
         Death(f"merge into prod-eu.{SCHEMA}.heartbeat_control", SessionEndedError),
     ],
@@ -303,7 +303,7 @@ def test_a_tick_without_a_grant_names_it_and_with_it_the_next_one_starts_the_job
     running.append()
     kind, name = denied.kind.lower(), ".".join(f"`{part}`" for part in denied.name.split("."))
     grant = re.escape(f"grant modify on {kind} {name} to ")
-    # The second one finds a turn that did not end well, and what it has left.
+    # The second one finds a lease that did not end well, and what it has left.
     for _ in range(2):
         with pytest.raises(StateError) as refused:
             running.tick(denied=[denied])
@@ -423,7 +423,7 @@ def test_the_commands_of_a_laptop_need_no_pyspark(running: Workspace, tmp_path: 
     # After tests that let time pass, ticks are later than the clock of this machine.
     assert examined["clock"]["level"] == ("attention" if running.ahead else "ok")
     assert "state folder" not in examined
-    # Its run goes on, so that nothing of what it was given has been processed.
+    # Its run goes on, so that nothing of its payload has been processed.
     unprocessed = run("sense", "prod-eu.lake.orders", "--job", "daily")
     assert unprocessed.returncode == 0, unprocessed.stderr
     assert {each["table"] for each in json.loads(unprocessed.stdout)} == {"prod-eu.lake.orders"}
@@ -492,7 +492,7 @@ def test_the_tasks_of_airflow_use_a_warehouse_and_need_no_java(
     end = interval["end_time"]
     soon = airflow.tick_trigger(**connected, until=end, wait_seconds=5)
     assert "has had no tick" in str(fired(soon)["problem"])
-    # The question that was under way is killed: its session ends when the warehouse ends it.
+    # The poll that was under way is killed: its session ends when the warehouse ends it.
     before = running.served.sessions.open_count
     # The tick that completes the interval has not been yet.
     with pytest.raises(AirflowError, match="would wait"):

@@ -1,4 +1,4 @@
-"""The decisions that people argue about: one job each, its past, and what has to come of it.
+"""The decisions that people argue about: one job each, its past, and the expected outcome.
 
 The events of a job's hard and soft dependencies, the state of its rows and the life of its runs
 decide. A case's id is the rule as a sentence.
@@ -152,7 +152,7 @@ _CASES: Sequence[tuple[str, Sequence[Dependency], Sequence[Run], Mapping[str, Ra
         ],
         {"a": (30, 60)},
     ),
-    # -- Looks that fail.
+    # -- Probes that fail.
     ("an_event_found_before_the_look_failed_still_fires", [hard("a", 60, failed_at=70)], [], {"a": (-1, 60)}),
     ("a_failed_look_is_no_event", [hard("a", failed_at=70)], [], [WAITING]),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Random pasts of many jobs, and what a keeper of single events says has to come of each."""
+"""Random pasts of many jobs, and the outcome of each that a keeper of single events computes."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ AFTER_FAILURE = ("SUCCEEDED_ELSEWHERE", "RETRY_REQUESTED", "RELEASED", None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What the keeper says: the events of the start, or the names of the blockers."""
+    """The keeper's decision: the events of the start, or the names of the blockers."""
 
     events: Mapping[str, set[int]] | None
     blockers: Sequence[str]
@@ -29,7 +29,7 @@ def random_jobs() -> Sequence[Job]:
 
 
 def expectations() -> Mapping[int, Expected]:
-    """Return what has to come of each of those jobs."""
+    """Return the expected outcome of each of those jobs."""
     return {job.job_id: expected for job, expected in _histories()}
 
 

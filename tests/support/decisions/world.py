@@ -1,7 +1,7 @@
 """A made-up past of jobs, their controls, events and runs, written into the real ledgers.
 
-Ticks are plain numbers. Everything up to ``FOLDED`` is in the current-state tables when the question
-is asked, the rest only in the ledgers' tail, so that each answer is put together from both.
+Ticks are plain numbers. When the models are queried, everything up to ``FOLDED`` is in the
+current-state tables, the rest only in the ledgers' tail, so that each answer combines both.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from tests.support.local_rows import frame_of_rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: The last tick that the current-state tables have folded in.
+#: The last tick that is compacted into the current-state tables.
 FOLDED = 50
 #: The tick that decides.
 NOW = 100
@@ -32,15 +32,15 @@ class Dependency:
     state: str = "UNPAUSED"
     source: str = "delta_table"
     events: Sequence[int] = ()
-    #: The look that failed after those events, and why.
+    #: The tick of the probe that failed after those events.
     failed_at: int | None = None
-    #: False: the line was there when a run took its events, and is gone now.
+    #: False: the line was there when a run consumed its events, and is gone now.
     in_controls: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One attempt: the tick that intended it, what it took, and the steps after that."""
+    """One attempt: the tick that intended it, what it consumed, and the steps after that."""
 
     tick: int
     takes: Mapping[str, Range]
@@ -63,7 +63,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What the models say of one job: what it starts with, or why it waits."""
+    """The models' decision on one job: what it starts with, or why it waits."""
 
     consumed: Mapping[str, Range] | None = None
     attempt: int | None = None
@@ -78,7 +78,7 @@ def at(tick: int) -> datetime:
 
 
 def sensor_id(job: Job, name: str) -> str:
-    """Name the upstream: each job has its own, but for those that say that they are shared."""
+    """Name the upstream: each job has its own, unless its name begins with ``shared``."""
     return f"db.{name}" if name.startswith("shared") else f"db.{name}_{job.job_id}"
 
 
@@ -107,7 +107,7 @@ def policy_rows(jobs: Iterable[Job]) -> Iterator[Row]:
 
 
 def probe_rows(jobs: Iterable[Job], upstream_ids: Mapping[tuple[int, str], str]) -> Iterator[Row]:
-    """Return the ledger's rows of all looks, each the whole state of its upstream."""
+    """Return the ledger's rows of all probes, each the whole state of its upstream."""
     reported = set()
     for job in jobs:
         for each in job.dependencies:
@@ -145,7 +145,7 @@ def run_rows(jobs: Iterable[Job], upstream_ids: Mapping[tuple[int, str], str]) -
     for job in jobs:
         for run in job.runs:
             for number, (tick, status) in enumerate([(run.tick, "INTENDED"), *run.steps], start=1):
-                # A retry is asked for before, and in the same tick as, the attempt that it brings.
+                # A retry is requested before, and in the same tick as, the attempt that it brings.
                 yield {
                     "tick_number": tick,
                     "step_number": number + 10 * run.attempt,

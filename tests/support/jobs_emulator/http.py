@@ -27,7 +27,7 @@ class FaultyApplication(Application, Protocol):
         ...
 
     def note(self, call: Call, status: int, fault: Fault | None) -> None:
-        """Hear how a request was answered; with 0 if it was not."""
+        """Receive how a request was answered; with 0 if it was not."""
         ...
 
 
@@ -87,7 +87,7 @@ class FaultyHandler(Handler):
         self.close_connection = True
         lingers_not = struct.pack("ii", 1, 0)
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, lingers_not)
-        # Closing the descriptor itself sends the reset now; the socket object would say goodbye.
+        # Closing the descriptor itself sends the reset now; the socket object would close cleanly.
         os.close(self.connection.detach())
 
 

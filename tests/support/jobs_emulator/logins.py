@@ -23,7 +23,7 @@ class Logins:
         clients: The secret of each client, by its id.
         clock: Determines when a token ends.
         seconds: How long a token lasts.
-        issuer: The address of who gives the tokens, which then say it and their end in themselves (JWT).
+        issuer: The address that issues the tokens, which then contain it and their end (JWT).
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Logins:
         return jwt.encode(claims, secrets.token_bytes(32), algorithm="HS256")
 
     def revoke_all(self) -> None:
-        """Let every token end now, whatever its client was promised."""
+        """Let every token end now, before its time."""
         self._ends.clear()
 
     def owner(self, token: str) -> str:

@@ -155,7 +155,7 @@ class ScriptedEngine(Engine):
                 self._store.save_run(replace(run, phase=phase, ended_ms=None))
 
     def cancel(self, run_id: int) -> None:
-        """Ask for a run to end; a scripted one takes its time."""
+        """Request the end of a run; a scripted one takes its time."""
         with self._lock:
             run = self.run(run_id)
             is_going_on = not (run.phase.is_over or run.phase.waits)

@@ -36,7 +36,7 @@ class ControlledSettings(ServerSettings):
 
 
 class ControlledServer(LocalJobsServer):
-    """A local Jobs API whose requests can go wrong, and which notes them and every effect.
+    """A local Jobs API whose requests can go wrong, and which records them and every effect.
 
     Args:
         settings: How it is set up.
@@ -97,15 +97,15 @@ class ControlledServer(LocalJobsServer):
         )
 
     def is_open(self, path: str) -> bool:
-        """Tell whether a path is asked before a client has a token."""
+        """Return whether a path is served to a client without a token."""
         return super().is_open(path) or path in (SERVER_PATH, TOKEN_PATH)
 
     def admits(self, token: str) -> bool:
-        """Tell whether a token is admitted."""
+        """Return whether a token is admitted."""
         return super().admits(token) or token in self._narrow_tokens or self.logins.admits(token)
 
     def dispatch(self, call: Call) -> Mapping[str, object]:
-        """Find what a request asks for, and do it."""
+        """Route a request, and serve it."""
         if call.path == SERVER_PATH:
             return self.logins.server(self.endpoint.host)
         if call.path == TOKEN_PATH:

@@ -1,1 +1,1 @@
-"""What each refresh strategy has to come to, told in plain Python: Spark's answers are held against it."""
+"""What each refresh strategy has to produce, in plain Python, to compare Spark's results with."""

@@ -15,7 +15,7 @@ class Batch(Generic[Row]):
 
     Attributes:
         input_id: The place of the batch in the order of receipt.
-        rows: Its rows; their order tells apart only those that are equal.
+        rows: Its rows; their order distinguishes only those that are equal.
         received_at: When it was received, on the scale of the rows' own timestamps.
         extracted_at: When a FULL batch was taken from its source.
         is_complete: Whether a key that is not in it is thereby deleted (KEY).
@@ -29,7 +29,7 @@ class Batch(Generic[Row]):
 
 
 class Receipt(StrEnum):
-    """What a ledger says of a batch before any strategy sees it."""
+    """How a ledger classifies a batch before any strategy receives it."""
 
     ACCEPTED = "ACCEPTED"
     SKIPPED_DUPLICATE = "SKIPPED_DUPLICATE"
@@ -46,7 +46,7 @@ def receipts(
     *,
     is_appended: bool = False,
 ) -> list[Receipt]:
-    """Say of each batch whether it is let through: not if it is empty, nor if one like it still holds.
+    """Return for each batch if it is let through: not if it is empty or an equal one still holds.
 
     Args:
         batches: All batches, in the order of receipt.
@@ -78,7 +78,7 @@ def accepted(
 
 
 def without(batches: Iterable[Batch[Row]], *input_ids: int) -> list[Batch[Row]]:
-    """Unload batches: what is left keeps its numbers, and is folded as if they had never come."""
+    """Unload batches: what is left keeps its numbers, and is applied as if they had never come."""
     return [batch for batch in batches if batch.input_id not in input_ids]
 
 

@@ -1,4 +1,4 @@
-"""What the KEY strategy is asked and what it answers: options, rows, codes, hub, history, archive."""
+"""Inputs and results of the KEY strategy: options, rows, codes, hub, history, archive."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Code(StrEnum):
 
 
 class UnchangedNewer(StrEnum):
-    """Whether a newer row that says the same moves the timestamp of its key."""
+    """Whether a newer row with the same values moves the timestamp of its key."""
 
     TOUCH = "touch"
     SKIP = "skip"
@@ -69,7 +69,7 @@ class KeyRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyOptions:
-    """How a model wants its keys refreshed."""
+    """How a model's keys are refreshed."""
 
     has_date_column: bool = True
     unchanged_newer: UnchangedNewer = UnchangedNewer.TOUCH
@@ -99,7 +99,7 @@ class HubRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """What was so of a key in [from, to); an open version has no end, a deleted one no values."""
+    """The state of a key in [from, to); an open version has no end, a deleted one no values."""
 
     key: Values
     values: Values | None

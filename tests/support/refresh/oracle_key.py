@@ -1,4 +1,4 @@
-"""The KEY strategy in plain Python: one row after another, each held against what its key has.
+"""The KEY strategy in plain Python: one row after another, each compared with what its key has.
 
 There are no tables, hashes or windows here, so that the fold can be read against the rules. Ledgers,
 crashes and schemas are no part of it.
@@ -47,10 +47,10 @@ def fold_key(batches: Sequence[Batch[KeyRow]], options: KeyOptions) -> KeyState:
 
 
 def is_rejected(row: KeyRow, options: KeyOptions) -> bool:
-    """Say whether a row cannot be placed: by its key, or in time.
+    """Return whether a row cannot be placed: by its key, or in time.
 
     Raises:
-        ValueError: The options ask for a failure instead.
+        ValueError: The options require a failure instead.
     """
     has_null_key = None in row.key and options.null_keys is not NullKeys.MATCH
     is_bad = has_null_key or (options.has_date_column and row.at is None)
@@ -60,12 +60,12 @@ def is_rejected(row: KeyRow, options: KeyOptions) -> bool:
 
 
 def classify(held: HubRow | None, row: KeyRow, options: KeyOptions) -> Code:
-    """Say what a row is to its key, which may be unknown, live or deleted."""
+    """Return the code of a row for its key, which may be unknown, live or deleted."""
     if held is None:
         return Code.UNCHANGED if row.is_delete else Code.NEW
     if _is_unchanged(held, row):
         is_newer = row.instant > held.s_update_timestamp
-        # Every receipt is newer than the one before it: that says nothing of the row.
+        # Every receipt is newer than the one before it: that implies nothing about the row.
         return Code.SEEN_NEWER if is_newer and options.has_date_column else Code.UNCHANGED
     if row.instant < held.s_update_timestamp:
         return Code.OLD

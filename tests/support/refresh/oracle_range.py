@@ -71,7 +71,7 @@ class RangeState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What makes a batch too suspicious to be let in; None asks nothing."""
+    """What makes a batch too suspicious to be let in; None sets no limit."""
 
     max_range: int | None = None
     max_rewind: int | None = None
@@ -112,7 +112,7 @@ def observed_ranges(batches: Iterable[Batch[RangeRow]]) -> list[Interval]:
 
 
 def touches(earlier: Batch[RangeRow], later: Batch[RangeRow]) -> bool:
-    """Say whether two batches have a part of the line in common; one without a range may have any."""
+    """Return whether the ranges of two batches overlap; a batch without a range may overlap any."""
     ranges = observed_ranges([earlier, later])
     return len(ranges) < 2 or (ranges[0].low <= ranges[1].high and ranges[1].low <= ranges[0].high)
 
@@ -137,7 +137,7 @@ def whole_numbers(intervals: Iterable[Interval]) -> list[Interval]:
 
 
 def is_refused(batches: Sequence[Batch[RangeRow]], batch: Batch[RangeRow], limits: Limits) -> bool:
-    """Say whether a batch spans too much, or ends too far before the end of the hub."""
+    """Return whether a batch spans too much, or ends too far before the end of the hub."""
     arriving = observed_ranges([batch])
     if not arriving:
         return False

@@ -1,4 +1,4 @@
-"""FULL, NONE and CUSTOM in plain Python: strategies that know batches and conditions, but no keys."""
+"""FULL, NONE and CUSTOM in plain Python: strategies of batches and conditions, without keys."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -46,8 +46,8 @@ class CustomRule(Generic[Row]):
     """The two expressions of a CUSTOM model.
 
     Attributes:
-        delete_condition: Asked of each row of the hub and each row of the batch.
-        append_filter: Asked of each row of the batch.
+        delete_condition: Evaluated for each row of the hub and each row of the batch.
+        append_filter: Evaluated for each row of the batch.
     """
 
     delete_condition: Callable[[Row, Row], Truth]
@@ -121,7 +121,7 @@ def fold_none(batches: Sequence[Batch[Row]]) -> Hub[Row]:
 
 
 def fold_custom(batches: Sequence[Batch[Row]], rule: CustomRule[Row]) -> CustomState[Row]:
-    """Let each batch delete what its rows condemn, then add those of its rows that pass."""
+    """Let each batch delete what its rows match, then add those of its rows that pass."""
     hub: Hub[Row] = ()
     metrics = {}
     for batch in batches:
@@ -139,7 +139,7 @@ def fold_custom(batches: Sequence[Batch[Row]], rule: CustomRule[Row]) -> CustomS
 
 
 def delete_step(hub: Hub[Row], batch: Batch[Row], rule: CustomRule[Row]) -> Hub[Row]:
-    """Return what is left: no row that some row of the batch condemns, nor any of its own."""
+    """Return what is left: no row that some row of the batch matches, nor any of its own."""
     return tuple(
         held
         for held in hub

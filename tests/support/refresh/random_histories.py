@@ -15,8 +15,8 @@ from tests.support.refresh.oracle_range import RangeRow
 
 _Rows = TypeVar("_Rows")
 
-#: NULL beside the same text in the other column: a hash that skips NULL cannot tell them apart.
-#: There are few, so that rows often say what their key has already.
+#: NULL beside the same text in the other column: a hash that skips NULL cannot distinguish them.
+#: There are few, so that rows often repeat what their key has already.
 _VALUES: tuple[Values, ...] = ((None, "a"), ("a", None), (None, None), ("b", "a"))
 
 
@@ -56,7 +56,7 @@ def key_histories(
 
     The number of its history is the first part of every key, so that no two have a key in common:
     what one fold makes of all of them is what it makes of each. Only a complete batch sees more than
-    one history, since whether it is empty is asked of all.
+    one history, since it is empty only if every history is.
 
     Args:
         random: Where every choice is drawn from.

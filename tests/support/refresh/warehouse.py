@@ -1,4 +1,4 @@
-"""A dbt project whose refresh models are handed one batch after another, and what they made of them."""
+"""A dbt project whose refresh models receive one batch after another, and their results."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 Rows = list[tuple[object, ...]]
 
-#: A model gives whatever rows the run tells it.
+#: A model returns the rows that the run passes to it.
 _MODEL = "{{{{ config(materialized='refresh', meta={{'refresh': {settings!r}}}) }}}}\n{{{{ var('batches')[this.name] }}}}\n"
 
 
@@ -44,17 +44,17 @@ class Warehouse:
         self.shop._invoke(self.shop.manifest, *self._run_of(batches))
 
     def refusal(self, **batches: str) -> str:
-        """Return what dbt says of a batch that it refuses."""
+        """Return what dbt reports of a batch that it refuses."""
         return " ".join(self.shop.refusal(*self._run_of(batches)).split())
 
     def operate(self, operation: str, **arguments: object) -> str:
-        """Run an operation; return what it says."""
+        """Run an operation; return what it prints."""
         given = ("run-operation", f"heartbeat.{operation}", "--args", json.dumps(arguments))
         self.shop._invoke(self.shop.manifest, *given, "--vars", json.dumps({"batches": {}}))
         return str(self.shop.said)
 
     def refused_operation(self, operation: str, **arguments: object) -> str:
-        """Return what dbt says of an operation that it refuses."""
+        """Return what dbt reports of an operation that it refuses."""
         given = ("run-operation", f"heartbeat.{operation}", "--args", json.dumps(arguments))
         output = self.shop.refusal(*given, "--vars", json.dumps({"batches": {}}))
         return " ".join(output.split())
@@ -83,8 +83,8 @@ class Warehouse:
         return int(found[0]["version"])
 
     def _run_of(self, batches: Mapping[str, str]) -> list[str]:
-        # Of no batch is it taken for granted that it is too small to be asked for keys that come twice,
-        # and few are enough to fill a commit.
+        # No batch is too small to be checked for keys that come twice, and few are enough to fill
+        # a commit.
         limits = {"heartbeat_large_batch": 0, "heartbeat_batches_at_once": 4}
         given = json.dumps({"batches": {**self._nothing, **batches}, **limits})
         return ["run", "--select", *batches, "--vars", given]

@@ -53,8 +53,8 @@ class WebShop:
     """The database of the web shop, as an extract reads it.
 
     Args:
-        orders: What its table says.
-        fails: `extract`: it does not answer; `append`: whoever writes its rows is killed on the way.
+        orders: The rows of its table.
+        fails: `extract`: it does not answer; `append`: the writer of its rows is killed on the way.
     """
 
     orders: Sequence[Order]
@@ -62,7 +62,7 @@ class WebShop:
     name: str = "the web shop"
 
     def read(self, bronze: extract.Bronze) -> extract.Batch:
-        """What is newer than the shop's rows in bronze, and as new; the branch's say nothing of it."""
+        """What is as new as the shop's rows in bronze, or newer; the branch's rows do not count."""
         newest = bronze.newest("last_modified_at", where=f.col("shop") == "web")
         if self.fails == "extract":
             raise SourceDownError
@@ -141,7 +141,7 @@ class Pipeline:
     def run(
         self, *models: str, dies: str = "", mortal: Sequence[str] = (), **variables: object
     ) -> str:
-        """Run models; return what dbt says. Those that are mortal may die."""
+        """Run models; return what dbt prints. Those that are mortal may die."""
         given = json.dumps({"dies": dies, "mortal": list(mortal), **variables})
         result, output = self.shop._attempt(
             self.shop.manifest, ["run", "--select", *models, "--vars", given]

@@ -26,7 +26,7 @@ FAILS: Mapping[datetime, str] = {
     day(5, 4): "before",
     day(5, 5): "before",
 }
-#: The branch hands over a file for each of these days: when it comes, and when it comes once more, with more in it.
+#: The days with a file of the branch: when it comes, and when it comes once more, with more in it.
 BRANCH: Mapping[datetime, tuple[datetime, datetime | None]] = {
     day(4, 22): (day(4, 22), None),
     day(4, 25): (day(4, 29), None),
@@ -65,7 +65,7 @@ def changes_of(date: datetime) -> Iterator[Order]:
 
 
 def source_on(date: datetime) -> dict[int, Order]:
-    """What the shop's table says at the end of a day: one row for each order."""
+    """What the shop's table contains at the end of a day: one row for each order."""
     return {each.number: each for before in DAYS if before <= date for each in changes_of(before)}
 
 
@@ -73,7 +73,7 @@ def branch_file(date: datetime, *, again: bool) -> list[Order]:
     """The branch's file for a day; the one that comes again has a correction and a new order."""
     number = (date - MONDAY).days
     first = Order("branch", number, "open", number, date + timedelta(hours=10))
-    # It was changed at the same instant, and only the second file knows.
+    # It was changed at the same instant, and only the second file has it.
     mended = Order("branch", number + 500, "open", 1, date + timedelta(hours=10))
     gone_on = Order("branch", number, "paid", number, date + timedelta(hours=11))
     return [first, mended, gone_on] if again else [first]
@@ -87,7 +87,7 @@ class Classical:
     silver: dict[tuple[str, int], Order] = field(default_factory=dict)
 
     def run(self, date: datetime) -> None:
-        """Take what changed on a day, as the source tells it today, and the branch's file for it."""
+        """Take what changed on a day, as the source has it today, and the branch's file for it."""
         found = [
             each
             for each in source_on(self.today).values()

@@ -1,4 +1,4 @@
-"""A Chromium of the machine, driven by Playwright, with what its pages complained about."""
+"""A Chromium of the machine, driven by Playwright."""
 
 import shutil
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-#: It has no network to ask, and as root no sandbox.
+#: It has no network, and as root no sandbox.
 _FLAGS = (
     "--no-sandbox",
     "--disable-gpu",

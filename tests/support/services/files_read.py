@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 class FilesRead:
-    """Files of one table that queries have read since the last time that somebody asked."""
+    """Files of one table that queries have read since the last count."""
 
     def __init__(self, spark: "SparkSession", table: str) -> None:
         self._spark = spark

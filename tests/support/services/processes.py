@@ -1,4 +1,4 @@
-"""Processes of the command line: what the system says of them, and Ctrl-C."""
+"""Processes of the command line: their state in the system, and Ctrl-C."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ def stopped_by_ctrl_c(
 ) -> subprocess.CompletedProcess[str]:
     """Press Ctrl-C, for the whole process group as a terminal does, once a command is at work.
 
-    With a state directory that is when it holds the lock of it, before it does anything; else when it says a word.
+    With a state directory that is when it holds its lock, before any work; else when it prints.
     """
     process = subprocess.Popen(
         [sys.executable, "-m", "harness", *arguments],
@@ -53,6 +53,6 @@ def _holds(home: Path, pid: int) -> bool:
 
 
 def is_stopped(pid: int) -> bool:
-    """Tell whether a process stands still because of a signal."""
+    """Return whether a process stands still because of a signal."""
     state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     return state == "T"

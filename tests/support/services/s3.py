@@ -1,4 +1,4 @@
-"""A server that speaks the protocol of S3, on this machine, as an object store for the tests."""
+"""A server with the protocol of S3, on this machine, as an object store for the tests."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

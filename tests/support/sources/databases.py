@@ -61,7 +61,7 @@ class DatabaseTable:
 
 
 class SqliteTable(DatabaseTable):
-    """The same in a file of SQLite, which knows time stamps as text alone."""
+    """The same in a file of SQLite, which has time stamps as text alone."""
 
     def __init__(self, request: pytest.FixtureRequest, root: Path) -> None:
         super().__init__(request, f"jdbc:sqlite:{root}/shop.db", "main")
@@ -90,7 +90,7 @@ class ProcessChain(DatabaseTable):
         super().__init__(request, url)
         log = f"{self._schema}.orders"
         self._connections = {"sap": {"sap_bw": {"url": url, "log_table": log}}}  # type: ignore[assignment]
-        # Nobody can tell a chain that is missing from one that has not run.
+        # A chain that is missing cannot be distinguished from one that has not run.
         self.sensor_id, self.missing_id = "SALES_CHAIN", "SALES CHAIN"
 
     def create(self) -> None:

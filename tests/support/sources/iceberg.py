@@ -73,7 +73,7 @@ class CatalogTable(_IcebergTable):
     def __init__(self, request: pytest.FixtureRequest, root: Path) -> None:
         spark = request.getfixturevalue("spark")
         url = request.getfixturevalue("postgres_of_spark").url
-        # Iceberg asks Java's own list of drivers, in which Spark puts those that came later.
+        # Iceberg reads Java's own list of drivers, in which Spark puts those that came later.
         drivers = spark._jvm.org.apache.spark.sql.execution.datasources.jdbc.DriverRegistry
         drivers.register("org.postgresql.Driver")
         # All catalogs of a database share one table.
@@ -105,7 +105,7 @@ class CatalogTable(_IcebergTable):
 
 
 def lake_of(spark: "SparkSession", settings: dict[str, str], name: str) -> Lake:
-    """Return a catalog, or skip the test that asks for it."""
+    """Return a catalog, or skip the test that requests it."""
     try:
         return Lake(spark, settings, name=name)
     except NoIcebergError as error:

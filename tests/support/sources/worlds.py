@@ -1,8 +1,8 @@
 """Small upstreams, one world a source, that a test can create, change, take away and bring back.
 
 To add one: write a class with the members of ``World`` (here, or in ``world_<source>.py`` beside
-this file), and name it in ``WORLDS``. A world is made anew for each test; what is dear (a broker, a
-database) is a session fixture that it asks ``request`` for, and a world that cannot be had calls
+this file), and name it in ``WORLDS``. A world is made for each test; what is expensive (a broker, a
+database) is a session fixture that it gets by ``request``, and a world that cannot be had calls
 ``pytest.skip`` with one sentence.
 """
 
@@ -30,7 +30,7 @@ class World(Protocol):
 
     #: Value of ``sensor_source``.
     source: str
-    #: What is looked at.
+    #: What is probed.
     sensor_id: str
     #: Something of the same kind, at the same place, that is not there.
     missing_id: str
@@ -63,7 +63,7 @@ class World(Protocol):
 
 
 def services(request: pytest.FixtureRequest, root: Path) -> ProbeServices:
-    """Return what a probe from the registry needs; Spark starts when a look asks for it."""
+    """Return what a probe from the registry needs; Spark starts at the first probe that uses it."""
     return ProbeServices(
         session=lambda: request.getfixturevalue("spark"), trigger_files_root=str(root)
     )

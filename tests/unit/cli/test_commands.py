@@ -54,7 +54,7 @@ COMMANDS = (
 )
 HEAVY = {"pyspark", "dbt", "databricks", "py4j", "deltalake", "pandas"}
 
-#: Runs the command line and then tells which modules it took.
+#: Runs the command line and then prints which modules it imported.
 TELL_MODULES = """
 import sys
 from harness.cli.app import main
@@ -87,13 +87,13 @@ def modules_of(home: Path, *arguments: str) -> set[str]:
 
 
 def set_up(home: Path, *, version: int) -> None:
-    """What tells a state folder from an empty one, without its tables."""
+    """Write what distinguishes a state directory from an empty one, without its tables."""
     (home / "version.json").write_text(json.dumps({"state_version": version, "models": "x"}))
     (home / "warehouse" / "heartbeat.db" / "heartbeat_control" / "_delta_log").mkdir(parents=True)
 
 
 def keep_failing(home: Path) -> None:
-    """What ticks leave behind that saw something fail."""
+    """Save the back-off that ticks leave behind after failed probes."""
     noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
     failing = Failing(
         upstream_id="file:x:ab5c14a4",

@@ -33,7 +33,7 @@ def write(home: Path, table: str, row: dict[str, object], **types: pa.DataType) 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A state folder in which the upstream of one job on its own schedule has one event."""
+    """A state directory in which the upstream of one pull consumer has one event."""
     set_up(tmp_path, version=1)
     write(tmp_path, Ledger.CONTROLS, asdict(control(1, TEN, "sales.orders")))
     seen = asdict(event(3, minutes(3), ORDERS, "3"))

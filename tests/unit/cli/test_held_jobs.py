@@ -22,7 +22,7 @@ _INSTANT = pa.timestamp("us", tz="UTC")
 
 
 def home_with(folder: Path, status: RunStatus | None) -> Path:
-    """A state folder with one job whose last run came to this."""
+    """A state directory with one job whose last run has this status."""
     set_up(folder, version=1)
     shutil.rmtree(folder / "warehouse" / "heartbeat.db" / "heartbeat_control")
     job = {"trigger_job_id": str(JOB), "trigger_job_name": "daily-revenue"}

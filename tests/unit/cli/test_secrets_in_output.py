@@ -1,4 +1,4 @@
-"""One secret of each kind is planted, and searched for in all that one process says of it."""
+"""One secret of each kind is planted, and searched for in all that one process writes."""
 
 import base64
 import copy
@@ -62,7 +62,7 @@ class World:
         self.secrets = EnvironmentSecrets(self.environment)
 
     def use(self, kind: str) -> str:
-        """Fetch a secret as its source does, and return what a client may say of it."""
+        """Fetch a secret as its source does, and return what a client may report of it."""
         connections = self.settings.connections
         value = self.canaries[kind].value
         match kind:
@@ -94,7 +94,7 @@ class World:
         return f"login refused: {' '.join(shapes)}\nand once more {value}"
 
     def found(self, *texts: str) -> set[str]:
-        """Return what texts and files give away."""
+        """Return which secrets texts and files contain."""
         everywhere = set().union(*found_below(self.folder, self.canaries.values()).values(), set())
         return everywhere | found_in("\n".join(texts).encode(), self.canaries.values())
 
@@ -173,7 +173,7 @@ def test_no_answer_gives_a_secret_away(
 
 
 class Failing:
-    """A probe whose look fails, and says more than it should."""
+    """A probe that fails with a message that contains a secret."""
 
     def __init__(self, output: str, *, raises: bool) -> None:
         self.said = output

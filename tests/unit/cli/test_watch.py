@@ -139,7 +139,7 @@ def test_what_cannot_be_read_again_is_shown_beside_what_was_read() -> None:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A state folder with one held job, on the disk, that no Spark has made."""
+    """A state directory with one held job, on the disk, that no Spark has made."""
     home = tmp_path_factory.mktemp("home")
     (home / "version.json").write_text(json.dumps({"state_version": 1, "models": "x"}))
     store = create_ledgers(home / "warehouse")

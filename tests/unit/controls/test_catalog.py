@@ -1,4 +1,4 @@
-"""What a workspace's catalogs say against rows of the controls."""
+"""What a workspace's catalogs show to be wrong in rows of the controls."""
 
 from collections.abc import Collection, Mapping
 

@@ -1,4 +1,4 @@
-"""What only several rows, or the rows in force before, can show; and how findings are told."""
+"""What only several rows, or the rows in force before, can show; and how findings are reported."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The page on the controls says what the code does."""
+"""The page on the controls agrees with the code."""
 
 import re
 from pathlib import Path

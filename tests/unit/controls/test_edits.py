@@ -1,4 +1,4 @@
-"""Edits of ``heartbeat_control`` by others: what is told, and that the table is published anew."""
+"""Edits of ``heartbeat_control`` by others are reported, and the table is published again."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -69,7 +69,7 @@ class World:
         (self.project / CONTROLS).write_text(",".join(COLUMNS) + "\n" + lines)
 
     def publish(self) -> None:
-        """Commit the rows of the table, whoever does."""
+        """Commit the rows of the table, as a tick or another writer does."""
         self.store.replace(TABLE, self.rows)
 
     def edits(self) -> tuple[Quarantined, ...]:

@@ -18,7 +18,7 @@ HEADER = ",".join(COLUMNS)
 
 
 def told(project: Path, *lines: str, header: str = HEADER) -> list[str]:
-    """Return what is said of a file with these lines, without the name of the file."""
+    """Return the problems of a file with these lines, without the name of the file."""
     (project / "seeds").mkdir(exist_ok=True)
     (project / RETRY_POLICIES).write_text("\n".join([header, *lines]) + "\n")
     _, problems = examine_seeds(project, {})

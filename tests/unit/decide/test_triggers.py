@@ -1,4 +1,4 @@
-"""What the triggers release, as the models say it, is recorded once."""
+"""What the triggers release, as the models report it, is recorded once."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -91,7 +91,7 @@ class FakeServices:
 
 
 def said(*matched: tuple[datetime, EventRow], **values: object) -> dict[str, object]:
-    """Return a row of the work list, as Spark gives it."""
+    """Return a row of the work list, as Spark returns it."""
     found = [
         {"slot": slot, "tick_number": event.tick_number, "event_id": event.event_id}
         for slot, event in matched
@@ -243,7 +243,7 @@ def test_a_slot_that_a_killed_tick_released_is_released_no_more_though_an_earlie
     assert [event.snapshot_id for event in recorded.events] == ["s7"] * releases_an_earlier_slot
     (probe,) = recorded.probes
     assert probe.position == '{"waiting":["2026-03-01T08:00:00Z"],"missing":[["orders"]]}'
-    # What the killed tick released is news, which the job's next run takes.
+    # What the killed tick released is unconsumed, and the job's next run consumes it.
     assert probe.latest_event_tick == 10
     assert probe.recent_events[-1].event_count == 1 + releases_an_earlier_slot
 
@@ -287,7 +287,7 @@ def test_a_trigger_that_has_just_told_when_to_ask_it_again_is_asked_then() -> No
 
 
 def _recorded(*events: EventRow, **values: object) -> Recorded:
-    """What a tick recorded of an upstream that a probe looks at."""
+    """Return what a tick recorded of an upstream that is probed."""
     found = RecentEvents(tick_number=9, event_at=NOON, event_count=1)
     row = ProbeRow(
         tick_number=9,

@@ -1,4 +1,4 @@
-"""What a producer may say of a change, and the sentence for what it may not."""
+"""What a producer may report of a change, and the sentence for what it may not."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime

@@ -80,7 +80,7 @@ def gold(table: str) -> list[tuple[object, ...]]:
 def hand_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[list[dict[str, object]]], None]:
-    """Work in a lake of its own, with these events handed over."""
+    """Work in a lake of its own, with these events as the run payload."""
     monkeypatch.chdir(tmp_path)
     return lambda events: monkeypatch.setenv("HEARTBEAT_EVENTS", json.dumps(events))
 

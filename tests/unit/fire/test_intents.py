@@ -22,7 +22,7 @@ TICK = Tick(number=4, at=AT)
 
 
 class Store(MemoryStore):
-    """Ignores conditions: every event is offered, and only those in range may be taken."""
+    """Ignores conditions: every event is offered, and only those in range may be consumed."""
 
     def read(
         self, table: str, *, where: object = (), columns: object = ()
@@ -118,7 +118,7 @@ def _start(job_id: int) -> Start:
 
 
 def _fired_late(*consumed: Consumed) -> tuple[list[str], ReadingStore]:
-    """Fire one job in a late tick, over events of long ago and of now; return what it takes."""
+    """Fire one job in a late tick, over events of long ago and of now; return what it consumes."""
     store = ReadingStore()
     store.append(Ledger.EVENTS, [_event(2, 1, "daily"), _event(3, 2, "yearly")])
     store.append(Ledger.EVENTS, [_event(4000, 3, "daily"), _event(4990, 4, "daily")])

@@ -1,4 +1,4 @@
-"""When a start is sent, and when it is held back because the Jobs API asks for time."""
+"""When a start is sent, and when it is held back because the Jobs API requires a delay."""
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +23,7 @@ BROKEN = Unknown(message="it broke", wait_seconds=30)
 
 
 class Busy(FakeJobs):
-    """Answers the first starts with what a test says, and notes who asked."""
+    """Answers the first starts as a test specifies, and records each job id."""
 
     def __init__(self, *answers: Unknown) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ def test_a_start_that_is_held_back_again_leaves_no_further_row() -> None:
 
 
 class Curious(FakeJobs):
-    """Has had too many questions."""
+    """Has had too many requests."""
 
     def get_run(self, run_id: int) -> RunReport | None:
         self._count()

@@ -235,7 +235,7 @@ def test_what_an_operator_gave_up_is_told_with_who_and_why_and_needs_nothing() -
 
 
 def released(at_minute: int, **changed: object) -> FakeStore:
-    """A job whose first run was given up; its last step is in the folded state."""
+    """A job whose first run was given up; its last step is in the compacted state."""
     store = FakeStore()
     row = run(1, 3, minutes(at_minute), RunStatus.RELEASED, message=GIVEN_UP, **changed)
     store.append(Ledger.RUNS, [row])

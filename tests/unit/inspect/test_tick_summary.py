@@ -1,4 +1,4 @@
-"""What a tick tells: one line when it found nothing, tables when it did, JSON for scripts."""
+"""What a tick prints: one line when it found nothing, tables when it did, JSON for scripts."""
 
 import json
 import re

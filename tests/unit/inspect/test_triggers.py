@@ -37,7 +37,7 @@ def released(slot: str, event_id: str) -> EventRow:
 
 
 def asked(*events: EventRow, **values: object) -> TickReport:
-    """A tick that found nothing, and asked the triggers."""
+    """A tick that found nothing, and evaluated the triggers."""
     released = Recorded(events=events, probes=(probe(7, TEN, DAILY, **values),))
     return TickReport(
         tick=Tick(number=7, at=TEN),

@@ -1,4 +1,4 @@
-"""From the events that a dbt run was handed to the range that its models read: as in Python."""
+"""From the events that were passed to a dbt run to the range that its models read: as in Python."""
 
 import json
 from collections.abc import Mapping

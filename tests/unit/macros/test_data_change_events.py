@@ -1,4 +1,4 @@
-"""The macro's question as it is rendered: instants as literals, and what is wrong in one sentence."""
+"""The macro's query as it is rendered: instants as literals, and what is wrong in one sentence."""
 
 import datetime
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Which partitions a run takes, and what the macros of self-healing pipelines refuse and say, without a database."""
+"""Which partitions a run takes, and what macros of self-healing pipelines refuse and report, without a database."""
 
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace

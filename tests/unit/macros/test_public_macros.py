@@ -7,7 +7,7 @@ from ruamel.yaml import YAML
 
 PROJECT = Path(__file__).parents[3]
 FOLDERS = [PROJECT / "macros", PROJECT / "tests" / "dbt" / "generic"]
-#: The names under which dbt knows a macro, and the file that it stands in.
+#: The names under which dbt registers the macros, and the file that each is in.
 FILES = {
     {"test": f"test_{name}", "materialization": f"materialization_{name}_default"}.get(
         kind, name

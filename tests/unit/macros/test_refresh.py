@@ -32,7 +32,7 @@ SHAPE = Shape(keys=2, instants=4, rows=2, null_key=0, null_instant=0, redelivere
 
 
 def node(**refresh: object) -> dict[str, object]:
-    """A model as dbt knows it."""
+    """Return a model as a node of dbt's graph."""
     config = {"materialized": "refresh", "file_format": "delta", "meta": {"refresh": refresh}}
     return {"name": "orders", "original_file_path": "models/orders.sql", "config": config}
 
@@ -41,7 +41,7 @@ def settings(**refresh: object) -> dict[str, object]:
     return dict(MACROS.call._refresh_settings(node(**refresh)))
 
 
-#: As much of pytz as dbt's macros ask for.
+#: As much of pytz as dbt's macros use.
 PYTZ = SimpleNamespace(
     utc=SimpleNamespace(localize=lambda instant: instant.replace(tzinfo=datetime.UTC))
 )
@@ -70,7 +70,7 @@ class Run:
         )
 
     def load(self, **refresh: object) -> dict[str, object]:
-        """What a refresh knows of a model with two batches."""
+        """Return what a refresh has read of a model with two batches."""
         batches = [{"id": 1, "state": "COMPLETE"}, {"id": 2, "state": "STAGED"}]
         return {"settings": settings(**refresh), "tables": TABLES, "shapes": {}, "batches": batches}
 
@@ -200,7 +200,7 @@ def test_a_custom_batch_whose_commit_is_in_the_hub_is_not_applied_again() -> Non
     assert not [query for query in run.queries if query.startswith("merge")]
 
 
-#: What dbt gives a model of its own accord, beside what a refresh honours.
+#: What dbt gives a model by default, beside what a refresh honours.
 HONOURED: dict[str, object] = {
     "enabled": True,
     "alias": "people",
@@ -270,7 +270,7 @@ def test_an_option_beside_the_settings_is_never_ignored(
 
 
 def recorded(run: Run, state: str) -> str:
-    """The statement that writes an event of a batch to the ledger."""
+    """Return the statement that writes an event of a batch to the batch log."""
     load = {**run.load(type="none"), "name": "orders", "step": 7}
     facts = {"id": 3, "received_at": STARTED, "batch": None, "fingerprint": "f", "record_count": 1}
     run.macros.call._refresh_record_batches(
@@ -353,7 +353,7 @@ def watermark(
     refresh: Mapping[str, object],
     **how: object,
 ) -> str:
-    """What the query of a model gets, given the batches of its ledger."""
+    """Return what the query of a model gets, given the batches of its batch log."""
     run = Run(["ledger"], select=[(json.dumps(batch),) for batch in logged])
     run.model.update(node(**refresh))
     run.macros.call._refresh_tables = lambda _: SimpleNamespace(ledger="ledger")
@@ -450,7 +450,7 @@ def test_without_an_archive_a_batch_that_is_complete_is_out_of_it_in_the_same_ev
     load = {"settings": settings(type="none", archive_days=days), "batches": []}
     call._refresh_complete_batches(load, [{"id": 4}], False)
     assert reported == [{"id": 4, **({"is_vacuumed": True} if is_gone else {})}]
-    # Nothing is left to be taken out: no query asks for it.
+    # Nothing is left to be taken out: no query is run for it.
     assert (
         call._refresh_outdated_batches({"batches": [{"state": "COMPLETE", "is_vacuumed": True}]}, 0)
         == []

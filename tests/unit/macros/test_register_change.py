@@ -1,4 +1,4 @@
-"""What the hook refuses, and what it makes of what the catalog and the model tell it."""
+"""What the hook refuses, and what it makes of the metadata of the catalog and of the model."""
 
 from collections.abc import Mapping
 from types import SimpleNamespace

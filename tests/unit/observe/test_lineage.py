@@ -36,7 +36,7 @@ HTTP_AND_FILE = "{url: http://127.0.0.1:1, file: lineage.jsonl}"
 
 
 def step(number: int, status: RunStatus, at: int = 20, tick: int = 3, **changed: object) -> Run:
-    """A step of the run with the token ``t``; `minutes(10)` is when it was decided."""
+    """A step of the run with the idempotency token ``t``; `minutes(10)` is when it was decided."""
     fields = {"decided_at": minutes(10), "started_at": minutes(11), "run_id": 7, **changed}
     return run(tick, number, minutes(at), status, **fields)
 

@@ -30,7 +30,7 @@ def alarm(
 
 @dataclass
 class FakeDelivery:
-    """A delivery that ends when the test wants it."""
+    """A delivery that ends when the test sets its result."""
 
     result: Result | None = None
 
@@ -58,7 +58,7 @@ class Post:
 
 
 class World:
-    """Ticks of processes of their own, over one state folder."""
+    """Ticks of processes of their own, over one state directory."""
 
     def __init__(self, folder: Path, settings: Mapping[str, object] | None = None) -> None:
         self.path = folder / "alarms.json"
@@ -206,7 +206,7 @@ def test_a_process_that_dies_before_it_records_repeats_the_message_and_loses_non
 ) -> None:
     world.post.hangs = True
     assert world.tick(alarm()) == ["1 problem"]
-    # The process is gone; whether the message has arrived is not known to the next one.
+    # The process is gone; the next one has no record of whether the message has arrived.
     world.post.hangs = False
     assert world.tick(alarm()) == ["1 problem"]
     assert world.tick(alarm()) == []

@@ -1,4 +1,4 @@
-"""What dbt's wrapper says of a project that cannot be read, and leaves while it makes views."""
+"""What dbt's wrapper reports of a project that cannot be read, and leaves while it makes views."""
 
 import json
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ class _Interrupted(BaseException):
 
 
 class _FakeRuns(Dbt):
-    """Runs nothing: ends as it is told, and looks for the mark meanwhile."""
+    """Runs nothing: ends as a test specifies, and checks for the mark meanwhile."""
 
     def __init__(self, home: Path, ends: "dbtRunnerResult | BaseException") -> None:
         super().__init__(home, home, target="local", before=self._start_session)

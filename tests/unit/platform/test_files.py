@@ -29,7 +29,7 @@ class Done:
 
 
 class WatchedDisk:
-    """Does what it is told, in pieces, and notes it; full after so many calls."""
+    """Executes each call, in pieces, and records it; full after so many calls."""
 
     def __init__(self, calls_before_full: int | None = None) -> None:
         self.done: list[Done] = []

@@ -1,4 +1,4 @@
-"""A check of the controls and a look at an upstream agree on what names a column."""
+"""A check of the controls and a probe of an upstream agree on what names a column."""
 
 import pytest
 

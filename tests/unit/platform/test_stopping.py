@@ -14,7 +14,7 @@ from harness.platform.stopping import INTERRUPTED, Activity, Interrupted, Stop
 
 PROJECT = Path(__file__).resolve().parents[3]
 
-#: A command that only waits, where it is told to; it prints what it does.
+#: A command that only waits, at the place that its argument names; it prints what it does.
 WAITS = """
 import multiprocessing, sys, time
 import typer

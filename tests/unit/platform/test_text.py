@@ -21,7 +21,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=80)
 
 
 def moves_or_hides(text: str) -> bool:
-    """Tell whether a terminal would do anything but show each character, apart from joiners."""
+    """Return whether a terminal would do anything but show each character, apart from joiners."""
     return not all(each.isprintable() or each in " \u200c\u200d\u00ad\u3000" for each in text)
 
 

@@ -1,4 +1,4 @@
-"""A state folder from before changes had names: its ledger gets the column when models are rebuilt."""
+"""A state directory without correlation ids: its ledger gets the column when models are rebuilt."""
 
 from datetime import UTC, datetime
 from pathlib import Path

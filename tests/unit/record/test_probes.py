@@ -1,4 +1,4 @@
-"""What one look leaves in the ledgers."""
+"""What one probe leaves in the ledgers."""
 
 import random
 from dataclasses import replace
@@ -110,7 +110,7 @@ def test_since_when_a_job_has_had_something_to_take_is_known_however_long_it_wai
     upstream = replace(FLIGHTS, latest_event_tick=None, latest_event_at=None)
     for number in range(1, 501):
         upstream = _after_news(upstream, number)
-        # One job takes everything at once; another one took the second event, and waits.
+        # One job consumes everything at once; another one consumed the second event, and waits.
         upstream = upstream.consumed_by(1, _range(upstream, number - 1, number))
         if number == 2:
             upstream = upstream.consumed_by(2, _range(upstream, -1, 2))

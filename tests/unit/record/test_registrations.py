@@ -50,7 +50,7 @@ class World:
         tags: Mapping[str, str] | None = None,
         made_at: int | None = MADE_AT,
     ) -> Registered:
-        """Fold the inbox in, then record that each upstream has these snapshots."""
+        """Ingest the inbox, then record that each upstream has these snapshots."""
         self.number += 1
         tick = Tick(number=self.number, at=self.began + timedelta(minutes=self.number))
         same = SameChanges(self.store, tick, [each.sensor_id for each in upstreams])

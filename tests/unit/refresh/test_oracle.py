@@ -1,4 +1,4 @@
-"""The oracle of KEY, told the pasts that were worked out by hand before there was any code."""
+"""The oracle of KEY, run on the pasts that were worked out by hand before there was any code."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

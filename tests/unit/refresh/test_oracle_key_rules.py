@@ -1,4 +1,4 @@
-"""What is true of KEY whatever is received: of random pasts, told in other words than the fold's."""
+"""Rules of KEY for anything received, on random pasts: specified independently of the fold."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -48,7 +48,7 @@ pasts_with_absences = st.builds(
 any_pasts = pasts | pasts_with_absences
 unhurried = settings(deadline=None)
 
-#: What a row says of its key, and when; the greatest has the last word.
+#: The place of a row in time and in receipt, and its values; the greatest is the last word.
 Word = tuple[tuple[int, int, bool, tuple[tuple[bool, Value], ...]], Values | None]
 
 
@@ -69,7 +69,7 @@ def last_word(output: Iterable[Word]) -> Word:
 
 
 def winners(output: Iterable[Word]) -> list[Word]:
-    """The last word of each batch: the others were discarded, and no history hears of them."""
+    """Return the last word of each batch: the others were discarded, and are in no history."""
     spoken: dict[int, Word] = {}
     for place, values in sorted(output, key=lambda word: word[0]):
         spoken[place[1]] = (place, values)

@@ -1,4 +1,4 @@
-"""The oracles of TIMESTAMP and SEQUENCE, told the pasts that were worked out by hand."""
+"""The oracles of TIMESTAMP and SEQUENCE, run on the pasts that were worked out by hand."""
 
 from collections.abc import Sequence
 

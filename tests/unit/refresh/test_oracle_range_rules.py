@@ -1,4 +1,4 @@
-"""What is true of ranges whatever is received: of random pasts, told in other words than the fold's."""
+"""Rules of ranges for anything received, on random pasts: specified independently of the fold."""
 
 from collections import Counter
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""The oracles of FULL, NONE and CUSTOM, told the pasts that were worked out by hand."""
+"""The oracles of FULL, NONE and CUSTOM, run on the pasts that were worked out by hand."""
 
 import pytest
 

@@ -24,7 +24,7 @@ def failed(reason: str = "it is down.", name: str = "orders") -> ProbeResult:
 
 
 def looked_at(ticks: Iterable[float], most_seconds: float = HOUR) -> list[float]:
-    """The seconds at which ticks look at something that always fails."""
+    """Return the seconds at which ticks probe something that always fails."""
     back_off, polled = BackOff(), []
     for seconds in ticks:
         if not back_off.deferred(["orders"], at(seconds)):

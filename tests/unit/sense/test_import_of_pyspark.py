@@ -1,4 +1,4 @@
-"""Looks run side by side, and the first ones that need Spark import PySpark: Python breaks a race."""
+"""Probes run side by side, and the first that need Spark import PySpark: Python breaks a race."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""How long a look at each source may take."""
+"""How long a probe of each source may take."""
 
 from harness.config.model import ConfigurationFile
 from harness.sense.schedule import probe_limits

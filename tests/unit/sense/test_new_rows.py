@@ -10,7 +10,7 @@ from harness.sense.probe import NewFiles
 
 @dataclass
 class FakeSession:
-    """Remembers the statements; reads nothing but names."""
+    """Records the statements; reads nothing but names."""
 
     statements: list[str] = field(default_factory=list)
 

@@ -63,7 +63,7 @@ def probe() -> Iterator[FakeProbe]:
 
 
 class Stopwatch:
-    """Stands at zero until the look hangs, then is past every deadline."""
+    """Stands at zero until the probe hangs, then is past every deadline."""
 
     def __init__(self, probe: FakeProbe) -> None:
         self._probe = probe
@@ -196,7 +196,7 @@ def test_slow_looks_run_side_by_side() -> None:
 
 
 class Patient(FakeProbe):
-    """Comes back only when the other source has been looked at as often as it should."""
+    """Returns only when the other source has been probed as often as it should be."""
 
     def __init__(self, others: int) -> None:
         super().__init__()
@@ -234,7 +234,7 @@ def test_a_source_has_its_own_time_limit(probe: FakeProbe) -> None:
 
 
 class Shy(Stopwatch):
-    """Past 100 seconds while the look hangs; lets it come back when asked often enough."""
+    """At 100 seconds while the probe hangs; lets it return once it has been read often enough."""
 
     def __init__(self, probe: FakeProbe) -> None:
         super().__init__(probe)
@@ -264,11 +264,11 @@ def test_the_limit_of_a_source_is_its_own_and_no_other(
 
 
 class HangingDisk(FakeProbe):
-    """Looks at ``t...`` hang; time passes while so many do. The others wait for a failure."""
+    """Probes of ``t...`` hang; time passes while so many do. The others wait for a failure."""
 
     now = 0.0
     needed = 2
-    #: Looks after so many begin long after the others.
+    #: Probes after so many begin long after the others.
     early = 1_000
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The looks of one tick: what is due, what is put off, and what the next process knows of it."""
+"""The probes of one tick: what is due, what is deferred, and what the next process reads of it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

@@ -166,7 +166,7 @@ def test_what_came_after_the_run_began_or_within_the_clocks_difference_starts_th
     world.event(2, BEGAN - timedelta(minutes=9))
     world.event(1, LONG_BEFORE, "paused")
     [row] = world.apply(report_of(world.run())).rows
-    # Half of what waits is never taken: since when the rest waits would not be known.
+    # Half of what waits is never consumed: since when the rest waits would be unknown.
     assert row.consumed == (Consumed(upstream_id="paused", from_tick=-1, through_tick=1),)
 
 

@@ -1,4 +1,4 @@
-"""When a failed run is wanted again by its policy, and when it is left alone."""
+"""When a failed run is requested again by its policy, and when it is left alone."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -25,7 +25,7 @@ NOT_OVER = TICK.at + timedelta(microseconds=1)
 
 
 def failed(jobs: FakeJobs, outcome: Outcome = Outcome.FAILED) -> Run:
-    """A run that the API has seen to its bad end, as the tick finds it."""
+    """Return a run whose unsuccessful end the API has reported, as the tick finds it."""
     run = run_of(jobs, status=RunStatus(outcome))
     assert run.run_id is not None
     jobs.end_run(run.run_id, outcome, "disk full")
@@ -54,7 +54,7 @@ def state_with(run: Run, *retries: PlannedRetry) -> TickState:
 def wanted(
     jobs: FakeJobs, run: Run, retry: PlannedRetry, *messages: Message
 ) -> list[tuple[str, str]]:
-    """Settle once; return the status and the teller of every step that was recorded."""
+    """Settle once; return the status and the reporter of every step that was recorded."""
     store = MemoryStore()
     done = settled(jobs, run, *messages, store=store)
     request_due_retries(done, state_with(run, retry), tick=TICK, steps=Steps(), store=store)
@@ -157,7 +157,7 @@ def test_the_model_is_read_only_where_a_run_holds_its_job() -> None:
 
 
 class World(SmallWorld):
-    """An installation with one job, whose run failed at noon and is wanted again after an hour."""
+    """An installation with one job, whose run failed at noon and is to be retried after an hour."""
 
     def __init__(self, project: Path) -> None:
         super().__init__(project)

@@ -21,7 +21,7 @@ NEW_RESULT = {"life_cycle_state": "TERMINATED", "result_state": "BRAND_NEW", "me
 
 
 class Bench:
-    """One run that goes on, and a Jobs API that says of it what a test wants."""
+    """One run that goes on, and a Jobs API that reports of it what a test specifies."""
 
     def __init__(self) -> None:
         self.jobs: FakeJobs = fake_jobs()

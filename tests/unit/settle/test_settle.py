@@ -216,7 +216,7 @@ def _refused(jobs: FakeJobs) -> FakeJobs:
 
 
 class Terse(FakeJobs):
-    """Lists runs without their parameters; a look at the single run has them."""
+    """Lists runs without their parameters; a request for the single run returns them."""
 
     def list_runs(self, job_id: int, *, since: datetime | None = None) -> Iterator[RunReport]:
         for report in super().list_runs(job_id, since=since):
@@ -239,7 +239,7 @@ class Endless(FakeJobs):
 
 
 class Wordless(FakeJobs):
-    """Answers a question for runs with no word of them."""
+    """Answers a request for runs without reporting on them."""
 
     def list_runs(self, job_id: int, *, since: datetime | None = None) -> Iterator[RunReport]:
         raise UnreportedRunsError("it says nothing of its runs")
@@ -298,7 +298,7 @@ def test_a_start_that_is_refused_when_sent_again_is_parked_in_the_words_of_the_a
     assert f"Job {JOB} does not exist." in (row.message or "")
     assert row.termination_code == "INVALID_PARAMETER_VALUE"
     assert row.ended_at is None
-    # The refusal is durable before the list is asked for: killed between, no token is sent again.
+    # The refusal is durable before the list is requested: killed between, no token is sent again.
     assert [_status(step) for step in store.rows[Ledger.RUNS]] == ["INTENDED", "PARKED"]
 
 

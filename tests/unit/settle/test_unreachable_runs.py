@@ -1,4 +1,4 @@
-"""A run that nobody could ask about is remembered from the first time on, and told after a while."""
+"""A run that is unreachable is recorded from the first time on, and reported after a while."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -137,7 +137,7 @@ def test_explain_says_since_when_nobody_could_ask() -> None:
 
 
 class _Silent(FakeJobs):
-    """Tells nothing of a run until it is to."""
+    """Reports nothing of a run until it is set to."""
 
     tells = False
 

@@ -1,4 +1,4 @@
-"""What other processes tell the next tick."""
+"""What other processes send to the next tick."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def test_news_is_what_came_after_a_tick_began_to_read(tmp_path: Path) -> None:
     inbox = FolderInbox(tmp_path / "inbox")
     assert not inbox.has_news()
     sent = Message(kind=MessageKind.RETRY, job_id=7, sent_at=NOON)
-    # What no tick can read stays, and is news once.
+    # What no tick can read stays, and counts as new once.
     first = inbox.folder / inbox.send(sent)
     (inbox.folder / "notes.txt").write_text("not ours")
     assert inbox.has_news()

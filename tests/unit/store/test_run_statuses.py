@@ -1,4 +1,4 @@
-"""What a status means is said once, in a model; what else speaks of statuses agrees with it."""
+"""What a status means is defined once, in a model; what else refers to statuses agrees with it."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What people are told of triggers, from the tables alone."""
+"""What people are shown of triggers, from the tables alone."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What a person is told when Spark cannot read a table."""
+"""What is reported to a person when Spark cannot read a table."""
 
 import pytest
 from pyspark.errors import AnalysisException

@@ -100,7 +100,7 @@ def install(folder: Path, compact_after: int) -> Installed:
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Iterator[Installed]:
-    """A state folder with one ledger of thirty commits, and a project that compacts after twenty."""
+    """A state directory with one ledger of thirty commits; its project compacts after twenty."""
     installed = install(tmp_path, compact_after=20)
     append(installed.table, 30)
     yield installed

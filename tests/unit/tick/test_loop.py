@@ -22,7 +22,7 @@ NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 @dataclass
 class FakeEngine:
-    """Ticks that take some time and fail as told."""
+    """Ticks that take some time and fail as specified."""
 
     clock: FakeClock
     seconds: float = 0.0

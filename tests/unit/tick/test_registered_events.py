@@ -25,7 +25,7 @@ class World(SmallWorld):
         self.after(tick_number=4)
 
     def after(self, *, tick_number: int) -> None:
-        """Let the state be what the models would tell after a tick of this number."""
+        """Set the state to what the models would return after a tick of this number."""
         registered = known_tables(self.store, 4)
         past = {"folded_through": 4, "ended_tick_number": 4, "registered": registered}
         self.remember(tick_number=tick_number, **past)

@@ -1,4 +1,4 @@
-"""When a tick asks the triggers, and what it leaves: without Spark and dbt."""
+"""When a tick evaluates the triggers, and what it leaves: without Spark and dbt."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -99,7 +99,7 @@ def test_a_trigger_that_moved_in_silence_is_remembered_and_decides_nothing(world
     report = world.tick(minutes=31)
     assert report.skipped == ("decide", "fire", "publish")
     assert world.store.commits == [Ledger.TRIGGER_EVALUATIONS, Ledger.PROBES]
-    # The next process knows it from the state file: the same answer moves nothing.
+    # The next process reads it from the checkpoint: the same answer moves nothing.
     world.tick(minutes=60)
     assert world.store.commits[2:] == [Ledger.TRIGGER_EVALUATIONS]
 
@@ -200,7 +200,7 @@ def test_an_evaluation_that_fails_as_a_whole_keeps_nothing_from_being_decided_an
     assert "sensors" in world.published
     assert world.read.index("trigger_set") < world.read.index("job_blockers")
 
-    # The next tick evaluates again, though nothing is due, and what the models stand on is built anew.
+    # The next tick evaluates again, though nothing is due, and what the models read is rebuilt.
     world.models["queue_trigger_evaluations"] = answer
     world.dbt.built.clear()
     again = world.tick(minutes=1)

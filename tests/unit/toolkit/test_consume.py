@@ -1,4 +1,4 @@
-"""A job on its own schedule asks what is new, and says when it has processed it."""
+"""A pull consumer requests what is new, and reports when it has processed it."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ SENSOR = f"sales.orders_{JOB}"
 
 
 class Desk:
-    """Plays the ticks and the runs of the job; nothing is folded unless a test says so."""
+    """Simulates the ticks and the runs of the job; nothing is compacted unless a test does so."""
 
     def __init__(self, inbox: Path, *, is_scheduled: bool = True) -> None:
         self.store = FakeStore()
@@ -77,7 +77,7 @@ class Desk:
 
 
 def state_of(upstream_id: str) -> TickState:
-    """What a process knows of one upstream, before anything was taken."""
+    """Return what a process has of one upstream, before anything was consumed."""
     upstream = replace(
         NEVER_SEEN, upstream_id=upstream_id, sensor_id="sales.orders", job_ids=(JOB,)
     )

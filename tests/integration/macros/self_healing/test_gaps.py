@@ -1,4 +1,4 @@
-"""Where the model of document 004 loses rows without a word, and what ours does there."""
+"""Where the model of document 004 loses rows silently, and what ours does there."""
 
 from collections.abc import Iterator
 from datetime import datetime

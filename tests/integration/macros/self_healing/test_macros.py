@@ -146,7 +146,7 @@ class Lake:
             ).saveAsTable(f"{SCHEMA}.{name}")
 
     def run(self, *models: str, full_refresh: bool = False, **variables: object) -> str:
-        """Run models; return what dbt says."""
+        """Run models; return dbt's output."""
         self.shop._invoke(self.shop.manifest, *self._command(models, full_refresh, variables))
         return " ".join(str(self.shop.said).split())
 
@@ -160,7 +160,7 @@ class Lake:
         return [tuple(row) for row in found.collect()]
 
     def taken(self, model: str) -> list[int]:
-        """The days that the last query of a model has asked for."""
+        """The days that the last query of a model has requested."""
         [note] = self.shop.compiled(model).split("/* heartbeat.pending_partitions ")[1:]
         facts = json.loads(note.split(" */")[0])["partitions"]
         return [int(str(each["value"]).replace("-", "")[6:8]) for each in facts]

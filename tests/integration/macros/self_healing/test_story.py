@@ -1,4 +1,4 @@
-"""Two weeks in which every step fails once: the next run mends it, and a daily pipeline needs somebody's hand."""
+"""Two weeks where each step fails once: the next run fixes it, a daily pipeline needs a person."""
 
 import re
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def hand_over(pipeline: Pipeline, date: datetime) -> None:
 
 
 class Lived:
-    """The pipeline after its two weeks, with what was told meanwhile."""
+    """The pipeline after its two weeks, with what was reported meanwhile."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
@@ -59,7 +59,7 @@ class Lived:
             self.live(date)
 
     def live(self, date: datetime) -> None:
-        """Let the scheduler do what it does every day: extract, append, run. Nobody looks after it."""
+        """Let the scheduler do what it does every day: extract, append, run; nobody intervenes."""
         pipeline, fails = self.pipeline, FAILS.get(date, "")
         hand_over(pipeline, date)
         orders, at = list(source_on(date).values()), extracted_at(date)

@@ -121,7 +121,7 @@ def test_two_processes_with_one_extract_append_it_once(
     lake.take(day(1))
     lake.add(2, "new", day(1.5)).add(3, "new", day(1.6))
     lake.take(day(2))
-    # The other one has looked before this one came through.
+    # The other one has checked before this one came through.
     results = iter([False])
     has_extract = extract.Bronze.has_extract
 

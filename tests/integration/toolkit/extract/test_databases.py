@@ -99,7 +99,7 @@ def test_the_zone_of_the_machine_hides_no_row(shop: Shop, postgres: Postgres) ->
     shop.add("2, '2026-03-01 06:30Z'", "3, '2026-03-01 05:30Z'")
     zones = shop.spark._jvm.java.util.TimeZone  # type: ignore[union-attr]
     before = zones.getDefault()
-    # PostgreSQL's driver tells the server the zone of the machine.
+    # PostgreSQL's driver sends the server the zone of the machine.
     zones.setDefault(zones.getTimeZone("America/New_York"))
     try:
         with_west = shop.take(day(2))

@@ -38,6 +38,6 @@ def test_the_examples_of_the_page_extract_each_row(
     assert "3 rows since None" in reported
     assert "1 extracts, 1 rows" in reported
     assert f"so far {datetime(2026, 3, 3, 6, tzinfo=UTC)}" in reported
-    # The largest value is taken again by each extract; the page tells silver to drop it.
+    # The largest value is taken again by each extract; silver of the page drops it.
     assert sorted(tuple(row) for row in found) == [(0, 1), (1, 1), (2, 3)]
     assert prices == 1

@@ -139,7 +139,7 @@ def test_each_file_comes_once_and_again_when_it_is_written_anew(lake: Lake, inbo
     inbox.put("b.json", '{"id": "2", "status": "new"}\n', day(0))
     inbox.put("_ignored.csv", "id\n9\n", day(0)).put("empty.csv", "id,status\n", day(0))
     first = lake.take(day(1))
-    # Copied with its old time, and written anew.
+    # Copied with its old time, and written again.
     inbox.put("c.csv", "id,status\n3,old\n", day(-0.5))
     inbox.put("a 1%+.csv", "id,status\n1,paid\n", day(1))
     second = lake.take(day(2))

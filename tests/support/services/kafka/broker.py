@@ -65,7 +65,7 @@ _JAAS = (
 
 
 class NoBrokerError(Exception):
-    """A broker cannot be had here; says why in one sentence."""
+    """A broker cannot be had here; its message is the reason in one sentence."""
 
 
 def broker_jars() -> Path:
@@ -110,12 +110,12 @@ class Broker:
 
     @property
     def address(self) -> str:
-        """Where it answers anybody."""
+        """The address for clients without a login."""
         return f"127.0.0.1:{self._ports['plain']}"
 
     @property
     def login_address(self) -> str:
-        """Where it answers who logs in as ``USER`` with ``PASSWORD``."""
+        """The address for clients that log in as ``USER`` with ``PASSWORD``."""
         return f"127.0.0.1:{self._ports['login']}"
 
     def create(self) -> "Broker":

@@ -58,7 +58,7 @@ _REFUSED = (
     (r"load\s+data\b", "LOAD DATA"),
 )
 _NOT_THERE = re.compile(r"`([^`]+)`\.`[^`]+`\.`[^`]+`")
-#: What Spark says of a name of three levels whose first is no catalog.
+#: Spark's error for a name of three levels whose first is no catalog.
 _NO_CATALOG = re.compile(r"REQUIRES_SINGLE_PART_NAMESPACE.*but got `([^`]+)`\.", re.DOTALL)
 _IS_NOT_THERE = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
 
@@ -67,7 +67,7 @@ class RefusedError(Exception):
     """The warehouse does not run the statement.
 
     Args:
-        message: Its words.
+        message: The text of the error.
         sql_state: Five characters.
     """
 

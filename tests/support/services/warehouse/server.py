@@ -179,7 +179,7 @@ class Warehouse:
         self.tokens.add(TOKEN)
 
     def expire_logins(self) -> None:
-        """Let every token be over; who logs in again gets another one."""
+        """Let every token be over; a client that logs in again gets another one."""
         self.tokens.clear()
         self.logins.revoke_all()
 
@@ -233,7 +233,7 @@ class _Server(ThreadingHTTPServer):
         self.tls.load_cert_chain(certificate)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: a client that hangs up is no error here."""
+        """Print nothing: a client that hangs up is no error here."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -36,7 +36,7 @@ _POLL_SECONDS = 0.5
 _DIRECT_SECONDS = 5.0
 #: Spark has this for tables that are not Delta's alone.
 _AS_JSON = re.compile(r"describe\s+table\s+extended\s+(\S+)\s+as\s+json", re.IGNORECASE)
-#: What a runtime of a cluster says of itself.
+#: The setting in which a runtime of a cluster reports its version.
 _VERSION = "spark.databricks.clusterusagetags.sparkversion"
 
 _TYPES: Mapping[str, int] = {
@@ -95,7 +95,7 @@ class Denied:
 
     @property
     def words(self) -> str:
-        """What a workspace says of it."""
+        """The error that a workspace reports."""
         return (
             "[INSUFFICIENT_PERMISSIONS] Insufficient privileges:\n"
             f"User does not have {self.privilege} on {self.kind} '{self.name}'."

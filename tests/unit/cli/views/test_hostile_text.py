@@ -1,4 +1,4 @@
-"""Hostile text on every page: whoever got it into a table or an answer, a terminal only shows it."""
+"""Hostile text on every page: however it got into a table or answer, a terminal only shows it."""
 
 import json
 from collections.abc import Callable

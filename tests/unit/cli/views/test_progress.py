@@ -20,7 +20,7 @@ HISTORIES = st.lists(st.tuples(st.sampled_from(PHASES), st.integers(0, 40)), max
 
 
 def written(history: Sequence[tuple[str, int]]) -> list[tuple[float, str, str]]:
-    """When each line was written, what it says, and what was at work then."""
+    """Return when each line was written, its text, and the phase at work then."""
     lines = PlainLines("getting ready", 0.0)
     now, found = 0.0, []
     for words, halves in history:

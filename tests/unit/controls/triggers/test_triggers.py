@@ -22,7 +22,7 @@ FILE = "seeds/event_triggers.csv"
 
 
 def told(*rows: str, names: Mapping[int, str] | None = None) -> list[str]:
-    """Return what is said of a file with these lines, without the name of the file."""
+    """Return the problems of a file with these lines, without the name of the file."""
     return told_of(text(*rows), names)
 
 

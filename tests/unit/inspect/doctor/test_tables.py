@@ -1,4 +1,4 @@
-"""Damage to tables on a real disk: each kind is found, and what is said to be done puts it right."""
+"""Damage to tables on a real disk: each kind is found, and the remedy that is reported fixes it."""
 
 import shutil
 from collections.abc import Callable, Mapping
@@ -84,7 +84,7 @@ def test_tables_that_can_be_read_are_counted_with_their_files(patient: Patient) 
     assert found.what.startswith("7 tables can be read: 7 files")
 
 
-#: What was done to a table, what is said of it, and what is to be done.
+#: What was done to a table, what is reported of it, and the remedy.
 DAMAGE: Mapping[str, tuple[Callable[[Patient], object], str, str]] = {
     "newest commit cut off": (
         lambda each: cut_off(log_file(each, commit(7))),

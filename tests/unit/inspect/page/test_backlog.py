@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from harness.inspect.page.backlog import Backlog, Backlogs
 from tests.support.ledgers import TEN
 
-#: Days of the source: the model has taken the first two.
+#: Days of the source: the model has consumed the first two.
 MONDAY = date(2026, 3, 2)
 NOW = TEN + timedelta(days=10)
 NONE = Backlog(count=0, oldest=None)

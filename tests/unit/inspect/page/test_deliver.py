@@ -1,4 +1,4 @@
-"""The report is kept where the configuration says, and never stops a tick."""
+"""The report is kept where the configuration specifies, and never stops a tick."""
 
 import http.client
 import threading

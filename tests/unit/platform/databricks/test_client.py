@@ -118,7 +118,7 @@ def test_a_refused_login_is_renewed_once_and_used_by_the_next_request(
         except JobsApiError as error:
             assert "Invalid access token" in str(error)
     assert desk.logins == 2
-    # One request for each call: whoever called sends it again in its own time.
+    # One request for each call: the caller sends it again in its own time.
     assert desk.secrets() == ["Bearer secret-1", "Bearer secret-2", "Bearer secret-2"]
 
 

@@ -173,7 +173,7 @@ def test_a_folder_that_is_not_there_has_no_users(tmp_path: Path) -> None:
 
 @pytest.fixture
 def silent_server() -> Iterator[int]:
-    """The port of a server that takes connections and never says a word."""
+    """The port of a server that accepts connections and never sends a byte."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
 

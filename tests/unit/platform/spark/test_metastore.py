@@ -1,4 +1,4 @@
-"""Who has the embedded metastore open, told by the lock that the operating system knows of."""
+"""Which process has the embedded metastore open, by the lock that the operating system holds."""
 
 import os
 import subprocess

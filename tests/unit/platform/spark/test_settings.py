@@ -32,7 +32,7 @@ def test_java_says_nothing_of_its_own_where_answers_stand() -> None:
     assert [each for each in options if each.startswith("-Xlog")] == [
         "-Xlog:disable",
         "-Xlog:all=warning:stderr",
-        # An archive of classes that does not fit is left alone without a word.
+        # An archive of classes that does not fit is ignored without a message.
         "-Xlog:cds*=off:stderr",
     ]
 

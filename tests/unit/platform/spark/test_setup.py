@@ -1,4 +1,4 @@
-"""Preparing the virtual environment: which jars are kept, and what each Python is told at start."""
+"""Preparing the virtual environment: which jars are kept, and what each Python runs at start."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""Whatever bytes stand in a table's metadata, a look ends with events or with the probe's reason."""
+"""Whatever bytes stand in a table's metadata, a probe ends with events or with a reason."""
 
 import copy
 import gzip
@@ -98,7 +98,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def looked(probe: Probe, source: str, table: Path, cursor: str | None = None) -> ProbeResult:
-    """Look as a tick does, and see that a ledger can hold the answer."""
+    """Probe as a tick does, and check that a ledger can hold the answer."""
     upstream = Upstream(
         upstream_id="u", source=source, sensor_id=str(table), read_type="batch", position=cursor
     )
@@ -192,7 +192,7 @@ def see_commit(table: tuple[Path, dict[str, bytes], str], content: bytes) -> Non
     path, files, cursor = table
     new = {**files, f"{path}/_delta_log/{1:020d}.json": content}
     looked(delta(new), "delta_table", path, cursor)
-    # Alone, it has to say what the table is.
+    # Alone, it has to define the table.
     looked(delta({f"{path}/_delta_log/{0:020d}.json": content}), "delta_table", path)
 
 
@@ -273,7 +273,7 @@ def iceberg(files: dict[str, bytes]) -> IcebergProbe:
 
 
 class Iceberg:
-    """A table whose newest snapshot has partitions, and its position before that."""
+    """A table whose newest snapshot has partitions, and the cursor before that."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

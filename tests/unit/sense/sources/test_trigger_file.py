@@ -25,7 +25,7 @@ FILE_NAMES = [
 
 
 class Folder(Watching):
-    """A trigger folder and one who looks at it again and again."""
+    """A trigger folder, which is probed again and again."""
 
     def __init__(self, root: Path, sensor_id: str = "my_trigger", **more: object) -> None:
         self.root = root
@@ -295,12 +295,12 @@ def test_the_position_of_many_files_stays_small(folder: Folder) -> None:
     assert cursor is not None and len(cursor) < 2000 * 28 + 100
 
 
-#: The digests of these names begin alike: those that version 1 of the position kept are equal.
+#: The digests of these names begin alike: those that version 1 of the cursor kept are equal.
 ALIKE = ("file_90097.csv", "file_313481.csv")
 
 
 def position_of_version_1(folder: Folder, *names: str) -> str:
-    """Write what version 1 remembered: 6 characters for a name, 12 for an identity."""
+    """Return the cursor of version 1: 6 characters for a name, 12 for an identity."""
     entries = {}
     for name in names:
         found = (folder.path / name).stat()

@@ -1,4 +1,4 @@
-"""The lease of a workspace's tables: turns, what a holder does that has lost it, and wrong clocks."""
+"""The lease of a workspace's tables: epochs, actions of a holder that has lost it, wrong clocks."""
 
 import threading
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ class Tables:
         return Lease(self.lease, self.ledgers, command=command, clock=clock or self.clock)
 
     def frozen(self) -> Lease:
-        """Begin a turn whose process then stands still until its time is over."""
+        """Acquire the lease in a process that then stands still until the lease has expired."""
         zombie = self.process("run").__enter__()
         self.clock.sleep(LEASE_SECONDS)
         return zombie
@@ -141,7 +141,7 @@ def test_a_process_that_froze_between_its_look_and_its_append_writes_nothing(
     fencing_token = zombie.fencing_token()
     tables.clock.sleep(LEASE_SECONDS)
     with tables.process():
-        # The ledger itself refuses: nobody else is asked any more.
+        # The ledger itself refuses: nothing else is checked any more.
         tables.ledgers.append(Ledger.TICKS, [tick_row(2)], fencing_token)
     assert tables.numbers() == []
 
@@ -376,7 +376,7 @@ def test_a_process_that_woke_up_late_leaves_no_state_file_for_the_next_one(
     )
     zombie = tables.frozen()
     with tables.process() as holder:
-        # What the other one has recorded is in the fingerprints, and not in what this one knows.
+        # What the other one has recorded is in the fingerprints, and not in the state of this one.
         FencedStore(tables.ledgers, holder).append(Ledger.TICKS, [tick_row(7)])
     with pytest.raises(LockedError):
         save_state(file, mine, tables.ledgers, confirm=zombie.confirm)
@@ -393,7 +393,7 @@ def test_of_many_that_want_a_lease_one_gets_it_each_time_and_no_turn_is_had_twic
     def race() -> None:
         for number in range(sweeps):
             table = DeltaLeaseTable(tmp_path / "lease")
-            # Nobody gives it back: in each round the time of the one before is over.
+            # No holder releases it: in each sweep the lease of the one before has expired.
             clock = FakeClock(NOON + timedelta(seconds=number * LEASE_SECONDS))
             barrier.wait()
             try:
@@ -435,7 +435,7 @@ def test_dbt_is_not_called_by_a_process_that_has_lost_the_lease(
 
 
 class _Closing(Context):
-    """Says whether others are let in while it closes what it has started."""
+    """Records whether others are let in while it closes what it has started."""
 
     lets_others_in = True
 

@@ -1,4 +1,4 @@
-"""From a list of events to the range that they tell of, and what stands in the way of it."""
+"""From a list of events to the range that they cover, and what stands in the way of it."""
 
 import itertools
 from dataclasses import replace

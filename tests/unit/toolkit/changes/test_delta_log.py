@@ -1,4 +1,4 @@
-"""What the log of a Delta table says of a range of versions, and which files it still takes."""
+"""What a Delta table's log contains for a range of versions, and which files it still needs."""
 
 from pathlib import Path
 

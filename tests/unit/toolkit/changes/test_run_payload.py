@@ -1,4 +1,4 @@
-"""What a run reads of what it was handed: the list itself, or what a reference leads to."""
+"""What a run reads of its payload: the list itself, or what a reference leads to."""
 
 import json
 import sys
@@ -26,7 +26,7 @@ MANY = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handed:
-    """What a run was handed, and where it would find it."""
+    """A run payload, and the state directory in which the run would find it."""
 
     text: str
     home: Path

@@ -1,4 +1,4 @@
-"""Questions about data-change events, over a ledger on the disk and without a JVM."""
+"""Queries for data-change events, over a ledger on the disk and without a JVM."""
 
 import json
 import re
@@ -37,7 +37,7 @@ from tests.unit.cli.test_commands import is_one_sentence, set_up
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A state folder with the events of the questions, which no test changes."""
+    """A state directory with the events of the queries, which no test changes."""
     folder = tmp_path_factory.mktemp("home")
     create_ledgers(folder / "warehouse")
     write_rows(folder / "warehouse" / "heartbeat.db" / Ledger.EVENTS)
@@ -269,7 +269,7 @@ def test_a_range_may_begin_so_long_ago() -> None:
 
 
 def shown(language: str) -> list[str]:
-    """What the page on events shows of asking, in one language."""
+    """Return what the page on events shows of querying, in one language."""
     page = (Path(__file__).parents[4] / "docs" / "how-to" / "register_events.md").read_text()
     section = page.partition("\n## Query events\n")[2].partition("\n### ")[0]
     return re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)

@@ -1,4 +1,4 @@
-"""Values that tell how far an extract has come: distances, limits, and what is refused."""
+"""Values that record how far an extract has come: distances, limits, and what is refused."""
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal

@@ -24,7 +24,7 @@ COMMAND = JobDefinition(job_id=1, name="command", command=("true",))
 
 
 class PretendingLauncher:
-    """Starts nothing; tests say how a command goes."""
+    """Starts nothing; tests determine how a command goes."""
 
     def __init__(self) -> None:
         self.launched: list[int] = []

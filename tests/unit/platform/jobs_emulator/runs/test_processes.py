@@ -22,7 +22,7 @@ from tests.support.processes import ends, wait_for_text
 
 
 class Listener:
-    """Hears of one process."""
+    """Records the begin and the end of one process."""
 
     def __init__(self) -> None:
         self.has_begun = threading.Event()

@@ -1,4 +1,4 @@
-"""Tables that ran far ahead between two looks: nothing is lost, nothing is told twice."""
+"""Tables that ran far ahead between two probes: nothing is lost, nothing is reported twice."""
 
 import itertools
 import shutil
@@ -31,7 +31,7 @@ from tests.support.golden import (
 from tests.unit.sense.sources.delta.test_edges import clean, write_checkpoint
 from tests.unit.sense.sources.delta.test_history import row
 
-#: Commits of two lives of a table are never the same text.
+#: Commits of two generations of a table are never the same text.
 NUMBERS = itertools.count()
 
 
@@ -42,7 +42,7 @@ def table(tmp_path: Path) -> GoldenTable:
 
 @pytest.fixture
 def watcher(table: GoldenTable) -> Watcher:
-    """One who has seen the table without data, at version 0."""
+    """A watcher that has probed the table without data, at version 0."""
     watcher = Watcher(str(table.path))
     watcher.probe_once()
     return watcher
@@ -54,7 +54,7 @@ def appends(table: GoldenTable, count: int, **more: object) -> None:
 
 
 def versions(events: Iterable[ChangeEvent]) -> list[int]:
-    """Return every version that the events tell of, as often as they do."""
+    """Return every version that the events cover, as often as they do."""
     reported: list[int] = []
     for event in events:
         newest = int(event.snapshot_id or 0)
@@ -192,7 +192,7 @@ def partitioned(tmp_path: Path) -> GoldenTable:
 
 
 def beyond(table: GoldenTable, *days: str) -> ChangeEvent:
-    """Let that many commits more than are told singly come, and return the last event."""
+    """Make one commit per day beyond those that are reported singly, and return the last event."""
     watcher = Watcher(str(table.path))
     watcher.probe_once()
     appends(table, REPORTED_SINGLY, partitionValues={"day": "2025-01-01"})
@@ -236,7 +236,7 @@ def test_partitions_are_not_put_together_across_a_change_of_the_schema(
     assert "partitions" not in tags
 
 
-# A tick that dies between the events and the position after them
+# A tick that dies between the events and the cursor after them
 
 
 def test_a_look_that_is_made_again_tells_the_same_though_more_has_come(
@@ -334,7 +334,7 @@ def test_an_event_for_the_whole_table_is_the_same_when_the_look_is_made_again(
     ]
 
 
-# How far one look goes
+# How far one probe goes
 
 
 def test_a_look_at_a_slow_store_reads_the_first_ones_and_leaves_the_rest(

@@ -1,4 +1,4 @@
-"""What can happen to a table between two looks, and what cannot be looked at."""
+"""What can happen to a table between two probes, and what cannot be probed."""
 
 import json
 import os
@@ -415,7 +415,7 @@ def test_a_commit_cut_off_at_a_lines_end_is_told_when_it_is_whole(
     assert (cut, watcher.operations()) == ([], ["APPEND"])
 
 
-# What a table may be told to need
+# What a table may declare as required
 
 
 def test_an_unknown_reader_feature_is_refused_by_name(table: GoldenTable, watcher: Watcher) -> None:

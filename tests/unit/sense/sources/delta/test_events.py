@@ -1,4 +1,4 @@
-"""What an event says: partition, tags, times, lineage."""
+"""What an event contains: partition, tags, times, lineage."""
 
 import json
 import os

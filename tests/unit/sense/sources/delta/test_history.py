@@ -1,4 +1,4 @@
-"""Tables whose bare log says too little are sensed by their history."""
+"""Tables whose bare log has too little information are sensed by their history."""
 
 from pathlib import Path
 
@@ -215,7 +215,7 @@ def test_a_table_that_gains_such_a_feature_goes_on_by_history(tmp_path: Path) ->
 
 
 class LargestByVersion(FakeNewRows):
-    """Knows the largest value at some versions; at the others the table cannot be read."""
+    """Has the largest value at some versions; at the others the table cannot be read."""
 
     def __init__(self, **values: str | None) -> None:
         super().__init__()

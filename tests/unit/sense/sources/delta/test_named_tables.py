@@ -27,7 +27,7 @@ MINUTE = 60_000
 
 @dataclass
 class Workspace:
-    """A catalog and the histories of its tables; counts the statements that it is asked."""
+    """A catalog and the histories of its tables; counts the statements that it gets."""
 
     #: The catalog's own clock, in milliseconds.
     now: int = 1_000 * MINUTE
@@ -73,7 +73,7 @@ class Workspace:
 
 
 class Ticks:
-    """Looks at tables of a workspace as ticks do, a minute apart."""
+    """Probes tables of a workspace as ticks do, a minute apart."""
 
     def __init__(self, workspace: Workspace, *sensor_ids: str) -> None:
         self.workspace = workspace
@@ -133,7 +133,7 @@ def others(workspace: Workspace, count: int = 200) -> list[str]:
 
 
 def settled(workspace: Workspace, *sensor_ids: str) -> Ticks:
-    """One who has seen that the catalog's time moves with the data of the orders."""
+    """Return ticks that have found that the catalog's time moves with the data of the orders."""
     ticks = Ticks(workspace, *(sensor_ids or ("shop.orders", "prod-eu.shop.returns")))
     ticks.tick()
     workspace.write(ORDERS)

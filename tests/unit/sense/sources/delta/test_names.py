@@ -1,4 +1,4 @@
-"""Tables that are given by name: the catalog is asked when it must be, and not at every look."""
+"""Tables that are given by name: the catalog is queried when it must be, and not at every probe."""
 
 import shutil
 from collections.abc import Callable
@@ -163,7 +163,7 @@ def test_a_path_is_never_asked_for(table: GoldenTable) -> None:
 
 
 class Locked:
-    """A store that shows nothing to us."""
+    """A store that denies all access."""
 
     def stat(self, path: str) -> None:
         raise PermissionError(13, "Permission denied", path)

@@ -1,4 +1,4 @@
-"""What counts as news when an upstream key or a preprocess query has its say."""
+"""What counts as new data when an upstream key or a preprocess query decides."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Files: which of them are data, and when one is news."""
+"""Files: which of them are data, and when one is new."""
 
 import os
 from dataclasses import replace
@@ -17,7 +17,7 @@ from tests.support.watching import Watching
 
 
 class FakeQuestions:
-    """Answers what it was told to, and counts what it was asked."""
+    """Returns the answers that it was given, and records the queries."""
 
     def __init__(self, *, largest: str | None = None, returns_row: bool = True) -> None:
         self.answer_largest = largest
@@ -34,7 +34,7 @@ class FakeQuestions:
 
 
 class Place(Watching):
-    """A folder with files, and one who looks at it again and again."""
+    """A folder with files, which is probed again and again."""
 
     def __init__(self, root: Path, sensor_id: str = "", **more: object) -> None:
         self.root = root / "in"
@@ -72,7 +72,7 @@ class Place(Watching):
         ]
 
     def quietly(self) -> list[tuple[str, str]]:
-        """Look until files that nobody touches any more are told."""
+        """Probe until files that no longer change are reported."""
         return self.reported(looks=2)
 
 
@@ -393,7 +393,7 @@ def test_access_denied_is_a_failure_in_one_sentence(tmp_path: Path) -> None:
 
 
 class Remote:
-    """Remembers which folders it was asked for; every one of them is empty."""
+    """Records which folders were listed; every one of them is empty."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []

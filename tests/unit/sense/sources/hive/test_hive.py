@@ -81,7 +81,7 @@ class Questions:
 
 
 class Watcher(Watching):
-    """Looks at one table again and again, as ticks do."""
+    """Probes one table again and again, as ticks do."""
 
     def __init__(self, metastore: Metastore, **more: Any) -> None:
         self.metastore, self.questions = metastore, Questions()

@@ -26,7 +26,7 @@ EMPTY: dict[str, str] = {}
 
 
 class CatalogDatabase:
-    """Plays the database of a catalog."""
+    """Stands in for the database of a catalog."""
 
     def __init__(self) -> None:
         self.rows: dict[tuple[str, str, str], str] = {}
@@ -53,7 +53,7 @@ class CatalogDatabase:
 
 
 class Questions:
-    """Answers as it is told."""
+    """Returns the answers that it was given."""
 
     def __init__(self, *, any_row: bool = True, largest: str | None = None) -> None:
         self._any_row, self._largest = any_row, largest
@@ -69,7 +69,7 @@ class Questions:
 
 
 class CountingStorage(LocalStorage):
-    """Remembers what was asked of it."""
+    """Records the calls that it gets."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -92,7 +92,7 @@ class CountingStorage(LocalStorage):
 
 
 class Watcher(Watching):
-    """Looks at one table again and again, as ticks do."""
+    """Probes one table again and again, as ticks do."""
 
     def __init__(self, sensor_id: str, **more: Any) -> None:
         self.storage = CountingStorage()
@@ -123,7 +123,7 @@ def table(tmp_path: Path) -> IcebergFolder:
 
 @pytest.fixture
 def watcher(table: IcebergFolder) -> Watcher:
-    """One who has seen the table with a snapshot in it."""
+    """A watcher that has probed the table with a snapshot in it."""
     table.append()
     watcher = Watcher(str(table.path))
     watcher.reported()
@@ -142,7 +142,7 @@ def ids(events: Sequence[ChangeEvent]) -> list[str]:
     return [event.id_at("u") for event in events]
 
 
-# Which snapshots are news
+# Which snapshots are new data
 
 
 @pytest.mark.parametrize(
@@ -482,7 +482,7 @@ def test_a_branch_that_main_is_moved_on_to_is_told(watcher: Watcher, table: Iceb
     assert snapshots(watcher.reported()) == [first, second]
 
 
-# Turned back
+# Rolled back
 
 
 def test_a_rollback_is_an_update_that_says_so(watcher: Watcher, table: IcebergFolder) -> None:
@@ -983,7 +983,7 @@ def test_a_name_without_a_catalog_is_refused() -> None:
 
 @pytest.fixture
 def listed(table: IcebergFolder) -> Watcher:
-    """One who looks at a table that a database lists."""
+    """A watcher of a table that a database lists."""
     table.append()
     watcher = Watcher("lake.sales.eu.orders", catalogs=IN_DATABASE)
     watcher.database.rows["prod", "sales.eu", "orders"] = f"file:{table.newest}"

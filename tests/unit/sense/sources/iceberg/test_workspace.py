@@ -1,4 +1,4 @@
-"""Iceberg tables of a workspace's catalog, over HTTP: the SDK is real, the workspace is played."""
+"""Iceberg tables of a workspace's catalog, over HTTP: the SDK is real, the workspace is a fake."""
 
 import json
 import threading
@@ -23,7 +23,7 @@ ROUTE = "/api/2.1/unity-catalog/iceberg-rest/v1/catalogs/{}/namespaces/{}/tables
 
 @dataclass
 class Workspace:
-    """What it answers by path, and what it was asked."""
+    """The answers by path, and the paths of the requests."""
 
     tables: dict[str, IcebergFolder] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
@@ -62,7 +62,7 @@ def workspace(monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
             self.wfile.write(content)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()

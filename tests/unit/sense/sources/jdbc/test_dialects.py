@@ -102,7 +102,7 @@ def test_names_and_parts_of_time_are_written_as_each_database_has_them() -> None
     )
 
 
-# HANA: its statements as text; no server has seen them.
+# HANA: its statements as text; no server has run them.
 
 
 class Recorded:

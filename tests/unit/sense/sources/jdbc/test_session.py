@@ -1,4 +1,4 @@
-"""A thread of its own, for whom nobody waits longer than wanted."""
+"""A thread of its own, for which no caller waits longer than its time limit."""
 
 import threading
 

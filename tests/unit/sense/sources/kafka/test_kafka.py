@@ -1,4 +1,4 @@
-"""Kafka topics: what counts as news, told by offsets."""
+"""Kafka topics: what counts as new data, by offsets."""
 
 import json
 from dataclasses import replace
@@ -27,7 +27,7 @@ def upstream(sensor_id: str = "shop: orders", **more: Any) -> Upstream:
 
 
 class Watcher(Watching):
-    """A topic of two partitions, and one who looks at it again and again."""
+    """A topic of two partitions, which is probed again and again."""
 
     def __init__(self, **more: Any) -> None:
         self.kafka = FakeKafka()
@@ -46,7 +46,7 @@ class Watcher(Watching):
         return event
 
     def asked(self) -> list[str]:
-        """Return what one look asks of the cluster."""
+        """Return what one probe requests from the cluster."""
         self.kafka.asked.clear()
         self.probe_once()
         return self.kafka.asked

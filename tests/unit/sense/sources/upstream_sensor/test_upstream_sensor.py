@@ -82,7 +82,7 @@ class Catalog:
 
 
 class Product:
-    """Another product's table, and one who looks at its sensors again and again."""
+    """Another product's table, whose sensors are probed again and again."""
 
     def __init__(self, path: Path, *, is_in_workspace: bool = False) -> None:
         self.path, self.is_in_workspace = path, is_in_workspace

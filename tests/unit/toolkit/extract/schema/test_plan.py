@@ -159,7 +159,7 @@ def test_fields_are_added_and_widened_wherever_they_are() -> None:
     assert written(found)["lines"][1] == "array<struct<price:bigint,item:string,the note:string>>"
     plain = plan(there, here, can_alter_types=False)
     assert altered(plain) == [f"add {each}_text string" for each in ("s", "lines", "m")]
-    # A struct keeps what it knows; where a value might not fit, nothing is cut off.
+    # A struct keeps the fields that it has; where a value might not fit, nothing is cut off.
     assert written(plain)["s"] == ("s", "struct<a:int>", False)
     assert written(plain)["lines"][2] is True
 
