@@ -134,7 +134,7 @@ def sql_of_workspace(
 
 @contextmanager
 def inbox_of_workspace(environment: Mapping[str, str], clock: Clock) -> Iterator[CatalogInbox]:
-    """Give the inbox for leaving messages alone: neither a project nor a state folder is needed.
+    """Give the inbox for leaving messages alone: neither a project nor a state directory is needed.
 
     A session of a warehouse ends with it; a Spark session is not ours to end.
 
@@ -189,7 +189,7 @@ class Context:
 
     @cached_property
     def home(self) -> StateDir:
-        """The state folder; in a workspace a copy of what lasts, which a reader has for itself.
+        """The state directory; in a workspace a copy of what lasts, which a reader has for itself.
 
         Raises:
             StateError: The workspace's table cannot be read.
@@ -203,7 +203,7 @@ class Context:
 
     @cached_property
     def files(self) -> CatalogFiles | None:
-        """Where a workspace keeps the files of the state folder; nothing on the local target."""
+        """Where a workspace keeps the files of the state directory; nothing on the local target."""
         if self.target == LOCAL_TARGET:
             return None
         return CatalogFiles(self.sql, self.schema_name, self.clock)
@@ -256,7 +256,7 @@ class Context:
         self._tables.hold(found["contents"])
 
     def keep_state(self) -> None:
-        """Write what has changed in the state folder to where it lasts.
+        """Write what has changed in the state directory to where it lasts.
 
         Raises:
             StateError: The workspace's table cannot be written.
@@ -624,7 +624,7 @@ class Context:
 
     @cached_property
     def _installation_id(self) -> str:
-        """A random name that the state folder keeps for its lifetime.
+        """A random name that the state directory keeps for its lifetime.
 
         An intent is named by ticks, and every new folder counts them from one: without this, a
         recreated folder would send the idempotency tokens of the old one and receive its old runs.

@@ -49,13 +49,13 @@ class ControlsError(HeartbeatError):
 
 
 class LockedError(HeartbeatError):
-    """Another harness process holds the lock of this state folder, or the lease of the tables."""
+    """Another process holds the lock of this state directory, or the lease of the tables."""
 
     exit_code = ExitCode.LOCKED
 
 
 class StateError(HeartbeatError):
-    """The state folder or a ledger cannot be used: full or read-only disk, newer version."""
+    """The state directory or a ledger cannot be used: full or read-only disk, newer version."""
 
 
 class ProbeFailedError(HeartbeatError):

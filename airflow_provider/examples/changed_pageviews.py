@@ -1,7 +1,7 @@
 """Hourly: fetches what changed in a table, and has Spark read the changed rows only.
 
 Without a change there is no Spark job. Each interval is queried once, when complete, so a row is
-handed over once.
+passed on once.
 """
 
 import os

@@ -94,7 +94,7 @@ def writing(command: str) -> Iterator["Context"]:
 
     Raises:
         LockedError: Another harness process holds the lock.
-        StateError: The state folder cannot be written.
+        StateError: The state directory cannot be written.
     """
     from harness.context import Context
     from harness.tick.single_writer import admitted
@@ -128,7 +128,7 @@ def _warn_of_network_drive(home: Path) -> None:
 
 
 def set_up_log(settings: "Settings", *, is_writer: bool) -> None:
-    """Send log records to the rotating file of the state folder.
+    """Send log records to the rotating file of the state directory.
 
     Raises:
         ConfigurationError: HEARTBEAT_LOG_FORMAT is no format.

@@ -1,4 +1,4 @@
-"""Sets a state folder up, and checks the configuration: ``init`` and ``validate``."""
+"""Sets a state directory up, and checks the configuration: ``init`` and ``validate``."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated

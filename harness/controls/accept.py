@@ -134,7 +134,7 @@ class Desk:
         Raises:
             ControlsError: Many rows are gone from the file, or nothing was ever accepted and the
                 file cannot be read.
-            StateError: The state folder cannot be written.
+            StateError: The state directory cannot be written.
         """
         candidate = self._folder / "candidate"
         checksum, unread = self._copy(candidate)

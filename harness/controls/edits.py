@@ -53,7 +53,7 @@ class PublishedTable:
         """Take the contents of that fingerprint for what was published.
 
         Raises:
-            StateError: The state folder cannot be written.
+            StateError: The state directory cannot be written.
         """
         save(self._file, {"fingerprint": fingerprint})
 
@@ -67,7 +67,7 @@ class PublishedTable:
         The second is what a tick has published that died before it recorded it.
 
         Raises:
-            StateError: A table cannot be read, or the state folder cannot be written.
+            StateError: A table cannot be read, or the state directory cannot be written.
         """
         now = self.fingerprint()
         if now is None or now == self._noted():

@@ -45,7 +45,7 @@ class Firing:
     """What starting jobs needs, wired once."""
 
     api: JobsApi
-    #: Distinguishes this state folder's idempotency tokens from those of others on its workspace.
+    #: Makes the idempotency tokens of this state directory unique in its workspace.
     origin: str
     store: Store
     #: The rate of starts, and the higher one of read requests.

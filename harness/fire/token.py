@@ -6,7 +6,7 @@ import json
 #: What the Jobs API allows.
 LONGEST_TOKEN = 64
 #: The job parameter by which a run names its start: an intent's name would not do, since
-#: every attempt has it, and so may the same intent of another state folder.
+#: every attempt has it, and so may the same intent of another state directory.
 TOKEN_PARAMETER = "heartbeat_token"
 _PREFIX = "hb-"
 

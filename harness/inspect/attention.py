@@ -276,7 +276,8 @@ def _problem_of_open(run: Run, now: datetime, attention: Attention) -> Problem |
     if words_of(run):
         message = f": {run.message}" if run.message else ""
         why = (
-            f"{name_of_run(run)} has a state this version does not know ({words_of(run)}){message}"
+            f"{name_of_run(run)} has a state this version does not recognize "
+            f"({words_of(run)}){message}"
         )
         return Problem(kind=_LOST, what="unknown state", since=run.recorded_at, why=why)
     if is_over(attention.running_minutes, began(run), now):

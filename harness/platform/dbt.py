@@ -49,7 +49,7 @@ class Dbt:
     Args:
         project: The folder with ``dbt_project.yml``, and with ``profiles.yml`` unless ``profiles``
             is set; read-only.
-        home: The state folder, which gets dbt's target folder and logs.
+        home: The state directory, which gets dbt's target folder and logs.
         target: The output of ``profiles.yml``; without it the one that the profile names.
         before: Called before every invocation: starts the session that dbt is to use.
         before_views: Called before an invocation that may make views again.
@@ -79,9 +79,9 @@ class Dbt:
         self.login: Callable[[], Mapping[str, str]] = dict
         #: The folder with ``profiles.yml``.
         self.profiles = project
-        #: What the set-up has parsed, for a state folder where nothing has been parsed.
+        #: What the set-up has parsed, for a state directory where nothing has been parsed.
         self.parsed: Path | None = None
-        #: The result of parsing; a caller that has it for these files and state folder may set it.
+        #: The result of parsing; a caller that has it for this state directory may set it.
         self.manifest: Manifest | None = None
 
     def parse(self) -> "Manifest":

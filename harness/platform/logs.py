@@ -137,7 +137,7 @@ def set_up_logging(
     Calling it again replaces what an earlier call set up.
 
     Args:
-        home: The state folder.
+        home: The state directory.
         is_writer: This process holds the lock, so it may rotate the file; others only append.
         is_json: Each line is a JSON object, in the file and on the console.
         console: Where warnings go; the standard error stream when not given.

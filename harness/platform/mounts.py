@@ -35,12 +35,12 @@ def is_network(file_system: str | None) -> bool:
 
 
 def network_warning(folder: Path, mounts: Path = MOUNTS) -> str | None:
-    """Report that a state folder is on a network drive; nothing when it is not."""
+    """Report that a state directory is on a network drive; nothing when it is not."""
     kind = file_system_of(folder, mounts)
     if not is_network(kind):
         return None
     return (
-        f"the state folder {folder} is on a network drive ({kind}), where a second machine may "
+        f"the state directory {folder} is on a network drive ({kind}), where a second machine may "
         "tick beside this one: move it to a local disk and set HEARTBEAT_HOME to it"
     )
 

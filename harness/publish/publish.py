@@ -72,7 +72,7 @@ class Services(triggers.Services, Protocol):
 
     @property
     def home(self) -> StateDir:
-        """The state folder."""
+        """The state directory."""
         ...
 
     @property

@@ -15,7 +15,7 @@ from harness.store.rows import Run, RunStatus, Tick
 log = logging.getLogger(__name__)
 
 #: A run's message while the Jobs API has no such run; if that lasts for long, the run is lost.
-NOT_KNOWN = "the Jobs API does not know the run"
+NOT_KNOWN = "the Jobs API has no such run"
 LOST_AFTER = timedelta(minutes=10)
 #: A run's message while the Jobs API reports no state of the run at all.
 NO_STATE = "the Jobs API does not report the state of the run"
@@ -63,13 +63,13 @@ def ways_out(job_id: int) -> str:
     """Report what an operator may do about a run that is parked."""
     return (
         f"`retry {job_id}` starts it again, `complete --job {job_id}` counts it as done, or "
-        f"`release {job_id}` gives its events up"
+        f"`release {job_id}` discards its events"
     )
 
 
 def _missing(run: Run, tick: Tick) -> Run | None:
     """Record a run as lost only if the API keeps reporting none: one such answer may be a slip."""
-    log.warning("job %s: the Jobs API does not know run %s", run.job_id, run.run_id)
+    log.warning("job %s: the Jobs API has no run %s", run.job_id, run.run_id)
     if run.message != NOT_KNOWN or _is_ahead(run, tick):
         return replace(run.step(tick, RunStatus.STARTED, "poll"), message=NOT_KNOWN)
     if tick.at - run.recorded_at < LOST_AFTER:
@@ -117,7 +117,7 @@ def _is_unchanged(run: Run, reported: Run) -> bool:
 
 
 def _parked(reported: Run, report: RunReport, tick: Tick) -> Run:
-    message = f"the run ended in a state this version does not know ({_in_words(report)})"
+    message = f"the run ended in a state this version does not recognize ({_in_words(report)})"
     more = f": {report.message}" if report.message else ""
     return replace(
         reported,

@@ -34,7 +34,7 @@ def record_unreachable(
     """Keep which open runs a tick could not poll, and since when; drop the others.
 
     Args:
-        home: The state folder.
+        home: The state directory.
         runs: The runs that the tick followed.
         unanswered: Jobs whose run had no answer, and why.
         at: The tick's instant.

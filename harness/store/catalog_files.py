@@ -1,4 +1,4 @@
-"""Keeps the files of a state folder in a table of the schema: in a workspace no disk lasts.
+"""Keeps the files of a state directory in a table of the schema: in a workspace no disk lasts.
 
 A process works on a folder of its own. It fills the folder from the table when it begins, and
 writes back what has changed, in one statement each. What the ledgers record is never in these
@@ -99,7 +99,7 @@ class CatalogFiles:
             found = {name: path.read_bytes() for name, path in _shared(home.folder)}
         except OSError as error:
             raise StateError(
-                f"The state folder {home.folder} cannot be read: {error}; make it readable"
+                f"The state directory {home.folder} cannot be read: {error}; make it readable"
             ) from error
         sums = {name: _checksum(content) for name, content in found.items()}
         changed: dict[str, bytes | None] = {
@@ -172,7 +172,7 @@ def _content(table: str, row: Row) -> bytes:
     parts = name.split("/")
     is_ours = name in SHARED_FILES or (len(parts) > 1 and parts[0] in SHARED_FOLDERS)
     if not is_ours or any(part in ("", ".", "..") or "\0" in part for part in parts):
-        raise _damaged(table, name, "no file of a state folder has this name")
+        raise _damaged(table, name, "no file of a state directory has this name")
     unpacking = zlib.decompressobj()
     try:
         content = unpacking.decompress(cast(bytes, packed), _LARGEST)

@@ -24,7 +24,7 @@ _TIMES = 3
 #: So many damaged files are named, one after the other; more of the same add nothing new.
 _MOST_NAMED = 3
 
-RESTORE = "restore the state folder from the backup"
+RESTORE = "restore the state directory from the backup"
 _REMOVE_NEWEST = (
     f"{RESTORE}, or do without what this commit held: "
     "docs/how-to/troubleshoot.md, `A table is damaged`"

@@ -1,6 +1,6 @@
 """The ledgers on a local disk, appended and read by the deltalake package, without a JVM.
 
-Safe because one process at a time holds the lock of the state folder, and because within that
+Safe because one process at a time holds the lock of the state directory, and because within that
 process nothing else writes a ledger. A commit counts once it is on the disk, so that a power cut
 takes nothing back that a job was started for.
 """

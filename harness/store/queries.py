@@ -42,7 +42,7 @@ class LastDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockHolder:
-    """The process that holds the state folder."""
+    """The process that holds the state directory."""
 
     pid: int
     command: str

@@ -27,7 +27,7 @@ SHARED_FOLDERS = frozenset({"accepted", "inbox"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateDir:
-    """The state folder, place by place."""
+    """The state directory, place by place."""
 
     folder: Path
 

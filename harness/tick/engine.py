@@ -108,7 +108,7 @@ class Engine:
         Raises:
             ControlsError: Many control rows are gone from the CSV; nothing moved.
             DecideError: dbt did not succeed; what was seen is recorded, nothing was started.
-            StateError: The state folder or a ledger cannot be used.
+            StateError: The state directory or a ledger cannot be used.
             LockedError: Another process has taken over; nothing more is written or started.
         """
         options = options or TickOptions()

@@ -1,4 +1,4 @@
-"""Keeps the tables of a state folder small in files, so that no tick gets slower over the years.
+"""Keeps the tables of a state directory small in files, so that no tick gets slower over the years.
 
 Compacting writes the same rows into fewer files and removes, after a while, the files that it
 replaced. It needs no JVM, so a resident process does it between two ticks; compacting the ledgers
@@ -78,12 +78,12 @@ def maintain(context: "Context") -> Kept:
 
     Raises:
         DecideError: The compaction failed.
-        StateError: The state folder is not set up, or cannot be written.
+        StateError: The state directory is not set up, or cannot be written.
     """
     folder = schema_folder(context)
     if context.target == LOCAL_TARGET and not folder.is_dir():
         raise StateError(
-            f"The state folder {context.home.folder} is not set up yet: "
+            f"The state directory {context.home.folder} is not set up yet: "
             "run `python -m harness init` first"
         )
     require_intact(folder, context.home.state)
@@ -106,7 +106,7 @@ def compact_when_due(
         alone: Called before a table is compacted to which something else may write: ends that.
 
     Raises:
-        StateError: The state folder cannot be written.
+        StateError: The state directory cannot be written.
     """
     compacted = _compacted_versions(context)
     due: dict[Path, int] = {}
@@ -143,7 +143,7 @@ class Housekeeper:
         """Check the tables now and then, and compact those that are due.
 
         Raises:
-            StateError: The state folder cannot be written.
+            StateError: The state directory cannot be written.
         """
         self._ticks += 1
         if self._ticks % _TICKS_BETWEEN_CHECKS == 0:
@@ -158,7 +158,7 @@ def compact(context: "Context", tables: Mapping[Path, int]) -> tuple[KeptTable, 
         tables: Up to which size the files of each are put together, in bytes.
 
     Raises:
-        StateError: The state folder cannot be written.
+        StateError: The state directory cannot be written.
     """
     keep_hours = context.settings.maintenance.keep_files_hours
     with _state_kept(context):
@@ -227,7 +227,7 @@ def remove_old_files(home: Path, now: datetime, keep: timedelta, used: frozenset
     """Remove run payloads and the output of local runs; return how many files.
 
     Args:
-        home: The state folder.
+        home: The state directory.
         now: The present instant.
         keep: How old a file must be.
         used: Names, without their end, of files that a run may still read.

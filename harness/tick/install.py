@@ -24,7 +24,7 @@ from harness.store.integrity import require_intact
 
 log = logging.getLogger(__name__)
 
-#: Raised when what a state folder holds changes its meaning.
+#: Raised when what a state directory holds changes its meaning.
 STATE_VERSION = 1
 #: The tables that are made of a seed, which every decision reads.
 _MADE_OF = {
@@ -51,7 +51,7 @@ def published_of(context: Context) -> PublishedTable:
 
 
 class Installation:
-    """The tables of one state folder.
+    """The tables of one state directory.
 
     Args:
         context: The services.
@@ -219,7 +219,7 @@ class _Installed:
 
 
 def state_version(file: Path) -> int | None:
-    """Return the version of a state folder; nothing when it is not set up.
+    """Return the version of a state directory; nothing when it is not set up.
 
     Raises:
         StateError: The file cannot be read.
@@ -246,7 +246,7 @@ def _read(file: Path) -> _Installed | None:
 
 def _place(context: Context) -> str:
     if context.target == LOCAL_TARGET:
-        return f"The state folder {context.home.folder}"
+        return f"The state directory {context.home.folder}"
     return f"The schema {context.schema}"
 
 

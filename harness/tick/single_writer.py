@@ -23,7 +23,7 @@ def admitted(context: Context, command: str) -> Iterator[None]:
 
     Raises:
         LockedError: Another harness process has it.
-        StateError: The state folder, or the lease's table, cannot be used.
+        StateError: The state directory, or the lease's table, cannot be used.
     """
     with ExitStack() as stack:
         if context.target == LOCAL_TARGET:

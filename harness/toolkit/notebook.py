@@ -28,7 +28,7 @@ def acquired(
     Raises:
         ConfigurationError: There is no such sensor, more than one, or Heartbeat starts the job.
         ProbeFailedError: The upstream cannot be read, so it is unknown whether there is new data.
-        StateError: The state folder cannot be used.
+        StateError: The state directory cannot be used.
     """
     with closing(_context()) as context:
         return acquire_in(context, sensor, job=job, run=run)
@@ -44,7 +44,7 @@ def processed(sensor: str, *, job: str | int | None = None, run: int | None = No
 
     Raises:
         ConfigurationError: There is no such sensor, more than one, or the run received no events.
-        StateError: The state folder cannot be used.
+        StateError: The state directory cannot be used.
     """
     with closing(_context()) as context:
         return process_in(context, sensor, job=job, run=run)

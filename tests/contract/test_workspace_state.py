@@ -368,11 +368,11 @@ def test_a_quarantined_item_that_is_deleted_from_the_table_stays_away(
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("../outside", zlib.compress(b"x"), "no file of a state folder"),
-        ("inbox/../../outside", zlib.compress(b"x"), "no file of a state folder"),
-        ("/etc/passwd", zlib.compress(b"x"), "no file of a state folder"),
-        ("inbox", zlib.compress(b"x"), "no file of a state folder"),
-        ("lock", zlib.compress(b"x"), "no file of a state folder"),
+        ("../outside", zlib.compress(b"x"), "no file of a state directory"),
+        ("inbox/../../outside", zlib.compress(b"x"), "no file of a state directory"),
+        ("/etc/passwd", zlib.compress(b"x"), "no file of a state directory"),
+        ("inbox", zlib.compress(b"x"), "no file of a state directory"),
+        ("lock", zlib.compress(b"x"), "no file of a state directory"),
         ("state.json", b"no zlib", "cannot be unpacked"),
         ("state.json", zlib.compress(b"x" * 1000)[:-3], "cut off or too large"),
     ],

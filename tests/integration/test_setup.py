@@ -85,7 +85,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return project
 
 
-def test_a_new_state_folder_parses_what_has_changed_since_the_set_up(
+def test_a_new_state_directory_parses_what_has_changed_since_the_set_up(
     tmp_path: Path, checkout: Path
 ) -> None:
     manifest, count = parsed_for(tmp_path, checkout, Path(sys.prefix) / PARSED)

@@ -1,4 +1,4 @@
-"""Counts the rows that came to a table, by the events that Airflow has handed over.
+"""Counts the rows that came to a table, by the events that Airflow has passed on.
 
 Runs in Heartbeat's environment: `spark-submit count_rows.py TABLE EVENTS RESULTS`.
 """

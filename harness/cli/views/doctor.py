@@ -43,7 +43,7 @@ def show(console: Console, findings: Sequence[Finding], home: Path) -> None:
     Args:
         console: Where it is shown.
         findings: What was found.
-        home: The state folder; what lies in it is named by its place there.
+        home: The state directory; what lies in it is named by its place there.
     """
     print_sentence(console, *_verdict(findings))
     for level, title in _TITLES.items():

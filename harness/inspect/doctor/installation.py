@@ -35,7 +35,7 @@ class Patient:
 
     @property
     def is_local(self) -> bool:
-        """True when the tables are in the state folder, not in a workspace."""
+        """True when the tables are in the state directory, not in a workspace."""
         return target_of(self.environment) == LOCAL_TARGET
 
     @property

@@ -86,8 +86,8 @@ def _of_this_machine(folder: Path) -> Iterator[Finding]:
             _ABOUT,
             "its file of runs and tokens is damaged",
             where=file,
-            todo="restore the state folder from the backup: without it a start that is sent again "
-            "would be a second run",
+            todo="restore the state directory from the backup: without it a start that is sent "
+            "again would be a second run",
         )
         return
     endpoint = ApiFolder(path=folder).read_endpoint()

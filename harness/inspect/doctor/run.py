@@ -18,7 +18,7 @@ Check = Callable[[Patient], Iterable[Finding]]
 
 #: In the order in which their findings are reported.
 CHECKS: Mapping[str, Check] = {
-    "state folder": state_dir.state_folder,
+    "state directory": state_dir.state_directory,
     "disk": state_dir.disk_space,
     "lock": state_dir.lock,
     "metastore": state_dir.metastore,
@@ -31,7 +31,7 @@ CHECKS: Mapping[str, Check] = {
     "tables": tables.tables,
     "last tick": stray_files.state_file,
     "inbox": stray_files.inbox,
-    "handed over": stray_files.payload_files,
+    "run payloads": stray_files.payload_files,
     "jobs api": jobs_api.jobs_api,
     "clock": runs.clock,
     "upstreams": runs.upstreams,
@@ -40,7 +40,7 @@ CHECKS: Mapping[str, Check] = {
 }
 
 #: Of the disk and the processes of the local target alone.
-_OF_THE_DISK = frozenset({"state folder", "disk", "lock"})
+_OF_THE_DISK = frozenset({"state directory", "disk", "lock"})
 
 
 def examine(patient: Patient, checks: Mapping[str, Check] = CHECKS) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""Checks where the installation is stored: the state folder, its disk, its lock, its version."""
+"""Checks where the installation is stored: the state directory, its disk, its lock, its version."""
 
 import os
 from collections.abc import Iterator
@@ -20,9 +20,9 @@ _FILES_NEEDED, _FILES_WANTED = 1_000, 20_000
 _WRITTEN = ("", "warehouse", "metastore", "inbox", "handed_over", "jobs-api", "logs", "target")
 
 
-def state_folder(patient: Patient) -> Iterator[Finding]:
-    """The state folder can be written, and lies on a disk of this machine."""
-    folder, about = patient.home.folder, "state folder"
+def state_directory(patient: Patient) -> Iterator[Finding]:
+    """The state directory can be written, and lies on a disk of this machine."""
+    folder, about = patient.home.folder, "state directory"
     if not folder.is_dir():
         yield attention(
             about, "is not there yet", where=folder, todo="run `python -m harness init`"
@@ -103,7 +103,7 @@ def _nearest(folder: Path) -> Path:
 
 
 def lock(patient: Patient) -> Iterator[Finding]:
-    """Who works on the state folder."""
+    """Who works on the state directory."""
     holder = holder_of(patient.home.folder)
     if holder is None:
         yield ok("lock", "is free")
@@ -134,7 +134,7 @@ def metastore(patient: Patient) -> Iterator[Finding]:
 
 
 def version(patient: Patient) -> Iterator[Finding]:
-    """The state folder was written by a version that this one supports."""
+    """The state directory was written by a version that this one supports."""
     about, file = "version", patient.home.folder / "version.json"
     try:
         found = state_version(file)
@@ -154,7 +154,7 @@ def version(patient: Patient) -> Iterator[Finding]:
     elif found > STATE_VERSION:
         yield broken(
             about,
-            f"the state folder is of version {found}, and this Heartbeat knows {STATE_VERSION}",
+            f"the state directory is of version {found}, but this Heartbeat is for {STATE_VERSION}",
             where=file,
             todo="use the newer Heartbeat, or set HEARTBEAT_HOME to another folder",
         )

@@ -1,4 +1,4 @@
-"""Checks the small files that processes leave for each other in the state folder."""
+"""Checks the small files that processes leave for each other in the state directory."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -108,7 +108,7 @@ def payload_files(patient: Patient) -> Iterator[Finding]:
     vanished = _vanished(patient) if patient.is_local else []
     if vanished:
         yield attention(
-            "handed over",
+            "run payloads",
             f"{count(len(vanished), 'list')} of events that a run is to read is gone: "
             f"{_names(vanished)}",
             where=folder,
@@ -117,13 +117,13 @@ def payload_files(patient: Patient) -> Iterator[Finding]:
     total = sum(_bytes(path) for path in files)
     if total > _PAYLOAD_BYTES:
         yield attention(
-            "handed over",
+            "run payloads",
             f"{count(len(files), 'list')} of events hold {size(total)}",
             where=folder,
             todo="run `python -m harness maintain`, which removes old ones",
         )
     elif files and not vanished:
-        yield ok("handed over", f"{count(len(files), 'list')} of events, {size(total)}")
+        yield ok("run payloads", f"{count(len(files), 'list')} of events, {size(total)}")
 
 
 def _vanished(patient: Patient) -> list[Path]:

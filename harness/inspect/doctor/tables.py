@@ -1,4 +1,4 @@
-"""Checks the ledgers and all tables in the state folder: whole, as long as they were, and small."""
+"""Checks the ledgers and tables of the state directory: whole, as long as they were, and small."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path

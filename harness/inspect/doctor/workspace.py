@@ -147,7 +147,7 @@ def altered(trial: Trial) -> str:
     after = trial.one(query)["at"]
     if before == after:
         raise NotAsAssumedError(
-            f"last_altered stays {before} after a commit; each table is asked by its history"
+            f"last_altered stays {before} after a commit; the history of each table is read"
         )
     return f"last_altered went on from {before} to {after}"
 
@@ -195,7 +195,7 @@ def dbt(trial: Trial) -> str:
     from harness.platform.databricks.workspace import login_for_dbt
 
     given = login_for_dbt(trial.context.environment)
-    return "by a token for each invocation" if given else "dbt-databricks knows it"
+    return "by a token for each invocation" if given else "dbt-databricks supports it"
 
 
 def jobs(trial: Trial) -> str:
@@ -209,7 +209,7 @@ def jobs(trial: Trial) -> str:
     unknown = [names[job] for job, each in declared.items() if each is None]
     if unknown:
         raise NotAsAssumedError(f"the settings of {', '.join(unknown)} cannot be read")
-    return f"{len(declared)} of {len(names)} jobs looked at"
+    return f"{len(declared)} of {len(names)} jobs read"
 
 
 def secrets(trial: Trial) -> str:

@@ -11,7 +11,7 @@ _SECONDS_FOR_AN_ENDING_SERVER = 15.0
 
 
 def main() -> int:
-    """Serve the state folder of the first argument, and return the process's exit code."""
+    """Serve the state directory of the first argument, and return the process's exit code."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     home, idle_minutes = sys.argv[1:3]
     try:

@@ -1,4 +1,4 @@
-"""Finds the local Jobs API of a state folder, or starts it in the background, and sends it jobs."""
+"""Finds the local Jobs API of a state directory, or starts one in the background; sends it jobs."""
 
 import json
 import os
@@ -29,13 +29,13 @@ _SECONDS_BETWEEN_CHECKS = 0.05
 def ensure_running(
     home: Path, *, idle_minutes: float = DEFAULT_IDLE_MINUTES, clock: Clock | None = None
 ) -> Endpoint:
-    """Return where the local Jobs API of a state folder listens; start it if it does not.
+    """Return where the local Jobs API of a state directory listens; start it if it does not.
 
     The server outlives this process, so that runs outlive one tick, and ends on its own when it has
     been idle for long enough and no run goes on. Any number of processes may call this at once.
 
     Args:
-        home: The state folder.
+        home: The state directory.
         idle_minutes: After how many idle minutes a server started now ends.
         clock: Waits for the server.
 
@@ -69,7 +69,7 @@ def register_jobs(endpoint: Endpoint, jobs: Iterable[JobDefinition]) -> None:
 
 
 def stop_running(home: Path, *, clock: Clock | None = None) -> bool:
-    """Stop the local Jobs API of a state folder and its runs; return whether there was one.
+    """Stop the local Jobs API of a state directory and its runs; return whether there was one.
 
     Raises:
         JobsApiError: It does not stop.

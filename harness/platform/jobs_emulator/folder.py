@@ -27,7 +27,7 @@ def set_aside(path: Path, largest: int = LARGEST_LOG) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiFolder:
-    """The folder ``jobs-api`` in a state folder."""
+    """The folder ``jobs-api`` in a state directory."""
 
     path: Path
 
@@ -96,7 +96,7 @@ def run_log(home: Path, run_id: int) -> Path:
 
 
 def api_folder(home: Path) -> ApiFolder:
-    """Return the folder of the local Jobs API in a state folder, and make it.
+    """Return the folder of the local Jobs API in a state directory, and make it.
 
     Raises:
         JobsApiError: It cannot be made.

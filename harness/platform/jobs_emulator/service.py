@@ -23,7 +23,7 @@ _CHECKS_BETWEEN_CLEANINGS = 24 * 3600
 class ServiceSettings:
     """How the process serves."""
 
-    #: The state folder; jobs and runs are kept in ``jobs-api`` inside it.
+    #: The state directory; jobs and runs are kept in ``jobs-api`` inside it.
     home: Path
     port: int = 0
     token: str | None = field(default=None, repr=False)
@@ -37,7 +37,7 @@ def serve(settings: ServiceSettings) -> None:
     """Serve until a signal, a stop request or idleness ends it.
 
     Raises:
-        LockedError: Another server serves this state folder.
+        LockedError: Another server serves this state directory.
         JobsApiError: The port is taken, or the folder cannot be written.
     """
     folder = api_folder(settings.home)
@@ -60,7 +60,7 @@ def serve(settings: ServiceSettings) -> None:
 
 
 def endpoint_of(home: Path) -> Endpoint | None:
-    """Return where the server of a state folder recorded that it listens."""
+    """Return where the server of a state directory recorded that it listens."""
     return api_folder(home).read_endpoint()
 
 

@@ -283,7 +283,7 @@ class LocalEngine:
             if _answers_in_time(record, self._clock):
                 return record
         raise StateError(
-            f"Spark does not start: it does not answer; {self._folder.log_file} may say more"
+            f"Spark does not start: it does not answer; {self._folder.log_file} may show why"
         )
 
     def _end_unfit(self) -> None:
@@ -362,7 +362,7 @@ class LocalEngine:
 
 
 def _last_words(folder: EngineFolder) -> str:
-    return f"its engine ended without a word; {folder.log_file} may say more"
+    return f"its engine ended without a message; {folder.log_file} may show why"
 
 
 def end(folder: EngineFolder, clock: Clock | None = None) -> bool:

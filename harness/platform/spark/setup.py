@@ -316,7 +316,7 @@ def _spark_home() -> Path:
 def _reason(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     informative = [line for line in lines if "Exception" in line]
-    return (informative or lines or ["its launcher ended without a word"])[0]
+    return (informative or lines or ["its launcher ended without a message"])[0]
 
 
 def startup_line(java: JavaHome, *, archive_size: int = 0) -> str:

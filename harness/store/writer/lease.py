@@ -108,7 +108,7 @@ class LeaseTable(Protocol):
 
 
 class Lease:
-    """Holds the tables for one ``with`` block, like the lock of a state folder.
+    """Holds the tables for one ``with`` block, like the lock of a state directory.
 
     Args:
         table: Where the row is.

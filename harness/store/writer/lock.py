@@ -1,9 +1,9 @@
-"""Admits one harness process at a time to a state folder, by a lock of the operating system.
+"""Admits one harness process at a time to a state directory, by a lock of the operating system.
 
 The lock is ``flock`` on ``<home>/lock``: the kernel lets go of it when its holder ends, however it
 ends, so a file that a dead process left behind blocks no process. Its text is for people. It
 holds between processes of one machine; on a network drive it is as good as that drive's ``flock``,
-so a state folder belongs on a local disk. A holder whose file was deleted or replaced
+so a state directory belongs on a local disk. A holder whose file was deleted or replaced
 excludes no other process: it stops at its next check.
 """
 
@@ -109,7 +109,7 @@ class WriterLock(Protocol):
 
 
 class ProcessLock:
-    """Holds the state folder for one ``with`` block.
+    """Holds the state directory for one ``with`` block.
 
     The child processes that the holder starts do not inherit the lock: a job that outlives its
     tick never blocks the next one.
@@ -127,7 +127,7 @@ class ProcessLock:
 
         Raises:
             LockedError: Another process holds it.
-            StateError: The state folder cannot be written.
+            StateError: The state directory cannot be written.
         """
         for _ in range(_ATTEMPTS):
             descriptor = self._open()
@@ -235,6 +235,6 @@ def _read_holder(descriptor: int) -> Holder | None:
 def _unusable(home: Path, error: OSError) -> StateError:
     reason = (error.strerror or str(error)).lower()
     return StateError(
-        f"The state folder {home} cannot be used ({reason}): "
+        f"The state directory {home} cannot be used ({reason}): "
         "make room or make it writable, or set HEARTBEAT_HOME to another folder"
     )

@@ -33,7 +33,7 @@ class Place:
     """Where events are left, and what is known of tables there.
 
     Args:
-        home: The state folder.
+        home: The state directory.
         environment: The variables of the process.
     """
 
@@ -54,8 +54,8 @@ class Place:
             yield inbox
 
 
-def state_folder(home: str | Path | None = None) -> Path:
-    """Return the state folder that is meant; without a name it is the one of the commands."""
+def state_directory(home: str | Path | None = None) -> Path:
+    """Return the state directory that is meant; without a name it is the one of the commands."""
     if home is not None:
         return Path(home).absolute()
     named = Path(os.environ.get(HOME_VARIABLE) or DEFAULT_HOME)
@@ -72,7 +72,7 @@ def register(
 
     Args:
         events: One event or many, each a ``ChangeEvent`` or a dictionary of its fields.
-        home: The state folder; else HEARTBEAT_HOME shows where it is.
+        home: The state directory; else HEARTBEAT_HOME shows where it is.
         repartitioned: The partitions of a table may have another number of levels than before.
 
     Returns:
@@ -80,14 +80,14 @@ def register(
 
     Raises:
         ConfigurationError: Something is wrong with an event; nothing was registered.
-        StateError: The state folder cannot be written.
+        StateError: The state directory cannot be written.
     """
     reported = [events] if isinstance(events, ChangeEvent | Mapping) else events
     batch = (
         (f"event {number}", event.to_json() if isinstance(event, ChangeEvent) else event)
         for number, event in enumerate(reported, start=1)
     )
-    place = Place(home=state_folder(home), environment=os.environ, clock=RealClock())
+    place = Place(home=state_directory(home), environment=os.environ, clock=RealClock())
     return register_batch(batch, place, repartitioned=repartitioned)
 
 
@@ -98,7 +98,7 @@ def register_batch(
 
     Raises:
         ConfigurationError: Something is wrong with an event.
-        StateError: The state folder cannot be written, or what is known of a table not be read.
+        StateError: The state directory cannot be written, or what is known of a table not be read.
     """
     from harness.record.batch_inbox import send_batch
 

@@ -25,7 +25,7 @@ EVENTS_VARIABLE = "HEARTBEAT_EVENTS"
 PARAMETER = "heartbeat_events"
 
 _LONGEST_SHOWN = 60
-#: The state folder has its tables, and beside them the lists.
+#: The state directory has its tables, and beside them the lists.
 _WAREHOUSE = "warehouse"
 
 
@@ -212,7 +212,7 @@ def _events(content: object, what: str) -> list[ChangeEvent]:
 def _damaged(what: str) -> ConfigurationError:
     return ConfigurationError(
         f"The payload of this run is damaged: {what} is neither a JSON list of data-change events"
-        f" nor a reference to one; hand over the job parameter {PARAMETER} as it is"
+        f" nor a reference to one; pass the job parameter {PARAMETER} as it is"
     )
 
 

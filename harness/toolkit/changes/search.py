@@ -85,7 +85,7 @@ class Wanted(TypedDict, total=False):
     end: Instant | None
     #: Whose time the range is in: ``registration`` or ``snapshot``.
     by: str | None
-    #: The state folder, if it is not HEARTBEAT_HOME; of the local target only.
+    #: The state directory, if it is not HEARTBEAT_HOME; of the local target only.
     home: str | os.PathLike[str] | None
 
 

@@ -422,7 +422,7 @@ def test_the_commands_of_a_laptop_need_no_pyspark(running: Workspace, tmp_path: 
     assert examined["version"]["level"] == "ok"
     # After tests that let time pass, ticks are later than the clock of this machine.
     assert examined["clock"]["level"] == ("attention" if running.ahead else "ok")
-    assert "state folder" not in examined
+    assert "state directory" not in examined
     # Its run goes on, so that nothing of its payload has been processed.
     unprocessed = run("sense", "prod-eu.lake.orders", "--job", "daily")
     assert unprocessed.returncode == 0, unprocessed.stderr

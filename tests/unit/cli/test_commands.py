@@ -244,7 +244,7 @@ def test_a_second_writer_is_told_who_holds_the_lock_and_ends_with_three(
 
 
 @pytest.mark.parametrize("arguments", [("tick",), ("init",), ("complete", "--job", "1")])
-def test_a_state_folder_that_cannot_be_made_is_one_sentence(
+def test_a_state_directory_that_cannot_be_made_is_one_sentence(
     tmp_path: Path, arguments: Sequence[str], call_here: Call
 ) -> None:
     (tmp_path / "file").write_text("no folder")
@@ -254,7 +254,7 @@ def test_a_state_folder_that_cannot_be_made_is_one_sentence(
 
 
 @pytest.mark.parametrize("command", ["tick", "status"])
-def test_a_state_folder_of_a_newer_version_is_left_alone(
+def test_a_state_directory_of_a_newer_version_is_left_alone(
     tmp_path: Path, command: str, call_here: Call
 ) -> None:
     set_up(tmp_path, version=99)

@@ -149,7 +149,7 @@ def test_complete_refuses_ids_that_cannot_be_meant(
     assert not (held / "inbox").exists()
 
 
-def test_complete_refuses_a_state_folder_that_is_not_set_up(tmp_path: Path) -> None:
+def test_complete_refuses_a_state_directory_that_is_not_set_up(tmp_path: Path) -> None:
     answer = call(tmp_path, "complete", "--job", str(JOB))
     assert answer.returncode == ExitCode.FAILED
     assert is_one_sentence(answer.stderr)

@@ -240,7 +240,7 @@ def test_a_first_request_that_is_refused_proves_that_there_is_no_run() -> None:
     assert (row.run_status, row.message) == (RunStatus.REFUSED, f"Job {JOB} does not exist.")
 
 
-def test_a_state_folder_begun_anew_is_not_given_the_runs_of_the_old_one() -> None:
+def test_a_state_directory_begun_anew_is_not_given_the_runs_of_the_old_one() -> None:
     jobs = _jobs()
     (old,), _ = _fired(jobs, origin="first folder")
     (new,), _ = _fired(jobs, origin="second folder")

@@ -41,7 +41,7 @@ def test_a_line_has_instant_tick_level_logger_and_message(tmp_path: Path) -> Non
     assert re.fullmatch(HEAD + " t-42 INFO harness.fire.intents started job 7", lines(tmp_path)[0])
 
 
-def test_a_log_makes_a_state_folder_for_its_owner_alone(tmp_path: Path) -> None:
+def test_a_log_makes_a_state_directory_for_its_owner_alone(tmp_path: Path) -> None:
     set_up_logging(tmp_path / "home", is_writer=True)
     assert (tmp_path / "home").stat().st_mode & 0o777 == 0o700
 

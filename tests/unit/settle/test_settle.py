@@ -318,7 +318,7 @@ def test_a_token_whose_run_was_deleted_starts_no_other() -> None:
     assert jobs.runs_of(JOB) == []
 
 
-def test_a_run_of_another_attempt_or_another_state_folder_is_not_taken_for_this_start() -> None:
+def test_a_run_of_another_attempt_or_another_state_directory_is_not_taken_for_this_start() -> None:
     jobs = fake_jobs()
     _start(jobs, token="another")
 

@@ -68,7 +68,7 @@ def current_of(storage: Storage, path: str, folder: LogFolder) -> Current:
         walk.take_checkpoint(_checkpoint(storage, path, folder))
     if walk.metadata is None or walk.protocol is None:
         raise ProbeFailedError(
-            f"neither a commit nor a checkpoint in the log of {path} says what the table is"
+            f"neither a commit nor a checkpoint in the log of {path} describes the table"
         )
     refuse_unreadable(walk.protocol)
     return Current(

@@ -236,7 +236,7 @@ def _why_not(storage: Storage, table: str, folder: str) -> str:
         return f"the folder {table} does not exist; create the table, or correct its path"
     if any(name.endswith(".metadata.json") for name in _names(storage, folder)):
         return (
-            f"a catalog keeps the table in {table}, and only that knows its newest state; name it"
+            f"a catalog keeps the table in {table}, and only that has its newest state; name it"
             " as catalog.schema.table"
         )
     return f"{table} is not an Iceberg table: its metadata folder has no v1.metadata.json or later"

@@ -145,7 +145,7 @@ class _Manifests:
             # Old lists do not record it.
             return next(iter(self.specs.values()))
         if spec_id not in self.specs:
-            raise AvroError("it is partitioned in a way that the table does not know")
+            raise AvroError("it is partitioned in a way that the table does not list")
         return self.specs[spec_id]
 
 

@@ -79,7 +79,7 @@ class IcebergProbe:
         if upstream.preprocess_query:
             raise ProbeFailedError(
                 "no preprocess_query can read the new rows of an Iceberg table of the workspace;"
-                " leave it out, or ask the question in the job"
+                " leave it out, or run the query in the job"
             )
         loaded = self._catalogs.load(upstream.sensor_id)
         pointer = Pointer(location=loaded.location)

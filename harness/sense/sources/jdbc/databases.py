@@ -137,7 +137,7 @@ class _Desk:
 
     def _do(self, work: Callable[[], T], within: float) -> T:
         if not self._worker.is_free:
-            raise _DatabaseHangsError("the database has not answered an earlier question yet")
+            raise _DatabaseHangsError("the database has not answered an earlier query yet")
         try:
             return self._worker.do(work, within=within + _GRACE_SECONDS)
         except TimeoutError:

@@ -21,7 +21,7 @@ from tests.support.patients import a_patient, levels, only
 SHOP = "connections: {jdbc: {shop: {url: 'jdbc:x:y', password: 'env:SHOP_PASSWORD'}}}"
 
 
-def test_a_wrong_configuration_is_broken_and_the_state_folder_is_examined_all_the_same(
+def test_a_wrong_configuration_is_broken_and_the_state_directory_is_examined_all_the_same(
     tmp_path: Path,
 ) -> None:
     patient = a_patient(tmp_path / "home", "sensing: {threads: many}")

@@ -21,13 +21,13 @@ from tests.support.patients import NOON, a_patient, set_up
 HOME = Path("/srv/heartbeat/.heartbeat")
 LOG = HOME / "warehouse" / "heartbeat.db" / "ledger_runs" / "_delta_log"
 FINDINGS = [
-    ok("state folder", "can be written, on ext4", where=HOME),
+    ok("state directory", "can be written, on ext4", where=HOME),
     attention("clock", "is 5m behind", todo="set the machine's clock right"),
     broken(
         "ledger_data_change_events",
         "commit 7 is cut off, or no JSON",
         where=LOG / "00000000000000000007.json",
-        todo="restore the state folder from the backup, or do without what this commit held",
+        todo="restore the state directory from the backup, or do without what this commit held",
     ),
     ok("inbox", "is empty", where=HOME / "inbox"),
 ]
@@ -47,17 +47,17 @@ def test_what_is_broken_stands_first_with_its_place_and_what_to_do() -> None:
         "  ledger_data_change_events  commit 7 is cut off, or no JSON",
         "                             warehouse/heartbeat.db/ledger_runs/_delta_log/000",
         "                             00000000000000007.json",
-        "                             → restore the state folder from the backup, or do",
-        "                             without what this commit held",
+        "                             → restore the state directory from the backup, or",
+        "                             do without what this commit held",
     ]
 
 
-def test_what_is_fine_is_one_line_each_and_only_the_state_folder_says_where() -> None:
+def test_what_is_fine_is_one_line_each_and_only_the_state_directory_says_where() -> None:
     assert page(FINDINGS)[-4:] == [
         "ok 2",
-        "  state folder  can be written, on ext4",
-        "                /srv/heartbeat/.heartbeat",
-        "  inbox         is empty",
+        "  state directory  can be written, on ext4",
+        "                   /srv/heartbeat/.heartbeat",
+        "  inbox            is empty",
     ]
 
 
@@ -85,7 +85,7 @@ def test_a_script_gets_the_level_the_counts_and_every_finding() -> None:
         "about": "ledger_data_change_events",
         "what": "commit 7 is cut off, or no JSON",
         "where": str(LOG / "00000000000000000007.json"),
-        "todo": "restore the state folder from the backup, or do without what this commit held",
+        "todo": "restore the state directory from the backup, or do without what this commit held",
     }
     assert reported["findings"][3]["todo"] is None
 
@@ -125,6 +125,6 @@ def test_a_damaged_store_stops_no_check(patient: Patient) -> None:
 
     reported = {each.about for each in findings if each.level is Level.BROKEN}
     assert {*Ledger} <= reported
-    assert {"state folder", "inbox", "controls"} <= {
+    assert {"state directory", "inbox", "controls"} <= {
         each.about for each in findings if each.level is not Level.BROKEN
     }

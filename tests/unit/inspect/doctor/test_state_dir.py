@@ -14,7 +14,7 @@ from harness.inspect.doctor.state_dir import (
     lock,
     metastore,
     room_left,
-    state_folder,
+    state_directory,
     version,
 )
 from harness.platform.mounts import file_system_of, is_network, network_warning
@@ -33,27 +33,27 @@ def mounts(tmp_path: Path, *lines: str) -> Path:
     return file
 
 
-def test_a_state_folder_on_a_disk_of_this_machine_is_fine(tmp_path: Path) -> None:
+def test_a_state_directory_on_a_disk_of_this_machine_is_fine(tmp_path: Path) -> None:
     patient = replace(a_patient(tmp_path / "home"), mounts=mounts(tmp_path))
-    assert levels(state_folder(patient)) == [Level.OK]
+    assert levels(state_directory(patient)) == [Level.OK]
 
 
-def test_a_state_folder_that_other_users_can_enter_needs_attention(tmp_path: Path) -> None:
+def test_a_state_directory_that_other_users_can_enter_needs_attention(tmp_path: Path) -> None:
     patient = replace(a_patient(tmp_path / "home"), mounts=mounts(tmp_path))
     patient.home.folder.chmod(0o750)
-    found = only(state_folder(patient), Level.ATTENTION)
+    found = only(state_directory(patient), Level.ATTENTION)
     assert "mode 750" in found.what
     assert found.todo == f"run `chmod 700 {patient.home.folder}`"
 
 
 @pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "smb3", "ceph", "fuse.sshfs"])
-def test_a_state_folder_on_a_network_drive_is_broken_and_has_to_move(
+def test_a_state_directory_on_a_network_drive_is_broken_and_has_to_move(
     tmp_path: Path, kind: str
 ) -> None:
     drive = mounts(tmp_path, f"server:/x {tmp_path} {kind}")
     patient = replace(a_patient(tmp_path / "home"), mounts=drive)
 
-    found = only(state_folder(patient), Level.BROKEN)
+    found = only(state_directory(patient), Level.BROKEN)
 
     assert f"network drive ({kind})" in found.what
     assert "HEARTBEAT_HOME" in found.todo
@@ -82,7 +82,7 @@ def test_who_ticks_on_a_network_drive_is_warned_in_one_sentence(tmp_path: Path) 
     drive = mounts(tmp_path, f"server:/x {tmp_path} nfs4")
     output = network_warning(tmp_path / "home", drive)
     assert output is not None
-    assert output.startswith(f"the state folder {tmp_path}/home is on a network drive (nfs4)")
+    assert output.startswith(f"the state directory {tmp_path}/home is on a network drive (nfs4)")
     assert network_warning(tmp_path / "home", mounts(tmp_path)) is None
 
 
@@ -93,13 +93,13 @@ def test_without_a_list_of_mounts_nobody_knows_the_kind(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_is_told_with_the_way_out(tmp_path: Path) -> None:
     patient = a_patient(tmp_path / "home")
     patient.home.folder.rmdir()
-    assert "init" in only(state_folder(patient), Level.ATTENTION).todo
+    assert "init" in only(state_directory(patient), Level.ATTENTION).todo
 
 
 def test_a_file_in_the_place_of_a_folder_is_broken(tmp_path: Path) -> None:
     patient = a_patient(tmp_path / "home")
     (patient.home.folder / "target").write_text("no folder")
-    found = only(state_folder(patient), Level.BROKEN)
+    found = only(state_directory(patient), Level.BROKEN)
     assert (found.what, found.where) == (
         "has a file where a folder has to be",
         str(patient.home.folder / "target"),
@@ -118,8 +118,8 @@ def frozen(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(home)], check=True)
 
 
-def test_a_read_only_state_folder_is_broken(frozen: Path) -> None:
-    assert "cannot be written" in only(state_folder(a_patient(frozen)), Level.BROKEN).what
+def test_a_read_only_state_directory_is_broken(frozen: Path) -> None:
+    assert "cannot be written" in only(state_directory(a_patient(frozen)), Level.BROKEN).what
 
 
 @pytest.mark.parametrize(

@@ -104,32 +104,32 @@ DAMAGE: Mapping[str, tuple[Callable[[Patient], object], str, str]] = {
     "older commit cut off": (
         lambda each: cut_off(log_file(each, commit(6))),
         "commit 6 is cut off, or no JSON",
-        "restore the state folder from the backup",
+        "restore the state directory from the backup",
     ),
     "commit gone": (
         lambda each: log_file(each, commit(6)).unlink(),
         "commit 6 missing",
-        "restore the state folder from the backup",
+        "restore the state directory from the backup",
     ),
     "file with rows gone": (
         lambda each: rows_file(each).unlink(),
         "a file with rows is missing",
-        "restore the state folder from the backup",
+        "restore the state directory from the backup",
     ),
     "file with rows cut off": (
         lambda each: cut_off(rows_file(each)),
         "a file with rows has",
-        "restore the state folder from the backup",
+        "restore the state directory from the backup",
     ),
     "file with rows of zeros": (
         lambda each: rows_file(each).write_bytes(b"\0" * rows_file(each).stat().st_size),
         "a file with rows is damaged",
-        "restore the state folder from the backup",
+        "restore the state directory from the backup",
     ),
     "whole log gone": (
         lambda each: [path.unlink() for path in log_file(each, "").iterdir()],
         "has no commit",
-        "restore the state folder from the backup",
+        "restore the state directory from the backup",
     ),
 }
 
@@ -178,7 +178,7 @@ def test_a_damaged_checkpoint_is_not_to_be_removed_when_commits_before_it_are_go
 
     found = only(tables(patient), Level.BROKEN)
 
-    assert found.todo == "restore the state folder from the backup"
+    assert found.todo == "restore the state directory from the backup"
 
 
 def test_commits_that_a_checkpoint_has_taken_in_may_be_gone(patient: Patient) -> None:

@@ -136,7 +136,7 @@ def test_what_spark_has_resolved_is_read_from_what_its_launcher_says() -> None:
             "Exception in x: [not found: y]",
         ),
         ("no java\n", "no java"),
-        ("", "its launcher ended without a word"),
+        ("", "its launcher ended without a message"),
     ],
 )
 def test_why_spark_has_resolved_nothing_is_one_line(said: str, reason: str) -> None:

@@ -172,7 +172,7 @@ def test_a_holder_that_has_not_said_who_it_is_still_holds_the_lock(
             take(tmp_path)
 
 
-def test_a_state_folder_that_cannot_be_made_is_told_in_one_sentence(tmp_path: Path) -> None:
+def test_a_state_directory_that_cannot_be_made_is_told_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a file, not a folder")
     with pytest.raises(StateError, match=r"home cannot be used \(file exists\): .*HEARTBEAT_HOME"):
         take(tmp_path / "home")
@@ -185,7 +185,7 @@ def test_a_full_disk_is_told_in_one_sentence(tmp_path: Path) -> None:
         take(tmp_path)
 
 
-def test_a_state_folder_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+def test_a_state_directory_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     by_lock, by_message = tmp_path / "lock", tmp_path / "message"
     with ProcessLock(by_lock, command="tick"):
         pass

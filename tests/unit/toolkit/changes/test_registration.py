@@ -60,7 +60,7 @@ def test_one_event_is_registered_as_it_is(home: Path) -> None:
     assert _left(home) == [EVENT]
 
 
-def test_a_state_folder_that_is_named_is_the_one(home: Path, tmp_path: Path) -> None:
+def test_a_state_directory_that_is_named_is_the_one(home: Path, tmp_path: Path) -> None:
     register(SAID, home=tmp_path / "other")
     assert (_left(home), len(_left(tmp_path / "other"))) == ([], 1)
 
