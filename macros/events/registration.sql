@@ -183,7 +183,7 @@ values ('{{ name }}', 'events', {{ heartbeat._sql_literal(lines | join("\n"), 's
     {%- set inbox = var('heartbeat_inbox', found) -%}
     {%- if not inbox -%}
         {%- do exceptions.raise_compiler_error(
-            "register_change: nothing says where the inbox of Heartbeat is: set the variable heartbeat_inbox to the "
+            "register_change: the inbox of Heartbeat is not configured: set the variable heartbeat_inbox to the "
             ~ ("folder, or the environment variable HEARTBEAT_HOME to the harness's own" if is_local
             else "table, such as `prod-eu`.heartbeat.inbox, or the environment variable HEARTBEAT_CATALOG to the "
             ~ "harness's own")) -%}

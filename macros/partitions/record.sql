@@ -47,7 +47,7 @@
 {% macro _partitions_in_batch_log(node, hub, taken, type) -%}
     {%- if taken is not none or not heartbeat._refresh_settings(node).batch_by -%}
         {%- do exceptions.raise_compiler_error(
-            node.name ~ ": the ledger of a refresh model says which partitions it has taken: leave taken out, and name the column "
+            node.name ~ ": the batch log of a refresh model has the partitions that it has taken: leave taken out, and name the column "
             ~ "that holds the partition in meta.refresh.batch_by") -%}
     {%- endif -%}
     {%- set tables = heartbeat._refresh_tables(hub) -%}

@@ -105,7 +105,7 @@
     {%- set settings, most = run.settings, run.settings['deletes.max_percent'] -%}
     {%- if batch.range_from != batch.range_to -%}
         {%- do return("its rows do not agree in " ~ settings.extracted_at
-            ~ ", which says of all of them when the extract was taken") -%}
+            ~ ", the time of the extract, which is one for all of them") -%}
     {%- elif most is not none and load_relation(run.tables.hub) is not none -%}
         {%- set query -%}
             select count_if(absent.is_absent), count(*)

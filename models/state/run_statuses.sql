@@ -42,7 +42,7 @@ final as (
         ),
         (
             'LOST', 'FAILED', false, true, false,
-            'The Jobs API no longer knows a run that it had accepted.'
+            'The Jobs API no longer finds a run that it had accepted.'
         ),
         (
             'REFUSED', 'FAILED', false, true, false,
@@ -50,7 +50,7 @@ final as (
         ),
         (
             'PARKED', 'FAILED', false, true, false,
-            'Nobody can say whether there is a run, or how it ended; see message.'
+            'Whether there is a run, or how it ended, is in doubt; see message.'
         ),
         (
             'SUCCEEDED_ELSEWHERE', 'COMPLETED', false, false, false,
@@ -58,15 +58,15 @@ final as (
         ),
         (
             'RETRY_REQUESTED', 'NEW_EVENT_AVAILABLE', false, false, true,
-            'The failed run is wanted again, by an operator or a policy; its events wait.'
+            'An operator or a policy requested the failed run again; its events wait.'
         ),
         (
             'RELEASED', 'COMPLETED', false, false, false,
-            'An operator gave up the events of the failed run; message says why.'
+            'An operator discarded the events of the failed run; message states why.'
         ),
         (
             'ACQUIRED', 'IN_PROGRESS', true, false, true,
-            'A job on its own schedule was handed the events and is not done with them.'
+            'A pull consumer received the events and has not processed them yet.'
         )
             as statuses (
                 run_status,

@@ -5,7 +5,7 @@ select
         jobs.is_on_own_schedule and not jobs.has_open_run and not jobs.is_held,
         named_struct(
             'blocker', 'on_own_schedule',
-            'reason', 'the job runs on its own schedule and asks by itself',
+            'reason', 'the job is a pull consumer: it fetches its events itself',
             'waits_for', 'its own next run, whose first task is `sense`',
             'since', cast(null as timestamp)
         ),

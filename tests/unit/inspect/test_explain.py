@@ -200,11 +200,11 @@ def test_a_job_on_its_own_schedule_waits_for_itself_however_long_it_has_its_even
     store = a_day()
     store.tables[Ledger.RUNS] = []
     store.append(Ledger.RUNS, [run(2, 1, minutes(10), RunStatus.ACQUIRED, reported_by="job")])
-    left_alone = ("on_own_schedule", "the job runs on its own schedule and asks by itself")
+    left_alone = ("on_own_schedule", "the job is a pull consumer: it fetches its events itself")
     store.append(Ledger.DECISIONS, [decision(3, minutes(11), left_alone)])
     history = history_of(store, JOB, at=minutes(15), is_now=False)
     assert answer_to(history).verdict is Verdict.WAITING
-    assert answer_to(history).sentence.startswith("the job runs on its own schedule")
+    assert answer_to(history).sentence.startswith("the job is a pull consumer")
 
 
 @pytest.mark.parametrize(
