@@ -105,7 +105,7 @@ ACTS = (
     Act(
         heading="The weather catches up",
         text=f"The weather of {SECOND}, then flights and weather of {THIRD}, a day with a storm:"
-        " one run takes both days, and the job that wants strong gusts gets some.",
+        " one run takes both days, and the job that lists strong gusts finds some.",
         happens=_late_weather,
         starts=frozenset({"daily-delays", "plane-use", "storm-watch"}),
     ),
@@ -163,7 +163,7 @@ ACTS = (
     ),
     Act(
         heading="The end of the day",
-        text=f"Nothing arrives. The weather of {FIFTH} has not come, and one job says so.",
+        text=f"Nothing arrives. The weather of {FIFTH} has not come, and one job waits for it.",
         happens=_nothing,
     ),
 )

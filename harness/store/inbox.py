@@ -66,7 +66,7 @@ class Message:
     #: The status of that attempt as its sender read it.
     seen_status: RunStatus | None = None
     sent_at: datetime
-    #: Who asks for it, and why.
+    #: Who requested it, and why.
     sent_by: str | None = None
     reason: str | None = None
     #: The job's name, where its sender has read the controls.

@@ -1,4 +1,4 @@
-"""Writes the latest departures into a file, when a user says that a month is to be closed."""
+"""Writes the latest departures into a file, when a user requests to close a month."""
 
 from pathlib import Path, PurePosixPath
 

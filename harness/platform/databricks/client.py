@@ -358,8 +358,8 @@ def _is_no_such_job(error: Exception) -> bool:
 
 def _is_silent(answer: Mapping[str, object]) -> bool:
     """Return whether an answer neither lists runs, nor shows whether there are any."""
-    says = (answer.get("runs"), answer.get("has_more"), answer.get("next_page_token") or None)
-    return all(word is None for word in says)
+    stated = (answer.get("runs"), answer.get("has_more"), answer.get("next_page_token") or None)
+    return all(word is None for word in stated)
 
 
 def _listed(answer: Mapping[str, object]) -> list[Mapping[str, object]]:

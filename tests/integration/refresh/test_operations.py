@@ -49,7 +49,7 @@ MISTAKEN: dict[str, tuple[dict[str, object], str]] = {
     ),
     "timeless": (
         {"type": "key", "key": "k", "late_arriving": "history"},
-        "late_arriving: history needs updated_at, which says what is late",
+        "late_arriving: history needs updated_at, which shows what is late",
     ),
     "unremembered": (
         {"type": "key", "key": "k", "history": False, "deletes": {"when": "v = 'gone'"}},
@@ -57,7 +57,7 @@ MISTAKEN: dict[str, tuple[dict[str, object], str]] = {
     ),
     "unkept": (
         {"type": "full", "history": False, "keep_batches": 3},
-        "keep_batches says what the history keeps, so it does not go with history: false",
+        "keep_batches sets what the history keeps, so it does not go with history: false",
     ),
     "unarchived": (
         {**LATE, "archive_days": 7},
