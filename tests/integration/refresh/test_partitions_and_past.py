@@ -147,7 +147,9 @@ def test_a_query_of_a_past_that_nobody_kept_is_refused(daily: Daily) -> None:
 
 def test_partitions_are_told_apart_by_what_batch_by_names(daily: Daily) -> None:
     output = " ".join(daily.shop.refusal("run", "--select", "unbatched").split())
-    assert "unbatched: the batch log of a refresh model has the partitions that it has taken" in output
+    assert (
+        "unbatched: the batch log of a refresh model has the partitions that it has taken" in output
+    )
 
 
 def test_an_older_partition_is_told_and_taken_when_it_is_asked_for(daily: Daily) -> None:
