@@ -76,7 +76,7 @@ FILES = [text.replace("/", "_").replace("\0", "_").lstrip("._") for text in (*PR
 
 
 class Workspace(ThreadingHTTPServer):
-    """Has the secrets of a scope, lets nobody start a job, and repeats every login it is sent."""
+    """Has the secrets of a scope, refuses every start of a job, and repeats every login it is sent."""
 
     def __init__(self, secrets: dict[str, str]) -> None:
         super().__init__(("127.0.0.1", 0), _Answer)

@@ -59,7 +59,7 @@ class Lived:
             self.live(date)
 
     def live(self, date: datetime) -> None:
-        """Let the scheduler do what it does every day: extract, append, run; nobody intervenes."""
+        """Let the scheduler do its daily work without intervention: extract, append, run."""
         pipeline, fails = self.pipeline, FAILS.get(date, "")
         hand_over(pipeline, date)
         orders, at = list(source_on(date).values()), extracted_at(date)
