@@ -8,7 +8,7 @@ import termios
 import threading
 import tty
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -22,7 +22,6 @@ from harness.cli.views.terminal import answers
 from harness.cli.views.watch import Screen, Snapshot, captured, keys_in
 from harness.errors import HeartbeatError
 from harness.platform.clock import Clock
-from harness.platform.stopping import INTERRUPTED
 
 if TYPE_CHECKING:
     from harness.context import Context
@@ -168,7 +167,6 @@ def _watch_on_terminal(every: float) -> None:
     live = Live(draw(), console=console, screen=True, auto_refresh=False)
     with _keyboard() as keys:
         try:
-            # As a context, it would keep the screen when a signal comes while it is taken.
             live.start(refresh=True)
             reading.start()
             while not screen.is_over:
@@ -183,27 +181,32 @@ def _watch_on_terminal(every: float) -> None:
 
 @contextmanager
 def _keyboard() -> Iterator[Callable[[float], bytes]]:
-    """Give what waits for keys; the terminal is as before afterwards, also after a SIGTERM."""
+    """Give what waits for keys, in which alone a signal breaks off; the terminal is restored.
+
+    The screen of `rich` cannot be left when a signal breaks off while it is taken. A second
+    signal breaks off at once.
+    """
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
-    handler = signal.signal(signal.SIGTERM, _leave)
+    signals: list[int] = []
+
+    def record(number: int, frame: FrameType | None) -> None:
+        signals.append(number)
+        if len(signals) > 1:
+            raise KeyboardInterrupt
 
     def pressed(seconds: float) -> bytes:
-        with suppress(InterruptedError):
-            readable, _, _ = select.select([descriptor], [], [], seconds)
-            if readable:
-                data = os.read(descriptor, 1024)
-                # The terminal is gone.
-                return data or b"q"
-        return b""
+        readable, _, _ = select.select([descriptor], [], [], seconds)
+        if signals:
+            raise KeyboardInterrupt
+        # Without any data, the terminal is gone.
+        return (os.read(descriptor, 1024) or b"q") if readable else b""
 
+    handlers = {each: signal.signal(each, record) for each in (signal.SIGINT, signal.SIGTERM)}
     tty.setcbreak(descriptor)
     try:
         yield pressed
     finally:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
-        signal.signal(signal.SIGTERM, handler)
-
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    sys.exit(INTERRUPTED)
+        for each, handler in handlers.items():
+            signal.signal(each, handler)

@@ -202,7 +202,24 @@ def test_a_signal_ends_it_and_leaves_the_terminal_as_it_was(
         terminal.wait_for("q quit")
         assert terminal.modes != terminal.modes_before
         terminal.signal(number)
-        assert terminal.wait_for_end() == 130
+        assert terminal.wait_for_end() == 130, terminal.text
+        assert is_restored(terminal)
+
+
+def test_a_signal_while_the_screen_is_taken_ends_it_as_well(home: Path) -> None:
+    script = """
+import os, runpy, signal
+from rich.console import Console
+taken = Console.set_live
+def interrupted(console, live):
+    os.kill(os.getpid(), signal.SIGINT)
+    return taken(console, live)
+Console.set_live = interrupted
+runpy.run_module("harness", run_name="__main__")
+"""
+    command = [sys.executable, "-c", script, "status", "--watch", "1"]
+    with Terminal(command, folder=ROOT, environment=environment(home)) as terminal:
+        assert terminal.wait_for_end() == 130, terminal.text
         assert is_restored(terminal)
 
 
