@@ -164,11 +164,15 @@ def spark_endpoint() -> "Endpoint":
 
 
 @pytest.fixture(scope="session")
-def spark(spark_home: Path, spark_endpoint: "Endpoint") -> Iterator["SparkSession"]:
+def spark(
+    spark_home: Path, spark_endpoint: "Endpoint", pytestconfig: pytest.Config
+) -> Iterator["SparkSession"]:
     """The one Spark session of the process, with the settings of an engine."""
     os.environ["HEARTBEAT_HOME"] = str(spark_home)
     os.chdir(PROJECT)
-    session = spark_endpoint.opened_by_spark(PROJECT, spark_home)
+    is_whole = pytestconfig.getoption("--sample") is None
+    is_resident = is_whole and pytestconfig.getoption("markexpr") == "long"
+    session = spark_endpoint.opened_by_spark(PROJECT, spark_home, is_resident=is_resident)
     yield session
     session.stop()
 

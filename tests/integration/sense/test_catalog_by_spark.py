@@ -1,6 +1,6 @@
 """The statements for tables of a catalog, by a real Spark."""
 
-from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,12 +15,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def tables(spark: "SparkSession") -> Iterator[SqlCatalogTables]:
-    shown = {("it's", "a`b.c"): "timestamp_millis(1234)", ("shop", "orders"): "timestamp_millis(5)"}
-    escaped = {(schema.replace("'", "\\'"), table): at for (schema, table), at in shown.items()}
-    show_in_catalog(spark, escaped)
-    yield SqlCatalogTables(SessionSql(lambda: spark))
-    spark.sql("drop database information_schema cascade")
+def tables(spark: "SparkSession", spark_home: Path) -> SqlCatalogTables:
+    show_in_catalog(spark, spark_home, {("it's", "a`b.c"): 1234, ("shop", "orders"): 5})
+    return SqlCatalogTables(SessionSql(lambda: spark))
 
 
 def test_one_statement_finds_tables_whatever_their_names_contain(

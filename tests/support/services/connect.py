@@ -36,13 +36,21 @@ class Endpoint:
         """The address for PySpark, with the token."""
         return f"sc://localhost:{self.port}/;token={self.token};use_ssl=false"
 
-    def opened_by_spark(self, project: Path, home: Path) -> "SparkSession":
-        """Start a session of this process, in whose JVM tests may look, and listen here."""
+    def opened_by_spark(
+        self, project: Path, home: Path, *, is_resident: bool = False
+    ) -> "SparkSession":
+        """Start a session of this process, in whose JVM tests may look, and listen here.
+
+        Args:
+            project: The folder of the profile.
+            home: The state directory.
+            is_resident: It is used for so long that Java's second compiler pays.
+        """
         from pyspark.sql import SparkSession
 
         from harness.platform.logs import silence_pyspark_queries
 
-        settings = engine_settings(project, home)
+        settings = engine_settings(project, home, is_resident=is_resident)
         # It lives for the whole run: a larger young generation and huge pages save 3 % of its processor time each.
         settings["spark.driver.extraJavaOptions"] += " -Xms1g -Xmn600m -XX:+UseTransparentHugePages"
         settings |= {
